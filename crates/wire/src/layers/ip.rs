@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! IPv4, and IPv6 with its extension headers.
+
+use super::walk::chunk;
+use super::{Depth, Layers, exthdr, header, upper};
+
+/// IPv6 extension headers skipped at most; what follows is not looked at.
+const EXTENSION_HEADERS_MAX: usize = 16;
+
+/// IPv4 at `l3`.
+#[inline]
+pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
+    let Some(ip) = chunk::<20>(data, l3) else { return };
+    let header_len = usize::from(ip[0] & 0x0f) * 4;
+    let total_len = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    let whole = data.len() - l3 >= header_len;
+    if ip[0] >> 4 != 4 || header_len < 20 || !whole || total_len < header_len {
+        return;
+    }
+    let end = data.len().min(l3 + total_len);
+    let fragment = u16::from_be_bytes([ip[6], ip[7]]);
+    layers.present |= header::IPV4 | header::IP;
+    layers.ip_tos = ip[1];
+    layers.ip_proto = ip[9];
+    layers.l4 = (l3 + header_len) as u16;
+    layers.l4_end = end as u32;
+    // More-fragments bit or offset; the don't-fragment and reserved bits aside.
+    layers.fragment = fragment & 0x3fff != 0;
+    if layers.depth >= Depth::L4 && fragment & 0x1fff == 0 {
+        upper::v4(&data[..end], l3 + header_len, layers);
+    }
+}
+
+/// IPv6 at `l3`: skips the extension headers, notes which there were and in which order.
+#[inline]
+pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
+    let Some(ip) = chunk::<40>(data, l3) else { return };
+    if ip[0] >> 4 != 6 {
+        return;
+    }
+    let payload_len = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+    let next = ip[6];
+    let jumbo = payload_len == 0 && next == HOP_BY_HOP;
+    let end = if jumbo { data.len() } else { data.len().min(l3 + 40 + payload_len) };
+    layers.present |= header::IPV6 | header::IP;
+    layers.ip_tos = (ip[0] << 4) | (ip[1] >> 4);
+    layers.l4_end = end as u32;
+    let data = &data[..end];
+    let (l4, whole) = if is_walked(next) {
+        extensions(data, l3 + 40, next, layers)
+    } else {
+        layers.ip_proto = next;
+        (l3 + 40, true)
+    };
+    // At most 16 headers of at most 2,048 bytes each: well within 16 bits.
+    layers.l4 = l4 as u16;
+    if whole && layers.depth >= Depth::L4 {
+        upper::v6(data, l4, layers);
+    }
+}
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const ESP: u8 = 50;
+const AUTHENTICATION: u8 = 51;
+const NO_NEXT: u8 = 59;
+const DESTINATION: u8 = 60;
+const MOBILITY: u8 = 135;
+
+/// Next-header numbers that [`extensions`] has something to do with.
+fn is_walked(next: u8) -> bool {
+    matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AUTHENTICATION | NO_NEXT | DESTINATION | MOBILITY)
+}
+
+/// Walks the extension headers from `at`, the first of which has the number `next`. Sets `ip_proto`, `exthdr` and
+/// `fragment`; answers where the walk ended and whether an upper-layer header begins there.
+fn extensions(data: &[u8], mut at: usize, mut next: u8, layers: &mut Layers) -> (usize, bool) {
+    let mut order = Order::default();
+    let mut whole = false;
+    for _ in 0..=EXTENSION_HEADERS_MAX {
+        // The last turn only looks whether an upper-layer header follows.
+        match next {
+            ESP | NO_NEXT => {
+                order.note(next);
+                break;
+            }
+            _ if !is_walked(next) => {
+                whole = true;
+                break;
+            }
+            _ if order.count == EXTENSION_HEADERS_MAX => break,
+            _ => {}
+        }
+        let Some(extension) = chunk::<8>(data, at) else { break };
+        let len = match next {
+            FRAGMENT => 8,
+            AUTHENTICATION => (usize::from(extension[1]) + 2) * 4,
+            _ => (usize::from(extension[1]) + 1) * 8,
+        };
+        if data.len() - at < len {
+            break;
+        }
+        order.note(next);
+        let fragment = if next == FRAGMENT { u16::from_be_bytes([extension[2], extension[3]]) } else { 0 };
+        next = extension[0];
+        at += len;
+        // Offset (13 bits) and the more-fragments bit, two reserved bits between them. A header with neither is an
+        // "atomic fragment": the whole packet.
+        layers.fragment |= fragment & 0xfff9 != 0;
+        if fragment & 0xfff8 != 0 {
+            break;
+        }
+    }
+    layers.ip_proto = next;
+    layers.exthdr = order.bits;
+    (at, whole)
+}
+
+/// Which extension headers there were, and whether in the order that RFC 8200, section 4.1, recommends.
+#[derive(Default)]
+struct Order {
+    /// Bits of [`exthdr`].
+    bits: u16,
+    /// Extension headers noted.
+    count: usize,
+    /// The place reached in the recommended order.
+    place: u8,
+    destinations: u8,
+    /// Which headers were seen, for repeats; not `bits`, as not every header has one.
+    seen: u8,
+}
+
+impl Order {
+    fn note(&mut self, next: u8) {
+        // Destination options have two places: before the routing header and before the upper layer. The mobility
+        // header is not in the list of RFC 8200, so that it may stand anywhere.
+        let (bit, place, seen) = match next {
+            HOP_BY_HOP => (exthdr::HOP, 0, 1 << 0),
+            DESTINATION if self.place < 1 => (exthdr::DEST, 1, 0),
+            DESTINATION => (exthdr::DEST, 6, 0),
+            ROUTING => (exthdr::ROUTER, 2, 1 << 1),
+            FRAGMENT => (exthdr::FRAG, 3, 1 << 2),
+            AUTHENTICATION => (exthdr::AUTH, 4, 1 << 3),
+            ESP => (exthdr::ESP, 5, 1 << 4),
+            MOBILITY => (0, self.place, 1 << 5),
+            _ => (exthdr::NONEXT, self.place, 1 << 6),
+        };
+        let repeated = self.seen & seen != 0;
+        // "Present as the first extension header" is what OpenFlow asks of hop-by-hop options.
+        let late_hop = next == HOP_BY_HOP && self.count > 0;
+        self.destinations += u8::from(next == DESTINATION);
+        if !late_hop {
+            self.bits |= bit;
+        }
+        if repeated || self.destinations > 2 {
+            self.bits |= exthdr::UNREP;
+        }
+        if place < self.place || late_hop {
+            self.bits |= exthdr::UNSEQ;
+        }
+        self.place = self.place.max(place);
+        self.seen |= seen;
+        self.count += 1;
+    }
+}

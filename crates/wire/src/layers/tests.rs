@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The walk over hand-made frames.
+
+use super::{Depth, ETH_TYPE_LLC, Layers, exthdr, header, locate};
+
+/// An Ethernet frame of `type_and_rest` behind two zero addresses.
+fn frame(type_and_rest: &[&[u8]]) -> Vec<u8> {
+    let mut frame = vec![0; 12];
+    for part in type_and_rest {
+        frame.extend_from_slice(part);
+    }
+    frame
+}
+
+fn ipv4(total_len: u16, fragment: u16, proto: u8) -> Vec<u8> {
+    let [len_high, len_low] = total_len.to_be_bytes();
+    let [fragment_high, fragment_low] = fragment.to_be_bytes();
+    let mut ip = vec![0x45, 0xb8, len_high, len_low, 0, 0, fragment_high, fragment_low, 64, proto];
+    ip.resize(20, 0);
+    ip
+}
+
+fn ipv6(payload_len: u16, next: u8) -> Vec<u8> {
+    let [len_high, len_low] = payload_len.to_be_bytes();
+    let mut ip = vec![0x6b, 0x81, 0, 0, len_high, len_low, next, 64];
+    ip.resize(40, 0);
+    ip
+}
+
+/// An IPv6 frame with extension headers, each (its own number, its bytes but the first), then `upper` of `proto`.
+fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layers {
+    let first = extensions.first().map_or(proto, |extension| extension.0);
+    let mut payload = Vec::new();
+    for (index, (_, rest)) in extensions.iter().enumerate() {
+        payload.push(extensions.get(index + 1).map_or(proto, |extension| extension.0));
+        payload.extend_from_slice(rest);
+    }
+    payload.extend_from_slice(upper);
+    let data = frame(&[&[0x86, 0xdd], &ipv6(payload.len() as u16, first), &payload]);
+    let layers = locate(&data, Depth::L4);
+    assert_eq!(layers.l4_end as usize, data.len());
+    layers
+}
+
+const OPTIONS: &[u8] = &[0, 1, 4, 0, 0, 0, 0];
+
+#[test]
+fn short_frames_hold_nothing() {
+    for len in 0..14 {
+        let layers = locate(&vec![0x08; len], Depth::L4);
+        assert_eq!(layers, Layers { depth: Depth::L4, ..Layers::default() });
+    }
+}
+
+#[test]
+fn depth_bounds_the_walk() {
+    let data = frame(&[&[0x81, 0, 0x20, 5, 8, 0], &ipv4(40, 0, 6), &[0; 20]]);
+    assert_eq!(locate(&data, Depth::None), Layers::default());
+    let l2 = locate(&data, Depth::L2);
+    assert_eq!((l2.present, l2.eth_type, l2.vlan_tci), (header::VLAN, 0x0800, 0x2005));
+    let l3 = locate(&data, Depth::L3);
+    assert_eq!(l3.present, header::VLAN | header::IPV4 | header::IP);
+    assert_eq!((l3.ip_proto, l3.ip_tos, l3.l3, l3.l4, l3.l4_end), (6, 0xb8, 18, 38, 58));
+    let l4 = locate(&data, Depth::L4);
+    assert_eq!(l4, Layers { present: l3.present | header::TCP, depth: Depth::L4, ..l3 });
+}
+
+#[test]
+fn tags_are_skipped_up_to_the_limit() {
+    let tag: &[u8] = &[0x88, 0xa8, 0xe0, 7];
+    let eight = frame(&[&tag.repeat(8), &[8, 6]]);
+    let layers = locate(&eight, Depth::L4);
+    assert_eq!((layers.present, layers.eth_type, layers.vlan_tci), (header::VLAN, 0x0806, 0xe007));
+    assert_eq!((layers.type_at, layers.l3), (44, 46));
+    let nine = frame(&[&tag.repeat(9), &[8, 0], &ipv4(20, 0, 6)]);
+    let layers = locate(&nine, Depth::L4);
+    assert_eq!((layers.present, layers.eth_type), (header::VLAN, 0x88a8));
+}
+
+#[test]
+fn a_cut_tag_is_not_a_tag() {
+    let whole = frame(&[&[0x81, 0, 0, 1, 0x91, 0, 0, 2, 8, 0]]);
+    for (len, present, eth_type) in [
+        (14, 0, 0x8100),
+        (17, 0, 0x8100),
+        (18, header::VLAN, 0x9100),
+        (21, header::VLAN, 0x9100),
+        (22, header::VLAN, 0x0800),
+    ] {
+        let layers = locate(&whole[..len], Depth::L4);
+        assert_eq!((layers.present, layers.eth_type), (present, eth_type), "{len} bytes");
+    }
+}
+
+#[test]
+fn llc_and_snap() {
+    let plain = locate(&frame(&[&[0, 38, 0x42, 0x42, 3], &[0; 35]]), Depth::L4);
+    assert_eq!((plain.eth_type, plain.type_at), (ETH_TYPE_LLC, 12));
+    let snap = frame(&[&[0, 50, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &ipv4(28, 0, 17), &[0; 8]]);
+    let layers = locate(&snap, Depth::L4);
+    assert_eq!((layers.eth_type, layers.type_at, layers.l3), (0x0800, 20, 22));
+    assert_eq!(layers.present, header::IPV4 | header::IP | header::UDP);
+    assert_eq!(locate(&snap[..21], Depth::L4).eth_type, ETH_TYPE_LLC);
+    let oui = frame(&[&[0, 50, 0xaa, 0xaa, 3, 0, 0, 0x0c, 8, 0]]);
+    assert_eq!(locate(&oui, Depth::L4).eth_type, ETH_TYPE_LLC);
+}
+
+#[test]
+fn shims_and_arp() {
+    for (kind, bit) in
+        [([0x88, 0x47], header::MPLS), ([0x88, 0x48], header::MPLS), ([0x88, 0xe7], header::PBB)]
+    {
+        assert_eq!(locate(&frame(&[&kind, &[0; 4]]), Depth::L4).present, bit);
+        assert_eq!(locate(&frame(&[&kind, &[0; 3]]), Depth::L4).present, 0);
+        assert_eq!(locate(&frame(&[&kind, &[0; 4]]), Depth::L2).present, 0);
+    }
+    let arp = frame(&[&[8, 6, 0, 1, 8, 0, 6, 4], &[0; 22]]);
+    assert_eq!(locate(&arp, Depth::L3).present, header::ARP);
+    assert_eq!(locate(&arp[..41], Depth::L3).present, 0);
+    let infiniband = frame(&[&[8, 6, 0, 32, 8, 0, 6, 4], &[0; 22]]);
+    assert_eq!(locate(&infiniband, Depth::L3).present, 0);
+}
+
+#[test]
+fn ipv4_that_contradicts_itself_is_absent() {
+    let good = ipv4(20, 0, 1);
+    assert_eq!(locate(&frame(&[&[8, 0], &good]), Depth::L4).present, header::IPV4 | header::IP);
+    for (at, value) in [(0, 0x65), (0, 0x44), (0, 0x46), (3, 19)] {
+        let mut bad = good.clone();
+        bad[at] = value;
+        assert_eq!(locate(&frame(&[&[8, 0], &bad]), Depth::L4).present, 0, "byte {at} = {value:#x}");
+    }
+}
+
+#[test]
+fn padding_is_not_payload() {
+    // A UDP header does not fit into a total length of 27, whatever follows.
+    let cut = locate(&frame(&[&[8, 0], &ipv4(27, 0, 17), &[0; 26]]), Depth::L4);
+    assert_eq!((cut.present, cut.l4_end), (header::IPV4 | header::IP, 41));
+    let whole = locate(&frame(&[&[8, 0], &ipv4(28, 0, 17), &[0; 26]]), Depth::L4);
+    assert_eq!((whole.present, whole.l4_end), (header::IPV4 | header::IP | header::UDP, 42));
+}
+
+#[test]
+fn ipv4_fragments() {
+    let ip = header::IPV4 | header::IP;
+    for (bits, present, fragment) in [
+        (0x4000, ip | header::UDP, false),
+        (0x2000, ip | header::UDP, true),
+        (0x2001, ip, true),
+        (1, ip, true),
+    ] {
+        let layers = locate(&frame(&[&[8, 0], &ipv4(28, bits, 17), &[0; 8]]), Depth::L4);
+        assert_eq!((layers.present, layers.fragment), (present, fragment), "{bits:#x}");
+    }
+}
+
+#[test]
+fn upper_layers_need_their_whole_header() {
+    for (proto, len, bit) in
+        [(6, 20, header::TCP), (17, 8, header::UDP), (132, 12, header::SCTP), (1, 4, header::ICMPV4)]
+    {
+        let whole = locate(&frame(&[&[8, 0], &ipv4(1000, 0, proto), &vec![0; len]]), Depth::L4);
+        assert_eq!(whole.present, header::IPV4 | header::IP | bit);
+        let cut = locate(&frame(&[&[8, 0], &ipv4(1000, 0, proto), &vec![0; len - 1]]), Depth::L4);
+        assert_eq!(cut.present, header::IPV4 | header::IP);
+    }
+    let icmpv6_in_v4 = locate(&frame(&[&[8, 0], &ipv4(100, 0, 58), &[0; 80]]), Depth::L4);
+    assert_eq!(icmpv6_in_v4.present, header::IPV4 | header::IP);
+    let icmpv4_in_v6 = with_extensions(&[], 1, &[0; 8]);
+    assert_eq!(icmpv4_in_v6.present, header::IPV6 | header::IP);
+    assert_eq!(icmpv4_in_v6.ip_tos, 0xb8);
+}
+
+#[test]
+fn extension_headers_in_the_recommended_order() {
+    let ah: &[u8] = &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let all: &[(u8, &[u8])] =
+        &[(0, OPTIONS), (60, OPTIONS), (43, OPTIONS), (44, &[0; 7]), (51, ah), (60, OPTIONS)];
+    let layers = with_extensions(all, 6, &[0; 20]);
+    assert_eq!(layers.present, header::IPV6 | header::IP | header::TCP);
+    assert_eq!((layers.ip_proto, layers.l4, layers.fragment), (6, 54 + 5 * 8 + 12, false));
+    let bits = exthdr::HOP | exthdr::DEST | exthdr::ROUTER | exthdr::FRAG | exthdr::AUTH;
+    assert_eq!(layers.exthdr, bits);
+    let mobility = with_extensions(&[(135, OPTIONS)], 59, &[]);
+    assert_eq!((mobility.ip_proto, mobility.exthdr), (59, exthdr::NONEXT));
+    let esp = with_extensions(&[(60, OPTIONS)], 50, &[0; 40]);
+    assert_eq!((esp.ip_proto, esp.exthdr), (50, exthdr::DEST | exthdr::ESP));
+}
+
+#[test]
+fn extension_headers_out_of_order_or_repeated() {
+    use exthdr::{DEST, FRAG, HOP, ROUTER, UNREP, UNSEQ};
+    let cases: &[(&[u8], u16)] = &[
+        (&[60, 0], DEST | UNSEQ),
+        (&[0, 0], HOP | UNREP | UNSEQ),
+        (&[60, 60], DEST),
+        (&[60, 60, 60], DEST | UNREP),
+        (&[60, 43, 60, 60], DEST | ROUTER | UNREP),
+        (&[60, 60, 43], DEST | ROUTER | UNSEQ),
+        (&[43, 43], ROUTER | UNREP),
+        (&[44, 43], ROUTER | FRAG | UNSEQ),
+        (&[43, 44, 43], ROUTER | FRAG | UNREP | UNSEQ),
+        (&[135, 43, 135], ROUTER | UNREP),
+    ];
+    for (numbers, bits) in cases {
+        let headers: Vec<(u8, &[u8])> =
+            numbers.iter().map(|&number| (number, if number == 44 { &[0; 7] } else { OPTIONS })).collect();
+        let layers = with_extensions(&headers, 17, &[0; 8]);
+        assert_eq!(layers.exthdr, *bits, "{numbers:?}");
+        assert_eq!(layers.present, header::IPV6 | header::IP | header::UDP);
+    }
+}
+
+#[test]
+fn extension_headers_up_to_the_limit() {
+    let many: Vec<(u8, &[u8])> = vec![(60, OPTIONS); 17];
+    let at_limit = with_extensions(&many[..16], 17, &[0; 8]);
+    assert_eq!((at_limit.ip_proto, at_limit.present & header::UDP), (17, header::UDP));
+    let beyond = with_extensions(&many, 17, &[0; 8]);
+    assert_eq!((beyond.ip_proto, beyond.present & header::UDP), (60, 0));
+}
+
+#[test]
+fn cut_extension_header_ends_the_walk() {
+    let cut = with_extensions(&[(0, OPTIONS)], 43, &[17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!((cut.ip_proto, cut.exthdr), (43, exthdr::HOP));
+    assert_eq!(cut.present, header::IPV6 | header::IP);
+}
+
+#[test]
+fn ipv6_fragments() {
+    let first = with_extensions(&[(44, &[0, 0, 1, 0, 0, 0, 9])], 17, &[0; 8]);
+    assert_eq!((first.present & header::UDP, first.fragment), (header::UDP, true));
+    let later = with_extensions(&[(44, &[0, 0, 8, 0, 0, 0, 9])], 60, &[17, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!((later.present, later.fragment), (header::IPV6 | header::IP, true));
+    assert_eq!((later.ip_proto, later.exthdr), (60, exthdr::FRAG));
+}
+
+#[test]
+fn jumbo_payload_reaches_the_frame_end() {
+    let hop: &[u8] = &[17, 0, 0xc2, 4, 0, 0, 0, 16];
+    let data = frame(&[&[0x86, 0xdd], &ipv6(0, 0), hop, &[0; 8]]);
+    let layers = locate(&data, Depth::L4);
+    assert_eq!((layers.present & header::UDP, layers.l4_end), (header::UDP, 70));
+    let empty = locate(&frame(&[&[0x86, 0xdd], &ipv6(0, 17), &[0; 8]]), Depth::L4);
+    assert_eq!((empty.present, empty.l4_end), (header::IPV6 | header::IP, 54));
+}
+
+fn neighbour(kind: u8, code: u8, options: &[u8]) -> Layers {
+    let mut icmp = vec![kind, code];
+    icmp.resize(24, 0);
+    icmp.extend_from_slice(options);
+    with_extensions(&[], 58, &icmp)
+}
+
+#[test]
+fn neighbour_discovery() {
+    let icmpv6 = header::IPV6 | header::IP | header::ICMPV6;
+    let nonce: &[u8] = &[14, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let source: &[u8] = &[1, 1, 2, 0, 0, 0, 0, 1];
+    let target: &[u8] = &[2, 1, 2, 0, 0, 0, 0, 2];
+    let both = [nonce, source, target].concat();
+    let solicitation = neighbour(135, 0, &both);
+    assert_eq!(solicitation.present, icmpv6 | header::ND | header::ND_SLL);
+    assert_eq!(solicitation.nd_sll, 54 + 24 + 16 + 2);
+    let advertisement = neighbour(136, 0, &both);
+    assert_eq!(advertisement.present, icmpv6 | header::ND | header::ND_TLL);
+    assert_eq!(advertisement.nd_tll, 54 + 24 + 24 + 2);
+    assert_eq!(neighbour(135, 1, source).present, icmpv6);
+    assert_eq!(neighbour(134, 0, source).present, icmpv6);
+    assert_eq!(neighbour(135, 0, target).present, icmpv6 | header::ND);
+    assert_eq!(neighbour(135, 0, &source[..7]).present, icmpv6 | header::ND);
+    assert_eq!(neighbour(135, 0, &[&[9, 0], source].concat()).present, icmpv6 | header::ND);
+    assert_eq!(with_extensions(&[], 58, &[135, 0, 0, 0]).present, icmpv6);
+}

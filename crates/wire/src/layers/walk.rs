@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The walk itself: Ethernet and VLAN tags here, what follows in `ip` and `upper`.
+
+use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
+
+/// VLAN tags skipped at most; a frame with more is not looked into behind them.
+const VLAN_TAGS_MAX: usize = 8;
+/// Smallest value of the type field that is an EtherType and not an 802.3 length.
+const ETH_TYPE_MIN: u16 = 0x0600;
+/// LLC DSAP, SSAP, control and the OUI in front of a SNAP EtherType.
+const LLC_SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
+
+/// `N` bytes at `at`, if all of them lie within `data`.
+#[inline(always)]
+pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
+    data.get(at..)?.first_chunk()
+}
+
+/// Finds the headers of the Ethernet frame `data`, `depth` deep. Frames under 14 bytes have none.
+pub fn locate(data: &[u8], depth: Depth) -> Layers {
+    let mut layers = Layers { depth, ..Layers::default() };
+    if depth == Depth::None {
+        return layers;
+    }
+    let Some(ethernet) = chunk::<14>(data, 0) else { return layers };
+    let mut eth_type = u16::from_be_bytes([ethernet[12], ethernet[13]]);
+    let mut type_at = 12;
+    let mut tags = 0;
+    while is_tpid(eth_type) && tags < VLAN_TAGS_MAX {
+        let Some(tag) = chunk::<4>(data, type_at + 2) else { break };
+        if tags == 0 {
+            layers.present |= header::VLAN;
+            layers.vlan_tci = u16::from_be_bytes([tag[0], tag[1]]);
+        }
+        eth_type = u16::from_be_bytes([tag[2], tag[3]]);
+        type_at += 4;
+        tags += 1;
+    }
+    if eth_type < ETH_TYPE_MIN {
+        eth_type = ETH_TYPE_LLC;
+        if let Some(llc) = chunk::<8>(data, type_at + 2) {
+            let snap_type = u16::from_be_bytes([llc[6], llc[7]]);
+            if llc[..6] == LLC_SNAP && snap_type >= ETH_TYPE_MIN {
+                eth_type = snap_type;
+                type_at += 8;
+            }
+        }
+    }
+    layers.eth_type = eth_type;
+    layers.type_at = type_at as u16;
+    layers.l3 = (type_at + 2) as u16;
+    if depth >= Depth::L3 {
+        network(data, type_at + 2, &mut layers);
+    }
+    layers
+}
+
+/// The tag protocol identifiers that are skipped: C-tag, S-tag, and the older Q-in-Q one.
+fn is_tpid(eth_type: u16) -> bool {
+    matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
+}
+
+/// What follows the EtherType.
+#[inline]
+fn network(data: &[u8], l3: usize, layers: &mut Layers) {
+    match layers.eth_type {
+        0x0800 => ip::v4(data, l3, layers),
+        0x86dd => ip::v6(data, l3, layers),
+        // ARP of hardware type 1 (Ethernet), protocol 0x0800 (IPv4), address lengths 6 and 4.
+        0x0806 if chunk::<28>(data, l3).is_some_and(|arp| arp[..6] == [0, 1, 8, 0, 6, 4]) => {
+            layers.present |= header::ARP;
+        }
+        0x8847 | 0x8848 if chunk::<4>(data, l3).is_some() => layers.present |= header::MPLS,
+        0x88e7 if chunk::<4>(data, l3).is_some() => layers.present |= header::PBB,
+        _ => {}
+    }
+}
