@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Port drivers behind one trait. They move frames between a worker and the world, and know of no pipeline.
+//!
+//! A port has one [`Queue`] for each worker that serves it; a queue belongs to one thread. Neither `receive` nor
+//! `transmit` allocates, locks, logs or blocks.
+
+pub mod mem;
+
+mod drivers;
+mod error;
+mod fault;
+mod pools;
+mod queue;
+mod statistics;
+
+pub use drivers::{DRIVERS, Driver, Queues, Spec, open};
+pub use error::PortError;
+pub use fault::{Faults, Faulty};
+pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
+pub use queue::{Capabilities, Link, Queue};
+pub use statistics::{Drop, Statistics};
+
+/// Shortest frame worth looking at: an Ethernet header, in bytes.
+pub const MIN_FRAME_BYTES: usize = 14;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
+
+use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
+use frame::Frame;
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+/// Hands out copies of a preloaded set in turn, for ever; transmitted frames are counted and freed.
+#[derive(Debug)]
+pub struct LoopQueue {
+    number: u32,
+    set: Vec<Frame>,
+    next: usize,
+    sequence: u64,
+    statistics: Statistics,
+}
+
+impl LoopQueue {
+    /// A queue of port `number` that receives `set` over and over; nothing if it is empty. Offload metadata of the set's
+    /// frames is handed out with them.
+    #[must_use]
+    pub fn new(number: u32, set: Vec<Frame>) -> Self {
+        Self { number, set, next: 0, sequence: 0, statistics: Statistics::default() }
+    }
+}
+
+impl Queue for LoopQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let mut count = 0;
+        // Counts what was looked at, so that a set of which nothing fits does not turn for ever.
+        for _ in 0..if self.set.is_empty() { 0 } else { max } {
+            let source = &self.set[self.next];
+            let Some(mut frame) = pools.get(source.len()) else {
+                if pools.fits(source.len()) {
+                    break;
+                }
+                self.statistics.dropped(Drop::RxOversized);
+                self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
+                continue;
+            };
+            let copied = frame.copy_from(source);
+            debug_assert!(copied);
+            frame.meta.in_port = self.number;
+            frame.meta.sequence = self.sequence;
+            self.sequence += 1;
+            self.statistics.received(frame.len());
+            burst.push(frame);
+            count += 1;
+            self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
+        }
+        count
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let count = frames.len();
+        for frame in frames.drain(..) {
+            self.statistics.sent(frame.len());
+            done.push(frame);
+        }
+        count
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn poll_link(&mut self) -> Link {
+        Link { up: true, ..Link::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_set_comes_round_and_waits_for_buffers() {
+        let mut queue = LoopQueue::new(4, vec![Frame::from_bytes(&[1; 60]), Frame::from_bytes(&[2; 70])]);
+        let mut pools = Pools::new(0, 3, 0);
+        let mut burst = Vec::new();
+        assert_eq!(queue.receive(&mut pools, &mut burst, 8), 3);
+        let seen: Vec<_> =
+            burst.iter().map(|f| (f.bytes()[0], f.len(), f.meta.in_port, f.meta.sequence)).collect();
+        assert_eq!(seen, [(1, 60, 4, 0), (2, 70, 4, 1), (1, 60, 4, 2)]);
+        let mut out: VecDeque<_> = burst.drain(..).collect();
+        let mut done = Vec::new();
+        assert_eq!(queue.transmit(&mut out, &mut done), 3);
+        assert!(done.drain(..).all(|frame| pools.put(frame).is_ok()));
+        assert_eq!(queue.receive(&mut pools, &mut burst, 1), 1);
+        assert_eq!((burst[0].bytes()[0], burst[0].meta.sequence), (2, 3));
+        assert_eq!((queue.statistics().tx_packets, queue.statistics().tx_bytes), (3, 190));
+    }
+
+    #[test]
+    fn a_frame_for_which_there_is_no_pool_is_a_counted_drop() {
+        let mut queue = LoopQueue::new(1, vec![Frame::from_bytes(&[1; 3000])]);
+        let mut burst = Vec::new();
+        assert_eq!(queue.receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
+        assert_eq!(queue.statistics().drops(Drop::RxOversized), 8);
+        assert_eq!(LoopQueue::new(1, Vec::new()).receive(&mut Pools::new(0, 3, 0), &mut burst, 8), 0);
+    }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+//! In-memory queue pairs. Each direction is two bounded single-producer rings: full buffers go one way, empty ones come
+//! back the other, so that the worker's side neither allocates nor locks.
+
+use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, SMALL_FRAME_BYTES, Statistics};
+use frame::{Frame, Meta};
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A buffer in a ring. It grows to the longest frame it has carried and keeps that room.
+struct Parcel {
+    bytes: Vec<u8>,
+    meta: Meta,
+}
+
+impl Parcel {
+    fn set(&mut self, bytes: &[u8], meta: Meta) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.meta = meta;
+    }
+}
+
+struct Sender {
+    full: Producer<Parcel>,
+    empty: Consumer<Parcel>,
+}
+
+impl Sender {
+    /// False when all buffers are on their way.
+    fn send(&mut self, bytes: &[u8], meta: Meta) -> bool {
+        let Ok(mut parcel) = self.empty.pop() else { return false };
+        parcel.set(bytes, meta);
+        let sent = self.full.push(parcel);
+        debug_assert!(sent.is_ok(), "the ring has room for all its buffers");
+        true
+    }
+}
+
+struct Receiver {
+    full: Consumer<Parcel>,
+    empty: Producer<Parcel>,
+}
+
+impl Receiver {
+    /// Calls `take` with the oldest buffer and returns its answer; the buffer stays first in line if that is none.
+    fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
+        let answer = take(self.full.peek().ok()?)?;
+        if let Ok(parcel) = self.full.pop() {
+            let returned = self.empty.push(parcel);
+            debug_assert!(returned.is_ok(), "the ring has room for all its buffers");
+        }
+        Some(answer)
+    }
+}
+
+fn direction(capacity: usize) -> (Sender, Receiver) {
+    let (full_in, full_out) = RingBuffer::new(capacity);
+    let (mut empty_in, empty_out) = RingBuffer::new(capacity);
+    for _ in 0..capacity {
+        let parcel = Parcel { bytes: Vec::with_capacity(SMALL_FRAME_BYTES), meta: Meta::default() };
+        let stocked = empty_in.push(parcel);
+        debug_assert!(stocked.is_ok());
+    }
+    (Sender { full: full_in, empty: empty_out }, Receiver { full: full_out, empty: empty_in })
+}
+
+/// Makes port `number` with `queues` queue pairs that hold up to `capacity` frames each way, and the handle to its other
+/// side.
+#[must_use]
+pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemHandle) {
+    let up = Arc::new(AtomicBool::new(true));
+    let mut sides = Vec::with_capacity(queues);
+    let workers = (0..queues)
+        .map(|_| {
+            let (to_worker, from_handle) = direction(capacity);
+            let (to_handle, from_worker) = direction(capacity);
+            sides.push((to_worker, from_worker));
+            MemQueue {
+                number,
+                rx: from_handle,
+                tx: to_handle,
+                sequence: 0,
+                capabilities: Capabilities { partial_checksum: true, gso: true },
+                statistics: Statistics::default(),
+                up: Arc::clone(&up),
+            }
+        })
+        .collect();
+    (workers, MemHandle { sides, up })
+}
+
+/// The worker's side of an in-memory queue pair. Frames keep their offload metadata both ways.
+pub struct MemQueue {
+    number: u32,
+    rx: Receiver,
+    tx: Sender,
+    sequence: u64,
+    capabilities: Capabilities,
+    statistics: Statistics,
+    up: Arc<AtomicBool>,
+}
+
+impl MemQueue {
+    /// Sets what `transmit` says it accepts unfinished (everything, at first).
+    pub fn set_capabilities(&mut self, capabilities: Capabilities) {
+        self.capabilities = capabilities;
+    }
+}
+
+/// What became of a buffer in `receive`.
+enum Arrival {
+    Frame(Frame),
+    Dropped(Drop),
+}
+
+impl Queue for MemQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let mut count = 0;
+        while count < max {
+            let arrival = self.rx.take(|parcel| {
+                if parcel.bytes.len() < MIN_FRAME_BYTES {
+                    return Some(Arrival::Dropped(Drop::RxRunt));
+                }
+                let Some(mut frame) = pools.get(parcel.bytes.len()) else {
+                    return (!pools.fits(parcel.bytes.len())).then_some(Arrival::Dropped(Drop::RxOversized));
+                };
+                let filled = frame.fill(&parcel.bytes);
+                debug_assert!(filled, "the pool was chosen by length");
+                frame.meta = parcel.meta;
+                Some(Arrival::Frame(frame))
+            });
+            match arrival {
+                Some(Arrival::Frame(mut frame)) => {
+                    frame.meta.in_port = self.number;
+                    frame.meta.sequence = self.sequence;
+                    self.sequence += 1;
+                    self.statistics.received(frame.len());
+                    burst.push(frame);
+                    count += 1;
+                }
+                Some(Arrival::Dropped(reason)) => self.statistics.dropped(reason),
+                None => break,
+            }
+        }
+        count
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let mut count = 0;
+        while let Some(frame) = frames.front() {
+            if frame.len() < MIN_FRAME_BYTES {
+                self.statistics.dropped(Drop::TxRunt);
+            } else if !self.tx.send(frame.bytes(), frame.meta) {
+                break;
+            } else {
+                self.statistics.sent(frame.len());
+            }
+            done.extend(frames.pop_front());
+            count += 1;
+        }
+        count
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn poll_link(&mut self) -> Link {
+        Link { up: self.up.load(Ordering::Relaxed), ..Link::default() }
+    }
+}
+
+/// The other side of an in-memory port: what a test or simulation holds. Queues are numbered from 0.
+pub struct MemHandle {
+    sides: Vec<(Sender, Receiver)>,
+    up: Arc<AtomicBool>,
+}
+
+impl MemHandle {
+    /// Number of queue pairs.
+    #[must_use]
+    pub fn queues(&self) -> usize {
+        self.sides.len()
+    }
+
+    /// Lets `bytes` arrive at a queue; false when it is full or does not exist.
+    pub fn push(&mut self, queue: usize, bytes: &[u8]) -> bool {
+        self.sides.get_mut(queue).is_some_and(|(sender, _)| sender.send(bytes, Meta::default()))
+    }
+
+    /// Lets a copy of `frame` arrive at a queue with its offload metadata; false when it is full or does not exist.
+    pub fn push_frame(&mut self, queue: usize, frame: &Frame) -> bool {
+        let offloads = Meta { checksum: frame.meta.checksum, gso: frame.meta.gso, ..Meta::default() };
+        self.sides.get_mut(queue).is_some_and(|(sender, _)| sender.send(frame.bytes(), offloads))
+    }
+
+    /// The oldest frame the queue has sent and nobody has popped, if any.
+    pub fn pop(&mut self, queue: usize) -> Option<Vec<u8>> {
+        self.pop_with(queue, |bytes, _| bytes.to_vec())
+    }
+
+    /// Calls `look` with that frame's bytes and metadata, without a copy.
+    pub fn pop_with<T>(&mut self, queue: usize, look: impl FnOnce(&[u8], &Meta) -> T) -> Option<T> {
+        self.sides.get_mut(queue)?.1.take(|parcel| Some(look(&parcel.bytes, &parcel.meta)))
+    }
+
+    /// Sets what the queues' `poll_link` answers. Frames pass all the same.
+    pub fn set_link(&mut self, up: bool) {
+        self.up.store(up, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use frame::PartialChecksum;
+
+    #[test]
+    fn frames_pass_both_ways_and_a_full_queue_refuses() {
+        let (mut queues, mut handle) = pair(7, 2, 2);
+        let mut pools = Pools::new(0, 8, 1);
+        assert!(handle.push(1, &[1; 60]) && handle.push(1, &[2; 3000]) && !handle.push(1, &[3; 60]));
+        assert!(!handle.push(2, &[3; 60]));
+        let mut burst = Vec::new();
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 0);
+        assert_eq!(queues[1].receive(&mut pools, &mut burst, 8), 2);
+        assert_eq!((burst[1].len(), burst[1].meta.in_port, burst[1].meta.sequence), (3000, 7, 1));
+        assert!(handle.push(1, &[3; 60]), "buffers come back");
+
+        burst.push(Frame::from_bytes(&[9; 60]));
+        let mut out: VecDeque<_> = burst.drain(..).collect();
+        let mut done = Vec::new();
+        assert_eq!(queues[1].transmit(&mut out, &mut done), 2);
+        assert_eq!((out.len(), done.len()), (1, 2));
+        assert_eq!(handle.pop(1).unwrap(), [1; 60]);
+        assert_eq!(queues[1].transmit(&mut out, &mut done), 1);
+        assert_eq!((handle.pop(1).unwrap().len(), handle.pop(1).unwrap()), (3000, vec![9; 60]));
+        assert!(handle.pop(1).is_none() && handle.pop(0).is_none());
+        let total = queues[1].statistics();
+        assert_eq!((total.rx_packets, total.rx_bytes, total.tx_packets), (2, 3060, 3));
+    }
+
+    #[test]
+    fn without_a_buffer_frames_wait_and_without_a_pool_they_are_dropped() {
+        let (mut queues, mut handle) = pair(1, 1, 8);
+        let mut pools = Pools::new(0, 1, 0);
+        let mut burst = Vec::new();
+        for bytes in [&[0; 13][..], &[1; 60], &[2; 2049], &[3; 60]] {
+            assert!(handle.push(0, bytes));
+        }
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 1);
+        assert!(pools.put(burst.remove(0)).is_ok());
+        assert_eq!(queues[0].receive(&mut pools, &mut burst, 8), 1);
+        assert_eq!((burst[0].bytes()[0], burst[0].meta.sequence), (3, 1));
+        let statistics = queues[0].statistics();
+        assert_eq!((statistics.drops(Drop::RxRunt), statistics.drops(Drop::RxOversized)), (1, 1));
+    }
+
+    #[test]
+    fn offload_metadata_and_link_state_pass() {
+        let (mut queues, mut handle) = pair(1, 1, 8);
+        let mut frame = Frame::from_bytes(&[1; 60]);
+        frame.meta.checksum = Some(PartialChecksum { start: 34, offset: 16 });
+        frame.meta.in_port = 99;
+        assert!(handle.push_frame(0, &frame));
+        let mut burst = Vec::new();
+        assert_eq!(queues[0].receive(&mut Pools::new(0, 1, 0), &mut burst, 1), 1);
+        assert_eq!((burst[0].meta.checksum, burst[0].meta.in_port), (frame.meta.checksum, 1));
+        queues[0].transmit(&mut burst.drain(..).collect(), &mut Vec::new());
+        assert_eq!(handle.pop_with(0, |_, meta| meta.checksum), Some(frame.meta.checksum));
+        assert!(queues[0].poll_link().up);
+        handle.set_link(false);
+        assert!(!queues[0].poll_link().up);
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one trait of all drivers.
+
+use crate::{Pools, Statistics};
+use frame::Frame;
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+
+/// What `transmit` accepts unfinished. Frames that a queue does not accept so must be finished in software first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Frames with `meta.checksum`.
+    pub partial_checksum: bool,
+    /// Frames with `meta.gso`.
+    pub gso: bool,
+}
+
+/// A port's link as far as its driver knows it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Link {
+    /// Packets can pass: the device exists, is up and has a carrier.
+    pub up: bool,
+    /// Speed in Mbit/s.
+    pub speed_mbps: Option<u32>,
+    /// The device's own MAC address.
+    pub mac: Option<[u8; 6]>,
+    /// Most bytes behind the Ethernet header in one frame.
+    pub mtu: Option<u32>,
+}
+
+/// One receive/transmit queue pair of a port, served by one worker.
+pub trait Queue: Send {
+    /// Appends up to `max` received frames to `burst` and returns how many. `meta.in_port` and `meta.sequence` are set:
+    /// the sequence counts the frames this queue has handed out, from 0. Never blocks. When `pools` are used up, frames
+    /// stay in the device. What can never be handed out (runt, truncated, oversized) is a counted drop.
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize;
+
+    /// Takes from the front of `frames` as many as the device accepts and returns how many; they are moved to `done`,
+    /// for the worker to bring home. What is not taken stays in `frames`, to be tried again. A frame that can never be
+    /// sent is taken and is a counted drop. Never blocks; one system call a batch.
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
+
+    /// What `transmit` accepts unfinished.
+    fn capabilities(&self) -> Capabilities;
+
+    /// A descriptor that is readable when packets wait; none for a driver that must be polled. It may change whenever
+    /// `poll_link` is called.
+    fn descriptor(&self) -> Option<RawFd>;
+
+    /// Counters since the queue was opened.
+    fn statistics(&self) -> Statistics;
+
+    /// Asks for the link's state: now and then, not per packet, for it makes system calls. Reopens a device that
+    /// vanished and came back.
+    fn poll_link(&mut self) -> Link;
+}
+
+impl<Q: Queue + ?Sized> Queue for Box<Q> {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        (**self).receive(pools, burst, max)
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        (**self).transmit(frames, done)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        (**self).capabilities()
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        (**self).descriptor()
+    }
+
+    fn statistics(&self) -> Statistics {
+        (**self).statistics()
+    }
+
+    fn poll_link(&mut self) -> Link {
+        (**self).poll_link()
+    }
+}
