@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The extended header: what a lookup can examine beside the packet's own bytes, laid out as bytes, so that a match
+//! field on it is a slice like any other (`slice(metadata,offset,length)`).
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 0..4 | ingress port |
+//! | 4..8 | physical ingress port |
+//! | 8..16 | metadata register |
+//! | 16..24 | tunnel ID |
+//! | 24..26 | EtherType behind VLAN tags (0x05ff: LLC) |
+//! | 26..28 | outermost VLAN: PCP 3 bits, tag present 1 bit, VID 12 bits; 0 without a tag |
+//! | 28 | IPv4 ToS or IPv6 traffic class |
+//! | 29 | upper-layer protocol |
+//! | 30..32 | IPv6 extension header bits (OFPIEH_*) |
+//!
+//! All values are big-endian. Bytes 24..32 are written by the parser, at the depth the tables ask for.
+
+use wire::Layers;
+use wire::layers::header;
+
+/// Bytes of the extended header.
+pub const EXT_BYTES: usize = 32;
+
+/// First bit of the ingress port.
+pub const IN_PORT_BIT: u16 = 0;
+/// First bit of the physical ingress port.
+pub const IN_PHY_PORT_BIT: u16 = 32;
+/// First bit of the metadata register.
+pub const METADATA_BIT: u16 = 64;
+/// First bit of the tunnel ID.
+pub const TUNNEL_ID_BIT: u16 = 128;
+/// First bit of the EtherType.
+pub const ETH_TYPE_BIT: u16 = 192;
+/// First bit of the VLAN word.
+pub const VLAN_BIT: u16 = 208;
+/// First bit of the ToS byte.
+pub const IP_TOS_BIT: u16 = 224;
+/// First bit of the upper-layer protocol.
+pub const IP_PROTO_BIT: u16 = 232;
+/// First bit of the extension header bits' 16-bit word (9 used, right-aligned).
+pub const EXTHDR_BIT: u16 = 240;
+
+/// OFPVID_PRESENT: set in the VLAN word when a tag is there.
+pub const VID_PRESENT: u16 = 0x1000;
+
+/// A packet's extended header. The spare bytes at its end let a wide load at any offset stay inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ext {
+    bytes: [u8; EXT_BYTES + 8],
+}
+
+impl Default for Ext {
+    fn default() -> Self {
+        Self { bytes: [0; EXT_BYTES + 8] }
+    }
+}
+
+impl Ext {
+    /// The extended header of a packet that just came in by `in_port`.
+    #[must_use]
+    #[inline]
+    pub fn arriving(in_port: u32) -> Self {
+        let mut ext = Self::default();
+        ext.bytes[0..4].copy_from_slice(&in_port.to_be_bytes());
+        ext.bytes[4..8].copy_from_slice(&in_port.to_be_bytes());
+        ext
+    }
+
+    /// The bytes, followed by 8 zero bytes.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The bytes that may be written.
+    #[must_use]
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..EXT_BYTES]
+    }
+
+    /// Ingress port.
+    #[must_use]
+    pub fn in_port(&self) -> u32 {
+        u32::from_be_bytes([self.bytes[0], self.bytes[1], self.bytes[2], self.bytes[3]])
+    }
+
+    /// Metadata register.
+    #[must_use]
+    pub fn metadata(&self) -> u64 {
+        self.word(8)
+    }
+
+    /// Writes the bits of `mask` in the metadata register.
+    #[inline]
+    pub fn write_metadata(&mut self, value: u64, mask: u64) {
+        let new = (self.metadata() & !mask) | (value & mask);
+        self.bytes[8..16].copy_from_slice(&new.to_be_bytes());
+    }
+
+    /// Tunnel ID.
+    #[must_use]
+    pub fn tunnel_id(&self) -> u64 {
+        self.word(16)
+    }
+
+    /// Takes over what the parser found.
+    #[inline]
+    pub fn set_layers(&mut self, layers: &Layers) {
+        self.bytes[24..26].copy_from_slice(&layers.eth_type.to_be_bytes());
+        let vlan =
+            if layers.present & header::VLAN != 0 { (layers.vlan_tci & 0xefff) | VID_PRESENT } else { 0 };
+        self.bytes[26..28].copy_from_slice(&vlan.to_be_bytes());
+        self.bytes[28] = layers.ip_tos;
+        self.bytes[29] = layers.ip_proto;
+        self.bytes[30..32].copy_from_slice(&layers.exthdr.to_be_bytes());
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.bytes[at..at + 8]);
+        u64::from_be_bytes(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_vlan_word_tells_a_tag_from_none() {
+        let mut ext = Ext::arriving(7);
+        assert_eq!((ext.in_port(), &ext.bytes()[4..8]), (7, &[0, 0, 0, 7][..]));
+        ext.set_layers(&Layers {
+            present: header::VLAN,
+            vlan_tci: 0xb00a,
+            eth_type: 0x800,
+            ..Layers::default()
+        });
+        assert_eq!(&ext.bytes()[24..28], &[8, 0, 0xb0, 0x0a]);
+        ext.set_layers(&Layers { vlan_tci: 0xffff, ..Layers::default() });
+        assert_eq!(&ext.bytes()[24..28], &[0, 0, 0, 0]);
+        ext.write_metadata(0xff00, 0x0f0f);
+        assert_eq!(ext.metadata(), 0x0f00);
+    }
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A limit on everything, in one place.
+
+/// Fixed sizes that the rest of the switch is built for. Each is checked where something is accepted, so that the
+/// packet path never meets more.
+#[derive(Debug)]
+pub struct Limits;
+
+impl Limits {
+    /// Tables a controller can use: numbers 0 to 254.
+    pub const TABLES: usize = 255;
+    /// Bits of one slice.
+    pub const SLICE_BITS: u16 = 128;
+    /// Last bit of a packet that a slice may reach.
+    pub const SLICE_END_BITS: u32 = 8 * 1_536;
+    /// Different slices that the entries of one table may examine.
+    pub const SLICES_PER_TABLE: usize = 32;
+    /// 64-bit words of a table's lookup key.
+    pub const KEY_WORDS: usize = 32;
+    /// Actions in one list.
+    pub const ACTIONS_PER_LIST: usize = 64;
+    /// Different fields that one packet's action set can hold; a packet that collects more is dropped by name.
+    pub const ACTION_SET_FIELDS: usize = 16;
+    /// VLAN tags that the walk over a packet passes.
+    pub const VLAN_TAGS: usize = 8;
+    /// Packets in a burst.
+    pub const BURST_PACKETS: usize = 32;
+    /// Ports of one datapath.
+    pub const PORTS: usize = 1_024;
+    /// Entries of one datapath.
+    pub const ENTRIES: usize = 16 * 1_024 * 1_024;
+}

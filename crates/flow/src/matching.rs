@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A match: which packets an entry is for.
+
+use crate::Field;
+
+/// One field's condition: the packet's bits under `mask` equal `value`. A packet without the field does not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FieldMatch {
+    /// Which field.
+    pub field: Field,
+    /// Right-aligned value; no bit outside `mask`.
+    pub value: u128,
+    /// Right-aligned mask, never 0.
+    pub mask: u128,
+}
+
+impl FieldMatch {
+    /// The whole field equals `value`.
+    #[must_use]
+    pub fn exact(field: Field, value: u128) -> Self {
+        Self { field, value, mask: field.full_mask() }
+    }
+
+    /// True when every bit of the field counts.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.mask == self.field.full_mask()
+    }
+
+    /// The prefix length, if the mask is a prefix (a full mask is one).
+    #[must_use]
+    pub fn prefix_len(&self) -> Option<u32> {
+        let length = u32::from(self.field.location().length_bits);
+        let ones = self.mask.count_ones();
+        let aligned = self.mask << (128 - length);
+        (aligned.leading_ones() == ones).then_some(ones)
+    }
+}
+
+/// A conjunction of field conditions, at most one for each field, in field order; or an index in a linear table.
+/// Two matches are identical in OpenFlow's sense exactly when they are equal.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Match {
+    index: Option<u32>,
+    fields: Box<[FieldMatch]>,
+}
+
+/// Why a match was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MatchError {
+    /// The same field twice (OFPBMC_DUP_FIELD).
+    #[error("{0} is given twice; give each match field once")]
+    Duplicate(String),
+    /// Value bits outside the field (OFPBMC_BAD_VALUE).
+    #[error("{0}: value {1:#x} does not fit its {2} bits")]
+    ValueTooLarge(String, u128, u16),
+    /// Value bits outside the mask (OFPBMC_BAD_WILDCARDS).
+    #[error("{0}: value {1:#x} has bits outside its mask {2:#x}")]
+    ValueOutsideMask(String, u128, u128),
+    /// A mask where none is allowed (OFPBMC_BAD_MASK).
+    #[error("{0} cannot be masked (mask {1:#x}); OpenFlow 1.3 matches it whole or not at all")]
+    MaskNotAllowed(String, u128),
+    /// A prerequisite is missing (OFPBMC_BAD_PREREQ).
+    #[error("{0} needs {1} in the same match")]
+    Prerequisite(String, &'static str),
+    /// An index beside fields.
+    #[error("index={0} picks an entry of a linear table and stands alone; drop the other match fields")]
+    IndexWithFields(u32),
+}
+
+impl Match {
+    /// Matches every packet.
+    #[must_use]
+    pub fn any() -> Self {
+        Self::default()
+    }
+
+    /// The entry with number `index` of a linear table.
+    #[must_use]
+    pub fn at_index(index: u32) -> Self {
+        Self { index: Some(index), fields: Box::default() }
+    }
+
+    /// A checked match in normal form: fields sorted, conditions with an empty mask dropped, prerequisites present.
+    ///
+    /// # Errors
+    /// What OpenFlow 1.3 refuses, see [`MatchError`].
+    pub fn new(conditions: impl IntoIterator<Item = FieldMatch>) -> Result<Self, MatchError> {
+        let made = Self::unchecked_prerequisites(conditions)?;
+        made.check_prerequisites()?;
+        Ok(made)
+    }
+
+    /// As [`Match::new`], without asking for prerequisites: for matches whose prerequisites cannot be stated.
+    ///
+    /// # Errors
+    /// All of [`MatchError`] but `Prerequisite`.
+    pub fn unchecked_prerequisites(
+        conditions: impl IntoIterator<Item = FieldMatch>,
+    ) -> Result<Self, MatchError> {
+        let mut fields: Vec<FieldMatch> = Vec::new();
+        for c in conditions {
+            let full = c.field.full_mask();
+            if c.value & !full != 0 || c.mask & !full != 0 {
+                return Err(MatchError::ValueTooLarge(
+                    c.field.to_string(),
+                    c.value | c.mask,
+                    c.field.location().length_bits,
+                ));
+            }
+            if c.value & !c.mask != 0 {
+                return Err(MatchError::ValueOutsideMask(c.field.to_string(), c.value, c.mask));
+            }
+            if c.mask == 0 {
+                continue;
+            }
+            if !c.is_exact() && !c.field.maskable() {
+                return Err(MatchError::MaskNotAllowed(c.field.to_string(), c.mask));
+            }
+            fields.push(c);
+        }
+        fields.sort_unstable_by_key(|c| c.field);
+        if let Some(pair) = fields.windows(2).find(|p| p[0].field == p[1].field) {
+            return Err(MatchError::Duplicate(pair[0].field.to_string()));
+        }
+        Ok(Self { index: None, fields: fields.into_boxed_slice() })
+    }
+
+    /// The index in a linear table, if the match is one.
+    #[must_use]
+    pub fn index(&self) -> Option<u32> {
+        self.index
+    }
+
+    /// The conditions, in field order.
+    #[must_use]
+    pub fn fields(&self) -> &[FieldMatch] {
+        &self.fields
+    }
+
+    /// The condition on one field.
+    #[must_use]
+    pub fn get(&self, field: Field) -> Option<&FieldMatch> {
+        self.fields.binary_search_by_key(&field, |c| c.field).ok().map(|at| &self.fields[at])
+    }
+
+    /// True when every packet matches.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.index.is_none() && self.fields.is_empty()
+    }
+
+    /// True when every packet that matches `other` matches `self` by the conditions written in them: the selection
+    /// of non-strict modify and delete.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.index.is_some() {
+            return self.index == other.index;
+        }
+        self.fields.iter().all(|mine| {
+            other
+                .get(mine.field)
+                .is_some_and(|theirs| mine.mask & !theirs.mask == 0 && theirs.value & mine.mask == mine.value)
+        })
+    }
+
+    /// True when one packet may match both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        if self.index.is_some() || other.index.is_some() {
+            return self.index == other.index;
+        }
+        self.fields.iter().all(|mine| {
+            other
+                .get(mine.field)
+                .is_none_or(|theirs| (mine.value ^ theirs.value) & mine.mask & theirs.mask == 0)
+        })
+    }
+
+    fn is_one_of(&self, field: Field, values: &[u128]) -> bool {
+        self.get(field).is_some_and(|c| c.is_exact() && values.contains(&c.value))
+    }
+
+    /// Checks that each field's prerequisites (OpenFlow 1.3, table of match fields) stand in the match.
+    ///
+    /// # Errors
+    /// [`MatchError::Prerequisite`] for the first field that lacks one.
+    pub fn check_prerequisites(&self) -> Result<(), MatchError> {
+        use Field as F;
+        for c in &self.fields {
+            let (satisfied, needed) = match c.field {
+                F::InPhyPort => (self.get(F::InPort).is_some(), "in_port"),
+                F::VlanPcp => (
+                    self.get(F::VlanVid).is_some_and(|v| v.value & u128::from(crate::ext::VID_PRESENT) != 0),
+                    "a VLAN tag (vlan_vid with its present bit, or dl_vlan)",
+                ),
+                F::IpDscp | F::IpEcn | F::IpProto => {
+                    (self.is_one_of(F::EthType, &[0x0800, 0x86dd]), "dl_type=0x0800 (ip) or 0x86dd (ipv6)")
+                }
+                F::Ipv4Src | F::Ipv4Dst => (self.is_one_of(F::EthType, &[0x0800]), "dl_type=0x0800 (ip)"),
+                F::Ipv6Src | F::Ipv6Dst | F::Ipv6Flabel | F::Ipv6Exthdr => {
+                    (self.is_one_of(F::EthType, &[0x86dd]), "dl_type=0x86dd (ipv6)")
+                }
+                F::TcpSrc | F::TcpDst => (self.is_one_of(F::IpProto, &[6]), "nw_proto=6 (tcp or tcp6)"),
+                F::UdpSrc | F::UdpDst => (self.is_one_of(F::IpProto, &[17]), "nw_proto=17 (udp or udp6)"),
+                F::SctpSrc | F::SctpDst => {
+                    (self.is_one_of(F::IpProto, &[132]), "nw_proto=132 (sctp or sctp6)")
+                }
+                F::Icmpv4Type | F::Icmpv4Code => (
+                    self.is_one_of(F::EthType, &[0x0800]) && self.is_one_of(F::IpProto, &[1]),
+                    "dl_type=0x0800,nw_proto=1 (icmp)",
+                ),
+                F::Icmpv6Type | F::Icmpv6Code => (
+                    self.is_one_of(F::EthType, &[0x86dd]) && self.is_one_of(F::IpProto, &[58]),
+                    "dl_type=0x86dd,nw_proto=58 (icmp6)",
+                ),
+                F::NdTarget => (
+                    self.is_one_of(F::Icmpv6Type, &[135, 136]) && self.is_one_of(F::Icmpv6Code, &[0]),
+                    "icmp_type=135 or 136 and icmp_code=0 with icmp6",
+                ),
+                F::NdSll => (self.is_one_of(F::Icmpv6Type, &[135]), "icmp_type=135 with icmp6"),
+                F::NdTll => (self.is_one_of(F::Icmpv6Type, &[136]), "icmp_type=136 with icmp6"),
+                F::ArpOp | F::ArpSpa | F::ArpTpa | F::ArpSha | F::ArpTha => {
+                    (self.is_one_of(F::EthType, &[0x0806]), "dl_type=0x0806 (arp)")
+                }
+                F::MplsLabel | F::MplsTc | F::MplsBos => {
+                    (self.is_one_of(F::EthType, &[0x8847, 0x8848]), "dl_type=0x8847 (mpls) or 0x8848 (mplsm)")
+                }
+                F::PbbIsid => (self.is_one_of(F::EthType, &[0x88e7]), "dl_type=0x88e7 (PBB)"),
+                _ => (true, ""),
+            };
+            if !satisfied {
+                return Err(MatchError::Prerequisite(c.field.to_string(), needed));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(conditions: &[(Field, u128, u128)]) -> Match {
+        Match::new(conditions.iter().map(|&(field, value, mask)| FieldMatch { field, value, mask })).unwrap()
+    }
+
+    #[test]
+    fn normal_form_sorts_and_drops_empty_masks() {
+        let a = of(&[(Field::EthSrc, 5, 0xff), (Field::InPort, 1, 0xffff_ffff), (Field::EthDst, 0, 0)]);
+        assert_eq!(a.fields().iter().map(|c| c.field).collect::<Vec<_>>(), [Field::InPort, Field::EthSrc]);
+    }
+
+    #[test]
+    fn refusals_name_the_field_and_the_cure() {
+        let bad = |c: &[(Field, u128, u128)]| {
+            Match::new(c.iter().map(|&(field, value, mask)| FieldMatch { field, value, mask })).unwrap_err()
+        };
+        assert!(matches!(bad(&[(Field::Ipv4Src, 1, 0xff)]), MatchError::Prerequisite(..)));
+        assert!(matches!(bad(&[(Field::EthType, 8, 0xff)]), MatchError::MaskNotAllowed(..)));
+        assert!(matches!(bad(&[(Field::EthSrc, 0x100, 0xff)]), MatchError::ValueOutsideMask(..)));
+        assert!(matches!(bad(&[(Field::MplsBos, 2, 2)]), MatchError::ValueTooLarge(..)));
+        let twice = bad(&[(Field::InPort, 1, 0xffff_ffff), (Field::InPort, 1, 0xffff_ffff)]);
+        assert_eq!(twice.to_string(), "in_port is given twice; give each match field once");
+        assert!(matches!(bad(&[(Field::VlanPcp, 1, 7)]), MatchError::Prerequisite(..)));
+        assert!(matches!(
+            bad(&[(Field::VlanPcp, 1, 7), (Field::VlanVid, 0, 0x1fff)]),
+            MatchError::Prerequisite(..)
+        ));
+    }
+
+    #[test]
+    fn covers_and_overlaps() {
+        let wide = of(&[(Field::EthDst, 0x0100_0000_0000, 0x0100_0000_0000)]);
+        let narrow =
+            of(&[(Field::EthDst, 0x01ff_0000_0000, 0xffff_0000_0000), (Field::InPort, 3, 0xffff_ffff)]);
+        let other = of(&[(Field::EthDst, 0x0200_0000_0000, 0xff00_0000_0000)]);
+        assert!(wide.covers(&narrow) && !narrow.covers(&wide));
+        assert!(Match::any().covers(&wide) && Match::any().overlaps(&other));
+        assert!(wide.overlaps(&narrow) && narrow.overlaps(&wide));
+        assert!(!narrow.overlaps(&other));
+        assert!(
+            Match::at_index(3).covers(&Match::at_index(3))
+                && !Match::at_index(3).overlaps(&Match::at_index(4))
+        );
+    }
+
+    #[test]
+    fn prefix_lengths() {
+        let at = |mask| FieldMatch { field: Field::Ipv4Dst, value: 0, mask }.prefix_len();
+        assert_eq!((at(0xffff_ff00), at(0xffff_ffff), at(0xff00_ff00)), (Some(24), Some(32), None));
+        assert_eq!(FieldMatch::exact(Field::Ipv6Dst, 9).prefix_len(), Some(128));
+    }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The operations that change a data plane. Model and data plane speak in these; a sequence of them, each with its
+//! place among the packets, is what the law is about.
+
+use crate::{EntryId, FlowEntry, Instructions, PortNo};
+use std::sync::Arc;
+
+/// Number of the internal table of learned MACs, behind the controller's 255 tables. Its entries match `vlan_vid`
+/// under 0xfff and `dl_dst`, and apply one output.
+pub const MAC_TABLE: u8 = 255;
+
+/// One operation: takes effect as a whole, between two packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Changes of entries, in order.
+    Entries(Vec<EntryChange>),
+    /// A port was added or its state changed.
+    Port(PortState),
+    /// A port went away.
+    RemovePort(PortNo),
+}
+
+/// A change of one entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryChange {
+    /// A new entry. Its id is free, no entry with its table, priority and match lives.
+    Add(Arc<FlowEntry>),
+    /// A living entry gets other instructions; its place among entries of its priority stays.
+    Modify {
+        /// The entry.
+        id: EntryId,
+        /// Its table.
+        table: u8,
+        /// What it does from now on.
+        instructions: Arc<Instructions>,
+        /// Whether it is low-latency from now on.
+        low_latency: bool,
+    },
+    /// An entry goes. Its counters can be read until the id is used again.
+    Remove {
+        /// The entry.
+        id: EntryId,
+        /// Its table.
+        table: u8,
+    },
+}
+
+/// What forwarding must know of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortState {
+    /// Its number.
+    pub number: PortNo,
+    /// Link and administrative state.
+    pub up: bool,
+    /// Drop what comes in (OFPPC_NO_RECV).
+    pub no_recv: bool,
+    /// Drop what is sent here (OFPPC_NO_FWD).
+    pub no_fwd: bool,
+    /// Not part of a flood (OFPPC_NO_FLOOD of older versions; NORMAL and FLOOD heed it).
+    pub no_flood: bool,
+    /// No packet-ins for packets from here (OFPPC_NO_PACKET_IN).
+    pub no_packet_in: bool,
+}
+
+impl PortState {
+    /// A port that is up, without restrictions.
+    #[must_use]
+    pub fn up(number: PortNo) -> Self {
+        Self { number, up: true, no_recv: false, no_fwd: false, no_flood: false, no_packet_in: false }
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What became of a packet. Received = forwarded + consumed + dropped by reason (+ held): each packet is counted once.
+//! Copies that could not be made or sent while others were are counted apart, under the same names.
+
+/// Why a packet reached the controller (OFPR_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketInReason {
+    /// Sent by a table-miss entry (priority 0, matches everything).
+    NoMatch,
+    /// Sent by an output action of another entry.
+    Action,
+}
+
+/// What became of a packet as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// At least one copy went to a port.
+    Forwarded,
+    /// None to a port, at least one to the controller.
+    Consumed,
+    /// None at all.
+    Dropped(DropReason),
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+        /// Why a packet, or a copy of it, was dropped. A packet without any copy is counted under the last reason it met.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum DropReason { $($(#[$doc])* $name,)* }
+
+        impl DropReason {
+            /// All reasons, in the order of their counters.
+            pub const ALL: &'static [Self] = &[$(Self::$name),*];
+
+            /// The reason's name in counters and text.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$name => $text,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// Shorter than an Ethernet header (14 bytes).
+    Runt = "runt";
+    /// The ingress port is unknown, down or does not receive (NO_RECV).
+    PortNotReceiving = "port_not_receiving";
+    /// No entry matched, and the table has no table-miss entry.
+    TableMiss = "table_miss";
+    /// The action set held no output, and no action sent the packet anywhere.
+    NoOutput = "no_output";
+    /// Output to a port that does not exist.
+    NoSuchPort = "no_such_port";
+    /// Output to a port that is down.
+    PortDown = "port_down";
+    /// Output to a port that does not forward (NO_FWD).
+    PortNotForwarding = "port_not_forwarding";
+    /// Output to the ingress port by its number (OpenFlow asks for IN_PORT), or NORMAL to where the packet came from.
+    IngressPort = "ingress_port";
+    /// FLOOD, ALL or NORMAL found no port to send to.
+    NoFloodPort = "no_flood_port";
+    /// NORMAL for a destination that bridges do not forward (01:80:c2:00:00:00 to 0f).
+    ReservedMulticast = "reserved_multicast";
+    /// The controller may not see packets of this port (NO_PACKET_IN).
+    NoPacketIn = "no_packet_in";
+    /// An action needs a VLAN tag and the packet has none.
+    MissingVlan = "missing_vlan";
+    /// An action needs an MPLS shim and the packet has none.
+    MissingMpls = "missing_mpls";
+    /// An action needs another header that the packet does not have, or has cut short.
+    MissingHeader = "missing_header";
+    /// A TTL of 0 or 1 was to be decremented.
+    TtlExpired = "ttl_expired";
+    /// A pushed header does not fit into the frame's headroom.
+    NoHeadroom = "no_headroom";
+    /// More different set-field actions in one packet's action set than it can hold.
+    ActionSetFull = "action_set_full";
+    /// A group that does not exist.
+    NoSuchGroup = "no_such_group";
+    /// An action that this data plane does not execute.
+    UnsupportedAction = "unsupported_action";
+    /// No free frame for a copy.
+    NoBuffer = "no_buffer";
+    /// No room on the way to the controller.
+    PacketInFull = "packet_in_full";
+    /// No room on the way to the port.
+    TransmitFull = "transmit_full";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_name_of_its_own() {
+        let mut names: Vec<_> = DropReason::ALL.iter().map(|r| r.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        for (at, reason) in DropReason::ALL.iter().enumerate() {
+            assert_eq!(*reason as usize, at);
+        }
+    }
+}

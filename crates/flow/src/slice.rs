@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Protocol-oblivious match fields: `{base, bit offset, bit length}`.
+
+use crate::limits::Limits;
+
+/// What a slice's offset counts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SliceBase {
+    /// First bit of the frame (destination MAC). Needs no parser.
+    Packet,
+    /// First bit of the extended header ([`crate::ext`]).
+    Metadata,
+    /// First bit behind the EtherType and all VLAN tags.
+    L3,
+    /// First bit of the upper-layer header behind IP (and IPv6 extension headers) of a protocol the parser knows.
+    L4,
+}
+
+impl SliceBase {
+    /// The base's name in the flow syntax.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packet => "packet",
+            Self::Metadata => "metadata",
+            Self::L3 => "l3",
+            Self::L4 => "l4",
+        }
+    }
+
+    /// All bases.
+    pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
+}
+
+/// A run of bits. A packet that ends before the slice does has no such field: nothing matches it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slice {
+    /// What the offset counts from.
+    pub base: SliceBase,
+    /// First bit, counted from the base; bit 0 is the most significant bit of the first byte.
+    pub offset_bits: u16,
+    /// Length, 1 to 128 bits.
+    pub length_bits: u16,
+}
+
+/// Why a slice was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SliceError {
+    /// Length 0 or too long.
+    #[error("slice length {0} is not 1 to {max} bits; cut a longer field into several slices", max = Limits::SLICE_BITS)]
+    Length(u32),
+    /// Reaches too far.
+    #[error("slice ends at bit {0}; it must end by bit {1} of its base")]
+    End(u32, u32),
+}
+
+impl Slice {
+    /// A checked slice.
+    ///
+    /// # Errors
+    /// When the length is not 1 to 128 bits or the slice ends beyond what its base can hold.
+    pub fn new(base: SliceBase, offset_bits: u32, length_bits: u32) -> Result<Self, SliceError> {
+        if length_bits == 0 || length_bits > u32::from(Limits::SLICE_BITS) {
+            return Err(SliceError::Length(length_bits));
+        }
+        let most = match base {
+            SliceBase::Metadata => 8 * crate::ext::EXT_BYTES as u32,
+            _ => Limits::SLICE_END_BITS,
+        };
+        let end = offset_bits.saturating_add(length_bits);
+        if end > most {
+            return Err(SliceError::End(end, most));
+        }
+        Ok(Self { base, offset_bits: offset_bits as u16, length_bits: length_bits as u16 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_are_checked() {
+        assert!(Slice::new(SliceBase::Packet, 96, 16).is_ok());
+        assert_eq!(Slice::new(SliceBase::Packet, 0, 129), Err(SliceError::Length(129)));
+        assert_eq!(Slice::new(SliceBase::Packet, 0, 0), Err(SliceError::Length(0)));
+        assert_eq!(Slice::new(SliceBase::Metadata, 250, 8), Err(SliceError::End(258, 256)));
+        assert!(Slice::new(SliceBase::L4, u32::MAX, 8).is_err());
+    }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A frame: bytes with room before and behind them.
+
+use crate::Meta;
+
+/// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
+pub const HEADROOM_BYTES: usize = 128;
+
+/// Bytes kept free behind a frame, so that wide loads near its end stay inside the buffer.
+pub const TAILROOM_BYTES: usize = 64;
+
+/// Offset of the first byte behind the two MAC addresses.
+const MACS_BYTES: usize = 12;
+
+/// An owned packet buffer. `bytes` are the frame from the destination MAC to the last byte before the FCS.
+#[derive(Debug)]
+pub struct Frame {
+    buffer: Box<[u8]>,
+    start: u32,
+    len: u32,
+    home: u16,
+    /// What travels with the bytes.
+    pub meta: Meta,
+}
+
+impl Frame {
+    /// A frame of its own, outside any pool, with room for `capacity` bytes. `home` is the pool it is given to when
+    /// freed.
+    #[must_use]
+    pub fn with_capacity(capacity: usize, home: u16) -> Self {
+        let size = HEADROOM_BYTES + capacity + TAILROOM_BYTES;
+        Self {
+            buffer: vec![0; size].into_boxed_slice(),
+            start: HEADROOM_BYTES as u32,
+            len: 0,
+            home,
+            meta: Meta::default(),
+        }
+    }
+
+    /// A frame of its own that holds a copy of `bytes`.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        let mut frame = Self::with_capacity(bytes.len(), 0);
+        let taken = frame.fill(bytes);
+        debug_assert!(taken);
+        frame
+    }
+
+    /// The frame's bytes.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start as usize..(self.start + self.len) as usize]
+    }
+
+    /// The frame's bytes, to write.
+    #[must_use]
+    #[inline]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.buffer[self.start as usize..(self.start + self.len) as usize]
+    }
+
+    /// The frame's bytes and the room behind them: loads of up to [`TAILROOM_BYTES`] past the frame's end stay inside.
+    /// What lies behind the end is not part of the packet.
+    #[must_use]
+    #[inline]
+    pub fn window(&self) -> &[u8] {
+        &self.buffer[self.start as usize..]
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// True for a frame without bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Most bytes a freshly reset frame can hold.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.len() - HEADROOM_BYTES - TAILROOM_BYTES
+    }
+
+    /// The pool this frame goes back to.
+    #[must_use]
+    #[inline]
+    pub fn home(&self) -> u16 {
+        self.home
+    }
+
+    /// Empties the frame: no bytes, full headroom, default metadata.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.start = HEADROOM_BYTES as u32;
+        self.len = 0;
+        self.meta = Meta::default();
+    }
+
+    /// Sets the length of a frame whose bytes a driver has written or will write; false if they do not fit.
+    #[must_use]
+    pub fn set_len(&mut self, len: usize) -> bool {
+        if self.start as usize + len + TAILROOM_BYTES > self.buffer.len() {
+            return false;
+        }
+        self.len = len as u32;
+        true
+    }
+
+    /// Replaces the frame's bytes by a copy of `bytes`; false (and unchanged) if they do not fit.
+    #[must_use]
+    pub fn fill(&mut self, bytes: &[u8]) -> bool {
+        if bytes.len() > self.capacity() {
+            return false;
+        }
+        self.start = HEADROOM_BYTES as u32;
+        self.len = bytes.len() as u32;
+        self.bytes_mut().copy_from_slice(bytes);
+        true
+    }
+
+    /// Appends a copy of `bytes`; false (and unchanged) if they do not fit.
+    #[must_use]
+    pub fn append(&mut self, bytes: &[u8]) -> bool {
+        let old = self.len();
+        if !self.set_len(old + bytes.len()) {
+            return false;
+        }
+        self.bytes_mut()[old..].copy_from_slice(bytes);
+        true
+    }
+
+    /// Makes this frame a copy of `other`, bytes and metadata; false (and unchanged) if it does not fit.
+    #[must_use]
+    pub fn copy_from(&mut self, other: &Self) -> bool {
+        if !self.fill(other.bytes()) {
+            return false;
+        }
+        self.meta = other.meta;
+        true
+    }
+
+    /// Opens a gap of `count` bytes at offset `at` by moving what stands before it towards the headroom. The gap's
+    /// bytes are undefined. A partial checksum's start moves along. False (and unchanged) without room or when `at`
+    /// lies behind the end.
+    #[must_use]
+    pub fn insert(&mut self, at: usize, count: usize) -> bool {
+        let start = self.start as usize;
+        if at > self.len() || count > start {
+            return false;
+        }
+        self.buffer.copy_within(start..start + at, start - count);
+        self.start -= count as u32;
+        self.len += count as u32;
+        self.shift_offloads(at, count as i32);
+        true
+    }
+
+    /// Takes `count` bytes at offset `at` out of the frame. A partial checksum's start moves along. False (and
+    /// unchanged) if the frame does not have them.
+    #[must_use]
+    pub fn remove(&mut self, at: usize, count: usize) -> bool {
+        let start = self.start as usize;
+        if at + count > self.len() {
+            return false;
+        }
+        self.buffer.copy_within(start..start + at, start + count);
+        self.start += count as u32;
+        self.len -= count as u32;
+        self.shift_offloads(at, -(count as i32));
+        true
+    }
+
+    /// Pads with zeros up to `len` bytes; false if they do not fit.
+    #[must_use]
+    pub fn pad_to(&mut self, len: usize) -> bool {
+        let old = self.len();
+        if old >= len {
+            return true;
+        }
+        if !self.set_len(len) {
+            return false;
+        }
+        self.bytes_mut()[old..].fill(0);
+        true
+    }
+
+    fn shift_offloads(&mut self, at: usize, by: i32) {
+        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
+        if let Some(sum) = &mut self.meta.checksum
+            && usize::from(sum.start) >= at
+        {
+            sum.start = (i32::from(sum.start) + by) as u16;
+        }
+        if let Some(gso) = &mut self.meta.gso
+            && usize::from(gso.header_len) >= at
+        {
+            gso.header_len = (i32::from(gso.header_len) + by) as u16;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Gso, GsoKind, PartialChecksum};
+
+    #[test]
+    fn insert_and_remove_move_the_front_and_the_offloads() {
+        let mut frame = Frame::from_bytes(&(0..40).collect::<Vec<u8>>());
+        frame.meta.checksum = Some(PartialChecksum { start: 34, offset: 6 });
+        frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, ecn: false, size: 10, header_len: 38 });
+        assert!(frame.insert(12, 4));
+        frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
+        assert_eq!(frame.len(), 44);
+        assert_eq!(&frame.bytes()[..17], &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 0x81, 0, 0, 7, 12]);
+        assert_eq!(frame.meta.checksum.map(|c| c.start), Some(38));
+        assert_eq!(frame.meta.gso.map(|g| g.header_len), Some(42));
+        assert!(frame.remove(12, 4));
+        assert_eq!(frame.bytes(), (0..40).collect::<Vec<u8>>());
+        assert_eq!(frame.meta.checksum.map(|c| c.start), Some(34));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_changes_nothing() {
+        let mut frame = Frame::from_bytes(&[1, 2, 3]);
+        assert!(!frame.insert(4, 1));
+        assert!(!frame.insert(0, HEADROOM_BYTES + 1));
+        assert!(!frame.remove(2, 2));
+        assert!(!frame.fill(&[0; 4]));
+        assert!(!frame.append(&[0]));
+        assert_eq!(frame.bytes(), &[1, 2, 3]);
+        assert!(frame.insert(0, HEADROOM_BYTES));
+    }
+
+    #[test]
+    fn padding_is_zero() {
+        let mut frame = Frame::with_capacity(60, 3);
+        assert!(frame.fill(&[7; 60]));
+        assert!(frame.fill(&[1]));
+        assert!(frame.pad_to(60));
+        assert_eq!(frame.bytes()[1..], [0; 59]);
+        assert_eq!(frame.home(), 3);
+        assert!(!frame.pad_to(61));
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packet buffers, pools and their metadata. A frame has one owner; freed frames go home to their pool.
+
+mod frame;
+mod meta;
+mod pool;
+
+pub use frame::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
+pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum};
+pub use pool::Pool;
