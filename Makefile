@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# The commands of the project; each installs what it lacks (scripts/setup.sh) and leaves nothing behind.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+
+.PHONY: build
+build: ## the `shunt` command, in target/release
+	scripts/setup.sh build
+	cargo build --release --package shunt
+
+.PHONY: demo
+demo: ## four hosts around one switch, traffic, counters; needs root
+	scripts/setup.sh demo
+	cargo build --release --package shunt
+	scripts/demo.sh
+
+# `cargo test` comes last: its closing line is the verdict of the run.
+.PHONY: test
+test: ## every test: documentation, namespaces, mutations, unit and integration tests; needs root
+	scripts/setup.sh test
+	cargo build --release --package shunt
+	cargo test --workspace --doc --quiet
+	scripts/tests/run.sh
+	cargo xtask mutants
+	cargo test --workspace --lib --bins --tests
+
+.PHONY: bench
+bench: ## every benchmark of bench/src/bin, then the table of target/report
+	scripts/setup.sh build
+	cargo build --release --package shunt-bench
+	bench/run.sh
+
+.PHONY: lint
+lint: ## format, clippy, tidy, shell scripts
+	scripts/setup.sh lint
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets
+	cargo xtask tidy
+	shellcheck .ci/run $$(git ls-files '*.sh')

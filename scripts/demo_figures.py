@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges the figures of the demo; reads them from stdin and exits 1 with a sentence where they do not hold.
+
+iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes must have arrived, UDP loss stay below 10 %
+counters             `shunt show counters --json`: received = forwarded + dropped by reason + consumed + held
+flow MATCH PACKETS   `shunt show flows`: the one flow whose line has MATCH counted exactly PACKETS packets
+"""
+
+import json
+import re
+import sys
+
+LOSS_LIMIT_PERCENT = 10
+
+
+def iperf(label):
+    end = json.load(sys.stdin)["end"]
+    if "sum" in end:  # UDP
+        total = end["sum"]
+        lost = total["lost_percent"]
+        print(f"  UDP {label}  {total['bits_per_second'] / 1e6:.0f} Mbit/s sent, {lost:.2f} % lost")
+        if total["packets"] == 0 or lost >= LOSS_LIMIT_PERCENT:
+            sys.exit(f"UDP {label}: {total['packets']} packets, {lost:.2f} % lost; {LOSS_LIMIT_PERCENT} % is the limit")
+        return
+    received = end["sum_received"]
+    print(
+        f"  TCP {label}  {received['bits_per_second'] / 1e6:.0f} Mbit/s received,"
+        f" {end['sum_sent'].get('retransmits', 0)} retransmits"
+    )
+    if received["bytes"] == 0:
+        sys.exit(f"TCP {label}: nothing arrived")
+
+
+def counters():
+    counted = json.load(sys.stdin)
+    dropped = sum(counted["dropped"].values())
+    parts = counted["forwarded"] + dropped + counted["consumed"] + counted["held"]
+    equation = (
+        f"received {counted['received']} = forwarded {counted['forwarded']} + dropped {dropped}"
+        f" + consumed {counted['consumed']} + held {counted['held']}"
+    )
+    if counted["received"] == 0:
+        sys.exit(f"  nothing was received: {equation}")
+    if counted["received"] != parts:
+        sys.exit(f"  does not add up, the right side is {parts}: {equation}")
+    print(f"  adds up: {equation}")
+
+
+def flow(match, packets):
+    lines = [line for line in sys.stdin if match in line]
+    if len(lines) != 1:
+        sys.exit(f"{len(lines)} flows have {match}, expected one")
+    counted = re.search(r"n_packets=(\d+)", lines[0])
+    if counted is None:
+        sys.exit(f"no n_packets= in: {lines[0].strip()}")
+    if int(counted[1]) != int(packets):
+        sys.exit(f"the flow with {match} counted {counted[1]} packets, {packets} were sent")
+    print(f"  the flow with {match} counted {counted[1]} packets, as many as were sent")
+
+
+if __name__ == "__main__":
+    {"iperf": iperf, "counters": counters, "flow": flow}[sys.argv[1]](*sys.argv[2:])

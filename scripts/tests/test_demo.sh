@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The demo holds, twice at the same time, and leaves nothing behind: no namespace, process or temporary file, whether
+# it ends by itself or is interrupted in any of its phases.
+set -euo pipefail
+# Job control gives each demo its own process group, and SIGINT its default meaning, as at a terminal.
+set -m
+
+folder=$(mktemp -d)
+mkdir "$folder/tmp"
+trap 'rm -rf "$folder"' EXIT
+export TMPDIR=$folder/tmp
+
+fail() {
+    printf 'test_demo: %s\n' "$*" >&2
+    exit 1
+}
+
+# expect_clean PID: nothing of the demo with this process number is left.
+expect_clean() {
+    if ip netns list | grep "^shunt-demo-$1-"; then fail "demo $1 left these namespaces"; fi
+    if grep -l -a "shunt-demo-$1-" /proc/[0-9]*/cmdline 2>/dev/null; then fail "demo $1 left these processes"; fi
+    # A process that has ended but is not yet collected by init does not count.
+    if pgrep -g "$1" -r D,R,S,T -a; then fail "demo $1 left these processes"; fi
+}
+expect_no_files() {
+    [ -z "$(ls -A "$TMPDIR")" ] || fail "files are left: $(ls -A "$TMPDIR")"
+}
+
+scripts/demo.sh >"$folder/first.out" 2>&1 &
+first=$!
+scripts/demo.sh >"$folder/second.out" 2>&1 &
+second=$!
+for run in "first $first" "second $second"; do
+    read -r name pid <<<"$run"
+    wait "$pid" || {
+        cat "$folder/$name.out" >&2
+        fail "the $name of two demos at a time failed"
+    }
+done
+expect_clean "$first"
+expect_clean "$second"
+expect_no_files
+printf 'ok: two demos at a time, nothing left behind\n'
+
+# interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group as soon as the demo has printed TEXT.
+interrupt() {
+    local signal=$1 expected=$2 text=$3 pid status=0
+    scripts/demo.sh >"$folder/cut.out" 2>&1 &
+    pid=$!
+    until grep -q -- "$text" "$folder/cut.out"; do
+        kill -0 "$pid" 2>/dev/null || {
+            cat "$folder/cut.out" >&2
+            fail "the demo ended before it said: $text"
+        }
+        sleep 0.02
+    done
+    kill -"$signal" -- "-$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq "$expected" ] || fail "after SIG$signal at '$text' the demo's exit code was $status, not $expected"
+    expect_clean "$pid"
+    expect_no_files
+    printf 'ok: SIG%s at "%s", nothing left behind\n' "$signal" "$text"
+}
+interrupt INT 130 'in a network namespace'
+interrupt INT 130 'One switch between them'
+interrupt TERM 143 'h1 -> h2  ok'
+interrupt INT 130 'Bulk traffic'
+interrupt HUP 129 'TCP h1'
