@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the model asks of a data plane: workers, hardware, or the reference interpreter.
+
+use flow::{EntryId, Nanos, Operation, PortNo};
+use frame::Frame;
+use pipeline::Event;
+
+/// A data plane: takes operations in order, answers with counters and events. Nothing here blocks.
+pub trait DataPlane {
+    /// Puts an operation behind all earlier ones and returns its version: 1 for the first, then one more each time.
+    fn submit(&mut self, operation: Operation) -> u64;
+
+    /// The highest version that is in force everywhere: no packet is judged by an older one any more.
+    fn applied(&mut self) -> u64;
+
+    /// Operations taken by `submit` that wait for room on the way to the workers. The caller stops reading requests
+    /// while this is above its limit.
+    fn parked(&self) -> usize;
+
+    /// An entry's counters, summed over the workers. Readable from its adding until its release.
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
+
+    /// Forgets an entry whose removal is in force: its id may be used again, its counters are gone.
+    fn release(&mut self, id: EntryId);
+
+    /// A table's counters.
+    fn table_counters(&mut self, table: u8) -> TableCounters;
+
+    /// A port's counters; none for a port that the data plane does not have.
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
+
+    /// Counters of all packets.
+    fn totals(&mut self) -> Totals;
+
+    /// The next report of the workers.
+    fn next_event(&mut self) -> Option<Event>;
+
+    /// Takes a packet-in's frame back.
+    fn recycle(&mut self, frame: Frame);
+}
+
+/// Counters of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EntryCounters {
+    /// Packets that hit it.
+    pub packets: u64,
+    /// Their bytes, as long as they were when they hit it.
+    pub bytes: u64,
+    /// When it was last hit; 0: never.
+    pub used_ns: Nanos,
+}
+
+/// Counters of a table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableCounters {
+    /// Packets looked up.
+    pub lookups: u64,
+    /// Packets that hit an entry.
+    pub matches: u64,
+}
+
+/// Counters of a port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets sent by the device.
+    pub tx_packets: u64,
+    /// Bytes sent by the device.
+    pub tx_bytes: u64,
+    /// Packets that the device, the kernel or the driver lost on the way in.
+    pub rx_dropped: u64,
+    /// Packets that were given to the port and not sent.
+    pub tx_dropped: u64,
+    /// Losses by the driver's names for them, zeros left out.
+    pub by_name: Vec<(&'static str, u64)>,
+}
+
+/// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Packets taken from ports.
+    pub received: u64,
+    /// Packets of which at least one copy went to a port.
+    pub forwarded: u64,
+    /// Packets that went to the controller only.
+    pub consumed: u64,
+    /// Packets waiting in the switch.
+    pub held: u64,
+    /// Packets of which no copy went anywhere, by `flow::DropReason` (index: its place in `DropReason::ALL`).
+    pub dropped: Vec<u64>,
+    /// Copies given to ports: at least `forwarded`.
+    pub copies: u64,
+    /// Copies that failed while the packet as a whole was forwarded or consumed, or after it was counted, by reason.
+    pub copies_dropped: Vec<u64>,
+}
