@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The copy of the tree in which faults are planted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::patch::Patch;
+use crate::{Failure, tree};
+
+/// A copy of every file git knows, kept between runs so that only changed files are built again.
+pub struct Copy {
+    original: PathBuf,
+    root: PathBuf,
+}
+
+impl Copy {
+    /// Makes or refreshes the copy of `original` at `root`; unchanged files keep their time of change.
+    pub fn make(original: &Path, root: &Path) -> Result<Self, Failure> {
+        let copy = Self { original: original.into(), root: root.into() };
+        let paths = tree::paths(original)?;
+        for path in &paths {
+            copy.refresh(path)?;
+        }
+        copy.remove_others(root, &paths)?;
+        Ok(copy)
+    }
+
+    /// Where the copy is.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What `work` returns with `patch` applied; the patch is taken back afterwards.
+    pub fn patched<T>(&self, patch: &Patch, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        let outcome = self.apply(patch).and_then(|()| work());
+        for path in &patch.changes {
+            self.refresh(path)?;
+        }
+        outcome
+    }
+
+    fn apply(&self, patch: &Patch) -> Result<(), Failure> {
+        let output = Command::new("patch")
+            .args(["--strip=1", "--batch", "--forward", "--fuzz=0", "--no-backup-if-mismatch"])
+            .args(["--reject-file=-", "--input"])
+            .arg(fs::canonicalize(&patch.path).map_err(|error| format!("{}.patch: {error}", patch.name))?)
+            .current_dir(&self.root)
+            .output()
+            .map_err(|error| format!("patch could not be started: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let says = String::from_utf8_lossy(&output.stdout);
+        Err(format!("{}.patch no longer fits the code; bring it up to date: {}", patch.name, says.trim()))
+    }
+
+    /// Brings one file to the original's content, touching it only when it differs.
+    fn refresh(&self, path: &str) -> Result<(), Failure> {
+        let (from, to) = (self.original.join(path), self.root.join(path));
+        let fault = |error| format!("{path} cannot be copied: {error}");
+        let content = fs::read(&from).map_err(fault)?;
+        if fs::read(&to).is_ok_and(|present| present == content) {
+            return Ok(());
+        }
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(fault)?;
+        }
+        // Written, not copied: the time of change must be now, for the build to see it.
+        fs::write(&to, content).map_err(fault)
+    }
+
+    /// Removes what an earlier copy had and the original has no more.
+    fn remove_others(&self, folder: &Path, paths: &[String]) -> Result<(), Failure> {
+        let fault = |error| format!("{}: {error}", folder.display());
+        for entry in fs::read_dir(folder).map_err(fault)? {
+            let path = entry.map_err(fault)?.path();
+            if path.is_dir() {
+                self.remove_others(&path, paths)?;
+                continue;
+            }
+            let relative = path.strip_prefix(&self.root).map(|path| path.to_string_lossy().into_owned());
+            if relative.is_ok_and(|relative| !paths.contains(&relative)) {
+                fs::remove_file(&path).map_err(fault)?;
+            }
+        }
+        Ok(())
+    }
+}

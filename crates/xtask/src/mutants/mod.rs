@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass without it.
+//!
+//! The tree is copied once to `target/mutants/tree`, where each patch is applied, tested and taken back in turn; one
+//! place and one build folder keep the builds incremental.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Instant;
+
+use crate::{Failure, say};
+
+mod copy;
+mod patch;
+mod runner;
+
+use copy::Copy;
+use patch::Patch;
+use runner::{Outcome, Runner};
+
+const FOLDER: &str = "tests/mutations";
+
+/// How one mutation fared.
+struct Row {
+    name: String,
+    verdict: String,
+    seconds: f64,
+    caught: bool,
+}
+
+/// Runs the mutations (those named, or all) of the tree at `root`; `true` when all are caught.
+pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
+    let patches = Patch::read_all(&root.join(FOLDER), names)?;
+    let target = root.join("target");
+    let logs = target.join("mutants");
+    fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
+    let copy = Copy::make(root, &logs.join("tree"))?;
+    let runner = Runner::new(copy.root(), &target.join("mutants-build"), &logs)?;
+
+    let unpatched = run_unpatched(&runner, &patches)?;
+    let mut rows = Vec::new();
+    for patch in &patches {
+        let started = Instant::now();
+        let baseline = unpatched.iter().find(|(command, _)| *command == patch.command);
+        let (caught, verdict) = match baseline {
+            Some((_, Outcome::Passed)) => judge(&copy, &runner, patch)?,
+            _ => (false, format!("the unpatched code does not pass `{}`", patch.command.join(" "))),
+        };
+        rows.push(Row {
+            name: patch.name.clone(),
+            verdict,
+            seconds: started.elapsed().as_secs_f64(),
+            caught,
+        });
+    }
+    print(&rows);
+    Ok(rows.iter().all(|row| row.caught))
+}
+
+/// Runs every command of the patches once on the code as it is.
+fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(Vec<String>, Outcome)>, Failure> {
+    let mut done: Vec<(Vec<String>, Outcome)> = Vec::new();
+    for patch in patches {
+        if done.iter().all(|(command, _)| *command != patch.command) {
+            let outcome = runner.run(&format!("unpatched-{}", done.len()), &patch.command)?;
+            say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.join(" ")));
+            done.push((patch.command.clone(), outcome));
+        }
+    }
+    Ok(done)
+}
+
+fn judge(copy: &Copy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
+    let outcome = copy.patched(patch, || runner.run(&patch.name, &patch.command))?;
+    let caught = matches!(&outcome, Outcome::Failed(tests) if tests.contains(&patch.fails));
+    let verdict = match &outcome {
+        Outcome::Failed(_) if caught => format!("caught by {}", patch.fails),
+        Outcome::Failed(tests) => format!("{} passes; these failed: {}", patch.fails, tests.join(", ")),
+        Outcome::Passed => "NOT CAUGHT: the test passes with the fault in place".into(),
+        other => format!("not judged: {other} (target/mutants/{}.log)", patch.name),
+    };
+    Ok((caught, verdict))
+}
+
+fn print(rows: &[Row]) {
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
+        let mark = if row.caught { "ok  " } else { "FAIL" };
+        say(io::stdout(), &format!("{mark} {:width$} {:6.1} s  {}", row.name, row.seconds, row.verdict));
+    }
+    let caught = rows.iter().filter(|row| row.caught).count();
+    say(io::stdout(), &format!("mutants: {caught} of {} caught", rows.len()));
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Idioms that a room forbids itself, and `unsafe` outside the few places for it.
+//!
+//! Tests are exempt. A file of a packet-path room that runs on the control thread only (compiling tables, say) states it
+//! with a line `//! Control side: ...` in its module docs, and is exempt from what [`Reach::PacketPath`] forbids.
+
+use std::collections::HashSet;
+
+use super::Finding;
+use crate::code;
+use crate::tree::File;
+
+/// Which files of a room an idiom is forbidden in.
+#[derive(Clone, Copy, PartialEq)]
+enum Reach {
+    /// All but tests.
+    Room,
+    /// All but tests and control-side files.
+    PacketPath,
+}
+
+struct Idiom {
+    /// Text in code, bounded by non-letters where it begins or ends with a letter.
+    needle: &'static str,
+    rooms: &'static [&'static str],
+    reach: Reach,
+    why: &'static str,
+}
+
+const fn idiom(
+    needle: &'static str,
+    rooms: &'static [&'static str],
+    reach: Reach,
+    why: &'static str,
+) -> Idiom {
+    Idiom { needle, rooms, reach, why }
+}
+
+const FAST: &[&str] = &["pipeline", "tables"];
+const NO_IO: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
+const NO_CLOCK: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
+const NO_THREAD: &[&str] =
+    &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model", "worker"];
+
+const IO: &str = "this room does no I/O";
+const LOG: &str = "no log in the datapath: count it, or return it as an event";
+const LOCK: &str = "a worker never waits: pass operations on a ring";
+const PANIC: &str = "no input may reach a panic: return an error or a named drop";
+const ALLOCATE: &str = "no allocation per packet";
+const CLOCK: &str = "time comes in as a parameter, so that `sim` runs the same code";
+const THREAD: &str = "threads are started by `switch`";
+
+#[rustfmt::skip]
+const IDIOMS: &[Idiom] = &[
+    idiom("println!", FAST, Reach::Room, LOG),
+    idiom("eprintln!", FAST, Reach::Room, LOG),
+    idiom("print!", FAST, Reach::Room, LOG),
+    idiom("eprint!", FAST, Reach::Room, LOG),
+    idiom("dbg!", FAST, Reach::Room, LOG),
+    idiom("log::", FAST, Reach::Room, LOG),
+    idiom("tracing::", FAST, Reach::Room, LOG),
+    idiom("error!", FAST, Reach::Room, LOG),
+    idiom("warn!", FAST, Reach::Room, LOG),
+    idiom("info!", FAST, Reach::Room, LOG),
+    idiom("debug!", FAST, Reach::Room, LOG),
+    idiom("trace!", FAST, Reach::Room, LOG),
+    idiom("Mutex", FAST, Reach::Room, LOCK),
+    idiom("RwLock", FAST, Reach::Room, LOCK),
+    idiom("Condvar", FAST, Reach::Room, LOCK),
+    idiom("std::sync::mpsc", FAST, Reach::Room, LOCK),
+    idiom(".unwrap(", FAST, Reach::Room, PANIC),
+    idiom(".expect(", FAST, Reach::Room, PANIC),
+    idiom("panic!", FAST, Reach::Room, PANIC),
+    idiom("todo!", FAST, Reach::Room, PANIC),
+    idiom("unimplemented!", FAST, Reach::Room, PANIC),
+    idiom("format!", FAST, Reach::PacketPath, ALLOCATE),
+    idiom(".to_string(", FAST, Reach::PacketPath, ALLOCATE),
+    idiom("String", FAST, Reach::PacketPath, ALLOCATE),
+    idiom("HashMap", FAST, Reach::PacketPath, "std's hash is slow and allocates: use an engine or an array"),
+    idiom("HashSet", FAST, Reach::PacketPath, "std's hash is slow and allocates: use an engine or an array"),
+    idiom("BTreeMap", FAST, Reach::PacketPath, ALLOCATE),
+    idiom("libc", NO_IO, Reach::Room, IO),
+    idiom("std::fs", NO_IO, Reach::Room, IO),
+    idiom("std::net", NO_IO, Reach::Room, "this room opens no socket (addresses: core::net)"),
+    idiom("std::os", NO_IO, Reach::Room, IO),
+    idiom("std::process", NO_IO, Reach::Room, IO),
+    idiom("std::env", NO_IO, Reach::Room, "settings come in as parameters"),
+    idiom("Instant::now", NO_CLOCK, Reach::Room, CLOCK),
+    idiom("SystemTime", NO_CLOCK, Reach::Room, CLOCK),
+    idiom("std::thread", NO_THREAD, Reach::Room, THREAD),
+    idiom("std::net", &["worker"], Reach::Room, "sockets are opened by `switch`"),
+];
+
+/// Folders whose work is with foreign memory, and the small modules for buffers, prefetch, TSC and SIMD.
+const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/device/", "crates/frame/src/buffer"];
+const UNSAFE_MODULES: &[&str] = &["prefetch", "tsc", "simd"];
+
+pub fn check(files: &[File]) -> Vec<Finding> {
+    let sources: Vec<(&File, String)> = files
+        .iter()
+        .filter(|file| file.has_extension("rs"))
+        .map(|file| (file, code::without_words(file.text.as_deref().unwrap_or_default())))
+        .collect();
+    let test_files = test_files(&sources);
+    let mut findings = Vec::new();
+    for (file, code) in &sources {
+        let Some((room, _)) = file.path.strip_prefix("crates/").and_then(|rest| rest.split_once("/src/"))
+        else {
+            continue;
+        };
+        if test_files.iter().any(|stem| belongs_to(&file.path, stem)) {
+            continue;
+        }
+        let shipped = code::without_tests(code);
+        let control_side = is_control_side(file);
+        for idiom in IDIOMS.iter().filter(|idiom| idiom.rooms.contains(&room)) {
+            if idiom.reach == Reach::Room || !control_side {
+                let says = format!("`{}` is forbidden in `{room}`: {}", idiom.needle, idiom.why);
+                findings.extend(
+                    lines_with(&shipped, idiom.needle)
+                        .into_iter()
+                        .map(|line| Finding::new(file, line, says.clone())),
+                );
+            }
+        }
+        if !may_be_unsafe(&file.path) {
+            let says =
+                "`unsafe` belongs in `port`, `device`, or a small module for buffers, prefetch, TSC or SIMD";
+            findings.extend(
+                lines_with(&shipped, "unsafe").into_iter().map(|line| Finding::new(file, line, says)),
+            );
+        }
+    }
+    findings
+}
+
+fn is_control_side(file: &File) -> bool {
+    let text = file.text.as_deref().unwrap_or_default();
+    text.lines().take_while(|line| line.starts_with("//")).any(|line| line.starts_with("//! Control side: "))
+}
+
+fn may_be_unsafe(path: &str) -> bool {
+    let stem = path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
+    UNSAFE_PLACES.iter().any(|place| path.starts_with(place)) || UNSAFE_MODULES.contains(&stem)
+}
+
+/// Paths without `.rs` of the modules that are declared under `#[cfg(test)]`.
+fn test_files(sources: &[(&File, String)]) -> HashSet<String> {
+    let mut stems = HashSet::new();
+    for (file, code) in sources {
+        let stem = file.path.strip_suffix(".rs").unwrap_or(&file.path);
+        let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
+        let below = if matches!(name, "mod" | "lib" | "main") { folder } else { stem };
+        stems.extend(code::test_modules(code).iter().map(|module| format!("{below}/{module}")));
+    }
+    stems
+}
+
+fn belongs_to(path: &str, stem: &str) -> bool {
+    path.strip_prefix(stem).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
+}
+
+/// Numbers of the lines in which `needle` stands on its own; `use std::{fs, ..}` counts as `std::fs`.
+fn lines_with(code: &str, needle: &str) -> Vec<usize> {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let bounded_before = needle.starts_with(word);
+    let bounded_after = needle.ends_with(word);
+    let plain = code.match_indices(needle).map(|(at, _)| at).filter(move |at| {
+        let before = code[..*at].chars().next_back().is_some_and(word);
+        let after = code[at + needle.len()..].chars().next().is_some_and(word);
+        let part_of_a_word = (bounded_before && before) || (bounded_after && after);
+        !part_of_a_word
+    });
+    let grouped = needle.strip_prefix("std::").into_iter().flat_map(|module| grouped_uses(code, module));
+    plain.chain(grouped).map(|at| code[..at].matches('\n').count() + 1).collect()
+}
+
+/// Where `module` is the first segment of a path in a `std::{..}` group.
+fn grouped_uses(code: &str, module: &str) -> impl Iterator<Item = usize> {
+    code.match_indices("std::{").filter_map(move |(at, open)| {
+        let mut depth = 1usize;
+        let mut first_segment = String::new();
+        for (offset, c) in code[at + open.len()..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' | ',' if depth == 1 => {
+                    if first_segment.split("::").next() == Some(module) {
+                        return Some(at + open.len() + offset);
+                    }
+                    if c == '}' {
+                        return None;
+                    }
+                    first_segment.clear();
+                }
+                '}' => depth -= 1,
+                c if depth == 1 && !c.is_whitespace() => first_segment.push(c),
+                _ => {}
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules of the house that a machine can hold the tree against.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use crate::tree::{self, File};
+use crate::{Failure, say};
+
+mod header;
+mod idioms;
+mod length;
+mod rooms;
+mod words;
+
+/// A rule that a file breaks.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    path: String,
+    /// Line, from 1; 0 for the file as a whole.
+    line: usize,
+    /// What is wrong, and what would be right.
+    says: String,
+}
+
+impl Finding {
+    fn new(file: &File, line: usize, says: impl Into<String>) -> Self {
+        Self { path: file.path.clone(), line, says: says.into() }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}: {}", self.path, self.says),
+            line => write!(f, "{}:{line}: {}", self.path, self.says),
+        }
+    }
+}
+
+/// Checks the tree at `root` and prints what it finds; `true` when it finds nothing.
+pub fn run(root: &Path) -> Result<bool, Failure> {
+    let files = tree::read(root)?;
+    let mut findings = check(&files);
+    findings.sort();
+    findings.dedup();
+    for finding in &findings {
+        say(io::stderr(), &finding.to_string());
+    }
+    let sizes = length::Sizes::of(&files);
+    say(io::stdout(), &format!("tidy: {} files, {sizes}, {} findings", files.len(), findings.len()));
+    Ok(findings.is_empty())
+}
+
+fn check(files: &[File]) -> Vec<Finding> {
+    [length::check, header::check, idioms::check, rooms::check, words::check]
+        .iter()
+        .flat_map(|rule| rule(files))
+        .collect()
+}

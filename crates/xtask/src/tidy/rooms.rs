@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arrows between crates: a crate uses only crates above it, and none of those it is barred from.
+
+use toml::{Table, Value};
+
+use super::Finding;
+use crate::tree::File;
+
+/// The rooms of the house, from the ground up.
+const HOUSE: &[&str] = &[
+    "wire",
+    "frame",
+    "flow",
+    "reference",
+    "tables",
+    "pipeline",
+    "port",
+    "openflow",
+    "model",
+    "worker",
+    "device",
+    "sim",
+    "switch",
+    "shunt",
+    "xtask",
+];
+
+/// Crates that stand above, and still must not be used: (crate, what it may not use, why).
+const BARRED: &[(&str, &str, &str)] = &[
+    ("flow", "frame", "the flow model knows of packets' headers only"),
+    ("reference", "frame", "the oracle shares nothing with the fast paths"),
+    ("tables", "wire", "engines know bits, not protocols"),
+    ("tables", "frame", "engines know bits, not packets"),
+    ("port", "flow", "drivers know of no flows"),
+    ("port", "tables", "drivers know of no tables"),
+    ("port", "pipeline", "drivers know of no pipelines"),
+    ("openflow", "tables", "codecs know of no engines"),
+    ("openflow", "pipeline", "codecs know of no pipelines"),
+    ("openflow", "port", "codecs do no I/O"),
+    ("model", "port", "the model sees ports only through `DataPlane`"),
+];
+
+/// Only here may the oracle be more than a dev-dependency.
+const ORACLE: &str = "reference";
+const ORACLE_USER: &str = "sim";
+
+pub fn check(files: &[File]) -> Vec<Finding> {
+    files
+        .iter()
+        .filter_map(|file| Some((file, room(&file.path)?)))
+        .flat_map(|(file, room)| check_one(file, room))
+        .collect()
+}
+
+/// The crate whose manifest `path` is.
+fn room(path: &str) -> Option<&str> {
+    path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|name| !name.contains('/'))
+}
+
+fn check_one(file: &File, room: &str) -> Vec<Finding> {
+    let text = file.text.as_deref().unwrap_or_default();
+    let manifest: Table = match text.parse() {
+        Ok(manifest) => manifest,
+        Err(error) => return vec![Finding::new(file, 0, format!("not a manifest: {error}"))],
+    };
+    let Some(floor) = floor(room) else {
+        let says = format!(
+            "`{room}` is not in the list of rooms in crates/xtask/src/tidy/rooms.rs; enter it in its place"
+        );
+        return vec![Finding::new(file, 0, says)];
+    };
+    let mut findings = Vec::new();
+    for used in dependencies(&manifest) {
+        if let Some(why) = objection(room, floor, &used) {
+            let line = text.lines().position(|line| names(line, &used)).map_or(0, |at| at + 1);
+            findings.push(Finding::new(file, line, format!("`{room}` may not use `{used}`: {why}")));
+        }
+    }
+    findings
+}
+
+fn floor(room: &str) -> Option<usize> {
+    HOUSE.iter().position(|name| *name == room)
+}
+
+fn objection(room: &str, own_floor: usize, used: &str) -> Option<String> {
+    if floor(used)? >= own_floor {
+        return Some("a crate uses only crates above it in the list of rooms".into());
+    }
+    if used == ORACLE && room != ORACLE_USER {
+        return Some(format!("the oracle is a dev-dependency, except of `{ORACLE_USER}`"));
+    }
+    let barred = BARRED.iter().find(|(from, to, _)| *from == room && *to == used);
+    barred.map(|(_, _, why)| (*why).into())
+}
+
+/// Names of the packages in `[dependencies]` and `[build-dependencies]`, also per target; not the dev-dependencies.
+fn dependencies(manifest: &Table) -> Vec<String> {
+    let per_target = manifest.get("target").and_then(Value::as_table);
+    let places = std::iter::once(manifest)
+        .chain(per_target.into_iter().flat_map(|targets| targets.values().filter_map(Value::as_table)));
+    let mut found = Vec::new();
+    for place in places {
+        for section in ["dependencies", "build-dependencies"] {
+            let entries = place.get(section).and_then(Value::as_table).into_iter().flatten();
+            found.extend(entries.map(|(name, value)| package(name, value).to_owned()));
+        }
+    }
+    found
+}
+
+/// The package behind a dependency's name, which `package = ".."` may change.
+fn package<'a>(name: &'a str, value: &'a Value) -> &'a str {
+    value.get("package").and_then(Value::as_str).unwrap_or(name)
+}
+
+fn names(line: &str, package: &str) -> bool {
+    line.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').any(|word| word == package)
+        && !line.trim_start().starts_with("name")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(room: &str, manifest: &str) -> Vec<Finding> {
+        check(&[File::planted(&format!("crates/{room}/Cargo.toml"), manifest)])
+    }
+
+    #[test]
+    fn an_arrow_downwards_is_found() {
+        let found = found("tables", "[dependencies]\nflow.workspace = true\npipeline.workspace = true\n");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].line, 3);
+        assert!(found[0].says.contains("`tables` may not use `pipeline`"));
+    }
+
+    #[test]
+    fn a_barred_arrow_upwards_is_found() {
+        for (room, used) in
+            [("port", "pipeline"), ("tables", "wire"), ("model", "port"), ("worker", "reference")]
+        {
+            let found = found(room, &format!("[dependencies]\n{used} = {{ workspace = true }}\n"));
+            assert_eq!(found.len(), 1, "{room} -> {used}");
+        }
+    }
+
+    #[test]
+    fn an_arrow_is_found_in_every_kind_of_table() {
+        for manifest in [
+            "[build-dependencies]\nshunt.workspace = true\n",
+            "[target.'cfg(unix)'.dependencies]\nshunt.workspace = true\n",
+            "[dependencies]\nalias = { path = \"../shunt\", package = \"shunt\" }\n",
+        ] {
+            assert_eq!(found("wire", manifest).len(), 1, "{manifest}");
+        }
+    }
+
+    #[test]
+    fn lawful_arrows_are_accepted() {
+        let oracle = "[dependencies]\nreference.workspace = true\nserde = \"1\"\n";
+        assert_eq!(found("sim", oracle), []);
+        assert_eq!(
+            found(
+                "worker",
+                "[dependencies]\nport.workspace = true\n[dev-dependencies]\nreference.workspace = true\n"
+            ),
+            []
+        );
+    }
+
+    #[test]
+    fn a_room_nobody_entered_is_found() {
+        assert_eq!(found("annex", "[package]\nname = \"annex\"\n").len(), 1);
+    }
+}
