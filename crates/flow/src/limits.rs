@@ -15,8 +15,8 @@ impl Limits {
     pub const SLICE_END_BITS: u32 = 8 * 1_536;
     /// Different slices that the entries of one table may examine.
     pub const SLICES_PER_TABLE: usize = 32;
-    /// 64-bit words of a table's lookup key.
-    pub const KEY_WORDS: usize = 32;
+    /// 64-bit words of a table's lookup key: all named fields and as many slices as a table may have.
+    pub const KEY_WORDS: usize = 96;
     /// Actions in one list.
     pub const ACTIONS_PER_LIST: usize = 64;
     /// Different fields that one packet's action set can hold; a packet that collects more is dropped by name.

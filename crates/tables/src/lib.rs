@@ -1,2 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table engines and the choice among them.
+//! Table engines, the choice among them, and their updates. Knows nothing of ports or protocols: a packet's value is
+//! a row of 64-bit words, laid out by a [`KeyPlan`].
+//!
+//! Control side: a [`Master`] holds a table's rules, compiles [`Base`]s and turns changes into [`TableUpdate`]s.
+//! Worker side: a [`Table`] is a shared immutable base, a small private head of additions and two dead sets; applying
+//! an update takes bounded, short time whatever the table's size, and frees nothing.
+
+pub mod base;
+pub mod bits;
+pub mod exact;
+pub mod hash;
+pub mod head;
+pub mod index;
+pub mod master;
+pub mod plan;
+pub mod scan;
+pub mod shape;
+pub mod table;
+
+pub use base::Base;
+pub use bits::BitSet;
+pub use master::Master;
+pub use plan::{KeyPlan, Part};
+pub use table::{Place, Table, TableUpdate};
+
+/// "No slot", "no entry".
+pub const NONE: u32 = u32::MAX;

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table's compiled rules: immutable, shared by all workers. A new engine is a new file and a variant here.
+
+use crate::exact::Exact;
+use crate::scan::Scan;
+use crate::{BitSet, KeyPlan};
+use flow::EntryId;
+use std::sync::Arc;
+
+/// The engine a base was compiled with.
+#[derive(Debug)]
+pub enum Engine {
+    /// One mask for all rules but those that match everything.
+    Exact(Exact),
+    /// Any rules.
+    Scan(Scan),
+}
+
+/// Compiled rules in order of precedence: a rule's slot is its place in it.
+#[derive(Debug)]
+pub struct Base {
+    plan: Arc<KeyPlan>,
+    engine: Engine,
+    ids: Vec<EntryId>,
+    priorities: Vec<u16>,
+}
+
+impl Default for Base {
+    fn default() -> Self {
+        Self {
+            plan: Arc::default(),
+            engine: Engine::Scan(Scan::default()),
+            ids: Vec::new(),
+            priorities: Vec::new(),
+        }
+    }
+}
+
+impl Base {
+    /// Puts an engine and its slots' ids and priorities together.
+    #[must_use]
+    pub fn new(plan: Arc<KeyPlan>, engine: Engine, ids: Vec<EntryId>, priorities: Vec<u16>) -> Self {
+        debug_assert_eq!(ids.len(), priorities.len());
+        Self { plan, engine, ids, priorities }
+    }
+
+    /// The layout of the keys.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<KeyPlan> {
+        &self.plan
+    }
+
+    /// Looks up `slots.len()` keys: for each the best rule that is not dead, or [`crate::NONE`].
+    #[inline]
+    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+        match &self.engine {
+            Engine::Exact(engine) => engine.lookup(keys, dead, slots),
+            Engine::Scan(engine) => engine.lookup(keys, dead, slots),
+        }
+    }
+
+    /// The entry of a slot.
+    #[must_use]
+    #[inline]
+    pub fn id(&self, slot: u32) -> EntryId {
+        self.ids[slot as usize]
+    }
+
+    /// The priority of a slot.
+    #[must_use]
+    #[inline]
+    pub fn priority(&self, slot: u32) -> u16 {
+        self.priorities[slot as usize]
+    }
+
+    /// Rules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// True without rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// The engine's name.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine {
+            Engine::Exact(_) => "exact",
+            Engine::Scan(_) => "scan",
+        }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let engine = match &self.engine {
+            Engine::Exact(engine) => engine.bytes(),
+            Engine::Scan(engine) => engine.bytes(),
+        };
+        engine + self.ids.len() * 4 + self.priorities.len() * 2
+    }
+}

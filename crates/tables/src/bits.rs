@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A fixed-size set of slots.
+
+/// A set of slot numbers below its capacity. Nothing allocates after `new`.
+#[derive(Debug, Default)]
+pub struct BitSet {
+    words: Box<[u64]>,
+    count: usize,
+}
+
+impl BitSet {
+    /// An empty set for slots 0 to `capacity` - 1.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { words: vec![0; capacity.div_ceil(64)].into_boxed_slice(), count: 0 }
+    }
+
+    /// Puts a slot in. A slot beyond the capacity is ignored: it holds nothing that could be found.
+    pub fn insert(&mut self, slot: u32) {
+        if let Some(word) = self.words.get_mut(slot as usize / 64) {
+            let bit = 1 << (slot % 64);
+            self.count += usize::from(*word & bit == 0);
+            *word |= bit;
+        }
+    }
+
+    /// Whether a slot is in.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, slot: u32) -> bool {
+        self.words.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
+    }
+
+    /// Slots in the set.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// True without any slot: the common case, asked before each lookup.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_go_in_once() {
+        let mut set = BitSet::new(65);
+        assert!(set.is_empty() && !set.contains(64));
+        set.insert(64);
+        set.insert(64);
+        set.insert(1_000);
+        assert!(set.contains(64) && !set.contains(63) && !set.contains(1_000));
+        assert_eq!(set.len(), 1);
+    }
+}

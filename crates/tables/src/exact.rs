@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Engine `exact`: one mask for all rules, a hash table on the masked value. Rules of the same value and different
+//! priority may stand beside each other; behind them come rules that match everything (the table-miss entry).
+
+use crate::hash::Seed;
+use crate::{BitSet, NONE};
+
+/// Directory word: high half a tag of the hash, low half slot + 1; 0 is free.
+const TAG_SHIFT: u32 = 32;
+
+/// Keys in one pass over a burst.
+const GROUP: usize = 32;
+
+/// Rules that share one mask.
+#[derive(Debug)]
+pub struct Exact {
+    words: usize,
+    mask: Box<[u64]>,
+    directory: Box<[u64]>,
+    keys: Vec<u64>,
+    /// Slots at and above this one match everything.
+    catch_all_from: u32,
+    len: u32,
+    seed: Seed,
+}
+
+impl Exact {
+    /// Compiles rules given in order of precedence. `values` holds `words` masked words for each of the first
+    /// `keyed` rules; those from `keyed` to `len` match everything.
+    #[must_use]
+    pub fn new(words: usize, mask: &[u64], values: Vec<u64>, keyed: usize, len: usize) -> Self {
+        let size = (2 * keyed).next_power_of_two().max(2);
+        let mut made = Self {
+            words,
+            mask: mask.into(),
+            directory: vec![0; size].into_boxed_slice(),
+            keys: values,
+            catch_all_from: keyed as u32,
+            len: len as u32,
+            seed: Seed::of_process(),
+        };
+        for slot in 0..keyed {
+            let hash = made.seed.hash(&made.keys[slot * words..(slot + 1) * words], mask);
+            let mut at = made.home(hash);
+            // Rules of one value are met in the order they went in: the best first.
+            while made.directory[at] != 0 {
+                at = (at + 1) & (made.directory.len() - 1);
+            }
+            made.directory[at] = tag(hash) | (slot as u64 + 1);
+        }
+        made
+    }
+
+    /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
+    pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+        for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
+            // All directory words of the group are asked for before the first is used.
+            let mut hashes = [0u64; GROUP];
+            let mut found = [0u64; GROUP];
+            for ((key, hash), word) in keys.chunks_exact(self.words).zip(&mut hashes).zip(&mut found) {
+                *hash = self.seed.hash(key, &self.mask);
+                *word = self.directory[self.home(*hash)];
+            }
+            for (at, (key, slot)) in keys.chunks_exact(self.words).zip(slots).enumerate() {
+                *slot = self.find(key, hashes[at], found[at], dead);
+            }
+        }
+    }
+
+    #[inline]
+    fn find(&self, key: &[u64], hash: u64, mut word: u64, dead: &BitSet) -> u32 {
+        let mut at = self.home(hash);
+        while word != 0 {
+            if (word ^ tag(hash)) >> TAG_SHIFT == 0 {
+                let slot = word as u32 - 1;
+                if self.equals(key, slot) && (dead.is_empty() || !dead.contains(slot)) {
+                    return slot;
+                }
+            }
+            at = (at + 1) & (self.directory.len() - 1);
+            word = self.directory[at];
+        }
+        (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE)
+    }
+
+    #[inline]
+    fn equals(&self, key: &[u64], slot: u32) -> bool {
+        let row = &self.keys[slot as usize * self.words..][..self.words];
+        row.iter().zip(key).zip(&self.mask).all(|((rule, key), mask)| key & mask == *rule)
+    }
+
+    #[inline]
+    fn home(&self, hash: u64) -> usize {
+        hash as usize & (self.directory.len() - 1)
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        (self.directory.len() + self.keys.len() + self.mask.len()) * 8
+    }
+}
+
+#[inline]
+fn tag(hash: u64) -> u64 {
+    hash >> TAG_SHIFT << TAG_SHIFT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_catch_all_and_the_dead() {
+        // Two rules of value 5 (the first is better), one of 6, a miss entry.
+        let exact = Exact::new(1, &[0xff], vec![5, 6, 5], 3, 4);
+        let mut dead = BitSet::new(4);
+        let mut slots = [0; 3];
+        exact.lookup(&[0x105, 6, 9], &dead, &mut slots);
+        assert_eq!(slots, [0, 1, 3]);
+        dead.insert(0);
+        dead.insert(1);
+        exact.lookup(&[5, 6, 9], &dead, &mut slots);
+        assert_eq!(slots, [2, 3, 3]);
+        dead.insert(3);
+        exact.lookup(&[5, 6, 9], &dead, &mut slots);
+        assert_eq!(slots, [2, NONE, NONE]);
+    }
+
+    #[test]
+    fn many_keys_in_many_groups() {
+        let values: Vec<u64> = (0..5_000u64).flat_map(|i| [i, i * 7]).collect();
+        let exact = Exact::new(2, &[u64::MAX; 2], values.clone(), 5_000, 5_000);
+        let mut slots = vec![0; 5_000];
+        exact.lookup(&values, &BitSet::new(5_000), &mut slots);
+        assert!(slots.iter().enumerate().all(|(at, slot)| *slot == at as u32));
+        let wrong: Vec<u64> = (0..70u64).flat_map(|i| [i, i * 7 + 1]).collect();
+        exact.lookup(&wrong, &BitSet::new(5_000), &mut slots[..70]);
+        assert!(slots[..70].iter().all(|slot| *slot == NONE));
+    }
+}

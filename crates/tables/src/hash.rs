@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The hash of keys: a folded 64 x 64 -> 128 bit multiplication a word, seeded once a process so that nobody outside
+//! can choose colliding packets.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
+
+/// Seeds of the key hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Seed {
+    first: u64,
+    second: u64,
+}
+
+impl Seed {
+    /// The process's seed, drawn from the operating system's randomness at first use.
+    #[must_use]
+    pub fn of_process() -> Self {
+        static SEED: OnceLock<Seed> = OnceLock::new();
+        *SEED.get_or_init(|| {
+            let state = RandomState::new();
+            Self { first: state.hash_one(1u64) | 1, second: state.hash_one(2u64) | 1 }
+        })
+    }
+
+    /// The hash of a key's words under their masks.
+    #[must_use]
+    #[inline]
+    pub fn hash(self, key: &[u64], mask: &[u64]) -> u64 {
+        let mut sum = self.first;
+        for (word, mask) in key.iter().zip(mask) {
+            sum = fold((word & mask) ^ sum, self.second).wrapping_add(self.first);
+        }
+        fold(sum, self.second ^ 0x9e37_79b9_7f4a_7c15)
+    }
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
+    wide as u64 ^ (wide >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masked_bits_do_not_count_and_others_do() {
+        let seed = Seed::of_process();
+        assert_eq!(seed.hash(&[1, 0xff], &[!0, 0x0f]), seed.hash(&[1, 0x0f], &[!0, 0x0f]));
+        let hashes: std::collections::HashSet<u64> =
+            (0..10_000u64).map(|v| seed.hash(&[v, 3], &[!0, !0])).collect();
+        assert!(hashes.len() > 9_990);
+        let low: std::collections::HashSet<u64> = hashes.iter().map(|h| h & 0xff).collect();
+        assert_eq!(low.len(), 256);
+    }
+}

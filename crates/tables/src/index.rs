@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Engine `index`: kind linear, the entry is picked by its number. An array of ids, private to the worker: setting and
+//! clearing a place is one store.
+
+use crate::NONE;
+
+/// Entries by number.
+#[derive(Debug, Default)]
+pub struct Index {
+    ids: Box<[u32]>,
+}
+
+impl Index {
+    /// Room for numbers 0 to `capacity` - 1, all free.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { ids: vec![NONE; capacity].into_boxed_slice() }
+    }
+
+    /// Puts an entry (or [`NONE`]) at a number; a number beyond the capacity is ignored.
+    pub fn set(&mut self, index: u32, id: u32) {
+        if let Some(place) = self.ids.get_mut(index as usize) {
+            *place = id;
+        }
+    }
+
+    /// The entry at a number, or [`NONE`].
+    #[must_use]
+    #[inline]
+    pub fn get(&self, index: u32) -> u32 {
+        self.ids.get(index as usize).copied().unwrap_or(NONE)
+    }
+
+    /// Numbers there is room for.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.ids.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_number() {
+        let mut index = Index::new(4);
+        index.set(3, 17);
+        index.set(4, 18);
+        assert_eq!((index.get(3), index.get(2), index.get(4)), (17, NONE, NONE));
+        index.set(3, NONE);
+        assert_eq!(index.get(3), NONE);
+    }
+}

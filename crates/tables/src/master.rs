@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control side of a table: all its rules, the engine chosen from them, and for each change what the workers must
+//! do. Small changes go to heads and dead sets; a head that is full, a rule that does not suit the base, or many
+//! changes at once become one new base and one swap.
+
+use crate::base::Engine;
+use crate::exact::Exact;
+use crate::head::{CATCH_ALLS, Head};
+use crate::index::Index;
+use crate::plan::PlanError;
+use crate::scan::Scan;
+use crate::shape::{Shape, Signature, signature};
+use crate::{Base, KeyPlan, Place, Table, TableUpdate};
+use flow::{EntryId, FlowEntry};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// More changes than this in one operation become a swap: a worker applies as many singly in about a microsecond.
+const SINGLY: usize = 64;
+
+/// Fewest additions a head has room for.
+const HEAD_MIN: usize = 64;
+
+/// Most additions a walked head has room for: each is looked at by every lookup.
+const WALKED_MAX: usize = 256;
+
+#[derive(Debug)]
+struct Rule {
+    entry: Arc<FlowEntry>,
+    sequence: u64,
+    place: Place,
+}
+
+/// A change of the rules.
+#[derive(Clone, Debug)]
+pub enum RuleChange {
+    /// A new rule.
+    Add(Arc<FlowEntry>),
+    /// A rule goes.
+    Remove(EntryId),
+}
+
+/// A table's rules on the control side.
+#[derive(Debug, Default)]
+pub struct Master {
+    rules: HashMap<EntryId, Rule>,
+    shape: Shape,
+    base: Arc<Base>,
+    /// The one signature of a hashed base.
+    hashed: Option<Signature>,
+    head_len: usize,
+    head_capacity: usize,
+    head_catch_alls: usize,
+    index_capacity: usize,
+    sequence: u64,
+}
+
+impl Master {
+    /// Takes changes of one operation and returns, for each of `workers`, the updates that bring its view along.
+    ///
+    /// # Errors
+    /// When the rules no longer fit one key. The changes are taken all the same; the caller asks first.
+    pub fn change(
+        &mut self,
+        changes: &[RuleChange],
+        workers: usize,
+    ) -> Result<Vec<Vec<TableUpdate>>, PlanError> {
+        let singly = changes.len() <= SINGLY;
+        let mut updates: Vec<TableUpdate> = Vec::new();
+        let mut swap = !singly;
+        for change in changes {
+            match change {
+                RuleChange::Add(entry) => {
+                    self.sequence += 1;
+                    self.shape.add(&entry.matching, entry.priority);
+                    let place = if swap { None } else { self.add_singly(entry, &mut updates) };
+                    swap |= place.is_none();
+                    let rule = Rule {
+                        entry: Arc::clone(entry),
+                        sequence: self.sequence,
+                        place: place.unwrap_or(Place::Base(crate::NONE)),
+                    };
+                    self.rules.insert(entry.id, rule);
+                }
+                RuleChange::Remove(id) => {
+                    let Some(rule) = self.rules.remove(id) else { continue };
+                    self.shape.remove(&rule.entry.matching, rule.entry.priority);
+                    updates.push(TableUpdate::Remove(rule.place));
+                }
+            }
+        }
+        if swap {
+            self.compile()?;
+            return Ok((0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.view()))]).collect());
+        }
+        Ok((0..workers).map(|_| updates.iter().map(copy_of).collect()).collect())
+    }
+
+    /// Where the rule goes without a new base; nowhere if it needs one.
+    fn add_singly(&mut self, entry: &FlowEntry, updates: &mut Vec<TableUpdate>) -> Option<Place> {
+        if let Some(index) = entry.matching.index() {
+            if index as usize >= self.index_capacity {
+                return None;
+            }
+            updates.push(TableUpdate::AddIndex { index, id: entry.id });
+            return Some(Place::Index(index));
+        }
+        let catch_all = entry.matching.is_any();
+        let suits = match &self.hashed {
+            Some(_) if catch_all => self.shape.is_exact() && self.head_catch_alls < CATCH_ALLS,
+            Some(only) => self.shape.is_exact() && *only == signature(&entry.matching),
+            // Once the rules share one mask a hash serves them better than a walk.
+            None => !(self.shape.is_exact() && self.rules.len() >= HEAD_MIN),
+        };
+        if !suits || self.head_len == self.head_capacity || !self.base.plan().covers(&entry.matching) {
+            return None;
+        }
+        let mut values = Vec::new();
+        let mut masks = Vec::new();
+        self.base.plan().encode(&entry.matching, &mut values, &mut masks);
+        values.append(&mut masks);
+        let slot = self.head_len as u32;
+        self.head_len += 1;
+        self.head_catch_alls += usize::from(catch_all);
+        updates.push(TableUpdate::Add { id: entry.id, priority: entry.priority, row: values.into() });
+        Some(Place::Head(slot))
+    }
+
+    /// Compiles all rules into a new base; heads start empty.
+    fn compile(&mut self) -> Result<(), PlanError> {
+        let plan = Arc::new(KeyPlan::new(&self.shape.fields())?);
+        let mut order: Vec<&mut Rule> = self.rules.values_mut().collect();
+        order.sort_unstable_by_key(|rule| (std::cmp::Reverse(rule.entry.priority), rule.sequence));
+        let words = plan.words();
+        let hashed = self.shape.is_exact();
+        let mut values = Vec::with_capacity(words * order.len());
+        let mut masks = Vec::with_capacity(if hashed { words } else { words * order.len() });
+        let mut ids = Vec::with_capacity(order.len());
+        let mut priorities = Vec::with_capacity(order.len());
+        let mut keyed = 0;
+        let mut numbers = 0;
+        for rule in order {
+            let entry = &rule.entry;
+            if let Some(index) = entry.matching.index() {
+                rule.place = Place::Index(index);
+                numbers = numbers.max(index as usize + 1);
+                continue;
+            }
+            if !(hashed && entry.matching.is_any()) {
+                if hashed {
+                    masks.clear();
+                }
+                plan.encode(&entry.matching, &mut values, &mut masks);
+                keyed += 1;
+            }
+            rule.place = Place::Base(ids.len() as u32);
+            ids.push(entry.id);
+            priorities.push(entry.priority);
+        }
+        let engine = if hashed {
+            Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len()))
+        } else {
+            Engine::Scan(Scan::new(words, ids.len(), &values, &masks))
+        };
+        self.head_capacity =
+            if hashed { (ids.len() / 8).max(HEAD_MIN) } else { (ids.len() / 8).clamp(HEAD_MIN, WALKED_MAX) };
+        self.base = Arc::new(Base::new(plan, engine, ids, priorities));
+        self.hashed = self.shape.only_signature().filter(|_| hashed).cloned();
+        self.head_len = 0;
+        self.head_catch_alls = 0;
+        self.index_capacity = if numbers == 0 { 0 } else { numbers.next_power_of_two().max(HEAD_MIN) };
+        Ok(())
+    }
+
+    /// A worker's view of the compiled rules.
+    fn view(&self) -> Table {
+        let head = match self.mask() {
+            Some(mask) => Head::hashed(&mask, self.head_capacity),
+            None => Head::walked(self.base.plan().words(), self.head_capacity),
+        };
+        let mut index = Index::new(self.index_capacity);
+        if self.index_capacity > 0 {
+            for (id, rule) in &self.rules {
+                if let Place::Index(at) = rule.place {
+                    index.set(at, *id);
+                }
+            }
+        }
+        Table::new(Arc::clone(&self.base), head, index)
+    }
+
+    fn mask(&self) -> Option<Vec<u64>> {
+        self.hashed.as_ref()?;
+        let keyed =
+            self.rules.values().find(|r| r.entry.matching.index().is_none() && !r.entry.matching.is_any())?;
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        self.base.plan().encode(&keyed.entry.matching, &mut values, &mut masks);
+        Some(masks)
+    }
+
+    /// Rules.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// True without rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// Name of the engine in use.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        if self.index_capacity > 0 && self.base.is_empty() { "index" } else { self.base.engine_name() }
+    }
+
+    /// Bytes of the compiled base.
+    #[must_use]
+    pub fn base_bytes(&self) -> usize {
+        self.base.bytes()
+    }
+}
+
+fn copy_of(update: &TableUpdate) -> TableUpdate {
+    match update {
+        TableUpdate::Add { id, priority, row } => {
+            TableUpdate::Add { id: *id, priority: *priority, row: row.clone() }
+        }
+        TableUpdate::AddIndex { index, id } => TableUpdate::AddIndex { index: *index, id: *id },
+        TableUpdate::Remove(place) => TableUpdate::Remove(*place),
+        // Views are made one by one, for the worker that gets them.
+        TableUpdate::Swap(_) => TableUpdate::Swap(Box::default()),
+    }
+}

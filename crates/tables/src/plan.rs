@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table's match-field list as a key layout: which bits stand where in the row of words that a lookup compares.
+//!
+//! Fields are packed first-fit by decreasing length, so two plans whose fields have the same lengths have the same
+//! layout. Where a field can be absent, word 0 holds presence bits: the low half those of the headers
+//! (`wire::layers::header`), the high half one for each slice; a rule that examines a field also examines its
+//! presence, so an absent field (all zeros in the key) never matches.
+
+use flow::{Field, FieldMatch, Limits, Match};
+
+/// Bits of a field in a word of the key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The field.
+    pub field: Field,
+    /// First of these bits in the field, from its most significant.
+    pub from_bit: u16,
+    /// How many, 1 to 64.
+    pub bits: u8,
+    /// Word of the key.
+    pub word: u8,
+    /// Position of the last of these bits in the word, from the least significant.
+    pub shift: u8,
+}
+
+/// The layout of a table's keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyPlan {
+    fields: Vec<Field>,
+    parts: Vec<Part>,
+    words: usize,
+    needs: u32,
+    slices: Vec<Field>,
+}
+
+/// Why fields cannot stand in one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanError {
+    /// More slices than [`Limits::SLICES_PER_TABLE`].
+    TooManySlices,
+}
+
+impl std::fmt::Display for PlanError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TooManySlices => write!(
+                f,
+                "the entries of this table examine more than {} different slices; spread them over several tables",
+                Limits::SLICES_PER_TABLE
+            ),
+        }
+    }
+}
+
+impl KeyPlan {
+    /// Lays out these fields (in any order, without repeats).
+    ///
+    /// # Errors
+    /// When there are more slices than the limit allows.
+    pub fn new(fields: &[Field]) -> Result<Self, PlanError> {
+        let mut fields = fields.to_vec();
+        fields.sort_unstable();
+        let needs = fields.iter().fold(0, |needs, f| needs | f.location().needs);
+        let slices: Vec<Field> = fields.iter().copied().filter(|f| matches!(f, Field::Slice(_))).collect();
+        if slices.len() > Limits::SLICES_PER_TABLE {
+            return Err(PlanError::TooManySlices);
+        }
+        let mut pieces: Vec<(Field, u16, u8)> = Vec::new();
+        for &field in &fields {
+            let length = field.location().length_bits;
+            let mut from = 0;
+            while from < length {
+                let bits = (length - from).min(64);
+                pieces.push((field, from, bits as u8));
+                from += bits;
+            }
+        }
+        // Stable: pieces of one length keep the order of their fields.
+        pieces.sort_by_key(|&(_, _, bits)| std::cmp::Reverse(bits));
+        let presence = usize::from(needs != 0 || !slices.is_empty());
+        let mut used: Vec<u8> = vec![64; presence];
+        let mut parts = Vec::with_capacity(pieces.len());
+        for (field, from_bit, bits) in pieces {
+            let word = match used.iter().position(|&u| u + bits <= 64) {
+                Some(word) => word,
+                None => {
+                    used.push(0);
+                    used.len() - 1
+                }
+            };
+            parts.push(Part { field, from_bit, bits, word: word as u8, shift: used[word] });
+            used[word] += bits;
+        }
+        debug_assert!(used.len() <= Limits::KEY_WORDS, "32 slices and all named fields fit");
+        Ok(Self { fields, parts, words: used.len(), needs, slices })
+    }
+
+    /// Words of a key.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The fields' parts.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The fields, in field order.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// Header bits in the low half of word 0.
+    #[must_use]
+    pub fn needs(&self) -> u32 {
+        self.needs
+    }
+
+    /// The slices, whose presence bits are 32, 33 ... of word 0.
+    #[must_use]
+    pub fn slices(&self) -> &[Field] {
+        &self.slices
+    }
+
+    /// True when keys begin with a word of presence bits.
+    #[must_use]
+    pub fn has_presence(&self) -> bool {
+        self.needs != 0 || !self.slices.is_empty()
+    }
+
+    /// True when every field of `matching` has its place.
+    #[must_use]
+    pub fn covers(&self, matching: &Match) -> bool {
+        matching.fields().iter().all(|c| self.fields.binary_search(&c.field).is_ok())
+    }
+
+    /// Appends the row of `matching` to `values` and `masks`. Fields must be covered.
+    pub fn encode(&self, matching: &Match, values: &mut Vec<u64>, masks: &mut Vec<u64>) {
+        let start = values.len();
+        values.resize(start + self.words, 0);
+        masks.resize(start + self.words, 0);
+        let (values, masks) = (&mut values[start..], &mut masks[start..]);
+        for c in matching.fields() {
+            if self.has_presence() {
+                let bits = self.presence_bits(c);
+                values[0] |= bits;
+                masks[0] |= bits;
+            }
+            let length = c.field.location().length_bits;
+            for part in self.parts.iter().filter(|p| p.field == c.field) {
+                let down = length - part.from_bit - u16::from(part.bits);
+                let keep = u64::MAX >> (64 - part.bits);
+                let word = usize::from(part.word);
+                values[word] |= ((c.value >> down) as u64 & keep) << part.shift;
+                masks[word] |= ((c.mask >> down) as u64 & keep) << part.shift;
+            }
+        }
+    }
+
+    fn presence_bits(&self, c: &FieldMatch) -> u64 {
+        let headers = u64::from(c.field.location().needs);
+        match self.slices.iter().position(|s| *s == c.field) {
+            Some(at) => headers | 1 << (32 + at),
+            None => headers,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{Slice, SliceBase};
+
+    #[test]
+    fn same_lengths_give_the_same_layout() {
+        let dst = KeyPlan::new(&[Field::VlanVid, Field::EthDst]).unwrap();
+        let src = KeyPlan::new(&[Field::EthSrc, Field::VlanVid]).unwrap();
+        assert_eq!(dst.words(), 1);
+        for (a, b) in dst.parts().iter().zip(src.parts()) {
+            assert_eq!((a.word, a.shift, a.bits), (b.word, b.shift, b.bits));
+        }
+    }
+
+    #[test]
+    fn a_rule_examines_the_presence_of_its_fields() {
+        let slice = Field::Slice(Slice::new(SliceBase::Packet, 4, 12).unwrap());
+        let plan = KeyPlan::new(&[Field::Ipv6Dst, slice, Field::EthType, Field::IpProto]).unwrap();
+        assert_eq!(plan.words(), 4);
+        let m = Match::new([
+            FieldMatch::exact(Field::EthType, 0x86dd),
+            FieldMatch { field: Field::Ipv6Dst, value: 0x2001 << 112, mask: 0xffff << 112 },
+            FieldMatch::exact(slice, 0xabc),
+        ])
+        .unwrap();
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        plan.encode(&m, &mut values, &mut masks);
+        let presence = u64::from(wire_ipv6()) | 1 << 32;
+        assert_eq!((values[0], masks[0]), (presence, presence));
+        assert_eq!((values[1], masks[1]), (0x2001 << 48, 0xffff << 48));
+        assert_eq!((values[2], masks[2]), (0, 0));
+        assert_eq!(masks[3].count_ones(), 28);
+    }
+
+    fn wire_ipv6() -> u32 {
+        Field::Ipv6Dst.location().needs
+    }
+
+    #[test]
+    fn limits_hold() {
+        let many: Vec<Field> =
+            (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
+        assert_eq!(KeyPlan::new(&many), Err(PlanError::TooManySlices));
+        // With as many slices as are allowed, all of the longest, beside all named fields: still one key.
+        let wide: Vec<Field> =
+            (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();
+        let all: Vec<Field> = wide.iter().chain(Field::NAMED).copied().collect();
+        assert!(KeyPlan::new(&all).is_ok());
+        assert!(KeyPlan::new(Field::NAMED).unwrap().words() <= 23);
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a table's rules look like as a whole: from it the layout of keys and the engine are chosen.
+
+use flow::{Field, Match};
+use std::collections::{BTreeMap, HashMap};
+
+/// Which fields a rule examines, and under which masks.
+pub type Signature = Box<[(Field, u128)]>;
+
+/// Counts over a table's rules.
+#[derive(Debug, Default)]
+pub struct Shape {
+    signatures: HashMap<Signature, usize>,
+    keyed: BTreeMap<u16, usize>,
+    catch_alls: BTreeMap<u16, usize>,
+}
+
+/// The signature of a rule.
+#[must_use]
+pub fn signature(matching: &Match) -> Signature {
+    matching.fields().iter().map(|c| (c.field, c.mask)).collect()
+}
+
+fn count<K: Ord>(map: &mut BTreeMap<K, usize>, key: K) {
+    *map.entry(key).or_default() += 1;
+}
+
+fn uncount<K: Ord>(map: &mut BTreeMap<K, usize>, key: &K) {
+    if let Some(n) = map.get_mut(key) {
+        *n -= 1;
+        if *n == 0 {
+            map.remove(key);
+        }
+    }
+}
+
+impl Shape {
+    /// Counts a rule in.
+    pub fn add(&mut self, matching: &Match, priority: u16) {
+        if matching.index().is_some() {
+            return;
+        }
+        if matching.is_any() {
+            count(&mut self.catch_alls, priority);
+        } else {
+            count(&mut self.keyed, priority);
+            *self.signatures.entry(signature(matching)).or_default() += 1;
+        }
+    }
+
+    /// Counts a rule out.
+    pub fn remove(&mut self, matching: &Match, priority: u16) {
+        if matching.index().is_some() {
+            return;
+        }
+        if matching.is_any() {
+            uncount(&mut self.catch_alls, &priority);
+        } else {
+            uncount(&mut self.keyed, &priority);
+            let signature = signature(matching);
+            if let Some(n) = self.signatures.get_mut(&signature) {
+                *n -= 1;
+                if *n == 0 {
+                    self.signatures.remove(&signature);
+                }
+            }
+        }
+    }
+
+    /// The fields examined, without repeats.
+    #[must_use]
+    pub fn fields(&self) -> Vec<Field> {
+        let mut fields: Vec<Field> =
+            self.signatures.keys().flat_map(|s| s.iter().map(|(field, _)| *field)).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        fields
+    }
+
+    /// True when all rules share one mask, but for rules that match everything and come after all others.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.signatures.len() == 1
+            && match (self.catch_alls.last_key_value(), self.keyed.first_key_value()) {
+                (Some((any, _)), Some((keyed, _))) => any < keyed,
+                _ => true,
+            }
+    }
+
+    /// The only signature, where there is just one.
+    #[must_use]
+    pub fn only_signature(&self) -> Option<&Signature> {
+        self.signatures.keys().next().filter(|_| self.signatures.len() == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::FieldMatch;
+
+    #[test]
+    fn exact_until_a_second_mask_or_a_catch_all_above() {
+        let port = |p| Match::new([FieldMatch::exact(Field::InPort, p)]).unwrap();
+        let mut shape = Shape::default();
+        shape.add(&port(1), 10);
+        shape.add(&port(2), 20);
+        shape.add(&Match::any(), 0);
+        assert!(shape.is_exact());
+        shape.add(&Match::any(), 10);
+        assert!(!shape.is_exact(), "a catch-all beside a rule of its priority may win");
+        shape.remove(&Match::any(), 10);
+        let mac = Match::new([FieldMatch::exact(Field::EthDst, 1)]).unwrap();
+        shape.add(&mac, 5);
+        assert!(!shape.is_exact());
+        assert_eq!(shape.fields(), [Field::InPort, Field::EthDst]);
+        shape.remove(&mac, 5);
+        assert!(shape.is_exact());
+        assert_eq!((shape.fields().len(), shape.only_signature()), (1, Some(&signature(&port(7)))));
+    }
+}

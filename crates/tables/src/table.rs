@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's view of a table: shared base, private head of additions, dead sets, places by number.
+
+use crate::head::Head;
+use crate::index::Index;
+use crate::{Base, BitSet, KeyPlan, NONE};
+use flow::EntryId;
+use std::sync::Arc;
+
+/// Where a living rule stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Slot of the base.
+    Base(u32),
+    /// Slot of the head.
+    Head(u32),
+    /// Number in a linear table.
+    Index(u32),
+}
+
+/// A change of one worker's view. Applying it leaves in it what is no longer used, so that the control thread can free
+/// it.
+#[derive(Debug)]
+pub enum TableUpdate {
+    /// Adds a rule to the head.
+    Add {
+        /// Its entry.
+        id: EntryId,
+        /// Its priority.
+        priority: u16,
+        /// Its row: values, then masks.
+        row: Box<[u64]>,
+    },
+    /// Puts an entry at a number.
+    AddIndex {
+        /// The number.
+        index: u32,
+        /// The entry.
+        id: EntryId,
+    },
+    /// Takes a rule away.
+    Remove(Place),
+    /// Replaces the whole view.
+    Swap(Box<Table>),
+}
+
+/// One worker's view of a table.
+#[derive(Debug, Default)]
+pub struct Table {
+    base: Arc<Base>,
+    dead: BitSet,
+    head: Head,
+    index: Index,
+}
+
+impl Table {
+    /// A view of a base, with an empty head.
+    #[must_use]
+    pub fn new(base: Arc<Base>, head: Head, index: Index) -> Self {
+        let dead = BitSet::new(base.len());
+        Self { base, dead, head, index }
+    }
+
+    /// The layout of the keys.
+    #[must_use]
+    #[inline]
+    pub fn plan(&self) -> &KeyPlan {
+        self.base.plan()
+    }
+
+    /// Looks up `ids.len()` keys, one row of words each: for each the entry of highest priority, among equals the
+    /// first added, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
+        self.base.lookup(keys, &self.dead, ids);
+        let words = self.plan().words();
+        for (at, id) in ids.iter_mut().enumerate() {
+            let slot = *id;
+            *id = if self.head.is_empty() {
+                if slot == NONE { NONE } else { self.base.id(slot) }
+            } else {
+                self.best(slot, self.head.find(&keys[at * words..(at + 1) * words]))
+            };
+        }
+    }
+
+    fn best(&self, base: u32, head: u32) -> EntryId {
+        match (base, head) {
+            (NONE, NONE) => NONE,
+            (_, NONE) => self.base.id(base),
+            (NONE, _) => self.head.id(head),
+            // Whatever the base holds was added before what the head holds.
+            _ if self.base.priority(base) >= self.head.priority(head) => self.base.id(base),
+            _ => self.head.id(head),
+        }
+    }
+
+    /// The entry at a number of a linear table, or [`NONE`].
+    #[must_use]
+    #[inline]
+    pub fn at_index(&self, index: u32) -> EntryId {
+        self.index.get(index)
+    }
+
+    /// Applies a change and leaves in it what is no longer used.
+    pub fn apply(&mut self, update: &mut TableUpdate) {
+        match update {
+            TableUpdate::Add { id, priority, row } => {
+                let (value, mask) = row.split_at(row.len() / 2);
+                self.head.add(*id, *priority, value, mask);
+            }
+            TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
+            TableUpdate::Remove(Place::Base(slot)) => self.dead.insert(*slot),
+            TableUpdate::Remove(Place::Head(slot)) => self.head.kill(*slot),
+            TableUpdate::Remove(Place::Index(index)) => self.index.set(*index, NONE),
+            TableUpdate::Swap(table) => std::mem::swap(self, table),
+        }
+    }
+
+    /// The engine's name.
+    #[must_use]
+    pub fn engine_name(&self) -> &'static str {
+        self.base.engine_name()
+    }
+}
