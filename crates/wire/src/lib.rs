@@ -5,10 +5,14 @@
 //! - One module a protocol holds a view: lengths are checked once in `new_checked`, so that accessors cannot fail.
 //! - [`builder`] stacks headers into a frame with right lengths and checksums.
 //! - [`checksum`] computes and incrementally updates Internet checksums and the CRC of SCTP.
+//! - [`segment`] does in software what offloads leave undone.
+//! - [`capture`] reads pcap and pcapng and writes pcap.
 
 pub mod builder;
+pub mod capture;
 pub mod checksum;
 pub mod layers;
+pub mod segment;
 
 mod view;
 

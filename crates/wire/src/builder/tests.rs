@@ -226,3 +226,15 @@ fn fields_without_their_header_change_nothing() {
         ethernet().ttl(1).tos(1).id(1).tcp_flags(1).flow_label(1).ethertype(0x88b5).payload(&[1, 2]).build();
     assert_eq!(plain, same);
 }
+
+/// Writes the committed sample anew: `cargo test -p wire -- --ignored write_sample`.
+#[test]
+#[ignore = "changes a file of the repository"]
+fn write_sample() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/built.pcap");
+    let mut writer = crate::capture::CaptureWriter::create(path).unwrap();
+    for (index, frame) in (0u64..).zip(samples()) {
+        writer.write(1_700_000_000_000_000_001 + index * 1_000_000_003, 0, &frame).unwrap();
+    }
+    writer.finish().unwrap();
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What checksum and segmentation offloads leave undone, done in software.
+//!
+//! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL), and
+//! super-frames of up to 64 kB that a device would cut (TSO, USO). VLAN tags, IPv4 options and IPv6 extension headers
+//! are fine; what runs inside a tunnel is not looked at, and IP fragmentation (UFO) is not done.
+
+#[cfg(test)]
+mod tests;
+
+use crate::layers::header;
+use crate::view::Field;
+use crate::{Layers, checksum, ipv4, tcp};
+
+/// Bytes from an SCTP header to its CRC; no other protocol has its checksum there.
+const SCTP_CHECKSUM: usize = 8;
+/// Bytes from a UDP header to its length.
+const UDP_LENGTH: usize = 4;
+/// Bytes from a UDP header to its checksum.
+const UDP_CHECKSUM: usize = 6;
+/// Bytes from a TCP header to its checksum.
+const TCP_CHECKSUM: usize = 16;
+
+/// Completes a partial checksum: `start` is where the summed bytes begin (they reach to the frame's end), `offset` how
+/// far behind that the field is (`csum_start` and `csum_offset` of a virtio-net header). Answers whether the field is
+/// within the frame; if not, nothing is written.
+pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
+    let Some(covered) = frame.get_mut(start..) else { return false };
+    let len = if offset == SCTP_CHECKSUM { 4 } else { 2 };
+    if covered.len().checked_sub(offset).is_none_or(|rest| rest < len) {
+        return false;
+    }
+    match offset {
+        SCTP_CHECKSUM => checksum::fill_sctp(covered),
+        UDP_CHECKSUM => checksum::udp(0, covered).store(&mut covered[offset..]),
+        _ => checksum::l4(0, covered).store(&mut covered[offset..]),
+    }
+    true
+}
+
+/// The segments of a super-frame, written one after the other.
+#[derive(Clone, Debug)]
+pub struct Segments<'a> {
+    /// The super-frame, without padding.
+    frame: &'a [u8],
+    l3: usize,
+    l4: usize,
+    /// Bytes of all headers together.
+    header_len: usize,
+    /// Payload bytes of a segment.
+    size: usize,
+    is_v4: bool,
+    is_tcp: bool,
+    /// Sum of the pseudo-header without its length.
+    addresses: u16,
+    /// Payload bytes written.
+    sent: usize,
+    /// Segments written.
+    count: u16,
+}
+
+/// Cuts the TCP super-frame, whose headers `layers` tells ([`crate::Depth::L4`]), into segments of at most `size`
+/// payload bytes. Its checksum must be partial, as virtio-net asks of every frame that is to be cut. None if there is
+/// no whole TCP header in an unfragmented packet, if an IPv6 jumbo payload, or if `size` is 0.
+///
+/// Headers are copied; sequence numbers and IPv4 identifications advance; PSH and FIN stay in the last segment only,
+/// CWR in the first only (RFC 3168, section 6.1.2: it is sent once).
+pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
+    if layers.present & header::TCP == 0 {
+        return None;
+    }
+    let l4 = usize::from(layers.l4);
+    let segment = tcp::Segment::new_checked(frame.get(l4..)?).ok()?;
+    Segments::new(frame, layers, size, segment.header_len(), TCP_CHECKSUM)
+}
+
+/// As [`tcp_segments`], for a UDP super-frame: cuts its payload into datagrams of `size` bytes (USO).
+pub fn udp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
+    if layers.present & header::UDP == 0 {
+        return None;
+    }
+    Segments::new(frame, layers, size, 8, UDP_CHECKSUM)
+}
+
+impl<'a> Segments<'a> {
+    fn new(frame: &'a [u8], layers: &Layers, size: usize, l4_len: usize, field: usize) -> Option<Self> {
+        let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
+        let header_len = l4 + l4_len;
+        let frame = frame.get(..layers.l4_end as usize)?;
+        let is_v4 = layers.present & header::IPV4 != 0;
+        let ip_len_min = if is_v4 { 20 } else { 40 };
+        if size == 0 || layers.fragment || l4 < l3 + ip_len_min || header_len > frame.len() {
+            return None;
+        }
+        // A payload length of zero and yet a payload: a jumbo option tells the length, which segments must not have.
+        if !is_v4 && frame[l3 + 4..l3 + 6] == [0, 0] {
+            return None;
+        }
+        let partial: u16 = Field::load(&frame[l4 + field..]);
+        Some(Self {
+            frame,
+            l3,
+            l4,
+            header_len,
+            size,
+            is_v4,
+            is_tcp: field == TCP_CHECKSUM,
+            // The pseudo-header's own length goes, each segment's will come. This way a routing header's last
+            // destination, which the sender put into the sum, stays in it.
+            addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
+            sent: 0,
+            count: 0,
+        })
+    }
+
+    /// Bytes of the longest segment with its headers: what a buffer must have room for.
+    pub fn segment_len_max(&self) -> usize {
+        self.frame.len().min(self.header_len + self.size)
+    }
+
+    /// How many segments are still to be written; a frame without payload is one.
+    pub fn remaining(&self) -> usize {
+        let payload_len = self.frame.len() - self.header_len;
+        match (payload_len - self.sent).div_ceil(self.size) {
+            0 if self.count == 0 => 1,
+            count => count,
+        }
+    }
+
+    /// Writes the next segment to the beginning of `out` and answers its length; None after the last one, or if
+    /// `out` has no room for it ([`segment_len_max`](Self::segment_len_max)), in which case it can be asked again.
+    pub fn write_next(&mut self, out: &mut [u8]) -> Option<usize> {
+        if self.remaining() == 0 {
+            return None;
+        }
+        let from = self.header_len + self.sent;
+        let payload_len = self.size.min(self.frame.len() - from);
+        let total = self.header_len + payload_len;
+        let out = out.get_mut(..total)?;
+        out[..self.header_len].copy_from_slice(&self.frame[..self.header_len]);
+        out[self.header_len..].copy_from_slice(&self.frame[from..from + payload_len]);
+        self.finish_ip(out);
+        let pseudo = checksum::add(self.addresses, checksum::length((total - self.l4) as u32));
+        let l4 = &mut out[self.l4..];
+        if self.is_tcp {
+            self.finish_tcp(l4, from + payload_len == self.frame.len());
+            0u16.store(&mut l4[TCP_CHECKSUM..]);
+            checksum::l4(pseudo, l4).store(&mut l4[TCP_CHECKSUM..]);
+        } else {
+            (l4.len() as u16).store(&mut l4[UDP_LENGTH..]);
+            0u16.store(&mut l4[UDP_CHECKSUM..]);
+            checksum::udp(pseudo, l4).store(&mut l4[UDP_CHECKSUM..]);
+        }
+        self.sent += payload_len;
+        self.count = self.count.wrapping_add(1);
+        Some(total)
+    }
+
+    fn finish_ip(&self, out: &mut [u8]) {
+        let ip = &mut out[self.l3..];
+        if !self.is_v4 {
+            let payload_len = ip.len() - 40;
+            (payload_len as u16).store(&mut ip[4..]);
+            return;
+        }
+        let total_len = ip.len() as u16;
+        if let Ok(mut ip) = ipv4::Packet::new_checked(ip) {
+            ip.set_total_len(total_len);
+            ip.set_id(ip.id().wrapping_add(self.count));
+            ip.fill_checksum();
+        }
+    }
+
+    fn finish_tcp(&self, l4: &mut [u8], is_last: bool) {
+        if let Ok(mut segment) = tcp::Segment::new_checked(l4) {
+            segment.set_seq(segment.seq().wrapping_add(self.sent as u32));
+            let not_here =
+                if is_last { 0 } else { tcp::FIN | tcp::PSH } | if self.count > 0 { tcp::CWR } else { 0 };
+            segment.set_flags(segment.flags() & !not_here);
+        }
+    }
+}
