@@ -109,7 +109,7 @@ pub struct Layers {
     pub l3: u16,
     /// Offset of the upper-layer header in the IP payload.
     pub l4: u16,
-    /// End of the IP payload: the frame's end, or earlier where padding follows the datagram.
+    /// End of the IP payload: the frame's end, or earlier where padding follows the datagram; 0 without IP.
     pub l4_end: u32,
     /// Offset of the 6-byte address in the source link-layer address option.
     pub nd_sll: u16,

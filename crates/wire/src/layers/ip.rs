@@ -8,7 +8,7 @@ use super::{Depth, Layers, exthdr, header, upper};
 const EXTENSION_HEADERS_MAX: usize = 16;
 
 /// IPv4 at `l3`.
-#[inline]
+#[inline(always)]
 pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<20>(data, l3) else { return };
     let header_len = usize::from(ip[0] & 0x0f) * 4;
@@ -32,7 +32,7 @@ pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
 }
 
 /// IPv6 at `l3`: skips the extension headers, notes which there were and in which order.
-#[inline]
+#[inline(always)]
 pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<40>(data, l3) else { return };
     if ip[0] >> 4 != 6 {
@@ -46,16 +46,17 @@ pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     layers.ip_tos = (ip[0] << 4) | (ip[1] >> 4);
     layers.l4_end = end as u32;
     let data = &data[..end];
-    let (l4, whole) = if is_walked(next) {
-        extensions(data, l3 + 40, next, layers)
-    } else {
-        layers.ip_proto = next;
-        (l3 + 40, true)
-    };
+    let mut walked = Walked { l4: l3 + 40, proto: next, has_upper: true, exthdr: 0, fragment: false };
+    if is_walked(next) {
+        walked = extensions(data, l3 + 40, next);
+    }
     // At most 16 headers of at most 2,048 bytes each: well within 16 bits.
-    layers.l4 = l4 as u16;
-    if whole && layers.depth >= Depth::L4 {
-        upper::v6(data, l4, layers);
+    layers.l4 = walked.l4 as u16;
+    layers.ip_proto = walked.proto;
+    layers.exthdr = walked.exthdr;
+    layers.fragment = walked.fragment;
+    if walked.has_upper && layers.depth >= Depth::L4 {
+        upper::v6(data, walked.l4, layers);
     }
 }
 
@@ -73,11 +74,24 @@ fn is_walked(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AUTHENTICATION | NO_NEXT | DESTINATION | MOBILITY)
 }
 
-/// Walks the extension headers from `at`, the first of which has the number `next`. Sets `ip_proto`, `exthdr` and
-/// `fragment`; answers where the walk ended and whether an upper-layer header begins there.
-fn extensions(data: &[u8], mut at: usize, mut next: u8, layers: &mut Layers) -> (usize, bool) {
+/// Where the walk over extension headers ended.
+struct Walked {
+    /// Offset of what follows.
+    l4: usize,
+    /// Its number.
+    proto: u8,
+    /// Whether an upper-layer header begins there.
+    has_upper: bool,
+    /// Bits of [`exthdr`].
+    exthdr: u16,
+    fragment: bool,
+}
+
+/// Walks the extension headers from `at`, the first of which has the number `next`.
+fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
     let mut order = Order::default();
-    let mut whole = false;
+    let mut has_upper = false;
+    let mut is_fragment = false;
     for _ in 0..=EXTENSION_HEADERS_MAX {
         // The last turn only looks whether an upper-layer header follows.
         match next {
@@ -86,7 +100,7 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8, layers: &mut Layers) -> 
                 break;
             }
             _ if !is_walked(next) => {
-                whole = true;
+                has_upper = true;
                 break;
             }
             _ if order.count == EXTENSION_HEADERS_MAX => break,
@@ -107,14 +121,12 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8, layers: &mut Layers) -> 
         at += len;
         // Offset (13 bits) and the more-fragments bit, two reserved bits between them. A header with neither is an
         // "atomic fragment": the whole packet.
-        layers.fragment |= fragment & 0xfff9 != 0;
+        is_fragment |= fragment & 0xfff9 != 0;
         if fragment & 0xfff8 != 0 {
             break;
         }
     }
-    layers.ip_proto = next;
-    layers.exthdr = order.bits;
-    (at, whole)
+    Walked { l4: at, proto: next, has_upper, exthdr: order.bits, fragment: is_fragment }
 }
 
 /// Which extension headers there were, and whether in the order that RFC 8200, section 4.1, recommends.

@@ -8,7 +8,7 @@ const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
 /// The upper layer at `l4` of an IPv4 packet that ends with `data`.
-#[inline]
+#[inline(always)]
 pub(super) fn v4(data: &[u8], l4: usize, layers: &mut Layers) {
     match layers.ip_proto {
         1 if data.len() >= l4 + 4 => layers.present |= header::ICMPV4,
@@ -17,15 +17,20 @@ pub(super) fn v4(data: &[u8], l4: usize, layers: &mut Layers) {
 }
 
 /// The upper layer at `l4` of an IPv6 packet that ends with `data`.
-#[inline]
+#[inline(always)]
 pub(super) fn v6(data: &[u8], l4: usize, layers: &mut Layers) {
     match layers.ip_proto {
-        58 => icmpv6(data, l4, layers),
+        58 => {
+            let (present, address) = icmpv6(data, l4);
+            layers.present |= present;
+            layers.nd_sll = if present & header::ND_SLL != 0 { address } else { 0 };
+            layers.nd_tll = if present & header::ND_TLL != 0 { address } else { 0 };
+        }
         _ => transport(data, l4, layers),
     }
 }
 
-#[inline]
+#[inline(always)]
 fn transport(data: &[u8], l4: usize, layers: &mut Layers) {
     let (len_min, bit) = match layers.ip_proto {
         6 => (20, header::TCP),
@@ -38,26 +43,21 @@ fn transport(data: &[u8], l4: usize, layers: &mut Layers) {
     }
 }
 
-fn icmpv6(data: &[u8], l4: usize, layers: &mut Layers) {
-    let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return };
-    layers.present |= header::ICMPV6;
-    let solicitation = kind == NEIGHBOUR_SOLICITATION;
-    if !(solicitation || kind == NEIGHBOUR_ADVERTISEMENT) || code != 0 || data.len() < l4 + 24 {
-        return;
-    }
-    layers.present |= header::ND;
-    let wanted = if solicitation { 1 } else { 2 };
-    // An address so far behind that 16 bits do not tell its place is taken as absent.
-    let Some(address) = link_layer_address(data, l4 + 24, wanted).and_then(|at| u16::try_from(at).ok())
-    else {
-        return;
+/// Which headers an ICMPv6 message holds, and where the link-layer address is that goes with it.
+fn icmpv6(data: &[u8], l4: usize) -> (u32, u16) {
+    let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return (0, 0) };
+    let (wanted, bit) = match kind {
+        NEIGHBOUR_SOLICITATION => (1, header::ND_SLL),
+        NEIGHBOUR_ADVERTISEMENT => (2, header::ND_TLL),
+        _ => return (header::ICMPV6, 0),
     };
-    if solicitation {
-        layers.present |= header::ND_SLL;
-        layers.nd_sll = address;
-    } else {
-        layers.present |= header::ND_TLL;
-        layers.nd_tll = address;
+    if code != 0 || data.len() < l4 + 24 {
+        return (header::ICMPV6, 0);
+    }
+    // An address so far behind that 16 bits do not tell its place is taken as absent.
+    match link_layer_address(data, l4 + 24, wanted).map(u16::try_from) {
+        Some(Ok(address)) => (header::ICMPV6 | header::ND | bit, address),
+        _ => (header::ICMPV6 | header::ND, 0),
     }
 }
 

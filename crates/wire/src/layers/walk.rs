@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The walk itself: Ethernet and VLAN tags here, what follows in `ip` and `upper`.
+//!
+//! What every packet passes is inlined and what is rare returns values, so that no `&mut Layers` leaves the function:
+//! the answer is then put together in registers and written once.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
@@ -7,8 +10,6 @@ use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 const VLAN_TAGS_MAX: usize = 8;
 /// Smallest value of the type field that is an EtherType and not an 802.3 length.
 const ETH_TYPE_MIN: u16 = 0x0600;
-/// LLC DSAP, SSAP, control and the OUI in front of a SNAP EtherType.
-const LLC_SNAP: [u8; 6] = [0xaa, 0xaa, 0x03, 0, 0, 0];
 
 /// `N` bytes at `at`, if all of them lie within `data`.
 #[inline(always)]
@@ -25,26 +26,16 @@ pub fn locate(data: &[u8], depth: Depth) -> Layers {
     let Some(ethernet) = chunk::<14>(data, 0) else { return layers };
     let mut eth_type = u16::from_be_bytes([ethernet[12], ethernet[13]]);
     let mut type_at = 12;
-    let mut tags = 0;
-    while is_tpid(eth_type) && tags < VLAN_TAGS_MAX {
-        let Some(tag) = chunk::<4>(data, type_at + 2) else { break };
-        if tags == 0 {
+    if is_tpid(eth_type) {
+        let tags = skip_tags(data, eth_type);
+        (eth_type, type_at) = (tags.eth_type, tags.type_at);
+        if type_at > 12 {
             layers.present |= header::VLAN;
-            layers.vlan_tci = u16::from_be_bytes([tag[0], tag[1]]);
+            layers.vlan_tci = tags.outer_tci;
         }
-        eth_type = u16::from_be_bytes([tag[2], tag[3]]);
-        type_at += 4;
-        tags += 1;
     }
     if eth_type < ETH_TYPE_MIN {
-        eth_type = ETH_TYPE_LLC;
-        if let Some(llc) = chunk::<8>(data, type_at + 2) {
-            let snap_type = u16::from_be_bytes([llc[6], llc[7]]);
-            if llc[..6] == LLC_SNAP && snap_type >= ETH_TYPE_MIN {
-                eth_type = snap_type;
-                type_at += 8;
-            }
-        }
+        (eth_type, type_at) = logical_link(data, type_at);
     }
     layers.eth_type = eth_type;
     layers.type_at = type_at as u16;
@@ -55,13 +46,48 @@ pub fn locate(data: &[u8], depth: Depth) -> Layers {
     layers
 }
 
+/// Where the tags led to.
+struct Tags {
+    /// The type behind the last whole tag, found at `type_at`: 12 if there is none.
+    eth_type: u16,
+    type_at: usize,
+    outer_tci: u16,
+}
+
+/// Skips the VLAN tags of a frame whose first type is the identifier `tpid` of one.
+fn skip_tags(data: &[u8], tpid: u16) -> Tags {
+    let mut tags = Tags { eth_type: tpid, type_at: 12, outer_tci: 0 };
+    for _ in 0..VLAN_TAGS_MAX {
+        let Some(tag) = chunk::<4>(data, tags.type_at + 2) else { break };
+        if tags.type_at == 12 {
+            tags.outer_tci = u16::from_be_bytes([tag[0], tag[1]]);
+        }
+        tags.eth_type = u16::from_be_bytes([tag[2], tag[3]]);
+        tags.type_at += 4;
+        if !is_tpid(tags.eth_type) {
+            break;
+        }
+    }
+    tags
+}
+
+/// The EtherType of a frame that has a length at `length_at`, and where it stands: behind LLC and SNAP, if at all.
+fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
+    match chunk::<8>(data, length_at + 2) {
+        Some(&[0xaa, 0xaa, 0x03, 0, 0, 0, high, low]) if high >= (ETH_TYPE_MIN >> 8) as u8 => {
+            (u16::from_be_bytes([high, low]), length_at + 8)
+        }
+        _ => (ETH_TYPE_LLC, length_at),
+    }
+}
+
 /// The tag protocol identifiers that are skipped: C-tag, S-tag, and the older Q-in-Q one.
 fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
 /// What follows the EtherType.
-#[inline]
+#[inline(always)]
 fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     match layers.eth_type {
         0x0800 => ip::v4(data, l3, layers),
