@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of drivers. A new driver is a new file and a line in [`DRIVERS`].
 
-use crate::{PortError, Queue, mem};
+use crate::{PortError, Queue, af_packet, mem, pcap};
 
 /// What to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,11 @@ pub struct Driver {
 }
 
 /// All drivers.
-pub const DRIVERS: &[Driver] = &[Driver { name: mem::NAME, open: mem::open }];
+pub const DRIVERS: &[Driver] = &[
+    Driver { name: mem::NAME, open: mem::open },
+    Driver { name: pcap::NAME, open: pcap::open },
+    Driver { name: af_packet::NAME, open: af_packet::open },
+];
 
 /// Opens a port: one queue for each worker that serves it.
 ///

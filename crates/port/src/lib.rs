@@ -4,14 +4,19 @@
 //! A port has one [`Queue`] for each worker that serves it; a queue belongs to one thread. Neither `receive` nor
 //! `transmit` allocates, locks, logs or blocks.
 
+pub mod af_packet;
 pub mod mem;
+pub mod pcap;
+pub mod wait;
 
 mod drivers;
 mod error;
 mod fault;
+mod offload;
 mod pools;
 mod queue;
 mod statistics;
+mod sys;
 
 pub use drivers::{DRIVERS, Driver, Queues, Spec, open};
 pub use error::PortError;

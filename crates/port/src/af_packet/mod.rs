@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Linux network interfaces by AF_PACKET: a raw socket and a mapped receive ring for each queue.
+//!
+//! Version 2 of the ring shows each packet at once; version 3 would hold packets back until a block is full or its
+//! timer runs out. Slots have the size of common packets; a longer one (a GSO super-frame) is left whole in the
+//! socket's queue by the kernel and fetched by a system call, so that the ring need not have slots of 64 KiB.
+//!
+//! Hosts in namespaces leave checksums and segmentation to their device. With PACKET_VNET_HDR such packets arrive with
+//! metadata instead of finished bytes, and leave the same way for the kernel to finish where it must.
+
+mod cut;
+mod receive;
+mod socket;
+mod transmit;
+mod vnet;
+
+use crate::sys::SendBatch;
+use crate::{Capabilities, Drop, Link, Pools, PortError, Queue, Queues, Spec, Statistics};
+use cut::Cutter;
+use frame::Frame;
+use socket::{Port, Socket};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+/// The driver's name.
+pub const NAME: &str = "af_packet";
+
+/// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and brings the
+/// interface up. With more than one queue the kernel spreads packets by flow.
+///
+/// # Errors
+/// No such interface, not an Ethernet interface, no right to open raw sockets.
+pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    if spec.queues == 0 || spec.queues > 256 {
+        return Err(PortError::BadQueues {
+            port: spec.name.clone(),
+            driver: NAME,
+            queues: spec.queues,
+            expected: "1 to 256",
+        });
+    }
+    let port = Port::new(spec);
+    let sockets = (0..spec.queues).map(|_| Socket::open(&port)).collect::<Result<Vec<_>, _>>()?;
+    for socket in &sockets {
+        socket.start(&port)?;
+    }
+    Ok(sockets
+        .into_iter()
+        .map(|socket| Box::new(PacketQueue::new(spec.number, Arc::clone(&port), socket)) as Box<dyn Queue>)
+        .collect())
+}
+
+/// One queue: a socket that is replaced when its interface has been.
+struct PacketQueue {
+    number: u32,
+    port: Arc<Port>,
+    socket: Socket,
+    batch: SendBatch,
+    cutter: Cutter,
+    sequence: u64,
+    mtu: Option<u32>,
+    statistics: Statistics,
+    /// What the kernel says it dropped; it forgets when asked.
+    kernel_drops: Cell<u64>,
+}
+
+impl PacketQueue {
+    fn new(number: u32, port: Arc<Port>, socket: Socket) -> Self {
+        let mtu = socket.link(&port).mtu;
+        Self {
+            number,
+            port,
+            socket,
+            batch: SendBatch::new(),
+            cutter: Cutter::new(),
+            sequence: 0,
+            mtu,
+            statistics: Statistics::default(),
+            kernel_drops: Cell::new(0),
+        }
+    }
+
+    fn fetch_kernel_drops(&self) {
+        self.kernel_drops.set(self.kernel_drops.get() + self.socket.take_drops());
+    }
+
+    /// Replaces the socket by one on the interface that now has the port's name; what still waited in the old one is a
+    /// counted drop. Until that works, the old one stays and the next call tries again.
+    fn reopen(&mut self) {
+        let Ok(fresh) = Socket::open(&self.port) else { return };
+        if fresh.start(&self.port).is_err() {
+            return;
+        }
+        self.fetch_kernel_drops();
+        let lost = self.socket.drain();
+        self.statistics.dropped_many(Drop::RxKernel, lost);
+        self.socket = fresh;
+    }
+}
+
+impl Queue for PacketQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        self.receive_burst(pools, burst, max)
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        self.transmit_burst(frames, done)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.descriptor())
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.fetch_kernel_drops();
+        let mut statistics = self.statistics;
+        statistics.dropped_many(Drop::RxKernel, self.kernel_drops.get());
+        statistics
+    }
+
+    fn poll_link(&mut self) -> Link {
+        if self.socket.is_stale(&self.port) {
+            self.reopen();
+        }
+        let link = self.socket.link(&self.port);
+        if link.mtu.is_some() {
+            self.mtu = link.mtu;
+        }
+        // While an interface of that name exists that could not be opened, nothing passes.
+        Link { up: link.up && !self.socket.is_stale(&self.port), ..link }
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From ring slots to frames.
+
+use super::{PacketQueue, vnet};
+use crate::sys::{self, Slot, VNET_BYTES};
+use crate::{Drop, MIN_FRAME_BYTES, Pools};
+use frame::Frame;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+const TAG_AT: usize = 12;
+const TAG_BYTES: usize = 4;
+/// The EtherType of a tag whose own the kernel does not tell.
+const DEFAULT_TPID: u16 = 0x8100;
+
+/// What became of a slot.
+enum Arrival {
+    Frame(Frame),
+    Dropped(Drop),
+    /// No buffer now: the packet stays where it is.
+    Waits,
+}
+
+impl PacketQueue {
+    pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let mut count = 0;
+        // Drops count as well, so that a flood of them does not hold the worker.
+        for _ in 0..max {
+            let Some(slot) = self.socket.ring.peek() else { break };
+            match arrival(&slot, self.socket.borrow(), pools) {
+                Arrival::Frame(mut frame) => {
+                    frame.meta.in_port = self.number;
+                    frame.meta.sequence = self.sequence;
+                    self.sequence += 1;
+                    self.statistics.received(frame.len());
+                    burst.push(frame);
+                    count += 1;
+                }
+                Arrival::Dropped(reason) => self.statistics.dropped(reason),
+                Arrival::Waits => break,
+            }
+            self.socket.ring.release();
+        }
+        count
+    }
+}
+
+/// Takes the packet of a slot, from the slot or, if it is longer, from the socket's queue.
+fn arrival(slot: &Slot<'_>, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arrival {
+    let whole_in_queue = slot.status & libc::TP_STATUS_COPY != 0;
+    let tag = slot.status & libc::TP_STATUS_VLAN_VALID != 0;
+    let len = slot.len + if tag { TAG_BYTES } else { 0 };
+    let refused = if slot.len < MIN_FRAME_BYTES {
+        Some(Drop::RxRunt)
+    } else if !pools.fits(len) {
+        Some(Drop::RxOversized)
+    } else if slot.bytes.len() < slot.len && !whole_in_queue {
+        Some(Drop::RxTruncated)
+    } else {
+        None
+    };
+    if let Some(reason) = refused {
+        if whole_in_queue {
+            let _ = fetch(socket, &mut []);
+        }
+        return Arrival::Dropped(reason);
+    }
+    let Some(mut frame) = pools.get(len) else { return Arrival::Waits };
+    let header = if whole_in_queue {
+        let sized = frame.set_len(slot.len);
+        debug_assert!(sized, "the pool was chosen by length");
+        match fetch(socket, frame.bytes_mut()) {
+            Ok((header, whole)) if whole == slot.len => header,
+            _ => return give_back(frame, pools, Drop::RxTruncated),
+        }
+    } else {
+        let filled = frame.fill(slot.bytes);
+        debug_assert!(filled, "the pool was chosen by length");
+        slot.vnet
+    };
+    if header != [0; VNET_BYTES] && !vnet::import(&header, &mut frame) {
+        return give_back(frame, pools, Drop::RxTruncated);
+    }
+    if tag {
+        put_tag_back(slot, &mut frame);
+    }
+    Arrival::Frame(frame)
+}
+
+fn give_back(frame: Frame, pools: &mut Pools, reason: Drop) -> Arrival {
+    // It came from these pools, so that they take it.
+    let _ = pools.put(frame);
+    Arrival::Dropped(reason)
+}
+
+/// The next packet of the socket's queue. A pending error of the interface is reported first, once.
+fn fetch(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<([u8; VNET_BYTES], usize)> {
+    sys::receive_copy(socket, bytes).or_else(|_| sys::receive_copy(socket, bytes))
+}
+
+/// The kernel takes a packet's outermost VLAN tag off and tells of it beside the packet.
+fn put_tag_back(slot: &Slot<'_>, frame: &mut Frame) {
+    let tpid = if slot.status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { slot.vlan_tpid } else { DEFAULT_TPID };
+    let opened = frame.insert(TAG_AT, TAG_BYTES);
+    debug_assert!(opened, "a fresh frame has headroom");
+    let [type_high, type_low] = tpid.to_be_bytes();
+    let [tci_high, tci_low] = slot.vlan_tci.to_be_bytes();
+    frame.bytes_mut()[TAG_AT..TAG_AT + TAG_BYTES].copy_from_slice(&[type_high, type_low, tci_high, tci_low]);
+}

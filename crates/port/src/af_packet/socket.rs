@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One raw socket with its ring, and the fanout group that the sockets of one port share.
+
+use crate::sys::{self, Interface, Ring};
+use crate::{Link, PortError, Spec};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Memory of one receive ring.
+const RING_BYTES: usize = 8 * 1024 * 1024;
+/// Least and greatest size of a slot. Longer packets come by the socket's queue.
+const SLOT_BYTES: [usize; 2] = [2048, 16 * 1024];
+/// Kernel header, address, offload header and alignment before a packet in its slot, and two VLAN tags; rounded up.
+const SLOT_OVERHEAD_BYTES: usize = 128;
+/// Room for packets that do not fit their slot, and for what a slow device has not sent yet.
+const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
+
+/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not name: a group has a hook of its own,
+/// to which the sockets' option does not apply.
+const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
+
+/// What the queues of one port have in common: name and fanout group. The lock is taken when a device is (re)opened.
+pub(super) struct Port {
+    pub(super) name: String,
+    pub(super) device: String,
+    queues: usize,
+    /// Interface index and number of the group, once a socket has founded it.
+    group: Mutex<Option<(i32, u16)>>,
+}
+
+impl Port {
+    pub(super) fn new(spec: &Spec) -> Arc<Self> {
+        Arc::new(Self {
+            name: spec.name.clone(),
+            device: spec.device.clone(),
+            queues: spec.queues,
+            group: Mutex::new(None),
+        })
+    }
+
+    fn error(&self, what: &'static str, source: io::Error) -> PortError {
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => PortError::NoPermission { port: self.name.clone(), what },
+            Some(libc::ENODEV | libc::ENXIO) => {
+                PortError::NoDevice { port: self.name.clone(), device: self.device.clone() }
+            }
+            _ => PortError::Io { port: self.name.clone(), device: self.device.clone(), what, source },
+        }
+    }
+
+    fn bad_device(&self, wrong: String) -> PortError {
+        PortError::BadDevice {
+            port: self.name.clone(),
+            driver: super::NAME,
+            device: self.device.clone(),
+            wrong,
+            expected: "the name of an Ethernet interface in this network namespace",
+        }
+    }
+}
+
+/// A bound socket with its mapped ring.
+pub(super) struct Socket {
+    // Dropped in this order: the mapping before the socket it belongs to.
+    pub(super) ring: Ring,
+    fd: OwnedFd,
+    ifindex: i32,
+}
+
+impl Socket {
+    /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before `start`,
+    /// so that no packet comes twice while the sockets of a port join their group one after the other.
+    pub(super) fn open(port: &Port) -> Result<Self, PortError> {
+        if port.device.is_empty() || port.device.len() > sys::NAME_BYTES || port.device.contains('\0') {
+            return Err(port.bad_device(format!("not a name of 1 to {} bytes", sys::NAME_BYTES)));
+        }
+        let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
+        let socket = fd.as_fd();
+        let interface = Interface::new(socket, &port.device);
+        let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
+        let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
+        if !matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
+            return Err(
+                port.bad_device(format!("not an Ethernet interface (its link layer is ARPHRD {kind})"))
+            );
+        }
+        // Best effort: the administrator may keep it down, and then the link says so.
+        let _ = interface.bring_up();
+        let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
+
+        sys::refuse_all(socket).map_err(|e| port.error("attach a filter", e))?;
+        for (name, value, what) in [
+            (
+                libc::PACKET_VERSION,
+                libc::tpacket_versions::TPACKET_V2 as libc::c_int,
+                "choose ring version 2",
+            ),
+            (libc::PACKET_VNET_HDR, 1, "ask for offload headers"),
+            (libc::PACKET_IGNORE_OUTGOING, 1, "ignore outgoing packets"),
+            (libc::PACKET_COPY_THRESH, 1, "have long packets queued"),
+        ] {
+            sys::set_option(socket, libc::SOL_PACKET, name, &value).map_err(|e| port.error(what, e))?;
+        }
+        buffers(socket);
+        let slot_bytes = slot_bytes(mtu);
+        let ring = Ring::new(socket, RING_BYTES / slot_bytes, slot_bytes)
+            .map_err(|e| port.error("set up the receive ring", e))?;
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: ifindex,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+            .map_err(|e| port.error("receive frames for all addresses (promiscuous)", e))?;
+        sys::bind(socket, ifindex).map_err(|e| port.error("bind", e))?;
+        if port.queues > 1 {
+            join(port, socket, ifindex)
+                .map_err(|e| port.error("join the queues' fanout group (the interface must be up)", e))?;
+        }
+        Ok(Self { ring, fd, ifindex })
+    }
+
+    /// Lets packets in.
+    pub(super) fn start(&self, port: &Port) -> Result<(), PortError> {
+        sys::accept_all(self.fd.as_fd()).map_err(|e| port.error("detach the filter", e))
+    }
+
+    pub(super) fn borrow(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.fd.as_raw_fd()
+    }
+
+    pub(super) fn link(&self, port: &Port) -> Link {
+        Interface::new(self.fd.as_fd(), &port.device).link()
+    }
+
+    /// True if the port's device exists but is not the one this socket is bound to.
+    pub(super) fn is_stale(&self, port: &Port) -> bool {
+        Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != self.ifindex)
+    }
+
+    /// Packets that the kernel has dropped for lack of room since the last call.
+    pub(super) fn take_drops(&self) -> u64 {
+        sys::option::<libc::tpacket_stats>(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS)
+            .map_or(0, |statistics| u64::from(statistics.tp_drops))
+    }
+
+    /// Packets that wait in the ring; they are gone afterwards.
+    pub(super) fn drain(&mut self) -> u64 {
+        let mut count = 0;
+        while self.ring.peek().is_some() {
+            self.ring.release();
+            count += 1;
+        }
+        count
+    }
+}
+
+/// Slots as long as the device's packets.
+fn slot_bytes(mtu: u32) -> usize {
+    (mtu as usize + SLOT_OVERHEAD_BYTES).next_power_of_two().clamp(SLOT_BYTES[0], SLOT_BYTES[1])
+}
+
+/// Asks for room in the socket's buffers. Best effort: more than the system's limit needs CAP_NET_ADMIN.
+fn buffers(socket: BorrowedFd<'_>) {
+    for (force, polite) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
+    {
+        if sys::set_option(socket, libc::SOL_SOCKET, force, &SOCKET_BUFFER_BYTES).is_err() {
+            let _ = sys::set_option(socket, libc::SOL_SOCKET, polite, &SOCKET_BUFFER_BYTES);
+        }
+    }
+}
+
+/// Joins the port's fanout group on this interface, or founds it under a number that the kernel chooses. Packets are
+/// spread by flow: both directions of a flow reach the same queue.
+fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
+    let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
+    let enter = |id: u16, flags: u32| {
+        let argument = (u32::from(id) | (mode | flags) << 16) as libc::c_int;
+        sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
+    };
+    let mut group = port.group.lock().unwrap_or_else(PoisonError::into_inner);
+    match *group {
+        Some((of, id)) if of == ifindex => enter(id, 0),
+        _ => {
+            enter(0, libc::PACKET_FANOUT_FLAG_UNIQUEID)?;
+            let id = sys::option::<libc::c_int>(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+            *group = Some((ifindex, id as u16));
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_the_mtu_and_divide_the_ring() {
+        assert_eq!(slot_bytes(1500), 2048);
+        assert_eq!(slot_bytes(9000), 16_384);
+        assert_eq!(slot_bytes(65_536), 16_384);
+        assert_eq!(RING_BYTES % slot_bytes(4000), 0);
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From frames to system calls. (A mapped transmit ring was measured slower than sendmmsg, and its slots would have to
+//! hold super-frames.)
+
+use super::PacketQueue;
+use super::vnet::{Way, way};
+use crate::{Drop, MIN_FRAME_BYTES};
+use frame::Frame;
+use std::collections::VecDeque;
+use std::io;
+
+/// What the kernel's refusal of a packet means.
+enum Refusal {
+    /// No room now: the packet stays.
+    Full,
+    /// Nothing can be sent before the interface changes.
+    Link,
+    /// This packet can not be sent.
+    Packet(Drop),
+}
+
+fn refusal(error: &io::Error) -> Refusal {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN | libc::EINTR) => Refusal::Full,
+        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => Refusal::Link,
+        Some(libc::EMSGSIZE) => Refusal::Packet(Drop::TxOversized),
+        Some(libc::ENOBUFS | libc::ENOMEM) => Refusal::Packet(Drop::TxNoBuffer),
+        Some(libc::EINVAL) => Refusal::Packet(Drop::TxUnfinished),
+        _ => Refusal::Packet(Drop::TxError),
+    }
+}
+
+impl PacketQueue {
+    pub(super) fn transmit_burst(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let before = frames.len();
+        // A socket reports a link that went down once more when it is up again: the second time it is true.
+        let mut link_refused = false;
+        while let Some(front) = frames.front() {
+            if front.len() < MIN_FRAME_BYTES {
+                self.drop_front(Drop::TxRunt, frames, done);
+                continue;
+            }
+            match way(front, self.mtu) {
+                Way::Kernel(_) => {}
+                Way::TooLong => {
+                    self.drop_front(Drop::TxOversized, frames, done);
+                    continue;
+                }
+                Way::Segments => {
+                    self.send_segments(frames, done);
+                    continue;
+                }
+            }
+            let mtu = self.mtu;
+            let packets = frames.iter().map_while(|frame| match way(frame, mtu) {
+                Way::Kernel(header) if frame.len() >= MIN_FRAME_BYTES => Some((header, frame.bytes())),
+                _ => None,
+            });
+            match self.batch.send(self.socket.borrow(), packets) {
+                Ok(sent) => {
+                    for frame in frames.drain(..sent) {
+                        self.statistics.sent(frame.len());
+                        done.push(frame);
+                    }
+                }
+                Err(error) => match refusal(&error) {
+                    Refusal::Full => break,
+                    Refusal::Packet(reason) => self.drop_front(reason, frames, done),
+                    Refusal::Link if !link_refused => link_refused = true,
+                    Refusal::Link => {
+                        self.statistics.dropped_many(Drop::TxLinkDown, frames.len() as u64);
+                        done.extend(frames.drain(..));
+                    }
+                },
+            }
+        }
+        before - frames.len()
+    }
+
+    /// Sends the front frame cut into its segments. A device that is full in the middle of it loses the rest: a frame
+    /// half sent can not wait.
+    fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+        let Some(frame) = frames.front() else { return };
+        match self.cutter.send(frame, &mut self.batch, self.socket.borrow()) {
+            Ok(()) => {
+                self.statistics.sent(frame.len());
+                done.extend(frames.pop_front());
+            }
+            Err(error) => {
+                let reason = match refusal(&error) {
+                    Refusal::Full => Drop::TxNoBuffer,
+                    Refusal::Link => Drop::TxLinkDown,
+                    Refusal::Packet(reason) => reason,
+                };
+                self.drop_front(reason, frames, done);
+            }
+        }
+    }
+
+    fn drop_front(&mut self, reason: Drop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+        self.statistics.dropped(reason);
+        done.extend(frames.pop_front());
+    }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Capture files as ports: a file to receive from, a file to send to, or both.
+
+mod device;
+mod queue;
+
+use crate::{PortError, Queue, Queues, Spec};
+use device::Device;
+use queue::PcapQueue;
+use wire::capture::{CaptureError, CaptureReader, CaptureWriter};
+
+/// The driver's name.
+pub const NAME: &str = "pcap";
+
+/// Opens the device "in=FILE,out=FILE,loop=N": the packets of one capture are received N times (once without `loop`,
+/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished. The input is
+/// read into memory here. A port has one queue.
+///
+/// # Errors
+/// A device string that says something else, a file that can not be read or created, a damaged capture.
+pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    if spec.queues != 1 {
+        return Err(PortError::BadQueues {
+            port: spec.name.clone(),
+            driver: NAME,
+            queues: spec.queues,
+            expected: "exactly 1: the packets of a file have one order",
+        });
+    }
+    let bad = |wrong: String| PortError::BadDevice {
+        port: spec.name.clone(),
+        driver: NAME,
+        device: spec.device.clone(),
+        wrong,
+        expected: device::EXPECTED,
+    };
+    let device = Device::parse(&spec.device).map_err(bad)?;
+    let mut queue = PcapQueue::new(spec.number, device.rounds);
+    if let Some(path) = device.input {
+        load(path, &mut queue).map_err(|error| bad(format!("file {path}: {error}")))?;
+    }
+    if let Some(path) = device.output {
+        queue.write_to(CaptureWriter::create(path).map_err(|error| bad(format!("file {path}: {error}")))?);
+    }
+    Ok(vec![Box::new(queue) as Box<dyn Queue>])
+}
+
+fn load(path: &str, queue: &mut PcapQueue) -> Result<(), CaptureError> {
+    let mut reader = CaptureReader::open(path)?;
+    while let Some(packet) = reader.next_packet()? {
+        queue.add(packet.timestamp_ns, packet.truncated, packet.bytes);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The queue of a capture port.
+
+use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, Statistics, offload};
+use frame::Frame;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::BufWriter;
+use std::os::fd::RawFd;
+use wire::capture::CaptureWriter;
+
+/// A packet of the input: when it was captured, and where its bytes end in the store.
+struct Record {
+    timestamp_ns: u64,
+    end: usize,
+    truncated: bool,
+}
+
+/// Room for the longest segment of a super-frame.
+const SEGMENT_BYTES: usize = 65_600;
+
+pub(super) struct PcapQueue {
+    number: u32,
+    bytes: Vec<u8>,
+    records: Vec<Record>,
+    next: usize,
+    /// Rounds still to go, with the one that is going on; none for ever.
+    rounds: Option<u64>,
+    sequence: u64,
+    /// The capture's clock: when the last received packet was captured. Output carries it, so that it does not depend on
+    /// the machine's speed.
+    now_ns: u64,
+    output: Option<CaptureWriter<BufWriter<File>>>,
+    segment: Box<[u8]>,
+    statistics: Statistics,
+}
+
+impl PcapQueue {
+    pub(super) fn new(number: u32, rounds: Option<u64>) -> Self {
+        Self {
+            number,
+            bytes: Vec::new(),
+            records: Vec::new(),
+            next: 0,
+            rounds,
+            sequence: 0,
+            now_ns: 0,
+            output: None,
+            segment: vec![0; SEGMENT_BYTES].into_boxed_slice(),
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// Appends a packet to the input.
+    pub(super) fn add(&mut self, timestamp_ns: u64, truncated: bool, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.records.push(Record { timestamp_ns, end: self.bytes.len(), truncated });
+    }
+
+    /// Sets where transmitted packets go.
+    pub(super) fn write_to(&mut self, output: CaptureWriter<BufWriter<File>>) {
+        self.output = Some(output);
+    }
+
+    /// Writes a frame as finished packets; the reason if it could not.
+    fn write(&mut self, frame: &mut Frame) -> Result<(), Drop> {
+        if frame.len() < MIN_FRAME_BYTES {
+            return Err(Drop::TxRunt);
+        }
+        let Some(output) = &mut self.output else { return Ok(()) };
+        let mut put =
+            |bytes: &[u8]| output.write(self.now_ns, bytes.len() as u32, bytes).map_err(|_| Drop::TxError);
+        if frame.meta.gso.is_none() {
+            if !offload::complete_checksum(frame) {
+                return Err(Drop::TxUnfinished);
+            }
+            return put(frame.bytes());
+        }
+        let mut segments = offload::segments(frame).ok_or(Drop::TxUnfinished)?;
+        while segments.remaining() > 0 {
+            let len = segments.write_next(&mut self.segment).ok_or(Drop::TxUnfinished)?;
+            put(&self.segment[..len])?;
+        }
+        Ok(())
+    }
+
+    /// Steps behind the current record.
+    fn advance(&mut self) {
+        self.next += 1;
+        if self.next == self.records.len() {
+            self.rounds = self.rounds.map(|rounds| rounds - 1);
+            if self.rounds != Some(0) {
+                self.next = 0;
+            }
+        }
+    }
+}
+
+impl Queue for PcapQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let mut count = 0;
+        for _ in 0..max {
+            let Some(record) = self.records.get(self.next) else { break };
+            let start = self.next.checked_sub(1).map_or(0, |before| self.records[before].end);
+            let bytes = &self.bytes[start..record.end];
+            let refused = if record.truncated {
+                Some(Drop::RxTruncated)
+            } else if bytes.len() < MIN_FRAME_BYTES {
+                Some(Drop::RxRunt)
+            } else if !pools.fits(bytes.len()) {
+                Some(Drop::RxOversized)
+            } else {
+                None
+            };
+            if let Some(reason) = refused {
+                self.statistics.dropped(reason);
+                self.advance();
+                continue;
+            }
+            let Some(mut frame) = pools.get(bytes.len()) else { break };
+            let filled = frame.fill(bytes);
+            debug_assert!(filled, "the pool was chosen by length");
+            frame.meta.in_port = self.number;
+            frame.meta.sequence = self.sequence;
+            self.sequence += 1;
+            self.now_ns = record.timestamp_ns;
+            self.statistics.received(frame.len());
+            burst.push(frame);
+            count += 1;
+            self.advance();
+        }
+        count
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let count = frames.len();
+        for mut frame in frames.drain(..) {
+            match self.write(&mut frame) {
+                Ok(()) => self.statistics.sent(frame.len()),
+                Err(reason) => self.statistics.dropped(reason),
+            }
+            done.push(frame);
+        }
+        count
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Up as long as there is something to receive or somewhere to send to.
+    fn poll_link(&mut self) -> Link {
+        Link { up: self.output.is_some() || self.next < self.records.len(), ..Link::default() }
+    }
+}
+
+impl std::ops::Drop for PcapQueue {
+    fn drop(&mut self) {
+        if let Some(output) = self.output.take() {
+            // Nobody is left to be told of an error.
+            let _ = output.finish();
+        }
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Questions about a network interface, by ioctl on any socket of its network namespace.
+
+use super::check;
+use crate::Link;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Longest name of an interface in bytes.
+pub(crate) const NAME_BYTES: usize = libc::IFNAMSIZ - 1;
+
+/// `ETHTOOL_GSET` of linux/ethtool.h: the link settings in `struct ethtool_cmd`.
+const ETHTOOL_GSET: u32 = 1;
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+
+/// `struct ethtool_cmd`, as far as it is read; 44 bytes in all.
+#[repr(C)]
+#[derive(Default)]
+struct EthtoolCommand {
+    command: u32,
+    supported: u32,
+    advertising: u32,
+    speed_low: u16,
+    duplex_port: u16,
+    phy: u32,
+    max_tx: u32,
+    max_rx: u32,
+    speed_high: u16,
+    mdix: u16,
+    partner: u32,
+    reserved: [u32; 2],
+}
+
+/// An interface by name.
+pub(crate) struct Interface<'a> {
+    socket: BorrowedFd<'a>,
+    name: [u8; libc::IFNAMSIZ],
+}
+
+impl<'a> Interface<'a> {
+    /// The interface `name` of the socket's network namespace; `name` is cut to [`NAME_BYTES`].
+    pub(crate) fn new(socket: BorrowedFd<'a>, name: &str) -> Self {
+        let mut bytes = [0; libc::IFNAMSIZ];
+        let len = name.len().min(NAME_BYTES);
+        bytes[..len].copy_from_slice(&name.as_bytes()[..len]);
+        Self { socket, name: bytes }
+    }
+
+    /// Its index; `ENODEV` if there is none of that name.
+    pub(crate) fn index(&self) -> io::Result<i32> {
+        let request = self.ask(libc::SIOCGIFINDEX)?;
+        // SAFETY: the kernel has set the index.
+        Ok(unsafe { request.ifr_ifru.ifru_ifindex })
+    }
+
+    /// Its link layer (`ARPHRD_*`) and MAC address.
+    pub(crate) fn hardware(&self) -> io::Result<(u16, [u8; 6])> {
+        let request = self.ask(libc::SIOCGIFHWADDR)?;
+        // SAFETY: the kernel has set the hardware address.
+        let address = unsafe { request.ifr_ifru.ifru_hwaddr };
+        let mut mac = [0; 6];
+        for (to, from) in mac.iter_mut().zip(address.sa_data) {
+            *to = from as u8;
+        }
+        Ok((address.sa_family, mac))
+    }
+
+    /// Most bytes behind the Ethernet header.
+    pub(crate) fn mtu(&self) -> io::Result<u32> {
+        let request = self.ask(libc::SIOCGIFMTU)?;
+        // SAFETY: the kernel has set the MTU.
+        Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
+    }
+
+    /// Brings the interface up if it is down.
+    pub(crate) fn bring_up(&self) -> io::Result<()> {
+        let flags = self.flags()?;
+        if flags & libc::IFF_UP != 0 {
+            return Ok(());
+        }
+        let mut request = self.request();
+        request.ifr_ifru.ifru_flags = (flags | libc::IFF_UP) as libc::c_short;
+        self.call(libc::SIOCSIFFLAGS, &mut request)
+    }
+
+    /// Everything `Link` wants to know; down for an interface that does not exist.
+    pub(crate) fn link(&self) -> Link {
+        let running = libc::IFF_UP | libc::IFF_RUNNING;
+        Link {
+            up: self.flags().is_ok_and(|flags| flags & running == running),
+            speed_mbps: self.speed_mbps(),
+            mac: self.hardware().ok().map(|(_, mac)| mac),
+            mtu: self.mtu().ok(),
+        }
+    }
+
+    fn flags(&self) -> io::Result<libc::c_int> {
+        let request = self.ask(libc::SIOCGIFFLAGS)?;
+        // SAFETY: the kernel has set the flags.
+        Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags } as u16))
+    }
+
+    fn speed_mbps(&self) -> Option<u32> {
+        let mut command = EthtoolCommand { command: ETHTOOL_GSET, ..EthtoolCommand::default() };
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = (&raw mut command).cast();
+        self.call(SIOCETHTOOL, &mut request).ok()?;
+        let speed = u32::from(command.speed_high) << 16 | u32::from(command.speed_low);
+        // All ones, in 16 or in 32 bits, stand for "unknown".
+        (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
+    }
+
+    fn request(&self) -> libc::ifreq {
+        // SAFETY: all zeros is a valid ifreq.
+        let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+        for (to, from) in request.ifr_name.iter_mut().zip(self.name) {
+            *to = from as libc::c_char;
+        }
+        request
+    }
+
+    fn ask(&self, what: libc::c_ulong) -> io::Result<libc::ifreq> {
+        let mut request = self.request();
+        self.call(what, &mut request)?;
+        Ok(request)
+    }
+
+    fn call(&self, what: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
+        // SAFETY: every request used here takes an ifreq, which outlives the call; what an ifreq points to (the ethtool
+        // command) lives in the caller's frame and has the size that the kernel reads and writes.
+        unsafe { check(libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut *request))? };
+        Ok(())
+    }
+}

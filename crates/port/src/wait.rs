@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a worker sleeps: until packets wait on one of its ports, or another thread wakes it.
+
+use crate::sys;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+/// Most descriptors one call of [`wait`] takes.
+pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
+
+/// Sleeps until one of `descriptors` is readable or `timeout` (none: for ever) is over; returns how many are ready. A
+/// signal ends the sleep early with 0. A socket's pending error counts as ready once, and is taken off.
+///
+/// # Errors
+/// More than [`MAX_DESCRIPTORS`] descriptors, or the system's refusal.
+pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
+    sys::poll(descriptors, timeout)
+}
+
+/// Wakes a sleeping worker: its descriptor is readable from `wake` until `clear`.
+#[derive(Debug)]
+pub struct Wake(OwnedFd);
+
+impl Wake {
+    /// A wake that nobody has raised.
+    ///
+    /// # Errors
+    /// The process has no descriptor left.
+    pub fn new() -> io::Result<Self> {
+        sys::event().map(Self)
+    }
+
+    /// Wakes who waits for the descriptor, now or later. May be called from any thread.
+    pub fn wake(&self) {
+        sys::raise_event(self.0.as_fd());
+    }
+
+    /// Takes the wake back; false if there was none. To be called before the sleeper looks for its work.
+    pub fn clear(&self) -> bool {
+        sys::clear_event(self.0.as_fd())
+    }
+
+    /// What to wait for.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    #[test]
+    fn a_wake_ends_the_sleep_and_stays_until_cleared() {
+        let wake = Arc::new(Wake::new().unwrap());
+        let fds = [wake.descriptor()];
+        let start = Instant::now();
+        assert_eq!(wait(&fds, Some(Duration::from_millis(20))).unwrap(), 0);
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        let other = Arc::clone(&wake);
+        let waker = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            other.wake();
+            other.wake();
+        });
+        assert_eq!(wait(&fds, Some(Duration::from_secs(20))).unwrap(), 1);
+        waker.join().unwrap();
+        assert_eq!(wait(&fds, None).unwrap(), 1);
+        assert!(wake.clear() && !wake.clear());
+        assert_eq!(wait(&fds, Some(Duration::ZERO)).unwrap(), 0);
+        assert!(wait(&[0; MAX_DESCRIPTORS + 1], None).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//! TCP between namespaced hosts with default offloads, through ports that a small forwarder joins.
+
+use crate::lab::{Helper, Lab, in_lab, open_one, role, run, veth};
+use frame::Frame;
+use port::{Pools, Queue, Statistics};
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const TRANSFER_BYTES: usize = 32 * 1024 * 1024;
+const TCP_PORT: u16 = 5001;
+
+/// What the transfer consists of: no byte's value tells its neighbour's.
+fn content() -> Vec<u8> {
+    (0..TRANSFER_BYTES as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
+}
+
+/// Not a test: what a helper process in a host's namespace does. "receive" accepts one connection, checks the content
+/// and sends one byte back; "send <address>" is its peer.
+#[test]
+fn helper() {
+    let Some(role) = role() else { return };
+    if role == "receive" {
+        let (mut stream, _) = TcpListener::bind(("0.0.0.0", TCP_PORT)).unwrap().accept().unwrap();
+        let mut got = vec![0; TRANSFER_BYTES];
+        stream.read_exact(&mut got).unwrap();
+        assert!(got == content());
+        stream.write_all(&[1]).unwrap();
+    } else {
+        let address = role.strip_prefix("send ").unwrap();
+        let end = Instant::now() + Duration::from_secs(10);
+        let mut stream = loop {
+            match TcpStream::connect((address, TCP_PORT)) {
+                Ok(stream) => break stream,
+                Err(error) => assert!(Instant::now() < end, "{error}"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        stream.write_all(&content()).unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    }
+}
+
+/// What a forwarder saw.
+#[derive(Default)]
+struct Seen {
+    /// Super-frames, and the longest of them in bytes.
+    gso: u64,
+    longest: usize,
+    partial_checksums: u64,
+    ports: [Statistics; 2],
+}
+
+/// Patches two ports together in a thread, until told to stop.
+struct Forwarder {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+/// Changes a frame on its way: from the first port to the second or back (`true`).
+type Change = fn(&mut Frame, bool);
+
+impl Forwarder {
+    fn start(mut ports: [Box<dyn Queue>; 2], change: Change) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let fds: Vec<RawFd> = ports.iter().filter_map(|port| port.descriptor()).collect();
+            let mut pools = Pools::new(0, 4096, 256);
+            let (mut burst, mut done) = (Vec::new(), Vec::new());
+            let mut out = [VecDeque::new(), VecDeque::new()];
+            let mut seen = Seen::default();
+            while !told.load(Ordering::Relaxed) {
+                let mut moved = 0;
+                for (from, to) in [(0, 1), (1, 0)] {
+                    ports[from].receive(&mut pools, &mut burst, 32);
+                    for mut frame in burst.drain(..) {
+                        seen.partial_checksums += u64::from(frame.meta.checksum.is_some());
+                        if frame.meta.gso.is_some() {
+                            seen.gso += 1;
+                            seen.longest = seen.longest.max(frame.len());
+                        }
+                        change(&mut frame, from == 1);
+                        out[to].push_back(frame);
+                    }
+                    moved += ports[to].transmit(&mut out[to], &mut done);
+                    done.drain(..).for_each(|frame| pools.put(frame).unwrap());
+                }
+                if moved == 0 {
+                    port::wait::wait(&fds, Some(Duration::from_millis(20))).unwrap();
+                }
+            }
+            seen.ports = [ports[0].statistics(), ports[1].statistics()];
+            seen
+        });
+        Self { stop, thread }
+    }
+
+    fn finish(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// Sends from host 1 to `address` on host 2 and waits until both are content.
+fn transfer(lab: &Lab, address: &str) {
+    let receiver: Helper = lab.start(2, "receive");
+    lab.start(1, &format!("send {address}")).join();
+    receiver.join();
+}
+
+fn assert_nothing_lost(seen: &Seen) {
+    for port in &seen.ports {
+        let lost: Vec<_> = port.named_drops().filter(|(_, count)| *count > 0).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+    }
+}
+
+fn assert_super_frames(seen: &Seen) {
+    assert!(seen.gso > 0 && seen.longest > 10_000, "{} super-frames up to {}", seen.gso, seen.longest);
+    assert!(seen.partial_checksums >= seen.gso);
+}
+
+#[test]
+fn tcp_passes_as_super_frames() {
+    in_lab("hosts::tcp_passes_as_super_frames", 2, |lab| {
+        lab.connect(1);
+        lab.connect(2);
+        let forwarder = Forwarder::start([open_one(1, "p1"), open_one(2, "p2")], |_, _| {});
+        transfer(lab, "10.0.0.2");
+        let seen = forwarder.finish();
+        assert_super_frames(&seen);
+        assert_nothing_lost(&seen);
+    });
+}
+
+/// Host 1 and host 2 with two forwarders between them, joined by a pair of interfaces whose MTU leaves room for what the
+/// forwarders push: `change` gets each frame on its way into that pair (`false`) and out of it (`true`).
+fn chain(lab: &Lab, change: Change) -> (Seen, Seen) {
+    lab.connect(1);
+    lab.connect(2);
+    veth("va", "vb");
+    run("ip link set va mtu 1504");
+    run("ip link set vb mtu 1504");
+    let first = Forwarder::start([open_one(1, "p1"), open_one(2, "va")], change);
+    let second = Forwarder::start([open_one(3, "p2"), open_one(4, "vb")], change);
+    transfer(lab, "10.0.0.2");
+    let (first, second) = (first.finish(), second.finish());
+    assert_super_frames(&first);
+    assert_nothing_lost(&first);
+    assert_nothing_lost(&second);
+    (first, second)
+}
+
+#[test]
+fn super_frames_pass_with_vlan_tags_pushed_and_popped() {
+    in_lab("hosts::super_frames_pass_with_vlan_tags_pushed_and_popped", 2, |lab| {
+        let (_, second) = chain(lab, |frame, out| {
+            if out {
+                assert_eq!(frame.bytes()[12..16], [0x81, 0, 0, 5]);
+                assert!(frame.remove(12, 4));
+            } else {
+                assert!(frame.insert(12, 4));
+                frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 5]);
+            }
+        });
+        assert_super_frames(&second);
+    });
+}
+
+#[test]
+fn super_frames_behind_mpls_are_cut_into_segments() {
+    in_lab("hosts::super_frames_behind_mpls_are_cut_into_segments", 2, |lab| {
+        let (_, second) = chain(lab, |frame, out| {
+            if out {
+                assert_eq!(frame.bytes()[12..18], [0x88, 0x47, 0, 1, 1, 64]);
+                assert!(frame.len() <= 1518 && frame.remove(14, 4));
+                frame.bytes_mut()[12..14].copy_from_slice(&[8, 0]);
+            } else {
+                assert!(frame.insert(14, 4));
+                frame.bytes_mut()[12..18].copy_from_slice(&[0x88, 0x47, 0, 1, 1, 64]);
+            }
+        });
+        let segments = second.ports[1].rx_packets;
+        assert!(segments > (TRANSFER_BYTES / 1460) as u64, "{segments} packets behind the label");
+    });
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Network namespaces for tests: one for the driver's side, some for hosts, named by this process and removed at the
+//! end, also after a panic.
+
+use port::{Pools, Queue, Spec};
+use std::collections::VecDeque;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set to the lab's prefix in the test process that runs inside the driver's namespace.
+const LAB: &str = "SHUNT_PORT_TEST_LAB";
+/// What a helper process in a host's namespace shall do.
+const ROLE: &str = "SHUNT_PORT_TEST_ROLE";
+/// No test takes longer.
+const LIMIT_S: &str = "60";
+
+static LABS: AtomicU32 = AtomicU32::new(0);
+
+/// The namespaces of one test.
+pub struct Lab {
+    prefix: String,
+}
+
+struct Cleanup {
+    namespaces: Vec<String>,
+}
+
+impl Drop for Cleanup {
+    fn drop(&mut self) {
+        for name in &self.namespaces {
+            let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
+        }
+    }
+}
+
+/// Runs a command that must succeed.
+pub fn run(command: &str) {
+    let mut words = command.split_whitespace();
+    let output = Command::new(words.next().unwrap()).args(words).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Runs `body` of the test named `test` in a namespace of its own, with host namespaces h1 to `hosts` beside it: makes
+/// the namespaces and starts this program again inside. Not as root it is skipped, and says so.
+pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
+    if let Ok(prefix) = std::env::var(LAB) {
+        return body(&Lab { prefix });
+    }
+    if !std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t") {
+        eprintln!("skipped {test}: network namespaces need root");
+        return;
+    }
+    let prefix = format!("shp{}x{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
+    let mut cleanup = Cleanup { namespaces: Vec::new() };
+    for name in std::iter::once("sw".to_owned()).chain((1..=hosts).map(|host| format!("h{host}"))) {
+        let name = format!("{prefix}{name}");
+        cleanup.namespaces.push(name.clone());
+        run(&format!("ip netns add {name}"));
+        let sysctl = "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
+        run(&format!("ip netns exec {name} {sysctl}"));
+        run(&format!("ip -n {name} link set lo up"));
+    }
+    let status = Command::new("timeout")
+        .args(["-k", "5", LIMIT_S, "ip", "netns", "exec", &format!("{prefix}sw")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(LAB, &prefix)
+        .status()
+        .unwrap();
+    assert!(status.success(), "{test} failed inside its namespace: {status}");
+}
+
+/// A helper process, killed when it goes out of scope.
+pub struct Helper(Child);
+
+impl Helper {
+    /// Waits for its success.
+    pub fn join(mut self) {
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The role of this process, if it is a helper.
+pub fn role() -> Option<String> {
+    std::env::var(ROLE).ok()
+}
+
+impl Lab {
+    /// Host `host`'s namespace.
+    pub fn host(&self, host: usize) -> String {
+        format!("{}h{host}", self.prefix)
+    }
+
+    /// Joins the driver's namespace (device `p<host>`) and a host (device eth0, address 10.0.0.<host>). Hosts know each
+    /// other's MAC addresses, so that nothing but IP passes between them.
+    pub fn connect(&self, host: usize) {
+        let ns = self.host(host);
+        run(&format!("ip link add p{host} type veth peer name eth0 netns {ns}"));
+        run(&format!("ip -n {ns} addr add 10.0.0.{host}/24 dev eth0"));
+        run(&format!("ip -n {ns} link set eth0 address 02:00:00:00:00:0{host} up"));
+        for other in (1..=2).filter(|other| *other != host) {
+            run(&format!("ip -n {ns} neigh add 10.0.0.{other} lladdr 02:00:00:00:00:0{other} dev eth0"));
+        }
+        run(&format!("ip link set p{host} up"));
+    }
+
+    /// Starts this program's test `helper` in a host's namespace.
+    pub fn start(&self, host: usize, role: &str) -> Helper {
+        let child = Command::new("ip")
+            .args(["netns", "exec", &self.host(host)])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "hosts::helper", "--nocapture"])
+            .env(ROLE, role)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Helper(child)
+    }
+}
+
+/// A pair of connected interfaces in this namespace, both up.
+pub fn veth(a: &str, b: &str) {
+    run(&format!("ip link add name {a} type veth peer name {b}"));
+    run(&format!("ip link set {a} up"));
+    run(&format!("ip link set {b} up"));
+}
+
+/// What to open for an interface.
+pub fn spec(number: u32, device: &str, queues: usize) -> Spec {
+    Spec { number, name: format!("port{number}"), driver: "af_packet".into(), device: device.into(), queues }
+}
+
+/// Opens an interface with one queue.
+pub fn open_one(number: u32, device: &str) -> Box<dyn Queue> {
+    port::open(&spec(number, device, 1)).unwrap().remove(0)
+}
+
+/// Sends copies of `packets`, without patience for a full device.
+pub fn send(queue: &mut dyn Queue, packets: &[Vec<u8>]) {
+    let mut frames: VecDeque<_> = packets.iter().map(|bytes| frame::Frame::from_bytes(bytes)).collect();
+    let mut done = Vec::new();
+    assert_eq!(queue.transmit(&mut frames, &mut done), packets.len());
+    assert_eq!(done.len(), packets.len());
+}
+
+/// Receives until `count` frames are there or two seconds are over.
+pub fn receive(queue: &mut dyn Queue, count: usize) -> Vec<Vec<u8>> {
+    collect(queue, count, Duration::from_secs(2))
+}
+
+/// Receives until nothing more comes.
+pub fn drain(queue: &mut dyn Queue) -> Vec<Vec<u8>> {
+    collect(queue, usize::MAX, Duration::from_millis(100))
+}
+
+fn collect(queue: &mut dyn Queue, count: usize, patience: Duration) -> Vec<Vec<u8>> {
+    let mut pools = Pools::new(0, 64, 4);
+    let mut burst = Vec::new();
+    let mut packets = Vec::new();
+    let mut end = Instant::now() + patience;
+    while packets.len() < count && Instant::now() < end {
+        port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(20))).unwrap();
+        if queue.receive(&mut pools, &mut burst, 32) > 0 {
+            end = Instant::now() + patience;
+        }
+        for frame in burst.drain(..) {
+            packets.push(frame.bytes().to_vec());
+            pools.put(frame).unwrap();
+        }
+    }
+    packets
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Raw frames between two interfaces.
+
+use crate::lab::{Lab, drain, in_lab, open_one, receive, run, send, spec, veth};
+use port::{Drop, Pools, Queue};
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+/// An Ethernet frame with `tags` between MACs and the local experimental EtherType, `len` bytes in all.
+fn packet(tags: &[u8], len: usize, fill: u8) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    bytes.extend(tags);
+    bytes.extend([0x88, 0xb7]);
+    bytes.resize(len, fill);
+    bytes
+}
+
+#[test]
+fn frames_pass_both_ways_with_their_tags() {
+    in_lab("raw::frames_pass_both_ways_with_their_tags", 0, |_: &Lab| {
+        veth("va", "vb");
+        let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
+        let packets = [
+            packet(&[], 60, 1),
+            packet(&[0x81, 0, 0x60, 5], 64, 2),
+            packet(&[0x81, 0, 0xe0, 0], 60, 3),
+            packet(&[0x88, 0xa8, 0, 9, 0x81, 0, 0, 5], 68, 4),
+            packet(&[0x81, 0, 0, 7, 0x81, 0, 0, 8], 68, 5),
+            packet(&[], 1514, 6),
+            packet(&[0x81, 0, 0, 5], 1518, 7),
+            packet(&[], 14, 8),
+        ];
+        for _ in 0..2 {
+            send(&mut *a, &packets);
+            assert_eq!(receive(&mut *b, packets.len()), packets);
+            std::mem::swap(&mut a, &mut b);
+        }
+        assert!(drain(&mut *a).is_empty() && drain(&mut *b).is_empty(), "no echo of what was sent");
+        let statistics = b.statistics();
+        assert_eq!((statistics.tx_packets, statistics.rx_packets), (8, 8));
+        assert_eq!(statistics.rx_bytes, packets.iter().map(|p| p.len() as u64).sum::<u64>());
+        assert_eq!(statistics.named_drops().map(|(_, n)| n).sum::<u64>(), 0);
+    });
+}
+
+#[test]
+fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
+    in_lab("raw::what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest", 0, |_: &Lab| {
+        veth("va", "vb");
+        let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
+        let good = packet(&[], 60, 1);
+        send(&mut *a, &[good.clone(), packet(&[], 1600, 2), vec![1; 13], packet(&[], 1515, 3), good.clone()]);
+        assert_eq!(receive(&mut *b, 2), [good.clone(), good.clone()]);
+        assert_eq!((a.statistics().drops(Drop::TxOversized), a.statistics().drops(Drop::TxRunt)), (2, 1));
+        assert_eq!(a.statistics().tx_packets, 2);
+
+        assert!(a.poll_link().up);
+        run("ip link set va down");
+        assert!(!a.poll_link().up && !b.poll_link().up);
+        send(&mut *a, &[good.clone(), good.clone()]);
+        assert_eq!(a.statistics().drops(Drop::TxLinkDown), 2);
+        run("ip link set va up");
+        assert!(a.poll_link().up);
+        send(&mut *a, std::slice::from_ref(&good));
+        assert_eq!(receive(&mut *b, 1), [good]);
+    });
+}
+
+#[test]
+fn link_tells_mac_mtu_and_speed() {
+    in_lab("raw::link_tells_mac_mtu_and_speed", 0, |_: &Lab| {
+        veth("va", "vb");
+        run("ip link set va address 02:00:00:00:12:34 mtu 1400");
+        let link = open_one(1, "va").poll_link();
+        assert_eq!((link.up, link.mac, link.mtu), (true, Some([2, 0, 0, 0, 0x12, 0x34]), Some(1400)));
+        assert_eq!(link.speed_mbps, Some(10_000));
+    });
+}
+
+#[test]
+fn errors_say_what_would_be_right() {
+    in_lab("raw::errors_say_what_would_be_right", 0, |_: &Lab| {
+        let message = |device: &str, queues| port::open(&spec(3, device, queues)).err().unwrap().to_string();
+        let missing = message("nosuch0", 1);
+        assert!(missing.contains("port3") && missing.contains("\"nosuch0\"") && missing.contains("ip link"));
+        assert!(message("a-name-that-is-too-long", 1).contains("1 to 15 bytes"));
+        assert!(message("lo", 0).contains("1 to 256"));
+        run("ip tuntap add dev tun7 mode tun");
+        assert!(message("tun7", 1).contains("not an Ethernet interface"));
+    });
+}
+
+#[test]
+fn fanout_gives_each_packet_to_exactly_one_queue() {
+    in_lab("raw::fanout_gives_each_packet_to_exactly_one_queue", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut queues = port::open(&spec(1, "va", 2)).unwrap();
+        let mut sender = open_one(2, "vb");
+        const FLOWS: u16 = 100;
+        const ROUNDS: u8 = 20;
+        for round in 0..ROUNDS {
+            let burst: Vec<_> = (0..FLOWS).map(|flow| udp(flow, round)).collect();
+            send(&mut *sender, &burst);
+        }
+        let mut queue_of = HashMap::new();
+        let mut next_of = HashMap::new();
+        let mut total = 0;
+        for (number, queue) in queues.iter_mut().enumerate() {
+            let packets = drain(&mut **queue);
+            assert!(packets.len() > 200, "queue {number} got {}", packets.len());
+            assert_eq!(queue.statistics().rx_packets, packets.len() as u64);
+            total += packets.len();
+            for packet in packets {
+                let flow = u16::from_be_bytes([packet[34], packet[35]]);
+                assert_eq!(*queue_of.entry(flow).or_insert(number), number, "flow {flow} is on two queues");
+                let next = next_of.entry(flow).or_insert(0);
+                assert_eq!(packet[42], *next, "order of flow {flow}");
+                *next += 1;
+            }
+        }
+        assert_eq!(total, usize::from(FLOWS) * usize::from(ROUNDS));
+        send(&mut *queues[0], &[udp(1, 99)]);
+        assert!(drain(&mut *queues[1]).is_empty(), "queues do not hear each other");
+        assert_eq!(receive(&mut *sender, 1), [udp(1, 99)]);
+    });
+}
+
+/// A UDP packet from port `flow` that carries `mark`.
+fn udp(flow: u16, mark: u8) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17];
+    bytes.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend(flow.to_be_bytes());
+    bytes.extend([0, 80, 0, 26, 0, 0]);
+    bytes.resize(60, mark);
+    bytes
+}
+
+#[test]
+fn a_device_that_goes_and_comes_back_is_survived() {
+    in_lab("raw::a_device_that_goes_and_comes_back_is_survived", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut queues = port::open(&spec(1, "va", 2)).unwrap();
+        run("ip link del va");
+        for queue in &mut queues {
+            assert!(!queue.poll_link().up);
+            send(&mut **queue, &[packet(&[], 60, 1)]);
+            assert_eq!(queue.statistics().drops(Drop::TxLinkDown), 1);
+            let descriptor = [queue.descriptor().unwrap()];
+            port::wait::wait(&descriptor, Some(Duration::from_millis(10))).unwrap();
+            let ready = port::wait::wait(&descriptor, Some(Duration::from_millis(10))).unwrap();
+            assert_eq!(ready, 0, "a device that is gone does not wake for ever");
+            assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
+        }
+        veth("va", "vb");
+        let mut b = open_one(2, "vb");
+        for queue in &mut queues {
+            assert!(queue.poll_link().up);
+            send(&mut **queue, &[packet(&[], 60, 2)]);
+            assert_eq!(receive(&mut *b, 1), [packet(&[], 60, 2)]);
+        }
+        let burst: Vec<_> = (0..100).map(|flow| udp(flow, 0)).collect();
+        send(&mut *b, &burst);
+        let counts: Vec<_> = queues.iter_mut().map(|queue| drain(&mut **queue).len()).collect();
+        assert_eq!(counts.iter().sum::<usize>(), 100, "{counts:?}");
+        assert!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    });
+}
+
+#[test]
+fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
+    in_lab("raw::without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted", 0, |_: &Lab| {
+        veth("va", "vb");
+        let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
+        let mut pools = Pools::new(0, 2, 0);
+        let mut burst = Vec::new();
+        send(&mut *a, &[packet(&[], 60, 1), packet(&[], 60, 2), packet(&[], 60, 3)]);
+        assert_eq!(b.receive(&mut pools, &mut burst, 8), 2);
+        assert_eq!(b.receive(&mut pools, &mut burst, 8), 0);
+        burst.drain(..).for_each(|frame| pools.put(frame).unwrap());
+        assert_eq!(b.receive(&mut pools, &mut burst, 8), 1);
+        assert_eq!((burst[0].bytes()[59], burst[0].meta.sequence, burst[0].meta.in_port), (3, 2, 2));
+
+        const SENT: u64 = 10_000;
+        let flood: Vec<_> = (0..50).map(|_| packet(&[], 60, 9)).collect();
+        for _ in 0..SENT / 50 {
+            send(&mut *a, &flood);
+        }
+        let received = drain(&mut *b).len() as u64;
+        assert!(received >= 4000, "{received}");
+        assert_eq!(received + b.statistics().drops(Drop::RxKernel), SENT);
+    });
+}
+
+#[test]
+fn long_frames_come_whole_and_only_where_there_is_room() {
+    in_lab("raw::long_frames_come_whole_and_only_where_there_is_room", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut b = open_one(2, "vb");
+        // Slots were made for the old MTU.
+        run("ip link set va mtu 9000");
+        run("ip link set vb mtu 9000");
+        let mut a = open_one(1, "va");
+        let packets = [packet(&[0x81, 0, 0, 5], 9018, 1), packet(&[], 60, 2), packet(&[], 2047, 3)];
+        send(&mut *a, &packets);
+        assert_eq!(receive(&mut *b, 3), packets);
+        send(&mut *a, &packets);
+        let mut burst = Vec::new();
+        assert_eq!(b.receive(&mut Pools::new(0, 8, 0), &mut burst, 8), 2);
+        assert_eq!(b.statistics().drops(Drop::RxOversized), 1);
+        let mut frames = VecDeque::from(burst);
+        b.transmit(&mut frames, &mut Vec::new());
+        assert_eq!(receive(&mut *a, 2), packets[1..]);
+    });
+}
