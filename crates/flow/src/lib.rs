@@ -15,6 +15,8 @@ pub mod operation;
 pub mod outcome;
 pub mod port_no;
 pub mod slice;
+pub mod syntax;
+pub mod validate;
 
 pub use action::Action;
 pub use entry::{Command, EntryFlags, EntryId, FlowEntry, FlowMod};

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flow syntax of ovs-ofctl(8), for the OpenFlow 1.3 basic class, with Shunt's extensions.
+//!
+//! A flow is a list of `key=value` items, separated by commas or white space, and then `actions=` with a list of
+//! actions and instructions. Beyond ovs-ofctl there are:
+//!
+//! | item | meaning |
+//! |---|---|
+//! | `low_latency`, `low_latency=false` | packets that hit only such entries are low-latency |
+//! | `slice(base,offset,length)=value[/mask]` | a run of bits; bases `packet`, `metadata`, `l3`, `l4` |
+//! | `index=N` | the entry of a linear table |
+//! | `set_field:value[/mask]->slice(base,offset,length)` | writes a run of bits |
+//! | `goto_direct(table,index)` | goes on with an entry of a linear table |
+//! | `copy_ttl_in`, `copy_ttl_out`, `push_pbb:0x88e7`, `pop_pbb` | OpenFlow 1.3 actions that ovs-ofctl lacks |
+//! | `push_key(key=0x..,width=64,hops=N,epoch=0)`, `pop_key` | KeyFlow header |
+//! | `push_tf(qid,up,down)`, `push_tf_wide(qid,up,down)`, `pop_tf` | Tag-and-Forward header |
+//!
+//! Differences from `ovs-ofctl -O OpenFlow13`: a match or action that OpenFlow 1.3 cannot say exactly is refused
+//! instead of approximated (`vlan_tci` with part of the PCP bits, masks on ports, truncation by `output(max_len=..)`
+//! to a port other than the controller); numbers with a leading zero are refused (ovs-ofctl reads them as octal);
+//! `enqueue:P:Q` leaves the queue chosen, as OpenFlow 1.3 has no action to undo it; a set-field on a header that the
+//! match does not promise is accepted, as packets without it are dropped by name. Port numbers are the 32 bits of
+//! OpenFlow 1.3: 65534 is a number like any other, not LOCAL.
+//!
+//! A flow-mod's parts without a meaning for its command (the priority of a non-strict delete, `max_len` of an output
+//! to another port than the controller, ...) are neither printed nor accepted; but for these, what is printed parses
+//! to what was printed.
+
+mod action_list;
+mod action_names;
+mod arguments;
+mod error;
+mod flow_line;
+mod key_names;
+mod match_list;
+mod old_actions;
+mod own_actions;
+mod print_action;
+mod print_flow;
+mod print_match;
+mod refused;
+mod scan;
+mod set_field;
+mod suggest;
+mod value;
+
+pub use error::SyntaxError;
+pub use print_flow::{FlowStats, format_entry, format_flow};
+
+use crate::{Command, FlowMod, Instructions, Match, PortNo};
+
+/// What a parse may refer to.
+#[derive(Clone, Copy)]
+pub struct ParseOptions<'a> {
+    /// The number of the port with this name, if there is one.
+    pub port_names: &'a dyn Fn(&str) -> Option<PortNo>,
+}
+
+fn no_names(_: &str) -> Option<PortNo> {
+    None
+}
+
+impl Default for ParseOptions<'_> {
+    fn default() -> Self {
+        Self { port_names: &no_names }
+    }
+}
+
+impl std::fmt::Debug for ParseOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParseOptions").finish_non_exhaustive()
+    }
+}
+
+/// Parses one flow, which may begin with a command word (`add`, `modify`, `modify_strict`, `delete`,
+/// `delete_strict`, each also behind `flow`); without one it is a `default_command`. The flow-mod has passed
+/// [`crate::validate::validate`].
+///
+/// # Errors
+/// A sentence on the first thing that is wrong.
+pub fn parse_flow(
+    text: &str,
+    default_command: Command,
+    options: ParseOptions<'_>,
+) -> Result<FlowMod, SyntaxError> {
+    flow_line::parse(text, default_command, options).map_err(|fault| fault.locate(text, None))
+}
+
+/// Parses a file of flows: one a line, as [`parse_flow`] with `add` as default; `#` starts a comment. After an error
+/// the iterator goes on with the next line.
+pub fn parse_flows<'a>(
+    text: &'a str,
+    options: ParseOptions<'a>,
+) -> impl Iterator<Item = Result<FlowMod, SyntaxError>> + 'a {
+    text.lines().zip(1u32..).filter_map(move |(line, number)| {
+        let flow = line.split_once('#').map_or(line, |(flow, _comment)| flow);
+        if flow.trim_ascii().is_empty() {
+            return None;
+        }
+        let parsed = flow_line::parse(flow, Command::Add, options);
+        Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
+    })
+}
+
+/// Parses the conditions of a match alone, such as `tcp,nw_dst=10.0.0.0/8`.
+///
+/// # Errors
+/// A sentence on the first thing that is wrong.
+pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, SyntaxError> {
+    flow_line::parse_match(text, options).map_err(|fault| fault.locate(text, None))
+}
+
+/// Parses actions and instructions alone (what follows `actions=`). Actions whose meaning hangs on the match
+/// (`mod_tp_dst`) find their protocol in `matching`. No limits are checked.
+///
+/// # Errors
+/// A sentence on the first thing that is wrong.
+pub fn parse_actions(
+    text: &str,
+    matching: &Match,
+    options: ParseOptions<'_>,
+) -> Result<Instructions, SyntaxError> {
+    action_list::parse(text, matching, options).map_err(|fault| fault.locate(text, None))
+}

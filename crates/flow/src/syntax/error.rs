@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What was wrong, and where.
+
+/// Why a flow was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// Line in the file, from 1; none for a single flow.
+    pub line: Option<u32>,
+    /// Character in the line, from 1.
+    pub column: u32,
+    /// The text that was refused (may be empty, where something is missing).
+    pub text: String,
+    /// What was wrong with it, and what would be right.
+    pub problem: String,
+}
+
+impl std::fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}, ")?;
+        }
+        write!(f, "column {}: ", self.column)?;
+        if !self.text.is_empty() {
+            write!(f, "\"{}\": ", self.text)?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for SyntaxError {}
+
+/// A refusal while parsing: points into the text.
+#[derive(Debug)]
+pub(super) struct Fault<'t> {
+    pub at: &'t str,
+    pub problem: Box<str>,
+}
+
+/// Most characters of the refused text that an error repeats.
+const TEXT_CHARS: usize = 60;
+
+impl<'t> Fault<'t> {
+    pub fn new(at: &'t str, problem: impl Into<Box<str>>) -> Self {
+        Self { at, problem: problem.into() }
+    }
+
+    /// The public error; `line` is the text that `at` is a part of.
+    pub fn locate(self, line: &str, number: Option<u32>) -> SyntaxError {
+        let offset = (self.at.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
+        let before = line.get(..offset).unwrap_or(line);
+        let mut text: String = self.at.chars().take(TEXT_CHARS).collect();
+        if text.len() < self.at.len() {
+            text.push_str("...");
+        }
+        SyntaxError {
+            line: number,
+            column: u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX),
+            text,
+            problem: self.problem.into(),
+        }
+    }
+}
+
+/// A parse's outcome.
+pub(super) type Parsed<'t, T> = Result<T, Fault<'t>>;

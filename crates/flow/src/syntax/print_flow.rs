@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prints flow-mods as lines of a flow file, and entries as `ovs-ofctl dump-flows` does.
+
+use crate::entry::DEFAULT_PRIORITY;
+use crate::{Command, EntryFlags, FlowEntry, FlowMod, Nanos};
+use std::fmt::{self, Display, Formatter, Write as _};
+
+/// What has happened to an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowStats {
+    /// Time since it was added.
+    pub duration_ns: Nanos,
+    /// Packets that hit it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Whole seconds since it was last hit; none: not known.
+    pub idle_age_s: Option<u64>,
+}
+
+/// A flow-mod as a line that [`super::parse_flow`] takes back, without a line end.
+#[must_use]
+pub fn format_flow(flow: &FlowMod) -> String {
+    flow.to_string()
+}
+
+/// An entry as a line of `ovs-ofctl dump-flows`, without a line end; the parser takes it as an add and reads over the
+/// statistics. `low_latency` is printed where the entry is, whether by its flag or its cookie.
+#[must_use]
+pub fn format_entry(entry: &FlowEntry, stats: Option<&FlowStats>) -> String {
+    let mut line = format!(" cookie=0x{:x}, ", entry.cookie);
+    // Writing to a string cannot fail.
+    let _ = write_entry(&mut line, entry, stats);
+    line
+}
+
+fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&FlowStats>) -> fmt::Result {
+    if let Some(stats) = stats {
+        let (seconds, millis) = (stats.duration_ns / 1_000_000_000, stats.duration_ns / 1_000_000 % 1_000);
+        write!(line, "duration={seconds}.{millis:03}s, ")?;
+    }
+    write!(line, "table={}, ", entry.table)?;
+    if let Some(stats) = stats {
+        write!(line, "n_packets={}, n_bytes={}, ", stats.packets, stats.bytes)?;
+    }
+    if entry.idle_timeout_s != 0 {
+        write!(line, "idle_timeout={}, ", entry.idle_timeout_s)?;
+    }
+    if entry.hard_timeout_s != 0 {
+        write!(line, "hard_timeout={}, ", entry.hard_timeout_s)?;
+    }
+    if let Some(age) = stats.and_then(|s| s.idle_age_s) {
+        write!(line, "idle_age={age}, ")?;
+    }
+    for flag in flag_names(entry.flags) {
+        write!(line, "{flag} ")?;
+    }
+    if entry.low_latency {
+        line.push_str("low_latency ");
+    }
+    let mut separator = "";
+    if entry.priority != DEFAULT_PRIORITY {
+        write!(line, "priority={}", entry.priority)?;
+        separator = ",";
+    }
+    if !entry.matching.is_any() {
+        write!(line, "{separator}{}", entry.matching)?;
+    }
+    if !line.ends_with(' ') {
+        line.push(' ');
+    }
+    write!(line, "actions={}", entry.instructions)
+}
+
+fn flag_names(flags: EntryFlags) -> impl Iterator<Item = &'static str> {
+    [
+        (flags.send_flow_removed, "send_flow_rem"),
+        (flags.check_overlap, "check_overlap"),
+        (flags.reset_counts, "reset_counts"),
+        (flags.no_packet_counts, "no_packet_counts"),
+        (flags.no_byte_counts, "no_byte_counts"),
+    ]
+    .into_iter()
+    .filter_map(|(set, name)| set.then_some(name))
+}
+
+impl Display for Command {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Add => "add",
+            Self::Modify => "modify",
+            Self::ModifyStrict => "modify_strict",
+            Self::Delete => "delete",
+            Self::DeleteStrict => "delete_strict",
+        })
+    }
+}
+
+impl Display for FlowMod {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let deletes = matches!(self.command, Command::Delete | Command::DeleteStrict);
+        if self.command != Command::Add {
+            write!(f, "{}", self.command)?;
+        }
+        let mut separator = if self.command == Command::Add { "" } else { " " };
+        let mut item = |text: fmt::Arguments<'_>| {
+            f.write_str(std::mem::replace(&mut separator, ","))?;
+            f.write_fmt(text)
+        };
+        match (self.command, self.cookie, self.cookie_mask) {
+            (Command::Add, 0, _) | (_, 0, 0) => {}
+            (Command::Add, cookie, _) => item(format_args!("cookie=0x{cookie:x}"))?,
+            (_, cookie, u64::MAX) => item(format_args!("cookie=0x{cookie:x}/-1"))?,
+            (_, cookie, mask) => item(format_args!("cookie=0x{cookie:x}/0x{mask:x}"))?,
+        }
+        match self.table {
+            Some(0) if !deletes => {}
+            Some(table) => item(format_args!("table={table}"))?,
+            None if deletes => {}
+            None => item(format_args!("table=255"))?,
+        }
+        if deletes {
+            if let Some(port) = self.out_port {
+                item(format_args!("out_port={port}"))?;
+            }
+            if let Some(group) = self.out_group {
+                item(format_args!("out_group={group}"))?;
+            }
+        } else {
+            if self.idle_timeout_s != 0 {
+                item(format_args!("idle_timeout={}", self.idle_timeout_s))?;
+            }
+            if self.hard_timeout_s != 0 {
+                item(format_args!("hard_timeout={}", self.hard_timeout_s))?;
+            }
+            for flag in flag_names(self.flags) {
+                item(format_args!("{flag}"))?;
+            }
+            match self.low_latency {
+                Some(true) => item(format_args!("low_latency"))?,
+                Some(false) => item(format_args!("low_latency=false"))?,
+                None => {}
+            }
+        }
+        if self.priority != DEFAULT_PRIORITY && self.command != Command::Delete {
+            item(format_args!("priority={}", self.priority))?;
+        }
+        if !self.matching.is_any() {
+            item(format_args!("{}", self.matching))?;
+        }
+        if deletes {
+            return Ok(());
+        }
+        f.write_str(if separator.is_empty() { "actions=" } else { " actions=" })?;
+        write!(f, "{}", self.instructions)
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a switch checks of a flow-mod before it touches a table. That ports, groups, meters and linear tables are
+//! there is for the one who has them to check.
+
+use crate::action::{KeyHeader, SetField, TfHeader};
+use crate::{Action, Command, Field, FlowMod, Limits, Match, MatchError, port_no};
+
+/// Highest group number (OFPG_MAX).
+pub const GROUP_MAX: u32 = 0xffff_ff00;
+/// Highest meter number (OFPM_MAX).
+pub const METER_MAX: u32 = 0xffff_0000;
+/// All queues (OFPQ_ALL), which is none to send by.
+pub const QUEUE_ALL: u32 = 0xffff_ffff;
+
+/// Why a flow-mod was refused; each variant is one error of OpenFlow 1.3.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValidateError {
+    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where one is needed.
+    #[error("table 255 means all tables, for deletes only; tables are numbered 0 to 254")]
+    Table,
+    /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: does not go to a higher table.
+    #[error("goto table {to} from table {from}; the next table's number must be higher, and at most 254")]
+    Goto {
+        /// The entry's table.
+        from: u8,
+        /// Where it goes.
+        to: u8,
+    },
+    /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without the field it hangs on.
+    #[error("{0}")]
+    Prerequisite(MatchError),
+    /// OFPET_METER_MOD_FAILED, OFPMMFC_INVALID_METER: a meter number that none can have.
+    #[error("meter {0} cannot exist; meters are numbered 1 to 0xffff0000")]
+    Meter(u32),
+    /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: too long a list.
+    #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
+    TooManyActions(usize),
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: a port that none can have, or that a flow cannot output to.
+    #[error(
+        "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL, CONTROLLER or LOCAL"
+    )]
+    OutPort(u32),
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number that none can have.
+    #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
+    OutGroup(u32),
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues.
+    #[error("queue 0xffffffff means all queues; choose one")]
+    Queue,
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_TYPE: the field cannot be written.
+    #[error("set_field cannot write {0}")]
+    SetType(Field),
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_ARGUMENT: value or mask do not fit the field or each other.
+    #[error(
+        "set_field of {field}: value {value:#x} and mask {mask:#x} must fit the field, the value within the mask, the mask not 0"
+    )]
+    SetArgument {
+        /// The field.
+        field: Field,
+        /// The value.
+        value: u128,
+        /// The mask.
+        mask: u128,
+    },
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a tag or header with an EtherType that is not its own.
+    #[error("{action} with EtherType {ethertype:#06x}; it can be {allowed}")]
+    PushType {
+        /// The action.
+        action: &'static str,
+        /// What it was given.
+        ethertype: u16,
+        /// What would be right.
+        allowed: &'static str,
+    },
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a KeyFlow header that cannot be written.
+    #[error(
+        "push_key with a key of {bytes} bytes and epoch {epoch}; keys have 8, 16, 24 or 32 bytes, the epoch is 0 or 1"
+    )]
+    Key {
+        /// Bytes of the key.
+        bytes: usize,
+        /// The epoch.
+        epoch: u8,
+    },
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a Tag-and-Forward header that cannot be written.
+    #[error("{action}: qid has 3 bits, up {up_bits}, down {down_bits}; {header:?} does not fit")]
+    Tf {
+        /// The action.
+        action: &'static str,
+        /// Its gate upwards.
+        up_bits: u32,
+        /// Its gate downwards.
+        down_bits: u32,
+        /// What it was given.
+        header: TfHeader,
+    },
+}
+
+/// Checks a flow-mod. A delete's instructions have no meaning and are not looked at.
+///
+/// # Errors
+/// The first thing that OpenFlow 1.3 or [`Limits`] refuse.
+pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
+    check_prerequisites(&flow.matching)?;
+    if flow.table == Some(u8::MAX) {
+        return Err(ValidateError::Table);
+    }
+    if matches!(flow.command, Command::Delete | Command::DeleteStrict) {
+        return Ok(());
+    }
+    let table = flow.table.ok_or(ValidateError::Table)?;
+    let instructions = &flow.instructions;
+    if let Some(next) = instructions.next {
+        let to = next.table();
+        if to <= table || to == u8::MAX {
+            return Err(ValidateError::Goto { from: table, to });
+        }
+    }
+    if let Some(meter) = instructions.meter
+        && (meter == 0 || meter > METER_MAX)
+    {
+        return Err(ValidateError::Meter(meter));
+    }
+    validate_actions(&instructions.apply)?;
+    validate_actions(&instructions.write)
+}
+
+fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
+    matching.check_prerequisites().map_err(ValidateError::Prerequisite)
+}
+
+/// Checks one list of actions, of an entry or of a group's bucket.
+///
+/// # Errors
+/// The first action that OpenFlow 1.3 or [`Limits`] refuse.
+pub fn validate_actions(actions: &[Action]) -> Result<(), ValidateError> {
+    if actions.len() > Limits::ACTIONS_PER_LIST {
+        return Err(ValidateError::TooManyActions(actions.len()));
+    }
+    actions.iter().try_for_each(validate_action)
+}
+
+fn validate_action(action: &Action) -> Result<(), ValidateError> {
+    let push = |action, ethertype, right: bool, allowed| {
+        if right { Ok(()) } else { Err(ValidateError::PushType { action, ethertype, allowed }) }
+    };
+    match action {
+        Action::Output { port, .. } => match *port {
+            port_no::TABLE | port_no::ANY => Err(ValidateError::OutPort(*port)),
+            real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
+            other => Err(ValidateError::OutPort(other)),
+        },
+        Action::Group(group) if *group > GROUP_MAX => Err(ValidateError::OutGroup(*group)),
+        Action::SetQueue(QUEUE_ALL) => Err(ValidateError::Queue),
+        Action::SetField(SetField { field, value, mask }) => {
+            if !field.settable() {
+                return Err(ValidateError::SetType(*field));
+            }
+            if *mask == 0 || mask & !field.full_mask() != 0 || value & !mask != 0 {
+                return Err(ValidateError::SetArgument { field: *field, value: *value, mask: *mask });
+            }
+            Ok(())
+        }
+        Action::PushVlan(t) => push("push_vlan", *t, matches!(t, 0x8100 | 0x88a8), "0x8100 or 0x88a8"),
+        Action::PushMpls(t) => push("push_mpls", *t, matches!(t, 0x8847 | 0x8848), "0x8847 or 0x8848"),
+        Action::PushPbb(t) => push("push_pbb", *t, *t == 0x88e7, "0x88e7"),
+        Action::PushKey(KeyHeader { key, epoch, .. }) => {
+            if matches!(key.len(), 8 | 16 | 24 | 32) && *epoch <= 1 {
+                return Ok(());
+            }
+            Err(ValidateError::Key { bytes: key.len(), epoch: *epoch })
+        }
+        Action::PushTf(header) => validate_tf("push_tf", *header, 32, 13),
+        Action::PushTfWide(header) => validate_tf("push_tf_wide", *header, 29, 16),
+        _ => Ok(()),
+    }
+}
+
+fn validate_tf(
+    action: &'static str,
+    header: TfHeader,
+    up_bits: u32,
+    down_bits: u32,
+) -> Result<(), ValidateError> {
+    let fits =
+        header.qid < 8 && u64::from(header.up) >> up_bits == 0 && u32::from(header.down) >> down_bits == 0;
+    if fits { Ok(()) } else { Err(ValidateError::Tf { action, up_bits, down_bits, header }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Instructions, Next};
+
+    fn with(instructions: Instructions) -> Result<(), ValidateError> {
+        validate(&FlowMod { table: Some(3), instructions, ..FlowMod::default() })
+    }
+
+    fn one(action: Action) -> Result<(), ValidateError> {
+        with(Instructions::apply(vec![action]))
+    }
+
+    #[test]
+    fn tables() {
+        let goto = |to| with(Instructions { next: Some(Next::Table(to)), ..Instructions::default() });
+        assert_eq!((goto(4), goto(254)), (Ok(()), Ok(())));
+        for to in [0, 3, 255] {
+            assert_eq!(goto(to), Err(ValidateError::Goto { from: 3, to }));
+        }
+        let add = |table| validate(&FlowMod { table, ..FlowMod::default() });
+        assert_eq!((add(Some(254)), add(Some(255))), (Ok(()), Err(ValidateError::Table)));
+        assert_eq!(add(None), Err(ValidateError::Table));
+        assert_eq!(
+            validate(&FlowMod { table: None, command: Command::Delete, ..FlowMod::default() }),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn actions_are_held_against_what_openflow_allows() {
+        for port in [1, port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER, port_no::LOCAL]
+        {
+            assert_eq!(one(Action::output(port)), Ok(()));
+        }
+        for port in [0, port_no::MAX + 1, port_no::TABLE, port_no::ANY, port_no::IN_PORT - 1] {
+            assert_eq!(one(Action::output(port)), Err(ValidateError::OutPort(port)));
+        }
+        assert_eq!(one(Action::set(Field::InPort, 1)), Err(ValidateError::SetType(Field::InPort)));
+        let outside = SetField { field: Field::EthSrc, value: 3, mask: 1 };
+        assert!(matches!(one(Action::SetField(outside)), Err(ValidateError::SetArgument { .. })));
+        assert!(matches!(one(Action::PushVlan(0x0800)), Err(ValidateError::PushType { .. })));
+        assert_eq!(one(Action::SetQueue(QUEUE_ALL)), Err(ValidateError::Queue));
+        assert_eq!(one(Action::Group(GROUP_MAX + 1)), Err(ValidateError::OutGroup(GROUP_MAX + 1)));
+        let tf = TfHeader { qid: 0, up: 1 << 29, down: 0 };
+        assert_eq!(one(Action::PushTf(tf)), Ok(()));
+        assert!(matches!(one(Action::PushTfWide(tf)), Err(ValidateError::Tf { .. })));
+        let key = KeyHeader { key: [0; 9].into(), hops: 1, epoch: 0 };
+        assert!(matches!(one(Action::PushKey(key)), Err(ValidateError::Key { bytes: 9, .. })));
+    }
+
+    #[test]
+    fn limits_hold() {
+        let list = |n| vec![Action::DecNwTtl; n];
+        assert_eq!(with(Instructions::apply(list(64))), Ok(()));
+        assert_eq!(with(Instructions::apply(list(65))), Err(ValidateError::TooManyActions(65)));
+        let write = Instructions { write: list(65), ..Instructions::default() };
+        assert_eq!(with(write), Err(ValidateError::TooManyActions(65)));
+        let meter = |n| with(Instructions { meter: Some(n), ..Instructions::default() });
+        assert_eq!((meter(1), meter(0)), (Ok(()), Err(ValidateError::Meter(0))));
+    }
+}
