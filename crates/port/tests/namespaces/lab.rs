@@ -1,38 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network namespaces for tests: one for the driver's side, some for hosts, named by this process and removed at the
-//! end, also after a panic.
+//! Network namespaces for tests: one for the driver's side, some for hosts. They have names only inside a mount
+//! namespace of the test's own, so that they are gone with the test's processes, however those end.
 
 use port::{Pools, Queue, Spec};
 use std::collections::VecDeque;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Set to the lab's prefix in the test process that runs inside the driver's namespace.
+/// Set in the test process that runs inside the driver's namespace.
 const LAB: &str = "SHUNT_PORT_TEST_LAB";
 /// What a helper process in a host's namespace shall do.
 const ROLE: &str = "SHUNT_PORT_TEST_ROLE";
 /// No test takes longer.
 const LIMIT_S: &str = "60";
 
-static LABS: AtomicU32 = AtomicU32::new(0);
-
 /// The namespaces of one test.
-pub struct Lab {
-    prefix: String,
-}
-
-struct Cleanup {
-    namespaces: Vec<String>,
-}
-
-impl Drop for Cleanup {
-    fn drop(&mut self) {
-        for name in &self.namespaces {
-            let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
-        }
-    }
-}
+pub struct Lab(());
 
 /// Runs a command that must succeed.
 pub fn run(command: &str) {
@@ -41,34 +24,36 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs `body` of the test named `test` in a namespace of its own, with host namespaces h1 to `hosts` beside it: makes
-/// the namespaces and starts this program again inside. Not as root it is skipped, and says so.
+/// Runs `body` of the test named `test` in namespaces of its own, with host namespaces h1 to h`hosts` beside it: starts
+/// this program again inside. Not as root it is skipped, and says so.
 pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
-    if let Ok(prefix) = std::env::var(LAB) {
-        return body(&Lab { prefix });
+    if std::env::var(LAB).is_ok() {
+        quiet("");
+        (1..=hosts).for_each(|host| {
+            run(&format!("ip netns add h{host}"));
+            quiet(&format!("ip netns exec h{host} "));
+        });
+        return body(&Lab(()));
     }
     if !std::fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t") {
         eprintln!("skipped {test}: network namespaces need root");
         return;
     }
-    let prefix = format!("shp{}x{}", std::process::id(), LABS.fetch_add(1, Ordering::Relaxed));
-    let mut cleanup = Cleanup { namespaces: Vec::new() };
-    for name in std::iter::once("sw".to_owned()).chain((1..=hosts).map(|host| format!("h{host}"))) {
-        let name = format!("{prefix}{name}");
-        cleanup.namespaces.push(name.clone());
-        run(&format!("ip netns add {name}"));
-        let sysctl = "sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1";
-        run(&format!("ip netns exec {name} {sysctl}"));
-        run(&format!("ip -n {name} link set lo up"));
-    }
     let status = Command::new("timeout")
-        .args(["-k", "5", LIMIT_S, "ip", "netns", "exec", &format!("{prefix}sw")])
+        .args(["--foreground", "-k", "5", LIMIT_S, "unshare", "--net", "--mount"])
+        .args(["sh", "-ec", "mount -t tmpfs tmpfs /run; exec \"$@\"", "sh"])
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
-        .env(LAB, &prefix)
+        .env(LAB, "1")
         .status()
         .unwrap();
     assert!(status.success(), "{test} failed inside its namespace: {status}");
+}
+
+/// Keeps the kernel from sending packets of its own in the namespace that `enter` enters.
+fn quiet(enter: &str) {
+    let ipv6 = "net.ipv6.conf";
+    run(&format!("{enter}sysctl -qw {ipv6}.all.disable_ipv6=1 {ipv6}.default.disable_ipv6=1"));
 }
 
 /// A helper process, killed when it goes out of scope.
@@ -94,15 +79,10 @@ pub fn role() -> Option<String> {
 }
 
 impl Lab {
-    /// Host `host`'s namespace.
-    pub fn host(&self, host: usize) -> String {
-        format!("{}h{host}", self.prefix)
-    }
-
     /// Joins the driver's namespace (device `p<host>`) and a host (device eth0, address 10.0.0.<host>). Hosts know each
     /// other's MAC addresses, so that nothing but IP passes between them.
     pub fn connect(&self, host: usize) {
-        let ns = self.host(host);
+        let ns = format!("h{host}");
         run(&format!("ip link add p{host} type veth peer name eth0 netns {ns}"));
         run(&format!("ip -n {ns} addr add 10.0.0.{host}/24 dev eth0"));
         run(&format!("ip -n {ns} link set eth0 address 02:00:00:00:00:0{host} up"));
@@ -115,7 +95,7 @@ impl Lab {
     /// Starts this program's test `helper` in a host's namespace.
     pub fn start(&self, host: usize, role: &str) -> Helper {
         let child = Command::new("ip")
-            .args(["netns", "exec", &self.host(host)])
+            .args(["netns", "exec", &format!("h{host}")])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "hosts::helper", "--nocapture"])
             .env(ROLE, role)
