@@ -26,10 +26,13 @@ test: ## every test: documentation, namespaces, mutations, unit and integration 
 	cargo test --workspace --lib --bins --tests
 
 .PHONY: bench
-bench: ## every benchmark of bench/src/bin, then the table of target/report
+bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	scripts/setup.sh build
 	cargo build --release --package shunt-bench
-	bench/run.sh
+	for bench in bench/src/bin/*.rs; do \
+		cargo run --quiet --release --package shunt-bench --bin "$$(basename "$$bench" .rs)"; \
+	done
+	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
 .PHONY: lint
 lint: ## format, clippy, tidy, shell scripts

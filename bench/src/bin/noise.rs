@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The machine's own noise: the same work against itself, and against itself with 5 % more.
+//!
+//! The first ratio must hold 1, or the runner favours a side; its width is the smallest difference that this machine
+//! shows. The second is a fault put in on purpose: it must be seen.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::path::Path;
+
+use shunt_bench::{Bar, Comparison, Contender, Figure, Loop, Plan, allowed_cpus, compare, pin_to};
+
+const PAIRS: usize = 200;
+const TURNS: u32 = 300;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let cpu = *allowed_cpus()?.last().ok_or("no CPU is allowed")?;
+    pin_to(cpu)?;
+    let plan = Plan::new(PAIRS);
+    let same = compare(&plan, &mut work(1_000), &mut work(1_000))?;
+    report("against itself", &same, Bar::AtLeast(0.99))?;
+    let slower = compare(&plan, &mut work(1_050), &mut work(1_000))?;
+    report("5 % more work against the original", &slower, Bar::AtMost(0.97))?;
+    Ok(())
+}
+
+/// Bursts of 32 units, each a chain of `steps` / 32 dependent multiplications: about 1 us a burst.
+fn work(steps: u32) -> impl Contender {
+    let mut state = 1u64;
+    Loop::new(TURNS, move || {
+        for _ in 0..steps {
+            state = black_box(state).wrapping_mul(6_364_136_223_846_793_005).rotate_left(17);
+        }
+        32
+    })
+}
+
+fn report(case: &str, found: &Comparison, bar: Bar) -> Result<(), Box<dyn Error>> {
+    let figure = Figure::new("noise", case, "M units/CPU-s", found, bar);
+    figure.append(Path::new("target/report"), "noise")?;
+    writeln!(
+        io::stdout(),
+        "noise, {case}: ratio {:.4} ({:.4} to {:.4}), {} pairs, {} set aside (ratio with them {:.4}): {:?}",
+        found.ratio,
+        found.low,
+        found.high,
+        found.runs,
+        found.set_aside,
+        found.raw_ratio,
+        figure.verdict,
+    )?;
+    Ok(())
+}

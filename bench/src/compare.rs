@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Paired windows: who goes first is drawn by lot, each pair gives one ratio.
+
+use std::fmt;
+
+use crate::{Contender, Error, Measure, Window, median, median_interval};
+
+/// How to compare.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// Undisturbed pairs wanted; at least six for a verdict.
+    pub pairs: usize,
+    /// Pairs run at most, disturbed ones included.
+    pub attempts_max: usize,
+    /// Pairs run first and not counted: caches and clocks warm up.
+    pub warm_up: usize,
+    /// Seed of the lot.
+    pub seed: u64,
+    /// The figure compared.
+    pub measure: Measure,
+}
+
+impl Plan {
+    /// `pairs` pairs of [`Measure::MegaPerCpuSecond`]; up to twice as many more when the machine disturbs them.
+    #[must_use]
+    pub fn new(pairs: usize) -> Self {
+        Self {
+            pairs,
+            attempts_max: pairs.saturating_mul(3),
+            warm_up: 3,
+            seed: 1,
+            measure: Measure::MegaPerCpuSecond,
+        }
+    }
+}
+
+/// Which ratios are good enough: ours divided by the peer's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bar {
+    /// This or more, where more is better.
+    AtLeast(f64),
+    /// This or less, where less is better.
+    AtMost(f64),
+}
+
+impl fmt::Display for Bar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(ratio) => write!(f, ">= {ratio}"),
+            Self::AtMost(ratio) => write!(f, "<= {ratio}"),
+        }
+    }
+}
+
+/// Whether a bar is cleared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The whole interval clears the bar.
+    Met,
+    /// None of the interval does.
+    Missed,
+    /// Some of it does, or there were too few undisturbed pairs.
+    Unclear,
+}
+
+/// One side's part in a comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Side {
+    /// Median figure of the undisturbed windows.
+    pub median: f64,
+    /// Windows, of all that were run, in which time was stolen.
+    pub disturbed: usize,
+    /// Time stolen in them, ns.
+    pub stolen_ns: u64,
+}
+
+/// What a comparison found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Comparison {
+    /// Ours.
+    pub ours: Side,
+    /// The peer.
+    pub peer: Side,
+    /// Median of the undisturbed pairs' ratios, ours divided by the peer's.
+    pub ratio: f64,
+    /// Lower end of the ratio's 95 % interval (order statistics).
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Undisturbed pairs.
+    pub runs: usize,
+    /// Pairs set aside because time was stolen in one of their windows.
+    pub set_aside: usize,
+    /// Median ratio with those pairs, for comparison.
+    pub raw_ratio: f64,
+    /// Whether there were pairs enough for a 95 % interval.
+    pub confident: bool,
+}
+
+impl Comparison {
+    /// Judges the ratio's interval against `bar`.
+    #[must_use]
+    pub fn verdict(&self, bar: Bar) -> Verdict {
+        let (all, some) = match bar {
+            Bar::AtLeast(ratio) => (self.low >= ratio, self.high >= ratio),
+            Bar::AtMost(ratio) => (self.high <= ratio, self.low <= ratio),
+        };
+        match (self.confident, all, some) {
+            (true, true, _) => Verdict::Met,
+            (true, _, false) => Verdict::Missed,
+            _ => Verdict::Unclear,
+        }
+    }
+}
+
+/// Runs the windows of both contenders in pairs. Pin the thread first ([`crate::pin_to`]).
+///
+/// # Errors
+/// When a contender fails or does no work, or no pair was left undisturbed.
+pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) -> Result<Comparison, Error> {
+    let mut lot = Lot(plan.seed);
+    for _ in 0..plan.warm_up {
+        run_pair(lot.draw(), ours, peer)?;
+    }
+    let mut tally = Tally::default();
+    while tally.ratios.len() < plan.pairs && tally.raw_ratios.len() < plan.attempts_max {
+        let (window, peer_window) = run_pair(lot.draw(), ours, peer)?;
+        tally.add(plan.measure, &window, &peer_window)?;
+    }
+    tally.sum_up()
+}
+
+fn run_pair(
+    ours_first: bool,
+    ours: &mut dyn Contender,
+    peer: &mut dyn Contender,
+) -> Result<(Window, Window), Error> {
+    if ours_first {
+        let window = ours.window()?;
+        return Ok((window, peer.window()?));
+    }
+    let peer_window = peer.window()?;
+    Ok((ours.window()?, peer_window))
+}
+
+#[derive(Default)]
+struct Tally {
+    ours: Tale,
+    peer: Tale,
+    ratios: Vec<f64>,
+    raw_ratios: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Tale {
+    values: Vec<f64>,
+    disturbed: usize,
+    stolen_ns: u64,
+}
+
+impl Tally {
+    fn add(&mut self, measure: Measure, ours: &Window, peer: &Window) -> Result<(), Error> {
+        let ours_value = positive("ours", measure.of(ours))?;
+        let peer_value = positive("peer", measure.of(peer))?;
+        let ratio = ours_value / peer_value;
+        self.raw_ratios.push(ratio);
+        self.ours.note(ours);
+        self.peer.note(peer);
+        if ours.gaps == 0 && peer.gaps == 0 {
+            self.ratios.push(ratio);
+            self.ours.values.push(ours_value);
+            self.peer.values.push(peer_value);
+        }
+        Ok(())
+    }
+
+    fn sum_up(self) -> Result<Comparison, Error> {
+        let attempts = self.raw_ratios.len();
+        let disturbed = || Error::AllDisturbed { attempts };
+        let interval = median_interval(&self.ratios).ok_or_else(disturbed)?;
+        Ok(Comparison {
+            ratio: median(&self.ratios).ok_or_else(disturbed)?,
+            raw_ratio: median(&self.raw_ratios).ok_or_else(disturbed)?,
+            low: interval.low,
+            high: interval.high,
+            runs: self.ratios.len(),
+            set_aside: attempts - self.ratios.len(),
+            confident: interval.is_confident(),
+            ours: self.ours.sum_up().ok_or_else(disturbed)?,
+            peer: self.peer.sum_up().ok_or_else(disturbed)?,
+        })
+    }
+}
+
+impl Tale {
+    fn note(&mut self, window: &Window) {
+        self.disturbed += usize::from(window.gaps > 0);
+        self.stolen_ns += window.stolen_ns;
+    }
+
+    fn sum_up(self) -> Option<Side> {
+        Some(Side { median: median(&self.values)?, disturbed: self.disturbed, stolen_ns: self.stolen_ns })
+    }
+}
+
+fn positive(side: &'static str, value: f64) -> Result<f64, Error> {
+    if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::Value { side, value }) }
+}
+
+/// A reproducible coin (`SplitMix64`).
+struct Lot(u64);
+
+impl Lot {
+    fn draw(&mut self) -> bool {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed >> 63 == 1
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Report files: `target/report/NAME.jsonl`, one object a figure.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bar, Comparison, Error, Verdict};
+
+/// One measured figure, as it stands in a report file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    /// What was measured.
+    pub figure: String,
+    /// Under which circumstances.
+    pub case: String,
+    /// Our median.
+    pub ours: f64,
+    /// The peer's median.
+    pub peer: f64,
+    /// Unit of both.
+    pub unit: String,
+    /// Median of the pairs' ratios, ours divided by the peer's.
+    pub ratio: f64,
+    /// Lower end of the ratio's 95 % interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Undisturbed pairs of windows.
+    pub runs: usize,
+    /// The bar for the ratio: `>= 1.5` or `<= 0.2`.
+    pub bar: String,
+    /// Whether the interval clears the bar.
+    pub verdict: Verdict,
+}
+
+impl Figure {
+    /// The figure of a comparison, judged against `bar`.
+    #[must_use]
+    pub fn new(figure: &str, case: &str, unit: &str, found: &Comparison, bar: Bar) -> Self {
+        Self {
+            figure: figure.into(),
+            case: case.into(),
+            ours: found.ours.median,
+            peer: found.peer.median,
+            unit: unit.into(),
+            ratio: found.ratio,
+            low: found.low,
+            high: found.high,
+            runs: found.runs,
+            bar: bar.to_string(),
+            verdict: found.verdict(bar),
+        }
+    }
+
+    /// Adds the figure to `FOLDER/NAME.jsonl`, which is made when it is not there. Later lines of a file supersede
+    /// earlier ones of the same figure and case.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn append(&self, folder: &Path, name: &str) -> Result<(), Error> {
+        let path = folder.join(format!("{name}.jsonl"));
+        let fault = |source| Error::File { path: path.clone(), source };
+        let mut line = serde_json::to_string(self).map_err(|error| fault(error.into()))?;
+        line.push('\n');
+        fs::create_dir_all(folder).map_err(fault)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
+        // One write, so that lines of two writers do not mix.
+        file.write_all(line.as_bytes()).map_err(fault)
+    }
+}
+
+/// The figures of a report file: the latest of each figure and case, in the order of their first appearance.
+///
+/// # Errors
+/// When the file cannot be read, or a line of it is not a figure.
+pub fn read(path: &Path) -> Result<Vec<Figure>, Error> {
+    let text = fs::read_to_string(path).map_err(|source| Error::File { path: path.to_path_buf(), source })?;
+    let mut figures: Vec<Figure> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let figure: Figure = serde_json::from_str(line).map_err(|source| Error::Line {
+            path: path.to_path_buf(),
+            line: index + 1,
+            source,
+        })?;
+        let same = |known: &&mut Figure| known.figure == figure.figure && known.case == figure.case;
+        match figures.iter_mut().find(same) {
+            Some(known) => *known = figure,
+            None => figures.push(figure),
+        }
+    }
+    Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Side;
+
+    fn found(ratio: f64) -> Comparison {
+        let side = Side { median: 3.0, disturbed: 0, stolen_ns: 0 };
+        Comparison {
+            ours: side,
+            peer: side,
+            ratio,
+            low: ratio - 0.125,
+            high: ratio + 0.125,
+            runs: 40,
+            set_aside: 2,
+            raw_ratio: ratio,
+            confident: true,
+        }
+    }
+
+    #[test]
+    fn a_line_has_exactly_the_keys_of_the_contract() {
+        let figure = Figure::new("lookup", "100 rules", "Mpps/CPU-s", &found(1.0), Bar::AtLeast(2.0));
+        let value = serde_json::to_value(&figure).unwrap();
+        let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        let mut contract =
+            ["figure", "case", "ours", "peer", "unit", "ratio", "low", "high", "runs", "bar", "verdict"];
+        contract.sort_unstable();
+        assert_eq!(keys, contract);
+        assert_eq!(value["verdict"], "missed");
+        assert_eq!(value["bar"], ">= 2");
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_the_latest_counts() {
+        let folder = std::env::temp_dir().join(format!("shunt-bench-figure-{}", std::process::id()));
+        let make = |case: &str, ratio| Figure::new("lookup", case, "Mpps", &found(ratio), Bar::AtLeast(1.0));
+        for figure in [make("a", 0.5), make("b", 1.0625), make("a", 2.0)] {
+            figure.append(&folder, "x").unwrap();
+        }
+        let path = folder.join("x.jsonl");
+        assert_eq!(read(&path).unwrap(), [make("a", 2.0), make("b", 1.0625)]);
+        fs::write(&path, "{\"figure\":1}\n").unwrap();
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("x.jsonl, line 1: not a figure"), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(read(&path).is_err());
+    }
+}

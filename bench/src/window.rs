@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One short stretch of work, timed, with the time that was stolen from it.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, ThreadCpu};
+
+/// A turn of a measured loop that took longer was interrupted: a burst takes 1 to 3 us, a timer tick a few more.
+pub const GAP_LIMIT: Duration = Duration::from_micros(20);
+
+/// What was done in one window, and at what cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Window {
+    /// Work done (packets, lookups, ...).
+    pub units: u64,
+    /// CPU time of the forwarding thread, ns.
+    pub cpu_ns: u64,
+    /// Time by the clock on the wall, ns.
+    pub wall_ns: u64,
+    /// Turns of the loop that took longer than the limit.
+    pub gaps: u64,
+    /// Time in those turns, or between wall and CPU time if that is more, ns.
+    pub stolen_ns: u64,
+}
+
+/// The figure of a window that is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Millions of units per second of CPU time, as in Mpps per CPU-second; more is better.
+    MegaPerCpuSecond,
+    /// Nanoseconds of CPU time per unit; less is better.
+    CpuNsPerUnit,
+}
+
+impl Measure {
+    /// The figure of `window`.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // A window's counts stay far below 2^52.
+    pub fn of(self, window: &Window) -> f64 {
+        let (units, cpu_ns) = (window.units as f64, window.cpu_ns as f64);
+        match self {
+            Self::MegaPerCpuSecond => units * 1e3 / cpu_ns,
+            Self::CpuNsPerUnit => cpu_ns / units,
+        }
+    }
+}
+
+/// Times a window: [`Stopwatch::turn`] after each turn of the loop, [`Stopwatch::stop`] at its end.
+#[derive(Debug)]
+pub struct Stopwatch {
+    gap_limit: Duration,
+    cpu: ThreadCpu,
+    start: Instant,
+    last: Instant,
+    gaps: u64,
+    stolen: Duration,
+}
+
+impl Stopwatch {
+    /// Starts; a turn longer than `gap_limit` counts as stolen.
+    #[must_use]
+    pub fn start(gap_limit: Duration) -> Self {
+        let cpu = ThreadCpu::now();
+        let start = Instant::now();
+        Self { gap_limit, cpu, start, last: start, gaps: 0, stolen: Duration::ZERO }
+    }
+
+    /// Ends one turn of the loop (a burst).
+    #[inline]
+    pub fn turn(&mut self) {
+        let now = Instant::now();
+        let took = now - self.last;
+        self.last = now;
+        if took > self.gap_limit {
+            self.gaps += 1;
+            self.stolen += took;
+        }
+    }
+
+    /// Ends the window, in which `units` were done. A window whose thread was off the core for longer than the limit
+    /// has a gap even if its turns saw none.
+    #[must_use]
+    pub fn stop(self, units: u64) -> Window {
+        let wall = self.start.elapsed();
+        let cpu_ns = self.cpu.elapsed_ns();
+        let off_core = wall.saturating_sub(Duration::from_nanos(cpu_ns));
+        let unseen = self.gaps == 0 && off_core > self.gap_limit;
+        Window {
+            units,
+            cpu_ns,
+            wall_ns: nanoseconds(wall),
+            gaps: self.gaps + u64::from(unseen),
+            stolen_ns: if self.gaps > 0 || unseen { nanoseconds(self.stolen.max(off_core)) } else { 0 },
+        }
+    }
+}
+
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Someone who can be asked for one window of work at a time.
+pub trait Contender {
+    /// Does one window of work.
+    ///
+    /// # Errors
+    /// When the work could not be done or timed.
+    fn window(&mut self) -> Result<Window, Error>;
+}
+
+/// A closure that times itself.
+impl<F: FnMut() -> Result<Window, Error>> Contender for F {
+    fn window(&mut self) -> Result<Window, Error> {
+        self()
+    }
+}
+
+/// A contender in this thread: calls a closure, which does one burst and returns its units, a fixed number of turns.
+pub struct Loop<F> {
+    turns: u32,
+    gap_limit: Duration,
+    burst: F,
+}
+
+impl<F: FnMut() -> u64> Loop<F> {
+    /// Windows of `turns` bursts each.
+    pub fn new(turns: u32, burst: F) -> Self {
+        Self { turns, gap_limit: GAP_LIMIT, burst }
+    }
+
+    /// For bursts that take longer than [`GAP_LIMIT`] by themselves.
+    #[must_use]
+    pub fn gap_limit(self, gap_limit: Duration) -> Self {
+        Self { gap_limit, ..self }
+    }
+}
+
+impl<F: FnMut() -> u64> Contender for Loop<F> {
+    fn window(&mut self) -> Result<Window, Error> {
+        let mut stopwatch = Stopwatch::start(self.gap_limit);
+        let mut units = 0;
+        for _ in 0..self.turns {
+            units += (self.burst)();
+            stopwatch.turn();
+        }
+        Ok(stopwatch.stop(units))
+    }
+}
+
+/// A contender in a program of its own, run once a window on the caller's core; the last line it prints is its
+/// [`Window`] as JSON.
+#[derive(Clone, Debug)]
+pub struct Program {
+    words: Vec<String>,
+}
+
+impl Program {
+    /// `words` are the program and its arguments.
+    pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
+        Self { words: words.into_iter().map(Into::into).collect() }
+    }
+
+    fn fault(&self, fault: impl Into<String>) -> Error {
+        Error::Program { command: self.words.join(" "), fault: fault.into() }
+    }
+}
+
+impl Contender for Program {
+    fn window(&mut self) -> Result<Window, Error> {
+        let (program, arguments) = self.words.split_first().ok_or_else(|| self.fault("has no name"))?;
+        let output = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|error| self.fault(format!("could not be started: {error}")))?;
+        if !output.status.success() {
+            return Err(self.fault(format!("failed: {}", output.status)));
+        }
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().last().unwrap_or_default();
+        serde_json::from_str(line)
+            .map_err(|error| self.fault(format!("ended with `{line}`, which is no window: {error}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_are_ratios_of_work_and_cpu_time() {
+        let window = Window { units: 2_000, cpu_ns: 1_000_000, wall_ns: 9, gaps: 0, stolen_ns: 0 };
+        assert!((Measure::MegaPerCpuSecond.of(&window) - 2.0).abs() < 1e-12);
+        assert!((Measure::CpuNsPerUnit.of(&window) - 500.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_loop_counts_its_units_and_its_cpu_time() {
+        let cpu = ThreadCpu::now();
+        let window = Loop::new(10, || {
+            let burst = ThreadCpu::now();
+            while burst.elapsed_ns() < 100_000 {}
+            32
+        })
+        .window()
+        .unwrap();
+        assert_eq!(window.units, 320);
+        assert!(window.cpu_ns >= 1_000_000 && window.cpu_ns <= cpu.elapsed_ns(), "{window:?}");
+        // Every turn takes longer than the limit.
+        assert_eq!(window.gaps, 10);
+        assert!(window.stolen_ns >= 1_000_000);
+    }
+
+    #[test]
+    fn a_gap_in_one_turn_is_seen() {
+        let mut turn = 0;
+        let mut contender = Loop::new(10, || {
+            turn += 1;
+            if turn == 5 {
+                std::thread::sleep(Duration::from_millis(60));
+            }
+            1
+        })
+        .gap_limit(Duration::from_millis(50));
+        let window = contender.window().unwrap();
+        assert!(window.gaps >= 1 && window.stolen_ns >= 50_000_000, "{window:?}");
+    }
+
+    #[test]
+    fn time_off_the_core_is_a_gap_even_between_the_turns() {
+        let stopwatch = Stopwatch::start(Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(30));
+        let window = stopwatch.stop(1);
+        assert_eq!(window.gaps, 1);
+        assert!(window.stolen_ns >= 20_000_000, "{window:?}");
+    }
+
+    #[test]
+    fn a_program_s_last_line_is_its_window() {
+        let line = r#"{"units":5,"cpu_ns":7,"wall_ns":8,"gaps":0,"stolen_ns":0}"#;
+        let mut program = Program::new(["sh", "-c", &format!("echo warming up; echo '{line}'")]);
+        assert_eq!(program.window().unwrap().units, 5);
+        for (script, says) in [("exit 3", "failed: exit status: 3"), ("echo hello", "ended with `hello`")] {
+            let error = Program::new(["sh", "-c", script]).window().unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}
