@@ -38,6 +38,19 @@ impl Frame {
         }
     }
 
+    /// A frame without a buffer: what stands in a place whose frame has moved on. Allocates nothing.
+    #[must_use]
+    pub fn hollow() -> Self {
+        Self { buffer: Box::default(), start: 0, len: 0, home: 0, meta: Meta::default() }
+    }
+
+    /// True for a frame without a buffer.
+    #[must_use]
+    #[inline]
+    pub fn is_hollow(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     /// A frame of its own that holds a copy of `bytes`.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
@@ -85,7 +98,7 @@ impl Frame {
     /// Most bytes a freshly reset frame can hold.
     #[must_use]
     pub fn capacity(&self) -> usize {
-        self.buffer.len() - HEADROOM_BYTES - TAILROOM_BYTES
+        self.buffer.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
     /// The pool this frame goes back to.
@@ -116,7 +129,7 @@ impl Frame {
     /// Replaces the frame's bytes by a copy of `bytes`; false (and unchanged) if they do not fit.
     #[must_use]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() > self.capacity() {
+        if bytes.len() > self.capacity() || self.is_hollow() {
             return false;
         }
         self.start = HEADROOM_BYTES as u32;

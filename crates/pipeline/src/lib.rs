@@ -1,6 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker's forwarding.
+//! One worker's forwarding: a function of operations, packets and the clock. No I/O, no lock, no allocation, no log
+//! and no system call for a packet.
+//!
+//! Begin with [`burst`]: it is the packet's way. Then [`extract`] (keys), [`execute`] (instructions) and [`output`].
 
+mod action_set;
+pub mod burst;
+pub mod cells;
+mod checksums;
+pub mod counters;
 pub mod event;
+mod execute;
+pub mod extract;
+mod field_write;
+mod normal;
+pub mod output;
+mod packet;
+pub mod ports;
+pub mod probe;
+pub mod program;
+mod tags;
+mod ttl;
+pub mod update;
 
+pub use burst::{BURST, Pipeline};
+pub use cells::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId};
+pub use counters::{Counters, Tally};
 pub use event::{Event, Learn, PacketIn};
+pub use extract::Extractor;
+pub use field_write::FieldWrite;
+pub use output::Egress;
+pub use ports::PortTable;
+pub use probe::{Probe, Step};
+pub use program::Program;
+pub use update::{Update, Updates};

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The action set of a packet: at most one action of each kind, executed at the pipeline's end in OpenFlow's order.
+
+use crate::field_write::FieldWrite;
+use crate::program::Step;
+use arrayvec::ArrayVec;
+use flow::{DropReason, Limits, PortNo};
+
+/// Actions that wait for the pipeline's end. `ordered` gives them in the order of execution.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ActionSet {
+    used: bool,
+    copy_ttl_in: bool,
+    pop_vlan: bool,
+    pop_mpls: Option<u16>,
+    push_mpls: Option<u16>,
+    push_vlan: Option<u16>,
+    copy_ttl_out: bool,
+    dec_mpls_ttl: bool,
+    dec_nw_ttl: bool,
+    set_mpls_ttl: Option<u8>,
+    set_nw_ttl: Option<u8>,
+    writes: ArrayVec<FieldWrite, { Limits::ACTION_SET_FIELDS }>,
+    queue: Option<u32>,
+    group: Option<u32>,
+    output: Option<(PortNo, u16)>,
+    unsupported: bool,
+}
+
+/// Most steps a set can hold.
+pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 16;
+
+impl ActionSet {
+    /// Empties the set.
+    #[inline]
+    pub fn clear(&mut self) {
+        if self.used {
+            *self = Self::default();
+        }
+    }
+
+    /// True without any action.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        !self.used
+    }
+
+    /// Merges actions in: each replaces the one of its kind.
+    ///
+    /// # Errors
+    /// When there would be more different set-fields than the set can hold.
+    pub fn write(&mut self, steps: &[Step]) -> Result<(), DropReason> {
+        self.used |= !steps.is_empty();
+        for step in steps {
+            match *step {
+                Step::Output { port, max_len } => self.output = Some((port, max_len)),
+                Step::Group(group) => self.group = Some(group),
+                Step::Queue(queue) => self.queue = Some(queue),
+                Step::Write(write) => self.write_field(write)?,
+                Step::PushVlan(tpid) => self.push_vlan = Some(tpid),
+                Step::PopVlan => self.pop_vlan = true,
+                Step::PushMpls(eth_type) => self.push_mpls = Some(eth_type),
+                Step::PopMpls(eth_type) => self.pop_mpls = Some(eth_type),
+                Step::SetMplsTtl(ttl) => self.set_mpls_ttl = Some(ttl),
+                Step::DecMplsTtl => self.dec_mpls_ttl = true,
+                Step::SetNwTtl(ttl) => self.set_nw_ttl = Some(ttl),
+                Step::DecNwTtl => self.dec_nw_ttl = true,
+                Step::CopyTtlOut => self.copy_ttl_out = true,
+                Step::CopyTtlIn => self.copy_ttl_in = true,
+                Step::Unsupported => self.unsupported = true,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_field(&mut self, write: FieldWrite) -> Result<(), DropReason> {
+        let at = self.writes.partition_point(|other| other.field < write.field);
+        match self.writes.get_mut(at) {
+            Some(same) if same.field == write.field => *same = write,
+            _ => self.writes.try_insert(at, write).map_err(|_| DropReason::ActionSetFull)?,
+        }
+        Ok(())
+    }
+
+    /// The actions in OpenFlow's order of execution. A group makes the output void.
+    pub fn ordered(&self) -> ArrayVec<Step, SET_STEPS> {
+        let mut steps = ArrayVec::new();
+        let mut put = |wanted: bool, step: Step| {
+            if wanted {
+                steps.push(step);
+            }
+        };
+        put(self.unsupported, Step::Unsupported);
+        put(self.copy_ttl_in, Step::CopyTtlIn);
+        put(self.pop_vlan, Step::PopVlan);
+        put(self.pop_mpls.is_some(), Step::PopMpls(self.pop_mpls.unwrap_or_default()));
+        put(self.push_mpls.is_some(), Step::PushMpls(self.push_mpls.unwrap_or_default()));
+        put(self.push_vlan.is_some(), Step::PushVlan(self.push_vlan.unwrap_or_default()));
+        put(self.copy_ttl_out, Step::CopyTtlOut);
+        put(self.dec_mpls_ttl, Step::DecMplsTtl);
+        put(self.dec_nw_ttl, Step::DecNwTtl);
+        put(self.set_mpls_ttl.is_some(), Step::SetMplsTtl(self.set_mpls_ttl.unwrap_or_default()));
+        put(self.set_nw_ttl.is_some(), Step::SetNwTtl(self.set_nw_ttl.unwrap_or_default()));
+        for write in &self.writes {
+            put(true, Step::Write(*write));
+        }
+        put(self.queue.is_some(), Step::Queue(self.queue.unwrap_or_default()));
+        match (self.group, self.output) {
+            (Some(group), _) => put(true, Step::Group(group)),
+            (None, Some((port, max_len))) => put(true, Step::Output { port, max_len }),
+            (None, None) => {}
+        }
+        steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{Field, action::SetField};
+
+    fn write(field: Field, value: u128) -> Step {
+        Step::Write(FieldWrite::compile(&SetField { field, value, mask: field.full_mask() }))
+    }
+
+    #[test]
+    fn one_of_each_kind_in_openflows_order() {
+        let mut set = ActionSet::default();
+        assert!(set.is_empty());
+        set.write(&[Step::Output { port: 1, max_len: 0 }, write(Field::TcpDst, 5), Step::PushVlan(0x8100)])
+            .unwrap();
+        set.write(&[write(Field::EthSrc, 9), Step::Output { port: 2, max_len: 0 }, write(Field::TcpDst, 6)])
+            .unwrap();
+        set.write(&[Step::PopVlan, Step::DecNwTtl]).unwrap();
+        assert_eq!(
+            set.ordered()[..],
+            [
+                Step::PopVlan,
+                Step::PushVlan(0x8100),
+                Step::DecNwTtl,
+                write(Field::EthSrc, 9),
+                write(Field::TcpDst, 6),
+                Step::Output { port: 2, max_len: 0 }
+            ]
+        );
+        set.write(&[Step::Group(4)]).unwrap();
+        assert_eq!(set.ordered().last(), Some(&Step::Group(4)));
+        set.clear();
+        assert!(set.is_empty() && set.ordered().is_empty());
+    }
+
+    #[test]
+    fn a_full_set_is_an_error_a_replaced_field_is_not() {
+        let mut set = ActionSet::default();
+        for field in &Field::NAMED[3..3 + Limits::ACTION_SET_FIELDS] {
+            set.write(&[write(*field, 1)]).unwrap();
+        }
+        set.write(&[write(Field::NAMED[3], 2)]).unwrap();
+        assert_eq!(set.write(&[write(Field::NdTll, 1)]), Err(DropReason::ActionSetFull));
+    }
+}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet's way: a burst comes in, and goes table by table until every packet has left.
+//!
+//! ```text
+//! admit ──► table 0 ──► table 1 ──► ... ──► action sets ──► outcomes
+//!             │ miss        │ miss
+//!             └─────────────┴──► dropped as table_miss
+//! ```
+//!
+//! All packets that wait for a table are looked up together: keys first, then one lookup of the batch, then each
+//! packet's instructions. Operations are applied between bursts only, so a packet sees one version of all rules.
+
+use crate::cells::Cells;
+use crate::counters::{Counters, Tally};
+use crate::extract::Extractor;
+use crate::output::Egress;
+use crate::packet::{Packet, State};
+use crate::ports::PortTable;
+use crate::probe::{Probe, Step};
+use crate::program::Program;
+use crate::update::{Update, Updates};
+use flow::{DropReason, EntryId, Limits, Nanos, Outcome};
+use frame::Frame;
+use std::sync::Arc;
+use tables::{NONE, Table};
+
+/// Packets of a burst.
+pub const BURST: usize = Limits::BURST_PACKETS;
+
+/// Tables there are room for: the controller's and that of learned MACs.
+const TABLES: usize = 256;
+
+/// A table's view and what builds its keys; none while the table is empty.
+pub(crate) type Slot = Option<Box<(Table, Extractor)>>;
+
+/// One worker's forwarding state.
+#[derive(Debug)]
+pub struct Pipeline {
+    tables: Vec<Slot>,
+    programs: Vec<Option<Arc<Program>>>,
+    cells: Cells,
+    ports: Arc<PortTable>,
+    counters: Arc<Counters>,
+    packets: Box<[Packet]>,
+    keys: Box<[u64]>,
+}
+
+/// What is read and counted while a burst runs.
+pub(crate) struct Run<'a, E> {
+    pub tables: &'a [Slot],
+    pub programs: &'a [Option<Arc<Program>>],
+    pub cells: &'a Cells,
+    pub ports: &'a PortTable,
+    pub egress: &'a mut E,
+    pub tally: Tally,
+    pub now: Nanos,
+}
+
+impl Pipeline {
+    /// An empty pipeline that counts in `counters`.
+    #[must_use]
+    pub fn new(counters: Arc<Counters>) -> Self {
+        let mut tables = Vec::with_capacity(TABLES);
+        tables.resize_with(TABLES, || None);
+        let mut packets = Vec::with_capacity(BURST);
+        packets.resize_with(BURST, Packet::empty);
+        Self {
+            tables,
+            programs: Vec::new(),
+            cells: Cells::default(),
+            ports: Arc::default(),
+            counters,
+            packets: packets.into_boxed_slice(),
+            keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
+        }
+    }
+
+    /// Puts an operation in force. What is no longer used is left in `updates`.
+    pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
+        for update in &mut updates.parts {
+            let swaps = update.is_swap();
+            self.apply_part(update);
+            probe.mark(if swaps { Step::Swap } else { Step::Change }, 1);
+        }
+        probe.applied(updates.version);
+    }
+
+    fn apply_part(&mut self, update: &mut Update) {
+        match update {
+            Update::Table(number, change) => {
+                if let Some((table, _)) = self.tables[usize::from(*number)].as_deref_mut() {
+                    table.apply(change);
+                }
+            }
+            Update::SwapTable(number, slot) => std::mem::swap(&mut self.tables[usize::from(*number)], slot),
+            Update::Program(id, program) => {
+                if let Some(place) = self.programs.get_mut(*id as usize) {
+                    std::mem::swap(place, program);
+                }
+            }
+            Update::SwapPrograms(programs) => std::mem::swap(&mut self.programs, programs),
+            Update::Entry(id, program) => {
+                if let Some(cell) = self.cells.get(*id) {
+                    cell.set_program(*program);
+                }
+            }
+            Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
+            Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
+        }
+    }
+
+    /// Forwards a burst of at most [`BURST`] frames. `frames` is empty afterwards.
+    pub fn forward<E: Egress, P: Probe>(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) {
+        let mut run = Run {
+            tables: &self.tables,
+            programs: &self.programs,
+            cells: &self.cells,
+            ports: &self.ports,
+            egress,
+            tally: Tally::default(),
+            now,
+        };
+        let count = frames.len().min(BURST);
+        let packets = &mut self.packets[..count];
+        for (packet, frame) in packets.iter_mut().zip(frames.drain(..count)) {
+            probe.packet(frame.meta.in_port, frame.meta.sequence);
+            run.admit(packet, frame);
+        }
+        probe.mark(Step::Admit, count as u32);
+        let mut waiting = [0u8; BURST];
+        while let Some(number) = next_table(packets) {
+            let waiting = gather(packets, number, &mut waiting);
+            let slot = run.tables[usize::from(number)].as_deref();
+            let mut ids = [NONE; BURST];
+            if let Some((table, extractor)) = slot {
+                let words = extractor.words();
+                for (at, packet) in waiting.iter().enumerate() {
+                    extractor.extract(
+                        &mut packets[usize::from(*packet)],
+                        &mut self.keys[at * words..(at + 1) * words],
+                    );
+                }
+                probe.mark(Step::Extract(number), waiting.len() as u32);
+                table.lookup(&self.keys[..waiting.len() * words], &mut ids[..waiting.len()]);
+                probe.mark(Step::Lookup(number), waiting.len() as u32);
+            }
+            let mut matches = 0;
+            for (packet, id) in waiting.iter().zip(&ids) {
+                let packet = &mut packets[usize::from(*packet)];
+                let id = match (packet.state, slot) {
+                    (State::Direct(_, index), Some((table, _))) => table.at_index(index),
+                    _ => *id,
+                };
+                matches += u64::from(run.hit(packet, number, id));
+            }
+            self.counters.add_table(number, waiting.len() as u64, matches);
+            probe.mark(Step::Execute(number), waiting.len() as u32);
+        }
+        for packet in packets.iter_mut() {
+            run.finish(packet);
+        }
+        run.tally.received = count as u64;
+        self.counters.add(&run.tally);
+        probe.mark(Step::Finish, count as u32);
+    }
+
+    /// Sets how many packets wait in the worker, for the counters.
+    pub fn set_held(&self, packets: u64) {
+        self.counters.set_held(packets);
+    }
+}
+
+/// The first table that a packet waits for.
+fn next_table(packets: &[Packet]) -> Option<u8> {
+    packets
+        .iter()
+        .filter_map(|packet| match packet.state {
+            State::Lookup(table) | State::Direct(table, _) => Some(table),
+            State::Finish | State::Done => None,
+        })
+        .min()
+}
+
+/// Lists the packets that wait for a table.
+fn gather<'a>(packets: &[Packet], number: u8, waiting: &'a mut [u8; BURST]) -> &'a [u8] {
+    let mut count = 0;
+    for (at, packet) in packets.iter().enumerate() {
+        if matches!(packet.state, State::Lookup(table) | State::Direct(table, _) if table == number) {
+            waiting[count] = at as u8;
+            count += 1;
+        }
+    }
+    &waiting[..count]
+}
+
+/// Bytes of an Ethernet header: what is shorter is no packet.
+const ETHERNET_BYTES: usize = 14;
+
+impl<E: Egress> Run<'_, E> {
+    /// Sets a packet up, or drops it at the door.
+    fn admit(&mut self, packet: &mut Packet, frame: Frame) {
+        let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
+        let short = frame.len() < ETHERNET_BYTES;
+        packet.admit(frame);
+        if short || !receives {
+            packet.state = State::Done;
+            packet.reason = Some(if short { DropReason::Runt } else { DropReason::PortNotReceiving });
+        }
+    }
+
+    /// Counts a hit and runs the entry's instructions; false for a miss, which ends the packet.
+    fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
+        let programs = self.programs;
+        let cell = if id == NONE { None } else { self.cells.get(id) };
+        let program = cell.and_then(|cell| programs.get(cell.program() as usize)?.as_deref());
+        let (Some(cell), Some(program)) = (cell, program) else {
+            packet.low_latency = false;
+            packet.state = State::Done;
+            self.fail(packet, DropReason::TableMiss);
+            return false;
+        };
+        cell.count(1, packet.frame.len() as u64, self.now);
+        packet.table = table;
+        packet.entry = id;
+        self.instructions(packet, program);
+        true
+    }
+
+    /// Executes the action set, counts the outcome and brings the frame home.
+    fn finish(&mut self, packet: &mut Packet) {
+        if packet.state == State::Finish {
+            self.action_set(packet);
+        }
+        let outcome = match packet.reason {
+            _ if packet.sent > 0 => Outcome::Forwarded,
+            _ if packet.reported > 0 => Outcome::Consumed,
+            reason => Outcome::Dropped(reason.unwrap_or(DropReason::NoOutput)),
+        };
+        if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, packet.reason) {
+            self.tally.copies_dropped[reason as usize] += 1;
+        }
+        self.tally.outcome(outcome);
+        let frame = packet.take_frame();
+        if !frame.is_hollow() {
+            self.egress.free(frame);
+        }
+    }
+}

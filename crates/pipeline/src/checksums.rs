@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeping checksums right: whatever bytes of a packet change, the checksums that cover them change by the difference
+//! (RFC 1624). A checksum that was wrong stays as wrong as it was; SCTP's CRC32c is computed anew.
+
+use frame::Frame;
+use wire::Layers;
+use wire::checksum::{self, Delta};
+use wire::layers::header;
+
+/// Bytes that were overwritten in place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Change<'a> {
+    /// Offset of the first in the frame.
+    pub at: usize,
+    /// What stood there.
+    pub old: &'a [u8],
+}
+
+/// Where the IPv4 header checksum lies in the header.
+const IPV4_CHECKSUM: usize = 10;
+
+impl Change<'_> {
+    /// Adds to `delta` what changed in `from..to`, leaving out the 16-bit field at `except`. Words are counted from
+    /// `origin`.
+    fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut Delta) {
+        let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
+        if first < last {
+            let new = &frame.bytes()[first..last];
+            delta.replace_bytes(&self.old[first - self.at..last - self.at], new, (first - origin) % 2 == 1);
+        }
+    }
+
+    fn touches(&self, at: usize, len: usize) -> bool {
+        self.at < at + len && at < self.at + self.old.len()
+    }
+}
+
+/// Corrects the checksums after a change. `layers` (found down to L4) are those from before it.
+pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
+    let l3 = usize::from(layers.l3);
+    if layers.present & header::IPV4 != 0 {
+        let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
+        // The change may have been to the header's own length: the words up to the upper layer are the header's.
+        let header_end = if change.touches(l3, 1) { header_end_before(&change, l3) } else { header_end };
+        let at = l3 + IPV4_CHECKSUM;
+        if change.touches(l3, header_end - l3) && !change.touches(at, 2) {
+            let mut delta = Delta::default();
+            change.within(frame, (l3, header_end), l3, &mut delta);
+            adjust(frame, at, |old| checksum::apply(old, delta));
+        }
+    }
+    upper_layer(frame, layers, change);
+}
+
+fn header_end_before(change: &Change<'_>, l3: usize) -> usize {
+    l3 + usize::from(change.old[l3 - change.at] & 0x0f) * 4
+}
+
+fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
+    let l4 = usize::from(layers.l4);
+    let (field, pseudo) = match layers.present {
+        p if p & header::TCP != 0 => (16, true),
+        p if p & header::UDP != 0 => (6, true),
+        p if p & header::ICMPV6 != 0 => (2, true),
+        p if p & header::ICMPV4 != 0 => (2, false),
+        p if p & header::SCTP != 0 => {
+            let end = layers.l4_end as usize;
+            if change.touches(l4, end - l4) && !layers.fragment {
+                checksum::fill_sctp(&mut frame.bytes_mut()[l4..end]);
+            }
+            return;
+        }
+        _ => return,
+    };
+    let at = l4 + field;
+    if change.touches(at, 2) {
+        return;
+    }
+    let partial =
+        frame.meta.checksum.is_some_and(|c| usize::from(c.start) == l4 && usize::from(c.offset) == field);
+    let mut delta = Delta::default();
+    if pseudo {
+        let l3 = usize::from(layers.l3);
+        let addresses =
+            if layers.present & header::IPV4 != 0 { (l3 + 12, l3 + 20) } else { (l3 + 8, l3 + 40) };
+        change.within(frame, addresses, l3, &mut delta);
+    }
+    if partial {
+        // The sum of the segment itself is still to be added by whoever completes it.
+        adjust(frame, at, |old| checksum::apply_partial(old, delta));
+        return;
+    }
+    change.within(frame, (l4, layers.l4_end as usize), l4, &mut delta);
+    if layers.present & header::UDP != 0 {
+        adjust(frame, at, |old| checksum::apply_udp(old, delta));
+    } else {
+        adjust(frame, at, |old| checksum::apply(old, delta));
+    }
+}
+
+fn adjust(frame: &mut Frame, at: usize, change: impl FnOnce(u16) -> u16) {
+    if let Some([high, low]) = frame.bytes_mut().get_mut(at..at + 2) {
+        [*high, *low] = change(u16::from_be_bytes([*high, *low])).to_be_bytes();
+    }
+}

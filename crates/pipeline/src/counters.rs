@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's counters of packets and tables. Written by the worker once a burst, read by the control thread.
+
+use flow::{DropReason, Outcome};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Reasons there are.
+pub const REASONS: usize = DropReason::ALL.len();
+
+/// Tables counted: the controller's 255 and that of learned MACs.
+pub const TABLES: usize = 256;
+
+fn add(counter: &AtomicU64, by: u64) {
+    if by != 0 {
+        counter.store(counter.load(Relaxed) + by, Relaxed);
+    }
+}
+
+/// What one burst counted, gathered without atomics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Packets taken from ports.
+    pub received: u64,
+    /// Packets with at least one copy sent to a port.
+    pub forwarded: u64,
+    /// Packets for the controller only.
+    pub consumed: u64,
+    /// Copies given to ports.
+    pub copies: u64,
+    /// Packets of which no copy went anywhere.
+    pub dropped: [u64; REASONS],
+    /// Copies that failed beside others.
+    pub copies_dropped: [u64; REASONS],
+}
+
+impl Tally {
+    /// Counts what became of a packet.
+    pub fn outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Forwarded => self.forwarded += 1,
+            Outcome::Consumed => self.consumed += 1,
+            Outcome::Dropped(reason) => self.dropped[reason as usize] += 1,
+        }
+    }
+}
+
+/// Lookups of a table.
+#[derive(Debug, Default)]
+pub struct TableCells {
+    lookups: AtomicU64,
+    matches: AtomicU64,
+}
+
+/// A worker's counters.
+#[derive(Debug)]
+#[repr(align(128))]
+pub struct Counters {
+    received: AtomicU64,
+    forwarded: AtomicU64,
+    consumed: AtomicU64,
+    copies: AtomicU64,
+    held: AtomicU64,
+    dropped: [AtomicU64; REASONS],
+    copies_dropped: [AtomicU64; REASONS],
+    tables: Box<[TableCells]>,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        let mut tables = Vec::with_capacity(TABLES);
+        tables.resize_with(TABLES, TableCells::default);
+        Self {
+            received: AtomicU64::default(),
+            forwarded: AtomicU64::default(),
+            consumed: AtomicU64::default(),
+            copies: AtomicU64::default(),
+            held: AtomicU64::default(),
+            dropped: [const { AtomicU64::new(0) }; REASONS],
+            copies_dropped: [const { AtomicU64::new(0) }; REASONS],
+            tables: tables.into_boxed_slice(),
+        }
+    }
+}
+
+impl Counters {
+    /// Adds a burst's tally.
+    pub fn add(&self, tally: &Tally) {
+        add(&self.received, tally.received);
+        add(&self.forwarded, tally.forwarded);
+        add(&self.consumed, tally.consumed);
+        add(&self.copies, tally.copies);
+        for (counter, by) in self.dropped.iter().zip(tally.dropped) {
+            add(counter, by);
+        }
+        for (counter, by) in self.copies_dropped.iter().zip(tally.copies_dropped) {
+            add(counter, by);
+        }
+    }
+
+    /// Counts a burst's lookups in a table.
+    #[inline]
+    pub fn add_table(&self, table: u8, lookups: u64, matches: u64) {
+        let cells = &self.tables[usize::from(table)];
+        add(&cells.lookups, lookups);
+        add(&cells.matches, matches);
+    }
+
+    /// Sets how many packets wait.
+    pub fn set_held(&self, packets: u64) {
+        self.held.store(packets, Relaxed);
+    }
+
+    /// Counts copies that failed after their packet was counted.
+    pub fn add_copies_dropped(&self, reason: DropReason, copies: u64) {
+        add(&self.copies_dropped[reason as usize], copies);
+    }
+
+    /// Everything counted so far, and the packets held.
+    #[must_use]
+    pub fn read(&self) -> (Tally, u64) {
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        let tally = Tally {
+            received: load(&self.received),
+            forwarded: load(&self.forwarded),
+            consumed: load(&self.consumed),
+            copies: load(&self.copies),
+            dropped: std::array::from_fn(|at| load(&self.dropped[at])),
+            copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),
+        };
+        (tally, load(&self.held))
+    }
+
+    /// Lookups and matches of a table.
+    #[must_use]
+    pub fn table(&self, table: u8) -> (u64, u64) {
+        let cells = &self.tables[usize::from(table)];
+        (cells.lookups.load(Relaxed), cells.matches.load(Relaxed))
+    }
+}

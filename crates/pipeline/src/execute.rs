@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Running instructions: an entry's program on a packet, and the action set at the end.
+
+use crate::burst::Run;
+use crate::output::Egress;
+use crate::packet::{Packet, State};
+use crate::program::{Program, Step};
+use crate::{tags, ttl};
+use flow::{DropReason, Next};
+
+impl<E: Egress> Run<'_, E> {
+    /// Runs an entry's instructions and leaves in the packet's state where it goes on.
+    pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) {
+        packet.low_latency &= program.low_latency;
+        packet.miss_entry = program.miss_entry;
+        // Nothing comes after the last applied action when neither a table nor an action set is to follow.
+        let ends =
+            program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
+        if !self.steps(packet, &program.apply, ends) {
+            packet.state = State::Done;
+            return;
+        }
+        if program.clear {
+            packet.set.clear();
+        }
+        if let Err(reason) = packet.set.write(&program.write) {
+            self.fail(packet, reason);
+            packet.state = State::Done;
+            return;
+        }
+        if let Some((value, mask)) = program.metadata {
+            packet.ext.write_metadata(value, mask);
+        }
+        packet.state = match program.next {
+            Some(Next::Table(table)) => State::Lookup(table),
+            Some(Next::Direct { table, index }) => State::Direct(table, index),
+            None if packet.set.is_empty() => State::Done,
+            None => State::Finish,
+        };
+    }
+
+    /// Executes the packet's action set.
+    pub(crate) fn action_set(&mut self, packet: &mut Packet) {
+        let steps = packet.set.ordered();
+        self.steps(packet, &steps, true);
+        packet.state = State::Done;
+    }
+
+    /// Runs actions in order; false when one of them ended the packet. `ends`: nothing follows the last.
+    fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool) -> bool {
+        for (number, step) in steps.iter().enumerate() {
+            let last = ends && number + 1 == steps.len();
+            if let Err(reason) = self.step(packet, step, last) {
+                self.fail(packet, reason);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn step(&mut self, packet: &mut Packet, step: &Step, last: bool) -> Result<(), DropReason> {
+        match *step {
+            Step::Output { port, max_len } => self.output(packet, port, max_len, last),
+            Step::Queue(queue) => packet.queue = queue,
+            Step::Write(write) => write.run(packet)?,
+            Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
+            Step::PopVlan => tags::pop_vlan(packet)?,
+            Step::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
+            Step::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
+            Step::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
+            Step::DecMplsTtl => ttl::dec_mpls(packet)?,
+            Step::SetNwTtl(to) => ttl::set_nw(packet, to)?,
+            Step::DecNwTtl => ttl::dec_nw(packet)?,
+            Step::CopyTtlOut => ttl::copy_out(packet),
+            Step::CopyTtlIn => ttl::copy_in(packet),
+            Step::Group(_) => return Err(DropReason::NoSuchGroup),
+            Step::Unsupported => return Err(DropReason::UnsupportedAction),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! NORMAL: forwarding of a learning bridge. Learned addresses are an ordinary table ([`MAC_TABLE`]); here it is only
+//! read. A source that is not in it, or at another port, is reported; the control thread turns the report into an
+//! operation.
+
+use crate::burst::Run;
+use crate::output::Egress;
+use crate::packet::Packet;
+use crate::{Event, Learn};
+use flow::operation::MAC_TABLE;
+use flow::{DropReason, EntryId, PortNo};
+use tables::NONE;
+use wire::Depth;
+use wire::layers::header;
+
+/// The VLAN ID's bits of the tag control information.
+const VID: u16 = 0x0fff;
+
+/// The first five bytes of the addresses that bridges keep to themselves (IEEE 802.1Q, table 8-1).
+const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
+
+/// Forwards the packet as a learning bridge does.
+pub(crate) fn forward<E: Egress>(run: &mut Run<'_, E>, packet: &mut Packet, last: bool) {
+    packet.locate(Depth::L2);
+    let vid = if packet.layers.present & header::VLAN != 0 { packet.layers.vlan_tci & VID } else { 0 };
+    let [destination, source] = macs(packet);
+    if destination[..5] == RESERVED && destination[5] & 0xf0 == 0 {
+        return run.fail(packet, DropReason::ReservedMulticast);
+    }
+    let in_port = packet.ext.in_port();
+    if source[0] & 1 == 0 && source != [0; 6] {
+        learn(run, Learn { vid, mac: source, port: in_port });
+    }
+    let known = if destination[0] & 1 == 0 { lookup(run, vid, destination) } else { None };
+    match known {
+        Some((_, port)) if port == in_port => run.fail(packet, DropReason::IngressPort),
+        Some((_, port)) => run.send_to_port(packet, port, last),
+        None => run.send_to_many(packet, |port| !port.no_flood, last),
+    }
+}
+
+fn macs(packet: &Packet) -> [[u8; 6]; 2] {
+    let mut macs = [[0; 6]; 2];
+    let bytes = packet.frame.bytes();
+    macs[0].copy_from_slice(&bytes[..6]);
+    macs[1].copy_from_slice(&bytes[6..12]);
+    macs
+}
+
+/// Refreshes the source's entry, or reports it.
+fn learn<E: Egress>(run: &mut Run<'_, E>, learn: Learn) {
+    match lookup(run, learn.vid, learn.mac) {
+        Some((id, port)) if port == learn.port => {
+            if let Some(cell) = run.cells.get(id) {
+                cell.touch(run.now);
+            }
+        }
+        // A lost report is made again by the next packet.
+        _ => drop(run.egress.report(Event::Learn(learn))),
+    }
+}
+
+fn lookup<E: Egress>(run: &Run<'_, E>, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
+    let (table, _) = run.tables[usize::from(MAC_TABLE)].as_deref()?;
+    // The layout that a plan gives to `dl_dst` and `vlan_vid`: see the test.
+    let mac = mac.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
+    let mut ids = [NONE];
+    table.lookup(&[mac | u64::from(vid) << 48], &mut ids);
+    let program = run.cells.get(ids[0])?.program();
+    Some((ids[0], run.programs.get(program as usize)?.as_ref()?.learned_port()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::{Field, FieldMatch, Match};
+    use tables::KeyPlan;
+
+    #[test]
+    fn a_learned_address_has_the_layout_that_lookup_uses() {
+        let plan = KeyPlan::new(&[Field::VlanVid, Field::EthDst]).unwrap();
+        let learned = Match::new([
+            FieldMatch { field: Field::VlanVid, value: 0x00a, mask: 0x0fff },
+            FieldMatch::exact(Field::EthDst, 0x0200_0000_0001),
+        ])
+        .unwrap();
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        plan.encode(&learned, &mut values, &mut masks);
+        assert_eq!(values, [0x000a_0200_0000_0001]);
+        assert_eq!(masks, [0x0fff_ffff_ffff_ffff]);
+    }
+}

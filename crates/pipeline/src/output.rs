@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Outputs: to one port, to many, to the controller. An output that is the packet's last takes the frame itself; all
+//! others send copies.
+
+use crate::burst::Run;
+use crate::packet::Packet;
+use crate::{Event, PacketIn, normal};
+use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
+use frame::{Frame, Lane};
+
+/// What forwarding needs of the worker around it.
+pub trait Egress {
+    /// An empty frame with room for `len` bytes.
+    fn buffer(&mut self, len: usize) -> Option<Frame>;
+    /// An empty frame of the stock for the controller.
+    fn controller_buffer(&mut self, len: usize) -> Option<Frame>;
+    /// Queues a frame for a port. Given back if there is no room.
+    ///
+    /// # Errors
+    /// The frame.
+    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame>;
+    /// Reports to the control thread. Given back if there is no room.
+    ///
+    /// # Errors
+    /// The event.
+    fn report(&mut self, event: Event) -> Result<(), Event>;
+    /// Takes a frame home.
+    fn free(&mut self, frame: Frame);
+}
+
+impl<E: Egress> Run<'_, E> {
+    /// Sends the packet by a real or reserved port. `last`: nothing happens to the packet afterwards.
+    pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
+        match port {
+            port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), last),
+            port_no::ALL => self.send_to_many(packet, |_| true, last),
+            port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, last),
+            port_no::NORMAL => normal::forward(self, packet, last),
+            port_no::CONTROLLER => self.send_to_controller(packet, max_len),
+            port_no::LOCAL | port_no::TABLE | port_no::ANY => packet.reason = Some(DropReason::NoSuchPort),
+            // OpenFlow: back where it came from only by asking for IN_PORT.
+            _ if port == packet.ext.in_port() => packet.reason = Some(DropReason::IngressPort),
+            _ => self.send_to_port(packet, port, last),
+        }
+    }
+
+    /// Sends to one real port.
+    pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
+        match self.ports.get(port) {
+            None => self.fail(packet, DropReason::NoSuchPort),
+            Some(port) if !port.up => self.fail(packet, DropReason::PortDown),
+            Some(port) if port.no_fwd => self.fail(packet, DropReason::PortNotForwarding),
+            Some(_) => self.send(packet, port, last),
+        }
+    }
+
+    /// Sends to every port that is up, forwards, is `wanted` and is not the ingress port.
+    pub(crate) fn send_to_many(
+        &mut self,
+        packet: &mut Packet,
+        wanted: impl Fn(&PortState) -> bool,
+        last: bool,
+    ) {
+        let in_port = packet.ext.in_port();
+        let ports = self.ports;
+        let mut waiting: Option<PortNo> = None;
+        for port in ports.all().iter().filter(|p| p.up && !p.no_fwd && p.number != in_port && wanted(p)) {
+            if let Some(earlier) = waiting.replace(port.number) {
+                self.send(packet, earlier, false);
+            }
+        }
+        match waiting {
+            Some(port) => self.send(packet, port, last),
+            None => self.fail(packet, DropReason::NoFloodPort),
+        }
+    }
+
+    fn send(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
+        let mut frame = if last {
+            packet.take_frame()
+        } else {
+            let Some(mut copy) = self.egress.buffer(packet.frame.len()) else {
+                return self.fail(packet, DropReason::NoBuffer);
+            };
+            if !copy.copy_from(&packet.frame) {
+                self.egress.free(copy);
+                return self.fail(packet, DropReason::NoBuffer);
+            }
+            copy
+        };
+        frame.meta.lane = if packet.low_latency { Lane::LowLatency } else { Lane::Normal };
+        match self.egress.transmit(port, packet.queue, frame) {
+            Ok(()) => {
+                packet.sent += 1;
+                self.tally.copies += 1;
+            }
+            Err(frame) => {
+                self.egress.free(frame);
+                self.fail(packet, DropReason::TransmitFull);
+            }
+        }
+    }
+
+    fn send_to_controller(&mut self, packet: &mut Packet, max_len: u16) {
+        let in_port = packet.ext.in_port();
+        if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
+            return self.fail(packet, DropReason::NoPacketIn);
+        }
+        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len()) else {
+            return self.fail(packet, DropReason::PacketInFull);
+        };
+        if !copy.copy_from(&packet.frame) {
+            self.egress.free(copy);
+            return self.fail(packet, DropReason::PacketInFull);
+        }
+        let event = Event::PacketIn(PacketIn {
+            frame: copy,
+            table: packet.table,
+            entry: packet.entry,
+            reason: if packet.miss_entry { PacketInReason::NoMatch } else { PacketInReason::Action },
+            max_len,
+            metadata: packet.ext.metadata(),
+            tunnel_id: packet.ext.tunnel_id(),
+        });
+        match self.egress.report(event) {
+            Ok(()) => packet.reported += 1,
+            Err(Event::PacketIn(event)) => {
+                self.egress.free(event.frame);
+                self.fail(packet, DropReason::PacketInFull);
+            }
+            Err(Event::Learn(_)) => {}
+        }
+    }
+
+    /// A copy could not be sent. Counted when the packet's outcome is known: as the packet's own drop if no copy goes
+    /// anywhere.
+    pub(crate) fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
+        if let Some(earlier) = packet.reason.replace(reason) {
+            self.tally.copies_dropped[earlier as usize] += 1;
+        }
+    }
+}

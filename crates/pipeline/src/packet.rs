@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet on its way through the tables: its frame and everything the pipeline knows of it.
+
+use crate::action_set::ActionSet;
+use flow::{DropReason, EntryId, Ext};
+use frame::Frame;
+use wire::layers::header;
+use wire::{Depth, Layers};
+
+/// Where a packet stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Waits for a lookup in this table.
+    Lookup(u8),
+    /// Waits for the entry with this index of a linear table.
+    Direct(u8, u32),
+    /// Its action set is to be executed.
+    Finish,
+    /// Nothing more happens to it.
+    Done,
+}
+
+/// A packet on its way.
+#[derive(Debug)]
+pub(crate) struct Packet {
+    /// The bytes; hollow once the frame has left.
+    pub frame: Frame,
+    /// The extended header. Its parser's part is as deep as `layers`.
+    pub ext: Ext,
+    /// The headers found so far.
+    pub layers: Layers,
+    /// Actions that wait for the end of the pipeline.
+    pub set: ActionSet,
+    /// Where it stands.
+    pub state: State,
+    /// The entry hit last, whose outputs these are.
+    pub table: u8,
+    /// Its id.
+    pub entry: EntryId,
+    /// It was the table-miss entry.
+    pub miss_entry: bool,
+    /// Every entry hit so far is low-latency.
+    pub low_latency: bool,
+    /// Egress queue.
+    pub queue: u32,
+    /// Copies given to ports.
+    pub sent: u32,
+    /// Copies given to the controller.
+    pub reported: u32,
+    /// The last reason met for a copy or the packet to be dropped.
+    pub reason: Option<DropReason>,
+}
+
+impl Packet {
+    pub fn empty() -> Self {
+        Self {
+            frame: Frame::hollow(),
+            ext: Ext::default(),
+            layers: Layers::default(),
+            set: ActionSet::default(),
+            state: State::Done,
+            table: 0,
+            entry: 0,
+            miss_entry: false,
+            low_latency: true,
+            queue: 0,
+            sent: 0,
+            reported: 0,
+            reason: None,
+        }
+    }
+
+    /// Sets up a packet that just arrived.
+    #[inline]
+    pub fn admit(&mut self, frame: Frame) {
+        self.ext = Ext::arriving(frame.meta.in_port);
+        self.frame = frame;
+        self.layers = Layers::default();
+        self.set.clear();
+        self.state = State::Lookup(0);
+        self.low_latency = true;
+        self.queue = 0;
+        self.sent = 0;
+        self.reported = 0;
+        self.reason = None;
+    }
+
+    /// Finds headers at least this deep.
+    #[inline]
+    pub fn locate(&mut self, depth: Depth) {
+        if self.layers.depth < depth {
+            self.layers = wire::locate(self.frame.bytes(), depth);
+            self.ext.set_layers(&self.layers);
+        }
+    }
+
+    /// Forgets the headers: the next one to ask finds them anew.
+    #[inline]
+    pub fn forget_layers(&mut self) {
+        self.layers = Layers::default();
+    }
+
+    /// Whether all these headers are there, after finding them.
+    #[inline]
+    pub fn has(&mut self, headers: u32) -> bool {
+        let deep = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+        let deep = deep | header::ND | header::ND_SLL | header::ND_TLL;
+        self.locate(match headers {
+            0 => Depth::None,
+            header::VLAN => Depth::L2,
+            _ if headers & deep != 0 => Depth::L4,
+            _ => Depth::L3,
+        });
+        self.layers.present & headers == headers
+    }
+
+    /// Takes the frame, leaving a hollow one.
+    #[inline]
+    pub fn take_frame(&mut self) -> Frame {
+        std::mem::replace(&mut self.frame, Frame::hollow())
+    }
+}

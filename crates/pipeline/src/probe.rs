@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where instruments listen to a worker: the oracle's order log, the cost table of the virtual clock. In production
+//! the probe is `()`, and every call compiles to nothing.
+
+/// A step of a worker's loop whose time is charged as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Step {
+    /// A turn of the loop, whatever it brings.
+    Turn,
+    /// Taking packets from ports; a unit is a packet.
+    Receive,
+    /// Checking packets and setting them up; a unit is a packet.
+    Admit,
+    /// Finding headers and building a table's keys; a unit is a packet.
+    Extract(u8),
+    /// Looking keys up in a table; a unit is a packet.
+    Lookup(u8),
+    /// Running instructions of a table's entries, outputs and copies included; a unit is a packet.
+    Execute(u8),
+    /// Running action sets; a unit is a packet.
+    Finish,
+    /// Giving packets to ports and taking freed frames home; a unit is a packet.
+    Transmit,
+    /// Applying an operation of single changes; a unit is a change.
+    Change,
+    /// Applying an operation that swaps; a unit is a swapped part.
+    Swap,
+}
+
+/// An instrument.
+pub trait Probe {
+    /// The time since the last mark was spent on `units` of `step`.
+    #[inline]
+    fn mark(&mut self, _step: Step, _units: u32) {}
+
+    /// A packet is judged now: arrival number `sequence` of this worker's queue at `port`.
+    #[inline]
+    fn packet(&mut self, _port: u32, _sequence: u64) {}
+
+    /// The operation of this version is in force from now on.
+    #[inline]
+    fn applied(&mut self, _version: u64) {}
+}
+
+impl Probe for () {}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs: instructions compiled for execution. Entries with equal instructions share one.
+
+use crate::field_write::FieldWrite;
+use flow::{Action, Instructions, Next, PortNo};
+
+/// One compiled action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Send by a real or reserved port.
+    Output {
+        /// The port.
+        port: PortNo,
+        /// Bytes for the controller.
+        max_len: u16,
+    },
+    /// Process by a group.
+    Group(u32),
+    /// Choose the egress queue.
+    Queue(u32),
+    /// Write a field.
+    Write(FieldWrite),
+    /// Push a VLAN tag of this TPID.
+    PushVlan(u16),
+    /// Pop the outermost VLAN tag.
+    PopVlan,
+    /// Push an MPLS shim of this EtherType.
+    PushMpls(u16),
+    /// Pop the outermost MPLS shim, leaving this EtherType.
+    PopMpls(u16),
+    /// Write the MPLS TTL.
+    SetMplsTtl(u8),
+    /// Decrement the MPLS TTL.
+    DecMplsTtl,
+    /// Write the IP TTL.
+    SetNwTtl(u8),
+    /// Decrement the IP TTL.
+    DecNwTtl,
+    /// Copy the TTL outwards.
+    CopyTtlOut,
+    /// Copy the TTL inwards.
+    CopyTtlIn,
+    /// Nothing that this pipeline executes.
+    Unsupported,
+}
+
+impl Step {
+    fn compile(action: &Action) -> Self {
+        match action {
+            Action::Output { port, max_len } => Self::Output { port: *port, max_len: *max_len },
+            Action::Group(group) => Self::Group(*group),
+            Action::SetQueue(queue) => Self::Queue(*queue),
+            Action::SetMplsTtl(ttl) => Self::SetMplsTtl(*ttl),
+            Action::DecMplsTtl => Self::DecMplsTtl,
+            Action::SetNwTtl(ttl) => Self::SetNwTtl(*ttl),
+            Action::DecNwTtl => Self::DecNwTtl,
+            Action::CopyTtlOut => Self::CopyTtlOut,
+            Action::CopyTtlIn => Self::CopyTtlIn,
+            Action::PushVlan(tpid) => Self::PushVlan(*tpid),
+            Action::PopVlan => Self::PopVlan,
+            Action::PushMpls(eth_type) => Self::PushMpls(*eth_type),
+            Action::PopMpls(eth_type) => Self::PopMpls(*eth_type),
+            Action::SetField(set) => Self::Write(FieldWrite::compile(set)),
+            Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::PushKey(_)
+            | Action::PopKey
+            | Action::PushTf(_)
+            | Action::PushTfWide(_)
+            | Action::PopTf => Self::Unsupported,
+        }
+    }
+}
+
+/// An entry's instructions, compiled.
+#[derive(Debug, Default)]
+pub struct Program {
+    /// Actions done at once.
+    pub apply: Box<[Step]>,
+    /// Empty the action set.
+    pub clear: bool,
+    /// Actions for the action set.
+    pub write: Box<[Step]>,
+    /// Metadata bits to write: value and mask.
+    pub metadata: Option<(u64, u64)>,
+    /// Where to go on.
+    pub next: Option<Next>,
+    /// The entry is low-latency.
+    pub low_latency: bool,
+    /// The entry is its table's table-miss entry.
+    pub miss_entry: bool,
+}
+
+impl Program {
+    /// Compiles an entry's instructions.
+    #[must_use]
+    pub fn compile(instructions: &Instructions, low_latency: bool, miss_entry: bool) -> Self {
+        Self {
+            apply: instructions.apply.iter().map(Step::compile).collect(),
+            clear: instructions.clear,
+            write: instructions.write.iter().map(Step::compile).collect(),
+            metadata: instructions.metadata,
+            next: instructions.next,
+            low_latency,
+            miss_entry,
+        }
+    }
+
+    /// The port of a learned MAC's entry: its only action.
+    #[must_use]
+    pub fn learned_port(&self) -> Option<PortNo> {
+        match self.apply[..] {
+            [Step::Output { port, .. }] => Some(port),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pushing and popping tags.
+
+use crate::packet::Packet;
+use flow::DropReason;
+use wire::Depth;
+use wire::layers::{ETH_TYPE_LLC, header};
+
+/// Offset of the first EtherType or TPID.
+const TYPE_AT: usize = 12;
+
+/// Bytes of a VLAN tag and of an MPLS shim.
+const TAG_BYTES: usize = 4;
+
+/// Pushes a VLAN tag behind the MACs; its control information is that of a tag already there, else 0.
+pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason> {
+    packet.locate(Depth::L2);
+    let tci = packet.layers.vlan_tci;
+    if !packet.frame.insert(TYPE_AT, TAG_BYTES) {
+        return Err(DropReason::NoHeadroom);
+    }
+    let bytes = packet.frame.bytes_mut();
+    bytes[TYPE_AT..TYPE_AT + 2].copy_from_slice(&tpid.to_be_bytes());
+    bytes[TYPE_AT + 2..TYPE_AT + 4].copy_from_slice(&tci.to_be_bytes());
+    packet.forget_layers();
+    Ok(())
+}
+
+/// Pops the outermost VLAN tag. A packet without one is dropped as `missing_vlan`.
+pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
+    if !packet.has(header::VLAN) || !packet.frame.remove(TYPE_AT, TAG_BYTES) {
+        return Err(DropReason::MissingVlan);
+    }
+    packet.forget_layers();
+    Ok(())
+}
+
+/// Pushes an MPLS shim behind the VLAN tags; label, class and TTL are those of a shim already there, else the TTL is
+/// the IP header's.
+pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
+    packet.locate(Depth::L3);
+    let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
+    if layers.eth_type == ETH_TYPE_LLC || layers.l3 == 0 {
+        return Err(DropReason::MissingHeader);
+    }
+    let bytes = packet.frame.bytes();
+    let shim = if layers.present & header::MPLS != 0 {
+        // The same label, class and TTL; not the bottom of the stack.
+        [bytes[l3], bytes[l3 + 1], bytes[l3 + 2] & 0xfe, bytes[l3 + 3]]
+    } else if layers.present & header::IPV4 != 0 {
+        [0, 0, 1, bytes[l3 + 8]]
+    } else if layers.present & header::IPV6 != 0 {
+        [0, 0, 1, bytes[l3 + 7]]
+    } else {
+        [0, 0, 1, 0]
+    };
+    if !packet.frame.insert(l3, TAG_BYTES) {
+        return Err(DropReason::NoHeadroom);
+    }
+    packet.frame.bytes_mut()[l3..l3 + TAG_BYTES].copy_from_slice(&shim);
+    set_type(packet, usize::from(layers.type_at), eth_type);
+    Ok(())
+}
+
+/// Pops the outermost MPLS shim and writes the EtherType of what follows.
+pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
+    let there = packet.has(header::MPLS);
+    let (l3, type_at) = (usize::from(packet.layers.l3), usize::from(packet.layers.type_at));
+    if !there || !packet.frame.remove(l3, TAG_BYTES) {
+        return Err(DropReason::MissingMpls);
+    }
+    set_type(packet, type_at, eth_type);
+    Ok(())
+}
+
+fn set_type(packet: &mut Packet, at: usize, eth_type: u16) {
+    if let Some(place) = packet.frame.bytes_mut().get_mut(at..at + 2) {
+        place.copy_from_slice(&eth_type.to_be_bytes());
+    }
+    packet.forget_layers();
+}

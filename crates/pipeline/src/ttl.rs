@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Time to live: of IPv4, IPv6 (hop limit) and MPLS.
+
+use crate::checksums::{self, Change};
+use crate::packet::Packet;
+use flow::DropReason;
+use wire::Depth;
+use wire::layers::header;
+
+/// Decrements the IP TTL.
+pub(crate) fn dec_nw(packet: &mut Packet) -> Result<(), DropReason> {
+    let at = nw_place(packet)?;
+    let ttl = packet.frame.bytes()[at];
+    if ttl <= 1 {
+        return Err(DropReason::TtlExpired);
+    }
+    write(packet, at, ttl - 1);
+    Ok(())
+}
+
+/// Writes the IP TTL.
+pub(crate) fn set_nw(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
+    let at = nw_place(packet)?;
+    write(packet, at, ttl);
+    Ok(())
+}
+
+/// Decrements the TTL of the outermost MPLS shim.
+pub(crate) fn dec_mpls(packet: &mut Packet) -> Result<(), DropReason> {
+    let at = mpls_place(packet)?;
+    let ttl = packet.frame.bytes()[at];
+    if ttl <= 1 {
+        return Err(DropReason::TtlExpired);
+    }
+    packet.frame.bytes_mut()[at] = ttl - 1;
+    Ok(())
+}
+
+/// Writes the TTL of the outermost MPLS shim.
+pub(crate) fn set_mpls(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
+    let at = mpls_place(packet)?;
+    packet.frame.bytes_mut()[at] = ttl;
+    Ok(())
+}
+
+/// Copies the TTL of the next-to-outermost header to the outermost. Without two headers nothing happens.
+pub(crate) fn copy_out(packet: &mut Packet) {
+    if let Some((outer, inner, _)) = two_places(packet) {
+        let bytes = packet.frame.bytes_mut();
+        bytes[outer] = bytes[inner];
+    }
+}
+
+/// Copies the TTL of the outermost header to the next. Without two headers nothing happens.
+pub(crate) fn copy_in(packet: &mut Packet) {
+    if let Some((outer, inner, ipv4)) = two_places(packet) {
+        let ttl = packet.frame.bytes()[outer];
+        let old = [packet.frame.bytes()[inner]];
+        packet.frame.bytes_mut()[inner] = ttl;
+        if let Some(l3) = ipv4 {
+            // The parser does not look behind MPLS: these layers are made for the inner header's checksum.
+            let layers = wire::Layers { present: header::IPV4, l3: l3 as u16, ..wire::Layers::default() };
+            checksums::keep_right(&mut packet.frame, &layers, Change { at: inner, old: &old });
+        }
+    }
+}
+
+fn nw_place(packet: &mut Packet) -> Result<usize, DropReason> {
+    packet.locate(Depth::L3);
+    let l3 = usize::from(packet.layers.l3);
+    match packet.layers.present {
+        p if p & header::IPV4 != 0 => Ok(l3 + 8),
+        p if p & header::IPV6 != 0 => Ok(l3 + 7),
+        _ => Err(DropReason::MissingHeader),
+    }
+}
+
+fn mpls_place(packet: &mut Packet) -> Result<usize, DropReason> {
+    if packet.has(header::MPLS) {
+        Ok(usize::from(packet.layers.l3) + 3)
+    } else {
+        Err(DropReason::MissingMpls)
+    }
+}
+
+/// Where the two outermost TTLs lie, and where an IPv4 header begins if the second is its.
+fn two_places(packet: &mut Packet) -> Option<(usize, usize, Option<usize>)> {
+    if !packet.has(header::MPLS) {
+        return None;
+    }
+    let l3 = usize::from(packet.layers.l3);
+    let bytes = packet.frame.bytes();
+    let inner = l3 + 4;
+    if bytes[l3 + 2] & 1 == 0 {
+        return (bytes.len() >= inner + 4).then_some((l3 + 3, inner + 3, None));
+    }
+    match bytes.get(inner)? >> 4 {
+        4 if bytes.len() >= inner + 20 => Some((l3 + 3, inner + 8, Some(inner))),
+        6 if bytes.len() >= inner + 40 => Some((l3 + 3, inner + 7, None)),
+        _ => None,
+    }
+}
+
+fn write(packet: &mut Packet, at: usize, ttl: u8) {
+    let old = [packet.frame.bytes()[at]];
+    packet.frame.bytes_mut()[at] = ttl;
+    let layers = packet.layers;
+    checksums::keep_right(&mut packet.frame, &layers, Change { at, old: &old });
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Updates: what an operation means for one worker. Applying one takes bounded, short time and frees nothing: it
+//! leaves in the update what is no longer used, and the whole goes back to the control thread.
+
+use crate::cells::{Cells, ProgramId};
+use crate::extract::Extractor;
+use crate::ports::PortTable;
+use crate::program::Program;
+use flow::EntryId;
+use std::sync::Arc;
+use tables::{Table, TableUpdate};
+
+/// An operation for one worker, in force as a whole.
+#[derive(Debug, Default)]
+pub struct Updates {
+    /// The operation's version.
+    pub version: u64,
+    /// The parts, in order.
+    pub parts: Vec<Update>,
+}
+
+/// A part of an operation.
+#[derive(Debug)]
+pub enum Update {
+    /// A change of a table's view that keeps its keys' layout.
+    Table(u8, TableUpdate),
+    /// A new view of a table, with what builds its keys.
+    SwapTable(u8, Option<Box<(Table, Extractor)>>),
+    /// A program (or none) at a number.
+    Program(ProgramId, Option<Arc<Program>>),
+    /// All programs.
+    SwapPrograms(Vec<Option<Arc<Program>>>),
+    /// A living entry runs another program.
+    Entry(EntryId, ProgramId),
+    /// The pages of cells.
+    SwapCells(Cells),
+    /// The ports.
+    SwapPorts(Arc<PortTable>),
+}
+
+impl Update {
+    /// True for the parts that swap, whatever the size of what they swap.
+    #[must_use]
+    pub fn is_swap(&self) -> bool {
+        matches!(self, Self::SwapTable(..) | Self::SwapPrograms(_) | Self::SwapCells(_) | Self::SwapPorts(_))
+    }
+}
