@@ -1,6 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch as a controller sees it: turns messages, clock and worker events into operations and replies.
+//!
+//! [`Model`] owns tables, entries, ports, learned MACs and timers. It opens no socket, starts no thread and reads no
+//! clock: the time comes in as `now`, changes go out as [`flow::Operation`]s to a [`DataPlane`], and what a controller
+//! is to be told waits as a [`Notice`].
 
+pub mod config;
 pub mod data_plane;
+pub mod error;
+pub mod flow_mod;
+pub mod macs;
+pub mod model;
+pub mod notices;
+mod poll;
+pub mod ports;
+pub mod select;
+pub mod stats;
+mod store;
+mod table;
+mod timers;
 
+pub use config::{Config, Limits};
 pub use data_plane::{DataPlane, EntryCounters, PortCounters, TableCounters, Totals};
+pub use error::ModelError;
+pub use flow_mod::Changed;
+pub use macs::Mac;
+pub use model::Model;
+pub use notices::{FlowRemoved, Notice, NoticeDrops, PacketIn, PortReason, RemovedReason};
+pub use ports::{Port, PortConfig, PortDesc};
+pub use select::FlowFilter;
+pub use stats::{Aggregate, FlowCursor, FlowStats, TableStats};

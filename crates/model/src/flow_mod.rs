@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of entries (OpenFlow 1.3, 6.4 and 6.8). A request is staged: the tables change at once and a log says how
+//! to take it back, until the whole of it is known to be good and goes to the data plane as one operation.
+
+use crate::data_plane::DataPlane;
+use crate::error::ModelError;
+use crate::model::{Carried, Dying, Model, timers_of};
+use crate::notices::RemovedReason;
+use crate::select::Qualities;
+use crate::store::Life;
+use flow::operation::MAC_TABLE;
+use flow::{
+    Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos, Operation,
+};
+use std::sync::Arc;
+
+/// How many entries a request changed. An entry that replaced another counts as added, the other as removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Entries added.
+    pub added: usize,
+    /// Entries whose instructions changed.
+    pub modified: usize,
+    /// Entries removed.
+    pub removed: usize,
+}
+
+/// One step that can be taken back.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Added(EntryId),
+    Removed { id: EntryId, was: Life, reason: Option<RemovedReason>, heir: Option<EntryId> },
+    Modified(Box<(EntryId, Arc<FlowEntry>, Option<Carried>)>),
+}
+
+/// A request that is being worked out.
+#[derive(Debug, Default)]
+pub(crate) struct Staged {
+    pub changes: Vec<EntryChange>,
+    pub log: Vec<Step>,
+    pub changed: Changed,
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Does one flow-mod. The change is in force when [`Model::barrier`], asked afterwards, is applied.
+    ///
+    /// # Errors
+    /// What OpenFlow 1.3 refuses; nothing is changed then.
+    pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
+        let mut staged = Staged::default();
+        match self.stage(now, m, &mut staged) {
+            Ok(()) => Ok(self.commit(now, staged)),
+            Err(error) => {
+                self.roll_back(staged);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does all of these flow-mods in order, or none: no packet sees a part of them.
+    ///
+    /// # Errors
+    /// The place of the first flow-mod that is refused, and why.
+    pub fn bundle(&mut self, now: Nanos, mods: Vec<FlowMod>) -> Result<Changed, (usize, ModelError)> {
+        let adds = mods.iter().filter(|m| m.command == Command::Add).count();
+        let mut staged = Staged::default();
+        staged.changes.reserve(adds);
+        staged.log.reserve(adds);
+        self.store.reserve(adds.min(self.config.limits.entries));
+        for (at, m) in mods.into_iter().enumerate() {
+            if let Err(error) = self.stage(now, m, &mut staged) {
+                self.roll_back(staged);
+                return Err((at, error));
+            }
+        }
+        Ok(self.commit(now, staged))
+    }
+
+    /// Deletes all entries of the controller's tables and puts the standalone default back, in one operation.
+    pub fn clear(&mut self, now: Nanos) -> Changed {
+        let all = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
+        let mods = std::iter::once(all).chain(self.default_entries()).collect();
+        self.bundle(now, mods).unwrap_or_default()
+    }
+
+    fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
+        match m.table {
+            Some(MAC_TABLE) => return Err(ModelError::NoSuchTable(MAC_TABLE)),
+            None if !matches!(m.command, Command::Delete | Command::DeleteStrict) => {
+                return Err(ModelError::NotAllTables);
+            }
+            _ => {}
+        }
+        match m.command {
+            Command::Add => self.stage_flow(now, m, staged),
+            Command::Modify | Command::ModifyStrict => self.stage_modify(m, staged),
+            Command::Delete | Command::DeleteStrict => {
+                self.stage_delete(&m, staged);
+                Ok(())
+            }
+        }
+    }
+
+    fn stage_flow(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
+        let table = m.table.ok_or(ModelError::NotAllTables)?;
+        check_instructions(table, &m.instructions)?;
+        if m.flags.check_overlap
+            && self.store.table(table).overlaps(self.store.slots(), m.priority, &m.matching)
+        {
+            return Err(ModelError::Overlap { table, priority: m.priority });
+        }
+        let replaced = self.store.find(table, m.priority, &m.matching);
+        self.check_room(replaced.is_some())?;
+        let by_cookie =
+            self.config.low_latency_cookie.is_some_and(|(value, mask)| (m.cookie ^ value) & mask == 0);
+        let reset = m.flags.reset_counts;
+        let entry = FlowEntry {
+            id: 0,
+            table,
+            priority: m.priority,
+            matching: m.matching,
+            instructions: m.instructions,
+            idle_timeout_s: m.idle_timeout_s,
+            hard_timeout_s: m.hard_timeout_s,
+            cookie: m.cookie,
+            flags: m.flags,
+            low_latency: m.low_latency.unwrap_or(by_cookie),
+        };
+        self.stage_add(now, entry, replaced, !reset, staged);
+        Ok(())
+    }
+
+    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`.
+    pub(crate) fn stage_add(
+        &mut self,
+        now: Nanos,
+        entry: FlowEntry,
+        replaced: Option<EntryId>,
+        kept: bool,
+        staged: &mut Staged,
+    ) -> EntryId {
+        if let Some(old) = replaced {
+            self.stage_remove(old, None, staged);
+        }
+        let id = self.store.insert(entry, now);
+        if let Some(old) = replaced.filter(|_| kept) {
+            if let Some(Step::Removed { heir, .. }) = staged.log.last_mut() {
+                *heir = Some(id);
+            }
+            self.carried.insert(id, Carried { from: Some(old), ..Carried::default() });
+        }
+        if let Some(entry) = self.store.entry(id) {
+            staged.changes.push(EntryChange::Add(Arc::clone(entry)));
+        }
+        staged.log.push(Step::Added(id));
+        staged.changed.added += 1;
+        id
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn stage_remove(&mut self, id: EntryId, reason: Option<RemovedReason>, staged: &mut Staged) {
+        let Some(was) = self.store.slot(id).map(|s| s.life) else { return };
+        self.store.unlink(id);
+        self.log_removal(id, was, reason, staged);
+    }
+
+    fn log_removal(&self, id: EntryId, was: Life, reason: Option<RemovedReason>, staged: &mut Staged) {
+        let Some(table) = self.store.entry(id).map(|e| e.table) else { return };
+        staged.changes.push(EntryChange::Remove { id, table });
+        staged.log.push(Step::Removed { id, was, reason, heir: None });
+        staged.changed.removed += 1;
+    }
+
+    fn stage_modify(&mut self, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
+        let table = m.table.ok_or(ModelError::NotAllTables)?;
+        check_instructions(table, &m.instructions)?;
+        let strict = m.command == Command::ModifyStrict;
+        let ids = self.selected(table, strict, m.priority, &m.matching, Qualities::of_modify(&m));
+        let instructions = Arc::new(m.instructions);
+        for id in ids {
+            let Some(before) = self.store.entry(id).cloned() else { continue };
+            let mut entry = FlowEntry::clone(&before);
+            entry.instructions = Instructions::clone(&instructions);
+            entry.low_latency = m.low_latency.unwrap_or(before.low_latency);
+            staged.changes.push(EntryChange::Modify {
+                id,
+                table,
+                instructions: Arc::clone(&instructions),
+                low_latency: entry.low_latency,
+            });
+            self.store.set_entry(id, Arc::new(entry));
+            staged.log.push(Step::Modified(Box::new((id, before, self.carried.get(&id).copied()))));
+            staged.changed.modified += 1;
+            if m.flags.reset_counts {
+                self.reset_counts(id);
+            }
+        }
+        Ok(())
+    }
+
+    fn reset_counts(&mut self, id: EntryId) {
+        self.carried.remove(&id);
+        if self.store.slot(id).is_some_and(|s| s.life == Life::Live) {
+            let had = self.plane.entry_counters(id);
+            if had.packets != 0 || had.bytes != 0 {
+                let (packets, bytes) = (had.packets.wrapping_neg(), had.bytes.wrapping_neg());
+                self.carried.insert(id, Carried { packets, bytes, from: None });
+            }
+        }
+    }
+
+    fn stage_delete(&mut self, m: &FlowMod, staged: &mut Staged) {
+        let strict = m.command == Command::DeleteStrict;
+        let qualities = Qualities::of_delete(m);
+        let (first, last) = m.table.map_or((0, MAC_TABLE - 1), |t| (t, t));
+        for table in first..=last {
+            if self.store.table(table).len() == 0 {
+                continue;
+            }
+            if !strict && m.matching.is_any() && qualities.none_asked() {
+                self.stage_delete_table(table, staged);
+                continue;
+            }
+            for id in self.selected(table, strict, m.priority, &m.matching, qualities) {
+                self.stage_remove(id, Some(RemovedReason::Delete), staged);
+            }
+        }
+    }
+
+    /// Empties a table without looking its entries up one by one.
+    fn stage_delete_table(&mut self, table: u8, staged: &mut Staged) {
+        let ids = self.store.unlink_all(table);
+        staged.changes.reserve(ids.len());
+        staged.log.reserve(ids.len());
+        for (id, was) in ids {
+            self.log_removal(id, was, Some(RemovedReason::Delete), staged);
+        }
+    }
+
+    fn selected(
+        &self,
+        table: u8,
+        strict: bool,
+        priority: u16,
+        matching: &Match,
+        qualities: Qualities,
+    ) -> Vec<EntryId> {
+        let mut ids = if strict {
+            self.store.find(table, priority, matching).into_iter().collect()
+        } else {
+            self.store.table(table).covered(self.store.slots(), matching)
+        };
+        if !qualities.none_asked() {
+            ids.retain(|&id| self.store.entry(id).is_some_and(|e| qualities.accept(e)));
+        }
+        ids
+    }
+
+    fn check_room(&self, replaces: bool) -> Result<(), ModelError> {
+        let limit = self.config.limits.entries;
+        let live = self.store.live() - usize::from(replaces);
+        let in_use = self.store.used() - self.store.table(MAC_TABLE).len();
+        if live >= limit {
+            return Err(ModelError::TableFull { in_use: live, limit });
+        }
+        // Entries on their way out keep their memory: a storm of adds and deletes must meet a bound as well.
+        if in_use >= 2 * limit {
+            return Err(ModelError::TableFull { in_use, limit: 2 * limit });
+        }
+        Ok(())
+    }
+
+    /// Hands a request over to the data plane.
+    pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
+        if staged.changes.is_empty() {
+            return staged.changed;
+        }
+        let version = self.plane.submit(Operation::Entries(staged.changes));
+        self.version = version;
+        for step in staged.log {
+            match step {
+                Step::Added(id) => {
+                    let Some(slot) = self.store.slot_mut(id).filter(|s| s.life == Life::Fresh) else {
+                        continue;
+                    };
+                    slot.life = Life::Live;
+                    // A MAC's timer was set when it was learned.
+                    if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
+                        self.arm(id, 0);
+                    }
+                }
+                Step::Removed { id, was, reason, heir } => {
+                    self.dying.push_back(Dying { version, removed_ns: now, id, reason, heir });
+                    if let Some(entry) = self.store.entry(id).filter(|_| was == Life::Live) {
+                        self.timers[timers_of(entry.table)].entry_gone();
+                    }
+                }
+                Step::Modified(_) => {}
+            }
+        }
+        staged.changed
+    }
+
+    fn roll_back(&mut self, staged: Staged) {
+        for step in staged.log.into_iter().rev() {
+            match step {
+                Step::Added(id) => {
+                    self.store.unlink(id);
+                    self.store.release(id);
+                    self.carried.remove(&id);
+                }
+                Step::Removed { id, was, .. } => self.store.relink(id, was),
+                Step::Modified(before) => {
+                    let (id, entry, carried) = *before;
+                    self.store.set_entry(id, entry);
+                    match carried {
+                        Some(carried) => self.carried.insert(id, carried),
+                        None => self.carried.remove(&id),
+                    };
+                }
+            }
+        }
+    }
+}
+
+fn check_instructions(table: u8, instructions: &Instructions) -> Result<(), ModelError> {
+    if let Some(next) = instructions.next.map(flow::Next::table)
+        && (next <= table || next == MAC_TABLE)
+    {
+        return Err(ModelError::GotoBackwards { table, next });
+    }
+    let count = instructions.apply.len().max(instructions.write.len());
+    if count > Limits::ACTIONS_PER_LIST {
+        return Err(ModelError::TooManyActions { count });
+    }
+    Ok(())
+}

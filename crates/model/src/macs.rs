@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Learned MACs: entries of the internal table [`MAC_TABLE`] that NORMAL looks up.
+
+use crate::data_plane::DataPlane;
+use crate::flow_mod::Staged;
+use crate::model::Model;
+use flow::operation::MAC_TABLE;
+use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
+use pipeline::event::Learn;
+use std::collections::BTreeMap;
+
+/// Bits of a VLAN ID.
+const VID_MASK: u16 = 0xfff;
+/// Group bit of a MAC's first byte: such an address is no source.
+const GROUP_BIT: u8 = 1;
+/// MACs whose last use is asked for before one has to go to make room.
+const EVICTION_TRIES: usize = 8;
+
+/// A learned MAC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mac {
+    /// VLAN ID; 0: no VLAN.
+    pub vid: u16,
+    /// The address.
+    pub mac: [u8; 6],
+    /// Where it is.
+    pub port: PortNo,
+    /// Time since it was seen there as a source.
+    pub age_ns: Nanos,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    id: EntryId,
+    port: PortNo,
+}
+
+/// Learned MACs by VLAN and address.
+#[derive(Debug, Default)]
+pub(crate) struct Macs {
+    places: BTreeMap<(u16, [u8; 6]), Place>,
+}
+
+impl Macs {
+    /// Forgets the address of an entry that goes.
+    pub fn forget(&mut self, entry: &FlowEntry) {
+        let value = |field| entry.matching.get(field).map_or(0, |c| c.value);
+        let mut mac = [0; 6];
+        mac.copy_from_slice(&value(Field::EthDst).to_be_bytes()[10..]);
+        self.places.remove(&(value(Field::VlanVid) as u16, mac));
+    }
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Learned MACs, by VLAN and address.
+    pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
+        let mut macs = Vec::with_capacity(self.macs.places.len());
+        for (&(vid, mac), place) in &self.macs.places {
+            let used = self.plane.entry_counters(place.id).used_ns;
+            let learned = self.store.slot(place.id).map_or(0, |s| s.created_ns);
+            macs.push(Mac { vid, mac, port: place.port, age_ns: now.saturating_sub(used.max(learned)) });
+        }
+        macs
+    }
+
+    /// Takes what a worker saw: a source at a port.
+    pub(crate) fn learn(&mut self, now: Nanos, seen: Learn, staged: &mut Staged) {
+        let usable = self.ports.get(&seen.port).is_some_and(|p| p.is_up());
+        if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || self.config.mac_limit == 0 {
+            return;
+        }
+        let key = (seen.vid, seen.mac);
+        let known = self.macs.places.get(&key).copied();
+        // Several workers, and packets under way while an operation is, report the same.
+        if known.is_some_and(|p| p.port == seen.port) {
+            return;
+        }
+        if known.is_none() && self.macs.places.len() >= self.config.mac_limit {
+            self.evict_oldest_mac(staged);
+        }
+        let Some(entry) = entry_of(seen) else { return };
+        let id = self.stage_add(now, entry, known.map(|p| p.id), false, staged);
+        self.macs.places.insert(key, Place { id, port: seen.port });
+        self.arm(id, 0);
+    }
+
+    fn evict_oldest_mac(&mut self, staged: &mut Staged) {
+        let mut tries = 0;
+        while let Some(timer) = self.timers[1].pop_due(Nanos::MAX) {
+            if !self.store.is_listed(timer.id, timer.serial) {
+                self.timers[1].was_stale();
+                continue;
+            }
+            let used = self.used_ns(timer.id);
+            let Some(slot) = self.store.slot(timer.id) else { continue };
+            let Some(entry) = &slot.entry else { continue };
+            let fresher = self.deadline(entry, slot.created_ns, used).is_some_and(|(at, _)| at > timer.at);
+            if fresher && tries < EVICTION_TRIES {
+                tries += 1;
+                self.arm(timer.id, used);
+                continue;
+            }
+            self.macs.forget(entry);
+            self.stage_remove(timer.id, None, staged);
+            return;
+        }
+    }
+
+    /// Forgets all MACs of a port.
+    pub(crate) fn forget_macs_of(&mut self, now: Nanos, port: PortNo) {
+        let mut staged = Staged::default();
+        let mut gone = Vec::new();
+        self.macs.places.retain(|_, place| {
+            if place.port == port {
+                gone.push(place.id);
+            }
+            place.port != port
+        });
+        for id in gone {
+            self.stage_remove(id, None, &mut staged);
+        }
+        self.commit(now, staged);
+    }
+}
+
+fn entry_of(seen: Learn) -> Option<FlowEntry> {
+    let mut address = [0; 16];
+    address[10..].copy_from_slice(&seen.mac);
+    let vid = FieldMatch { field: Field::VlanVid, value: seen.vid.into(), mask: VID_MASK.into() };
+    let matching = Match::new([FieldMatch::exact(Field::EthDst, u128::from_be_bytes(address)), vid]).ok()?;
+    Some(FlowEntry {
+        id: 0,
+        table: MAC_TABLE,
+        priority: 1,
+        matching,
+        instructions: Instructions::apply(vec![Action::output(seen.port)]),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: EntryFlags::default(),
+        low_latency: false,
+    })
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All entries, by number, and the tables that find them.
+
+use crate::table::Table;
+use flow::operation::MAC_TABLE;
+use flow::{EntryId, FlowEntry, Match, Nanos};
+use std::sync::Arc;
+
+/// Where an entry is on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// The number is free.
+    Free,
+    /// Added by a request that is not submitted yet: the data plane does not know it.
+    Fresh,
+    /// Known to the data plane.
+    Live,
+    /// Out of its table; the data plane may still hit and count it.
+    Dying,
+}
+
+/// An entry and what the model keeps beside it.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    pub entry: Option<Arc<FlowEntry>>,
+    /// Order of adding over all tables; never used twice.
+    pub serial: u64,
+    pub created_ns: Nanos,
+    /// Hash of priority and match.
+    pub hash: u64,
+    pub life: Life,
+}
+
+#[derive(Debug)]
+pub(crate) struct Store {
+    slots: Vec<Slot>,
+    free: Vec<EntryId>,
+    tables: Vec<Table>,
+    next_serial: u64,
+    live: usize,
+    used: usize,
+}
+
+impl Store {
+    pub fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            tables: (0..=usize::from(MAC_TABLE)).map(|_| Table::default()).collect(),
+            next_serial: 0,
+            live: 0,
+            used: 0,
+        }
+    }
+
+    pub fn table(&self, table: u8) -> &Table {
+        &self.tables[usize::from(table)]
+    }
+
+    /// Entries in the controller's tables.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// Numbers in use: entries in tables, learned MACs, and entries on their way out.
+    pub fn used(&self) -> usize {
+        self.used
+    }
+
+    /// Room for `count` more entries, made at once.
+    pub fn reserve(&mut self, count: usize) {
+        self.slots.reserve(count.saturating_sub(self.free.len()));
+    }
+
+    pub fn slot(&self, id: EntryId) -> Option<&Slot> {
+        self.slots.get(id as usize).filter(|s| s.life != Life::Free)
+    }
+
+    pub fn slot_mut(&mut self, id: EntryId) -> Option<&mut Slot> {
+        self.slots.get_mut(id as usize).filter(|s| s.life != Life::Free)
+    }
+
+    /// The entry, be it in its table or on its way out.
+    pub fn entry(&self, id: EntryId) -> Option<&Arc<FlowEntry>> {
+        self.slot(id)?.entry.as_ref()
+    }
+
+    pub fn is_listed(&self, id: EntryId, serial: u64) -> bool {
+        self.slot(id).is_some_and(|s| s.serial == serial && s.life != Life::Dying)
+    }
+
+    /// The entry of a table with this priority and match.
+    pub fn find(&self, table: u8, priority: u16, matching: &Match) -> Option<EntryId> {
+        self.table(table).find(&self.slots, priority, matching)
+    }
+
+    /// Puts an entry into its table under a new number.
+    pub fn insert(&mut self, mut entry: FlowEntry, now: Nanos) -> EntryId {
+        let id = match self.free.pop() {
+            Some(id) => id,
+            None => {
+                self.slots.push(Slot { entry: None, serial: 0, created_ns: 0, hash: 0, life: Life::Free });
+                (self.slots.len() - 1) as EntryId
+            }
+        };
+        entry.id = id;
+        let table = usize::from(entry.table);
+        let hash = self.tables[table].hash(entry.priority, &entry.matching);
+        self.slots[id as usize] = Slot {
+            entry: Some(Arc::new(entry)),
+            serial: self.next_serial,
+            created_ns: now,
+            hash,
+            life: Life::Fresh,
+        };
+        self.next_serial += 1;
+        self.used += 1;
+        self.live += usize::from(table != usize::from(MAC_TABLE));
+        self.tables[table].insert(&self.slots, id);
+        id
+    }
+
+    /// Takes an entry out of its table; its number stays in use until `release`.
+    pub fn unlink(&mut self, id: EntryId) {
+        let Some(table) = self.entry(id).map(|e| e.table) else { return };
+        self.tables[usize::from(table)].remove(&self.slots, id);
+        self.live -= usize::from(table != MAC_TABLE);
+        self.slots[id as usize].life = Life::Dying;
+    }
+
+    /// Takes all entries out of a table; says where each was on its way.
+    pub fn unlink_all(&mut self, table: u8) -> Vec<(EntryId, Life)> {
+        let ids = self.tables[usize::from(table)].take_all();
+        self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
+        let slots = &mut self.slots;
+        ids.into_iter().map(|id| (id, std::mem::replace(&mut slots[id as usize].life, Life::Dying))).collect()
+    }
+
+    /// Takes an `unlink` back.
+    pub fn relink(&mut self, id: EntryId, life: Life) {
+        let Some(table) = self.entry(id).map(|e| e.table) else { return };
+        self.slots[id as usize].life = life;
+        self.tables[usize::from(table)].insert(&self.slots, id);
+        self.live += usize::from(table != MAC_TABLE);
+    }
+
+    /// Gives an entry other contents; table, priority and match must stay.
+    pub fn set_entry(&mut self, id: EntryId, entry: Arc<FlowEntry>) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.entry = Some(entry);
+        }
+    }
+
+    /// Forgets an unlinked entry: its number is free.
+    pub fn release(&mut self, id: EntryId) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.life = Life::Free;
+            slot.entry = None;
+            self.free.push(id);
+            self.used -= 1;
+        }
+    }
+
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+}

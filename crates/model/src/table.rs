@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One table's ways to its entries: by priority and match, in order of adding, and how many there are of each shape.
+//! A shape is the fields and masks of a match without its values; real tables have few, which keeps overlap checks and
+//! non-strict commands from walking all entries.
+
+use crate::store::Slot;
+use flow::{EntryId, Field, FlowEntry, Match};
+use hashbrown::{DefaultHashBuilder, HashTable};
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hash, Hasher};
+
+/// Entries of one priority and shape.
+#[derive(Debug)]
+struct Group {
+    priority: u16,
+    linear: bool,
+    fields: Box<[(Field, u128)]>,
+    count: usize,
+}
+
+impl Group {
+    fn has_shape_of(&self, matching: &Match) -> bool {
+        self.linear == matching.index().is_some()
+            && self.fields.len() == matching.fields().len()
+            && self.fields.iter().zip(matching.fields()).all(|(f, c)| f.0 == c.field && f.1 == c.mask)
+    }
+
+    /// Whether `matching` may cover some match of this shape.
+    fn may_be_covered_by(&self, matching: &Match) -> bool {
+        if matching.index().is_some() {
+            return self.linear;
+        }
+        matching.fields().iter().all(|c| {
+            let at = self.fields.binary_search_by_key(&c.field, |f| f.0);
+            at.is_ok_and(|at| c.mask & !self.fields[at].1 == 0)
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    hasher: DefaultHashBuilder,
+    index: HashTable<EntryId>,
+    order: BTreeMap<u64, EntryId>,
+    groups: HashTable<Group>,
+}
+
+fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
+    slots.get(id as usize)?.entry.as_deref()
+}
+
+fn shape_hash<'a>(
+    hasher: &DefaultHashBuilder,
+    priority: u16,
+    linear: bool,
+    fields: impl Iterator<Item = (&'a Field, &'a u128)>,
+) -> u64 {
+    let mut state = hasher.build_hasher();
+    (priority, linear).hash(&mut state);
+    for field in fields {
+        field.hash(&mut state);
+    }
+    state.finish()
+}
+
+impl Table {
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    pub fn hash(&self, priority: u16, matching: &Match) -> u64 {
+        self.hasher.hash_one((priority, matching))
+    }
+
+    pub fn find(&self, slots: &[Slot], priority: u16, matching: &Match) -> Option<EntryId> {
+        if self.index.is_empty() {
+            return None;
+        }
+        let same = |id: &EntryId| {
+            entry_of(slots, *id).is_some_and(|e| e.priority == priority && e.matching == *matching)
+        };
+        self.index.find(self.hash(priority, matching), same).copied()
+    }
+
+    pub fn insert(&mut self, slots: &[Slot], id: EntryId) {
+        let slot = &slots[id as usize];
+        self.index.insert_unique(slot.hash, id, |&other| slots[other as usize].hash);
+        self.order.insert(slot.serial, id);
+        if let Some(entry) = &slot.entry {
+            self.count_shape(entry);
+        }
+    }
+
+    pub fn remove(&mut self, slots: &[Slot], id: EntryId) {
+        let slot = &slots[id as usize];
+        if let Ok(found) = self.index.find_entry(slot.hash, |&other| other == id) {
+            found.remove();
+        }
+        self.order.remove(&slot.serial);
+        if let Some(entry) = &slot.entry {
+            self.uncount_shape(entry);
+        }
+    }
+
+    /// Empties the table; gives its entries in order of adding.
+    pub fn take_all(&mut self) -> Vec<EntryId> {
+        self.index = HashTable::new();
+        self.groups.clear();
+        std::mem::take(&mut self.order).into_values().collect()
+    }
+
+    pub fn range_from(&self, serial: u64) -> impl Iterator<Item = (u64, EntryId)> {
+        self.order.range(serial..).map(|(&serial, &id)| (serial, id))
+    }
+
+    /// All entries that `matching` covers, in order of adding.
+    pub fn covered(&self, slots: &[Slot], matching: &Match) -> Vec<EntryId> {
+        if matching.is_any() {
+            return self.order.values().copied().collect();
+        }
+        let mut found = Vec::new();
+        for group in self.groups.iter().filter(|g| g.may_be_covered_by(matching)) {
+            if !group.has_shape_of(matching) {
+                let covers =
+                    |id: &EntryId| entry_of(slots, *id).is_some_and(|e| matching.covers(&e.matching));
+                return self.order.values().copied().filter(covers).collect();
+            }
+            found.extend(self.find(slots, group.priority, matching));
+        }
+        found.sort_unstable_by_key(|&id| slots[id as usize].serial);
+        found
+    }
+
+    /// Whether an entry of this priority overlaps `matching`. OpenFlow 1.3 counts an identical one as overlapping.
+    pub fn overlaps(&self, slots: &[Slot], priority: u16, matching: &Match) -> bool {
+        if self.find(slots, priority, matching).is_some() {
+            return true;
+        }
+        // Of the same shape, only an equal match overlaps; an index and fields never do.
+        let mut others =
+            self.groups.iter().filter(|g| g.priority == priority && !g.linear && !g.has_shape_of(matching));
+        matching.index().is_none()
+            && others.next().is_some()
+            && self.order.values().any(|&id| {
+                entry_of(slots, id).is_some_and(|e| e.priority == priority && e.matching.overlaps(matching))
+            })
+    }
+
+    fn hash_shape_of(&self, entry: &FlowEntry) -> u64 {
+        let fields = entry.matching.fields().iter().map(|c| (&c.field, &c.mask));
+        shape_hash(&self.hasher, entry.priority, entry.matching.index().is_some(), fields)
+    }
+
+    fn count_shape(&mut self, entry: &FlowEntry) {
+        let hash = self.hash_shape_of(entry);
+        let same = |g: &Group| g.priority == entry.priority && g.has_shape_of(&entry.matching);
+        if let Some(group) = self.groups.find_mut(hash, same) {
+            group.count += 1;
+            return;
+        }
+        let group = Group {
+            priority: entry.priority,
+            linear: entry.matching.index().is_some(),
+            fields: entry.matching.fields().iter().map(|c| (c.field, c.mask)).collect(),
+            count: 1,
+        };
+        let hasher = &self.hasher;
+        self.groups.insert_unique(hash, group, |g| {
+            shape_hash(hasher, g.priority, g.linear, g.fields.iter().map(|f| (&f.0, &f.1)))
+        });
+    }
+
+    fn uncount_shape(&mut self, entry: &FlowEntry) {
+        let hash = self.hash_shape_of(entry);
+        let same = |g: &Group| g.priority == entry.priority && g.has_shape_of(&entry.matching);
+        if let Ok(mut found) = self.groups.find_entry(hash, same) {
+            found.get_mut().count -= 1;
+            if found.get().count == 0 {
+                found.remove();
+            }
+        }
+    }
+}

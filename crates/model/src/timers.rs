@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Deadlines of entries. Each entry has one timer at most; a timer whose entry went is stale and skipped.
+
+use flow::{EntryId, Nanos};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Stale timers that are left alone; above it they may be at most half of all.
+const STALE_ALLOWED: usize = 1_024;
+
+/// A deadline of the entry that had this id and serial number when it was armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timer {
+    pub at: Nanos,
+    pub serial: u64,
+    pub id: EntryId,
+}
+
+/// Deadlines, earliest first.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<Timer>>,
+    stale: usize,
+}
+
+impl Timers {
+    pub fn arm(&mut self, timer: Timer) {
+        self.heap.push(Reverse(timer));
+    }
+
+    /// The earliest deadline; too early when its entry is gone.
+    pub fn next(&self) -> Option<Nanos> {
+        self.heap.peek().map(|t| t.0.at)
+    }
+
+    /// Takes the earliest timer out if it is due.
+    pub fn pop_due(&mut self, now: Nanos) -> Option<Timer> {
+        if self.next()? > now {
+            return None;
+        }
+        self.heap.pop().map(|t| t.0)
+    }
+
+    /// Says that a timer that `pop_due` gave was of an entry that is gone.
+    pub fn was_stale(&mut self) {
+        self.stale = self.stale.saturating_sub(1);
+    }
+
+    /// Says that an armed entry goes.
+    pub fn entry_gone(&mut self) {
+        self.stale += 1;
+    }
+
+    /// Throws stale timers away when they are many.
+    pub fn compact(&mut self, lives: impl Fn(&Timer) -> bool) {
+        if self.stale > STALE_ALLOWED.max(self.heap.len() / 2) {
+            self.heap.retain(|t| lives(&t.0));
+            self.stale = 0;
+        }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn due_timers_come_in_order_and_stale_ones_do_not_pile_up() {
+        let mut timers = Timers::default();
+        for n in 0..10_000_u64 {
+            timers.arm(Timer { at: 20_000 - n, serial: n, id: n as u32 });
+        }
+        assert_eq!(timers.pop_due(10_000), None);
+        assert_eq!(timers.pop_due(10_002).map(|t| t.serial), Some(9_999));
+        assert_eq!(timers.next(), Some(10_002));
+        for _ in 0..6_000 {
+            timers.entry_gone();
+        }
+        timers.compact(|t| t.serial < 4_000);
+        assert_eq!(timers.len(), 4_000);
+        assert_eq!(timers.next(), Some(20_000 - 3_999));
+    }
+}
