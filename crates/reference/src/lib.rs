@@ -1,2 +1,204 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The plainest interpreter of the flow model: the oracle.
+#![doc = include_str!("semantics.md")]
+
+mod action_set;
+mod bits;
+mod checksums;
+mod fields;
+mod headers;
+mod output;
+mod packet;
+mod run;
+mod set_field;
+mod tables;
+mod walk;
+
+#[cfg(test)]
+mod tests;
+
+use flow::{
+    DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
+    port_no,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A data plane in its plainest form.
+#[derive(Debug, Default)]
+pub struct Reference {
+    ports: BTreeMap<PortNo, PortState>,
+    tables: tables::Tables,
+    /// Packets and bytes.
+    entry_counters: BTreeMap<EntryId, (u64, u64)>,
+    /// Lookups and matches.
+    table_counters: BTreeMap<u8, (u64, u64)>,
+    drops: BTreeMap<DropReason, u64>,
+    copy_drops: BTreeMap<DropReason, u64>,
+}
+
+/// A copy sent by a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// The port.
+    pub port: PortNo,
+    /// The frame.
+    pub bytes: Vec<u8>,
+    /// The egress queue; 0 if no action chose one.
+    pub queue: u32,
+}
+
+/// A copy for the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Table of `entry`.
+    pub table: u8,
+    /// The entry whose action it was; for an action set, the entry hit last.
+    pub entry: EntryId,
+    /// Why.
+    pub reason: PacketInReason,
+    /// Bytes that the controller asked for.
+    pub max_len: u16,
+    /// The port the packet came in by.
+    pub in_port: PortNo,
+    /// Metadata register at that moment.
+    pub metadata: u64,
+    /// Tunnel ID at that moment.
+    pub tunnel_id: u64,
+    /// The whole packet as it was at that moment.
+    pub bytes: Vec<u8>,
+}
+
+/// Where a MAC was seen, which the table of learned MACs does not say yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// VLAN ID; 0 without a tag.
+    pub vid: u16,
+    /// The MAC, in the low 48 bits.
+    pub mac: u64,
+    /// The port.
+    pub port: PortNo,
+}
+
+/// What became of one packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processed {
+    /// Copies sent, in order.
+    pub sent: Vec<Sent>,
+    /// Copies for the controller, in order.
+    pub packet_ins: Vec<PacketIn>,
+    /// What became of the packet as a whole.
+    pub outcome: Outcome,
+    /// Reasons met, in order, while the packet as a whole was forwarded or consumed.
+    pub copy_drops: Vec<DropReason>,
+    /// Each lookup in order: the table, and the entry hit.
+    pub hits: Vec<(u8, Option<EntryId>)>,
+    /// What NORMAL would learn from the packet (the last, if it was asked several times).
+    pub learn: Option<Learned>,
+    /// No table was missed, and each entry hit is low-latency.
+    pub low_latency: bool,
+}
+
+impl Reference {
+    /// One without ports and entries.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Executes an operation.
+    ///
+    /// # Errors
+    /// A sentence if the operation breaks what `flow::operation` promises of it; of several changes of entries, those
+    /// before the one that does are made.
+    pub fn apply(&mut self, operation: &Operation) -> Result<(), String> {
+        match operation {
+            Operation::Entries(changes) => changes.iter().try_for_each(|change| self.change(change)),
+            Operation::Port(state) if port_no::is_real(state.number) => {
+                self.ports.insert(state.number, *state);
+                Ok(())
+            }
+            Operation::Port(state) => {
+                Err(format!("port {:#x} is not a port's number: 1 to {:#x} are", state.number, port_no::MAX))
+            }
+            Operation::RemovePort(number) => match self.ports.remove(number) {
+                Some(_) => Ok(()),
+                None => Err(format!("there is no port {number} to remove")),
+            },
+        }
+    }
+
+    fn change(&mut self, change: &EntryChange) -> Result<(), String> {
+        self.tables.change(change)?;
+        if let EntryChange::Add(entry) = change {
+            self.entry_counters.insert(entry.id, (0, 0));
+        }
+        Ok(())
+    }
+
+    /// Sends a frame that came in by `in_port` through the tables.
+    pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
+        let packet = packet::Packet::arriving(in_port, frame);
+        let mut run = run::Run::new(&self.ports, &self.tables, packet);
+        run.process();
+        for (table, hit, frame_bytes) in &run.hits {
+            let (lookups, matches) = self.table_counters.entry(*table).or_default();
+            *lookups += 1;
+            if let Some(id) = hit {
+                *matches += 1;
+                let (packets, bytes) = self.entry_counters.entry(*id).or_default();
+                *packets += 1;
+                *bytes += *frame_bytes as u64;
+            }
+        }
+        let processed = run.finish();
+        if let Outcome::Dropped(reason) = processed.outcome {
+            *self.drops.entry(reason).or_default() += 1;
+        }
+        for reason in &processed.copy_drops {
+            *self.copy_drops.entry(*reason).or_default() += 1;
+        }
+        processed
+    }
+
+    /// Packets and bytes that hit an entry, also one that went, until its id is used again.
+    #[must_use]
+    pub fn entry_counters(&self, id: EntryId) -> Option<(u64, u64)> {
+        self.entry_counters.get(&id).copied()
+    }
+
+    /// A table's lookups and matches.
+    #[must_use]
+    pub fn table_counters(&self, table: u8) -> (u64, u64) {
+        self.table_counters.get(&table).copied().unwrap_or_default()
+    }
+
+    /// Packets dropped as a whole, by reason.
+    #[must_use]
+    pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
+        &self.drops
+    }
+
+    /// Reasons met by packets that were forwarded or consumed all the same.
+    #[must_use]
+    pub fn copy_drops(&self) -> &BTreeMap<DropReason, u64> {
+        &self.copy_drops
+    }
+
+    /// The ports by number.
+    #[must_use]
+    pub fn ports(&self) -> &BTreeMap<PortNo, PortState> {
+        &self.ports
+    }
+
+    /// A table's entries in the order in which they are tried.
+    #[must_use]
+    pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
+        self.tables.entries(table)
+    }
+
+    /// The port by which a MAC was learned under a VLAN ID, by the entries of [`flow::operation::MAC_TABLE`].
+    #[must_use]
+    pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
+        self.tables.learned(vid, mac)
+    }
+}

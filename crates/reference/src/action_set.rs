@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet's action set: at most one action of a kind, and one set-field a field.
+
+use flow::{Action, DropReason, Limits};
+use std::mem::discriminant;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ActionSet {
+    actions: Vec<Action>,
+}
+
+impl ActionSet {
+    pub fn clear(&mut self) {
+        self.actions.clear();
+    }
+
+    /// Puts an action in, in place of one of its kind.
+    pub fn write(&mut self, new: &Action) -> Result<(), DropReason> {
+        self.actions.retain(|old| match (old, new) {
+            (Action::SetField(old), Action::SetField(new)) => old.field != new.field,
+            _ => discriminant(old) != discriminant(new),
+        });
+        self.actions.push(new.clone());
+        let fields = self.actions.iter().filter(|action| matches!(action, Action::SetField(_))).count();
+        if fields > Limits::ACTION_SET_FIELDS { Err(DropReason::ActionSetFull) } else { Ok(()) }
+    }
+
+    /// The actions in the order of execution. A group takes the place of an output.
+    pub fn in_order(&self) -> Vec<Action> {
+        let mut actions = self.actions.clone();
+        actions.sort_by_key(|action| (place(action), field(action)));
+        if actions.iter().any(|action| matches!(action, Action::Group(_))) {
+            actions.retain(|action| !matches!(action, Action::Output { .. }));
+        }
+        actions
+    }
+
+    /// True if the set sends the packet nowhere.
+    pub fn ends_nowhere(&self) -> bool {
+        !self.actions.iter().any(|action| matches!(action, Action::Output { .. } | Action::Group(_)))
+    }
+}
+
+fn field(action: &Action) -> Option<flow::Field> {
+    match action {
+        Action::SetField(set) => Some(set.field),
+        _ => None,
+    }
+}
+
+/// OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set, queue, group or output. KeyFlow
+/// and TF are not in its list; they are popped and pushed last, being outermost.
+fn place(action: &Action) -> usize {
+    match action {
+        Action::CopyTtlIn => 0,
+        Action::PopVlan => 1,
+        Action::PopPbb => 2,
+        Action::PopMpls(_) => 3,
+        Action::PopKey => 4,
+        Action::PopTf => 5,
+        Action::PushMpls(_) => 6,
+        Action::PushPbb(_) => 7,
+        Action::PushVlan(_) => 8,
+        Action::PushKey(_) => 9,
+        Action::PushTf(_) => 10,
+        Action::PushTfWide(_) => 11,
+        Action::CopyTtlOut => 12,
+        Action::DecMplsTtl => 13,
+        Action::DecNwTtl => 14,
+        Action::SetMplsTtl(_) => 15,
+        Action::SetNwTtl(_) => 16,
+        Action::SetField(_) => 17,
+        Action::SetQueue(_) => 18,
+        Action::Group(_) => 19,
+        Action::Output { .. } => 20,
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeping checksums right by summing everything they cover before and after a change. A checksum that was wrong stays
+//! wrong by the same difference.
+
+use crate::walk::{Headers, Network, Upper};
+use std::ops::Range;
+
+/// Adjusts the checksums in `after` to what differs from `before`, which has the headers `headers`. `written` has bits
+/// set where something was written: a checksum that was written itself stays as written.
+pub(crate) fn keep_right(headers: &Headers, before: &[u8], after: &mut [u8], written: &[u8]) {
+    if headers.network == Network::Ipv4 {
+        keep_ipv4_header_right(headers.l3, before, after, written);
+    }
+    let Some(ip) = headers.ip else { return };
+    let l4 = ip.l4;
+    let (field, addresses) = match headers.upper {
+        Upper::None => return,
+        Upper::Tcp => (l4 + 16..l4 + 18, true),
+        Upper::Udp => (l4 + 6..l4 + 8, true),
+        Upper::Icmpv6 => (l4 + 2..l4 + 4, true),
+        Upper::Icmpv4 => (l4 + 2..l4 + 4, false),
+        Upper::Sctp => (l4 + 8..l4 + 12, false),
+    };
+    if written[field.clone()].iter().any(|bits| *bits != 0) {
+        return;
+    }
+    // The pseudo-header's length and protocol are left out: no write that keeps the upper layer what it is changes
+    // them.
+    let pseudo = match (addresses, headers.network) {
+        (true, Network::Ipv4) => headers.l3 + 12..headers.l3 + 20,
+        (true, Network::Ipv6) => headers.l3 + 8..headers.l3 + 40,
+        _ => 0..0,
+    };
+    let covered = |frame: &[u8]| [&frame[pseudo.clone()], &without(frame, l4..ip.end, &field)].concat();
+    let (old, new) = (covered(before), covered(after));
+    if headers.upper == Upper::Sctp {
+        if old != new && !ip.fragment {
+            let crc = crc32c(&new);
+            after[field].copy_from_slice(&crc.to_le_bytes());
+        }
+        return;
+    }
+    let is_udp = headers.upper == Upper::Udp;
+    let checksum = u16::from_be_bytes([after[field.start], after[field.start + 1]]);
+    if is_udp && checksum == 0 {
+        return;
+    }
+    let adjusted = match adjust(checksum, &old, &new) {
+        0 if is_udp => 0xffff,
+        adjusted => adjusted,
+    };
+    after[field].copy_from_slice(&adjusted.to_be_bytes());
+}
+
+/// As [`keep_right`], for the checksum of the IPv4 header at `at` only.
+pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8], written: &[u8]) {
+    let field = at + 10..at + 12;
+    if written[field.clone()].iter().any(|bits| *bits != 0) {
+        return;
+    }
+    let header = at..at + usize::from(before[at] & 15) * 4;
+    let (old, new) = (without(before, header.clone(), &field), without(after, header, &field));
+    let checksum = u16::from_be_bytes([after[field.start], after[field.start + 1]]);
+    after[field].copy_from_slice(&adjust(checksum, &old, &new).to_be_bytes());
+}
+
+/// The bytes of `range`, those of `field` as zeros.
+fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
+    let is_field = |at: &usize| field.contains(at);
+    range.map(|at| if is_field(&at) { 0 } else { frame[at] }).collect()
+}
+
+/// The sum of 16-bit words modulo 0xffff; an odd last byte is followed by a zero.
+fn sum(bytes: &[u8]) -> u64 {
+    let words =
+        bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
+    words.sum::<u64>() % 0xffff
+}
+
+/// The checksum when the bytes it covers change from `old` to `new`.
+fn adjust(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
+    let change = (sum(new) + 0xffff - sum(old)) % 0xffff;
+    if change == 0 {
+        return checksum;
+    }
+    let new_sum = match (u64::from(!checksum) + change) % 0xffff {
+        0 => 0xffff,
+        rest => rest,
+    };
+    !(new_sum as u16)
+}
+
+/// CRC32c, bit by bit (reflected polynomial 0x82f63b78). SCTP sends its least significant byte first.
+pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for byte in bytes {
+        crc ^= u32::from(*byte);
+        for _ in 0..8 {
+            crc = crc >> 1 ^ if crc & 1 == 1 { 0x82f6_3b78 } else { 0 };
+        }
+    }
+    !crc
+}

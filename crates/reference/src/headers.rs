@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The actions that push and pop headers, and those on TTLs.
+
+use crate::packet::Packet;
+use crate::walk::{LLC, Network, is_ipv4, is_ipv6};
+use flow::DropReason;
+
+type Done = Result<(), DropReason>;
+
+/// The new tag goes behind the MACs, whatever follows; its control information is that of the tag that was outermost.
+pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Done {
+    let [t0, t1] = tpid.to_be_bytes();
+    let [c0, c1] = packet.headers.vlan_tci.unwrap_or(0).to_be_bytes();
+    packet.insert(12, [t0, t1, c0, c1], None)
+}
+
+pub(crate) fn pop_vlan(packet: &mut Packet) -> Done {
+    packet.headers.vlan_tci.ok_or(DropReason::MissingVlan)?;
+    packet.remove(12, None);
+    Ok(())
+}
+
+pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Done {
+    let found = packet.headers;
+    if found.eth_type == LLC {
+        return Err(DropReason::MissingHeader);
+    }
+    let l3 = found.l3;
+    let shim = match found.network {
+        // Label, TC and TTL of the shim that is there; the new one is not the bottom.
+        Network::Mpls => {
+            let old = &packet.bytes[l3..l3 + 4];
+            [old[0], old[1], old[2] & 0xfe, old[3]]
+        }
+        Network::Ipv4 => [0, 0, 1, packet.bytes[l3 + 8]],
+        Network::Ipv6 => [0, 0, 1, packet.bytes[l3 + 7]],
+        _ => [0, 0, 1, 0],
+    };
+    packet.insert(l3, shim, Some((found.type_at, eth_type)))
+}
+
+pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Done {
+    let l3 = shim_at(packet)?;
+    packet.remove(l3, Some((packet.headers.type_at, eth_type)));
+    Ok(())
+}
+
+/// Offset of the outermost MPLS shim.
+fn shim_at(packet: &Packet) -> Result<usize, DropReason> {
+    let found = &packet.headers;
+    if found.network == Network::Mpls { Ok(found.l3) } else { Err(DropReason::MissingMpls) }
+}
+
+/// Offset of the IPv4 TTL or the IPv6 hop limit.
+fn nw_ttl_at(packet: &Packet) -> Result<usize, DropReason> {
+    let found = &packet.headers;
+    match found.network {
+        Network::Ipv4 => Ok(found.l3 + 8),
+        Network::Ipv6 => Ok(found.l3 + 7),
+        _ => Err(DropReason::MissingHeader),
+    }
+}
+
+fn decrement(packet: &mut Packet, at: usize) -> Done {
+    match packet.bytes[at] {
+        0 | 1 => Err(DropReason::TtlExpired),
+        ttl => {
+            packet.write_byte(at, ttl - 1);
+            Ok(())
+        }
+    }
+}
+
+pub(crate) fn set_mpls_ttl(packet: &mut Packet, ttl: u8) -> Done {
+    let at = shim_at(packet)? + 3;
+    packet.write_byte(at, ttl);
+    Ok(())
+}
+
+pub(crate) fn dec_mpls_ttl(packet: &mut Packet) -> Done {
+    let at = shim_at(packet)? + 3;
+    decrement(packet, at)
+}
+
+pub(crate) fn set_nw_ttl(packet: &mut Packet, ttl: u8) -> Done {
+    let at = nw_ttl_at(packet)?;
+    packet.write_byte(at, ttl);
+    Ok(())
+}
+
+pub(crate) fn dec_nw_ttl(packet: &mut Packet) -> Done {
+    let at = nw_ttl_at(packet)?;
+    decrement(packet, at)
+}
+
+/// What stands behind the outermost shim.
+enum Inner {
+    Shim,
+    Ipv4,
+    Ipv6,
+}
+
+/// Offset of the outermost shim, and the second header with a TTL; none if there are no two.
+fn two_ttls(packet: &Packet) -> Option<(usize, Inner)> {
+    let outer = shim_at(packet).ok()?;
+    let bytes = &packet.bytes;
+    let bottom = bytes[outer + 2] & 1 == 1;
+    let inner = match bottom {
+        false if bytes.len() >= outer + 8 => Inner::Shim,
+        true if is_ipv4(bytes, outer + 4) => Inner::Ipv4,
+        true if is_ipv6(bytes, outer + 4) => Inner::Ipv6,
+        _ => return None,
+    };
+    Some((outer, inner))
+}
+
+pub(crate) fn copy_ttl_out(packet: &mut Packet) {
+    let Some((outer, inner)) = two_ttls(packet) else { return };
+    let ttl = match inner {
+        Inner::Shim => packet.bytes[outer + 7],
+        Inner::Ipv4 => packet.bytes[outer + 12],
+        Inner::Ipv6 => packet.bytes[outer + 11],
+    };
+    packet.write_byte(outer + 3, ttl);
+}
+
+pub(crate) fn copy_ttl_in(packet: &mut Packet) {
+    let Some((outer, inner)) = two_ttls(packet) else { return };
+    let ttl = packet.bytes[outer + 3];
+    match inner {
+        Inner::Shim => packet.write_byte(outer + 7, ttl),
+        Inner::Ipv4 => packet.write_inner_ipv4_ttl(outer + 4, ttl),
+        Inner::Ipv6 => packet.write_byte(outer + 11, ttl),
+    }
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Outputs: to a port, to several, to the controller, and as a learning bridge (NORMAL).
+
+use crate::run::Run;
+use crate::{Learned, PacketIn, Sent, bits};
+use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
+
+impl Run<'_> {
+    /// Makes the copies that an output asks for, or notes why there is none.
+    pub(crate) fn output(&mut self, port: PortNo, max_len: u16, entry: &FlowEntry) {
+        let copies = match port {
+            port_no::IN_PORT => self.send(self.packet.in_port),
+            port_no::ALL => self.flood(|_| true),
+            port_no::FLOOD => self.flood(|port| !port.no_flood),
+            port_no::NORMAL => self.normal(),
+            port_no::CONTROLLER => self.packet_in(max_len, entry),
+            // LOCAL, TABLE and ANY are no ports to send to from here.
+            port => self.send_elsewhere(port),
+        };
+        if let Err(reason) = copies {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// To a port that must not be the one the packet came in by.
+    fn send_elsewhere(&mut self, port: PortNo) -> Result<(), DropReason> {
+        if port == self.packet.in_port { Err(DropReason::IngressPort) } else { self.send(port) }
+    }
+
+    fn send(&mut self, port: PortNo) -> Result<(), DropReason> {
+        let state = self.ports.get(&port).ok_or(DropReason::NoSuchPort)?;
+        if !state.up {
+            return Err(DropReason::PortDown);
+        }
+        if state.no_fwd {
+            return Err(DropReason::PortNotForwarding);
+        }
+        self.sent.push(Sent { port, bytes: self.packet.bytes.clone(), queue: self.packet.queue });
+        Ok(())
+    }
+
+    /// To all other ports that can be sent to and that `wanted` picks, by rising number.
+    fn flood(&mut self, wanted: impl Fn(&PortState) -> bool) -> Result<(), DropReason> {
+        let in_port = self.packet.in_port;
+        let others = self.ports.values().filter(|p| p.number != in_port && p.up && !p.no_fwd && wanted(p));
+        let numbers: Vec<PortNo> = others.map(|port| port.number).collect();
+        if numbers.is_empty() {
+            return Err(DropReason::NoFloodPort);
+        }
+        numbers.into_iter().try_for_each(|number| self.send(number))
+    }
+
+    fn packet_in(&mut self, max_len: u16, entry: &FlowEntry) -> Result<(), DropReason> {
+        let packet = &self.packet;
+        if self.ports.get(&packet.in_port).is_some_and(|port| port.no_packet_in) {
+            return Err(DropReason::NoPacketIn);
+        }
+        let is_table_miss = entry.priority == 0 && entry.matching.is_any();
+        let reason = if is_table_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+        self.packet_ins.push(PacketIn {
+            table: entry.table,
+            entry: entry.id,
+            reason,
+            max_len,
+            in_port: packet.in_port,
+            metadata: packet.metadata,
+            tunnel_id: packet.tunnel_id,
+            bytes: packet.bytes.clone(),
+        });
+        Ok(())
+    }
+
+    /// As a learning bridge: the table of learned MACs tells the port, else all ports get the packet.
+    fn normal(&mut self) -> Result<(), DropReason> {
+        let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
+        let (destination, source) = (mac(0), mac(48));
+        let vid = self.packet.headers.vlan_tci.unwrap_or(0) & 0xfff;
+        let in_port = self.packet.in_port;
+        if destination & !0xf == 0x0180_c200_0000 {
+            return Err(DropReason::ReservedMulticast);
+        }
+        if source != 0 && !is_group(source) && self.tables.learned(vid, source) != Some(in_port) {
+            self.learn = Some(Learned { vid, mac: source, port: in_port });
+        }
+        match self.tables.learned(vid, destination) {
+            Some(port) if !is_group(destination) => self.send_elsewhere(port),
+            _ => self.flood(|port| !port.no_flood),
+        }
+    }
+}
+
+/// True for a multicast or broadcast address.
+fn is_group(mac: u64) -> bool {
+    mac >> 40 & 1 == 1
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet on its way through the tables.
+
+use crate::walk::{Headers, walk};
+use crate::{bits, checksums};
+use flow::{DropReason, PortNo};
+
+/// Bytes by which pushed headers may make a frame longer than it arrived.
+const HEADROOM_BYTES: isize = 128;
+
+pub(crate) struct Packet {
+    pub bytes: Vec<u8>,
+    pub headers: Headers,
+    pub in_port: PortNo,
+    pub metadata: u64,
+    pub tunnel_id: u64,
+    /// Egress queue.
+    pub queue: u32,
+    /// Bytes pushed less bytes popped.
+    grown_bytes: isize,
+}
+
+impl Packet {
+    pub fn arriving(in_port: PortNo, frame: &[u8]) -> Self {
+        Self {
+            bytes: frame.to_vec(),
+            headers: walk(frame),
+            in_port,
+            metadata: 0,
+            tunnel_id: 0,
+            queue: 0,
+            grown_bytes: 0,
+        }
+    }
+
+    /// The extended header, laid out as `flow::ext` says.
+    pub fn extended_header(&self) -> [u8; 32] {
+        let found = &self.headers;
+        let vlan = found.vlan_tci.map_or(0, |tci| (tci & 0xefff) | 0x1000);
+        let ip = found.ip.unwrap_or_default();
+        let mut bytes = [0; 32];
+        bytes[0..4].copy_from_slice(&self.in_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.in_port.to_be_bytes());
+        bytes[8..16].copy_from_slice(&self.metadata.to_be_bytes());
+        bytes[16..24].copy_from_slice(&self.tunnel_id.to_be_bytes());
+        bytes[24..26].copy_from_slice(&found.eth_type.to_be_bytes());
+        bytes[26..28].copy_from_slice(&vlan.to_be_bytes());
+        bytes[28] = ip.tos;
+        bytes[29] = ip.proto;
+        bytes[30..32].copy_from_slice(&ip.exthdr.to_be_bytes());
+        bytes
+    }
+
+    /// Writes bits of the frame, keeps the checksums right that cover them, and finds the headers anew.
+    pub fn write(&mut self, first_bit: usize, length: usize, value: u128, mask: u128) {
+        let before = self.bytes.clone();
+        let mut written = vec![0; before.len()];
+        bits::write(&mut written, first_bit, length, mask, mask);
+        bits::write(&mut self.bytes, first_bit, length, value, mask);
+        checksums::keep_right(&self.headers, &before, &mut self.bytes, &written);
+        self.headers = walk(&self.bytes);
+    }
+
+    /// Writes one whole byte, as [`Packet::write`].
+    pub fn write_byte(&mut self, at: usize, value: u8) {
+        self.write(8 * at, 8, value.into(), 0xff);
+    }
+
+    /// Writes the TTL of an IPv4 header that the walk does not reach, behind MPLS.
+    pub fn write_inner_ipv4_ttl(&mut self, ip_at: usize, ttl: u8) {
+        let before = self.bytes.clone();
+        self.bytes[ip_at + 8] = ttl;
+        checksums::keep_ipv4_header_right(ip_at, &before, &mut self.bytes, &vec![0; before.len()]);
+    }
+
+    /// Inserts four bytes, and writes the EtherType that then stands at `type_at`.
+    pub fn insert(
+        &mut self,
+        at: usize,
+        inserted: [u8; 4],
+        new_type: Option<(usize, u16)>,
+    ) -> Result<(), DropReason> {
+        if self.grown_bytes + 4 > HEADROOM_BYTES {
+            return Err(DropReason::NoHeadroom);
+        }
+        self.grown_bytes += 4;
+        self.bytes.splice(at..at, inserted);
+        self.retype(new_type);
+        Ok(())
+    }
+
+    /// Removes four bytes, and writes the EtherType that then stands at `type_at`.
+    pub fn remove(&mut self, at: usize, new_type: Option<(usize, u16)>) {
+        self.grown_bytes -= 4;
+        self.bytes.drain(at..at + 4);
+        self.retype(new_type);
+    }
+
+    fn retype(&mut self, new_type: Option<(usize, u16)>) {
+        if let Some((type_at, eth_type)) = new_type {
+            self.bytes[type_at..type_at + 2].copy_from_slice(&eth_type.to_be_bytes());
+        }
+        self.headers = walk(&self.bytes);
+    }
+}

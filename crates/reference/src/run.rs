@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One packet's way: ports, tables, instructions, actions.
+
+use crate::action_set::ActionSet;
+use crate::packet::Packet;
+use crate::set_field::set_field;
+use crate::tables::Tables;
+use crate::{Learned, PacketIn, Processed, Sent, headers};
+use flow::{Action, DropReason, FlowEntry, Next, Outcome, PortNo, PortState};
+use std::collections::BTreeMap;
+
+/// What a packet's way needs and what it has left so far.
+pub(crate) struct Run<'a> {
+    pub ports: &'a BTreeMap<PortNo, PortState>,
+    pub tables: &'a Tables,
+    pub packet: Packet,
+    pub sent: Vec<Sent>,
+    pub packet_ins: Vec<PacketIn>,
+    /// Each reason met, in order.
+    pub reasons: Vec<DropReason>,
+    pub learn: Option<Learned>,
+    /// Each lookup: table, entry hit and the frame's length in bytes at that moment.
+    pub hits: Vec<(u8, Option<u32>, usize)>,
+    low_latency: bool,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(ports: &'a BTreeMap<PortNo, PortState>, tables: &'a Tables, packet: Packet) -> Self {
+        Self {
+            ports,
+            tables,
+            packet,
+            sent: Vec::new(),
+            packet_ins: Vec::new(),
+            reasons: Vec::new(),
+            learn: None,
+            hits: Vec::new(),
+            low_latency: true,
+        }
+    }
+
+    /// The whole way. An error is the reason that ended it early.
+    pub fn process(&mut self) {
+        if let Err(reason) = self.receive().and_then(|()| self.walk_tables()) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// What became of the packet: the last reason counts if there is no copy of it.
+    pub fn finish(self) -> Processed {
+        let (outcome, copy_drops) = match self.reasons.last() {
+            _ if !self.sent.is_empty() => (Outcome::Forwarded, self.reasons),
+            _ if !self.packet_ins.is_empty() => (Outcome::Consumed, self.reasons),
+            Some(reason) => (Outcome::Dropped(*reason), Vec::new()),
+            // Not reached: a packet without a copy has met at least `NoOutput`.
+            None => (Outcome::Dropped(DropReason::NoOutput), Vec::new()),
+        };
+        Processed {
+            sent: self.sent,
+            packet_ins: self.packet_ins,
+            outcome,
+            copy_drops,
+            hits: self.hits.iter().map(|(table, id, _)| (*table, *id)).collect(),
+            learn: self.learn,
+            low_latency: self.low_latency,
+        }
+    }
+
+    fn receive(&self) -> Result<(), DropReason> {
+        if self.packet.bytes.len() < 14 {
+            return Err(DropReason::Runt);
+        }
+        match self.ports.get(&self.packet.in_port) {
+            Some(port) if port.up && !port.no_recv => Ok(()),
+            _ => Err(DropReason::PortNotReceiving),
+        }
+    }
+
+    fn walk_tables(&mut self) -> Result<(), DropReason> {
+        let mut set = ActionSet::default();
+        let mut next = Next::Table(0);
+        loop {
+            let table = next.table();
+            let hit = match next {
+                Next::Table(table) => self.tables.lookup(table, &self.packet),
+                Next::Direct { table, index } => self.tables.at_index(table, index),
+            };
+            self.hits.push((table, hit.as_ref().map(|entry| entry.id), self.packet.bytes.len()));
+            self.low_latency &= hit.as_ref().is_some_and(|entry| entry.low_latency);
+            let entry = hit.ok_or(DropReason::TableMiss)?;
+            let instructions = &entry.instructions;
+            // There are no meters yet.
+            for action in &instructions.apply {
+                self.execute(action, &entry)?;
+            }
+            if instructions.clear {
+                set.clear();
+            }
+            for action in &instructions.write {
+                set.write(action)?;
+            }
+            if let Some((value, mask)) = instructions.metadata {
+                self.packet.metadata = (self.packet.metadata & !mask) | (value & mask);
+            }
+            match instructions.next {
+                Some(goto) => next = goto,
+                None => return self.execute_set(&set, &entry),
+            }
+        }
+    }
+
+    /// Executes the action set after its last entry.
+    fn execute_set(&mut self, set: &ActionSet, last: &FlowEntry) -> Result<(), DropReason> {
+        for action in set.in_order() {
+            self.execute(&action, last)?;
+        }
+        if set.ends_nowhere() && self.sent.is_empty() && self.packet_ins.is_empty() {
+            return Err(DropReason::NoOutput);
+        }
+        Ok(())
+    }
+
+    /// Executes one action of `entry`. An error ends the packet; an output that fails does not.
+    fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
+        let packet = &mut self.packet;
+        match action {
+            Action::Output { port, max_len } => {
+                self.output(*port, *max_len, entry);
+                Ok(())
+            }
+            Action::Group(_) => Err(DropReason::NoSuchGroup),
+            Action::SetQueue(queue) => {
+                packet.queue = *queue;
+                Ok(())
+            }
+            Action::SetMplsTtl(ttl) => headers::set_mpls_ttl(packet, *ttl),
+            Action::DecMplsTtl => headers::dec_mpls_ttl(packet),
+            Action::SetNwTtl(ttl) => headers::set_nw_ttl(packet, *ttl),
+            Action::DecNwTtl => headers::dec_nw_ttl(packet),
+            Action::CopyTtlOut => {
+                headers::copy_ttl_out(packet);
+                Ok(())
+            }
+            Action::CopyTtlIn => {
+                headers::copy_ttl_in(packet);
+                Ok(())
+            }
+            Action::PushVlan(tpid) => headers::push_vlan(packet, *tpid),
+            Action::PopVlan => headers::pop_vlan(packet),
+            Action::PushMpls(eth_type) => headers::push_mpls(packet, *eth_type),
+            Action::PopMpls(eth_type) => headers::pop_mpls(packet, *eth_type),
+            Action::SetField(set) => set_field(packet, set),
+            Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::PushKey(_)
+            | Action::PopKey
+            | Action::PushTf(_)
+            | Action::PushTfWide(_)
+            | Action::PopTf => Err(DropReason::UnsupportedAction),
+        }
+    }
+}

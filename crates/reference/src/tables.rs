@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables as plain lists of entries, in the order in which they are tried.
+
+use crate::fields::matches;
+use crate::packet::Packet;
+use flow::operation::MAC_TABLE;
+use flow::{Action, EntryChange, EntryId, Field, FlowEntry, Instructions, PortNo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// Highest priority first, of the same priority in the order of adding.
+    tables: BTreeMap<u8, Vec<Arc<FlowEntry>>>,
+    living: BTreeSet<EntryId>,
+}
+
+impl Tables {
+    /// All entries of a table, in the order in which they are tried.
+    pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
+        self.tables.get(&table).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first entry that matches the packet.
+    pub fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
+        self.entries(table).iter().find(|entry| matches(packet, &entry.matching)).cloned()
+    }
+
+    /// The entry with this index of a linear table.
+    pub fn at_index(&self, table: u8, index: u32) -> Option<Arc<FlowEntry>> {
+        self.entries(table).iter().find(|entry| entry.matching.index() == Some(index)).cloned()
+    }
+
+    /// The port by which a MAC was learned.
+    pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
+        let is_for = |entry: &&Arc<FlowEntry>| {
+            entry.matching.get(Field::VlanVid).is_some_and(|c| c.value == u128::from(vid))
+                && entry.matching.get(Field::EthDst).is_some_and(|c| c.value == u128::from(mac))
+        };
+        let entry = self.entries(MAC_TABLE).iter().find(is_for)?;
+        the_output(&entry.instructions)
+    }
+
+    pub fn change(&mut self, change: &EntryChange) -> Result<(), String> {
+        match change {
+            EntryChange::Add(entry) => self.add(entry),
+            EntryChange::Modify { id, table, instructions, low_latency } => {
+                let old = self.find(*id, *table)?;
+                let new = FlowEntry {
+                    instructions: Instructions::clone(instructions),
+                    low_latency: *low_latency,
+                    ..FlowEntry::clone(old)
+                };
+                check(&new)?;
+                *old = Arc::new(new);
+                Ok(())
+            }
+            EntryChange::Remove { id, table } => {
+                self.find(*id, *table)?;
+                self.tables.entry(*table).or_default().retain(|entry| entry.id != *id);
+                self.living.remove(id);
+                Ok(())
+            }
+        }
+    }
+
+    fn find(&mut self, id: EntryId, table: u8) -> Result<&mut Arc<FlowEntry>, String> {
+        let entries = self.tables.entry(table).or_default();
+        entries
+            .iter_mut()
+            .find(|entry| entry.id == id)
+            .ok_or_else(|| format!("no entry {id} lives in table {table}; add it first"))
+    }
+
+    fn add(&mut self, new: &Arc<FlowEntry>) -> Result<(), String> {
+        check(new)?;
+        let id = new.id;
+        if self.living.contains(&id) {
+            return Err(format!("entry {id} lives already; remove it before its id is used again"));
+        }
+        let entries = self.tables.entry(new.table).or_default();
+        let twin = |e: &&Arc<FlowEntry>| e.priority == new.priority && e.matching == new.matching;
+        if let Some(twin) = entries.iter().find(twin) {
+            return Err(format!(
+                "entry {} of table {} has the priority and match of entry {id}; modify or remove it instead",
+                twin.id, new.table
+            ));
+        }
+        let place = entries.iter().position(|e| e.priority < new.priority).unwrap_or(entries.len());
+        entries.insert(place, Arc::clone(new));
+        self.living.insert(id);
+        Ok(())
+    }
+}
+
+/// What the interpreter relies on: packets go from table to table upwards, so that they end; the table of learned MACs
+/// has one kind of entry and is not entered.
+fn check(entry: &FlowEntry) -> Result<(), String> {
+    let FlowEntry { id, table, .. } = entry;
+    if let Some(next) = entry.instructions.next {
+        let next = next.table();
+        if next <= *table || next == MAC_TABLE {
+            return Err(format!(
+                "entry {id} of table {table} goes to table {next}; it must go to a higher one, up to {}",
+                MAC_TABLE - 1
+            ));
+        }
+    }
+    if *table != MAC_TABLE {
+        return Ok(());
+    }
+    let masks: Vec<_> = entry.matching.fields().iter().map(|c| (c.field, c.mask)).collect();
+    if masks != [(Field::EthDst, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)] {
+        return Err(format!(
+            "entry {id} of table {MAC_TABLE} must match dl_dst and vlan_vid/0xfff, nothing else"
+        ));
+    }
+    if the_output(&entry.instructions).is_none() {
+        return Err(format!("entry {id} of table {MAC_TABLE} must apply one output, nothing else"));
+    }
+    Ok(())
+}
+
+/// The port of instructions that apply one output and do nothing else.
+fn the_output(instructions: &Instructions) -> Option<PortNo> {
+    match instructions.apply.as_slice() {
+        [action @ Action::Output { port, .. }] => {
+            (*instructions == Instructions::apply(vec![action.clone()])).then_some(*port)
+        }
+        _ => None,
+    }
+}

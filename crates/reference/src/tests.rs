@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Each rule of the crate's documentation, on frames with their bytes.
+
+mod fields;
+mod frames;
+mod headers;
+mod outputs;
+mod set_field;
+mod tables;
+mod walk;
+
+use crate::{Processed, Reference};
+use flow::action::SetField;
+use flow::{
+    Action, DropReason, EntryChange, EntryFlags, Field, FieldMatch, FlowEntry, Instructions, Match,
+    Operation, Outcome, PortState,
+};
+use std::sync::Arc;
+
+pub(super) const PRIORITY: u16 = 10;
+
+/// An entry that applies actions.
+pub(super) fn entry(id: u32, table: u8, matching: Match, instructions: Instructions) -> FlowEntry {
+    FlowEntry {
+        id,
+        table,
+        priority: PRIORITY,
+        matching,
+        instructions,
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: EntryFlags::default(),
+        low_latency: false,
+    }
+}
+
+pub(super) fn on(field: Field, value: u128) -> Match {
+    Match::unchecked_prerequisites([FieldMatch::exact(field, value)]).unwrap()
+}
+
+pub(super) fn add(reference: &mut Reference, entry: FlowEntry) {
+    reference.apply(&Operation::Entries(vec![EntryChange::Add(Arc::new(entry))])).unwrap();
+}
+
+/// Ports 1 to 4, no entries.
+pub(super) fn four_ports() -> Reference {
+    let mut reference = Reference::new();
+    for number in 1..=4 {
+        reference.apply(&Operation::Port(PortState::up(number))).unwrap();
+    }
+    reference
+}
+
+/// Four ports, and one entry for everything.
+pub(super) fn with_instructions(instructions: Instructions) -> Reference {
+    let mut reference = four_ports();
+    add(&mut reference, entry(7, 0, Match::any(), instructions));
+    reference
+}
+
+/// What one entry for everything makes of a frame from port 1.
+pub(super) fn run(instructions: Instructions, frame: &[u8]) -> Processed {
+    with_instructions(instructions).process(1, frame)
+}
+
+/// The frame after these actions, applied in order.
+pub(super) fn after(actions: &[Action], frame: &[u8]) -> Result<Vec<u8>, DropReason> {
+    let mut applied = actions.to_vec();
+    applied.push(Action::output(2));
+    let mut done = run(Instructions::apply(applied), frame);
+    match done.outcome {
+        Outcome::Dropped(reason) => Err(reason),
+        _ => {
+            assert!(done.copy_drops.is_empty(), "{:?}", done.copy_drops);
+            Ok(done.sent.remove(0).bytes)
+        }
+    }
+}
+
+/// A set-field action under a mask.
+pub(super) fn set_masked(field: Field, value: u128, mask: u128) -> Action {
+    Action::SetField(SetField { field, value, mask })
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pushing, popping, and TTLs.
+
+use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
+use super::{after, run};
+use flow::action::TfHeader;
+use flow::{Action, DropReason, Field, Instructions};
+use proptest::prelude::*;
+
+/// A frame of these bytes behind the MACs.
+fn frame(rest: &[u8]) -> Vec<u8> {
+    [&DST[..], &SRC, rest].concat()
+}
+
+#[test]
+fn push_vlan_copies_the_outermost_tag() {
+    let plain = frame(&[8, 6, 1, 2]);
+    let once = after(&[Action::PushVlan(0x8100)], &plain).unwrap();
+    assert_eq!(once, frame(&[0x81, 0, 0, 0, 8, 6, 1, 2]));
+    let tagged = frame(&[0x81, 0, 0xf0, 5, 8, 6, 1, 2]);
+    let twice = after(&[Action::PushVlan(0x88a8)], &tagged).unwrap();
+    assert_eq!(twice, frame(&[0x88, 0xa8, 0xf0, 5, 0x81, 0, 0xf0, 5, 8, 6, 1, 2]));
+    let set = [Action::PushVlan(0x8100), Action::set(Field::VlanVid, 0x1007), Action::set(Field::VlanPcp, 3)];
+    assert_eq!(after(&set, &plain).unwrap(), frame(&[0x81, 0, 0x60, 7, 8, 6, 1, 2]));
+    // A tag that is cut short is none: the new one is whole, what was there stays behind it.
+    let cut = frame(&[0x81, 0, 0, 9]);
+    assert_eq!(after(&[Action::PushVlan(0x8100)], &cut).unwrap(), frame(&[0x81, 0, 0, 0, 0x81, 0, 0, 9]));
+    // LLC frames can be tagged.
+    let llc = frame(&[0, 3, 0x42, 0x42, 3]);
+    assert_eq!(
+        after(&[Action::PushVlan(0x8100)], &llc).unwrap(),
+        frame(&[0x81, 0, 0, 0, 0, 3, 0x42, 0x42, 3])
+    );
+}
+
+#[test]
+fn pop_vlan_needs_a_tag() {
+    let tagged = frame(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 8, 6]);
+    let pop = Action::PopVlan;
+    assert_eq!(after(std::slice::from_ref(&pop), &tagged).unwrap(), frame(&[0x81, 0, 0, 2, 8, 6]));
+    assert_eq!(after(&[pop.clone(), pop.clone()], &tagged).unwrap(), frame(&[8, 6]));
+    assert_eq!(after(&[pop.clone(), pop.clone(), pop.clone()], &tagged), Err(DropReason::MissingVlan));
+    assert_eq!(after(&[pop], &frame(&[0x81, 0, 0])), Err(DropReason::MissingVlan));
+}
+
+#[test]
+fn push_mpls_takes_from_shim_or_ip() {
+    let push = |frame: &[u8]| after(&[Action::PushMpls(0x8847)], frame).unwrap();
+    let on_ip = push(&ipv4().ttl(33).udp(1, 2).build());
+    assert_eq!(on_ip[12..19], [0x88, 0x47, 0, 0, 1, 33, 0x45]);
+    assert_eq!(push(&ipv6().ttl(34).build())[12..19], [0x88, 0x47, 0, 0, 1, 34, 0x60]);
+    assert_eq!(push(&frame(&[8, 6, 9])), frame(&[0x88, 0x47, 0, 0, 1, 0, 9]));
+    let shim = frame(&[0x88, 0x48, 0xab, 0xcd, 0xef, 7]);
+    assert_eq!(push(&shim), frame(&[0x88, 0x47, 0xab, 0xcd, 0xee, 7, 0xab, 0xcd, 0xef, 7]));
+    // Behind the tags.
+    let tagged = frame(&[0x81, 0, 0, 1, 8, 6, 9]);
+    assert_eq!(push(&tagged), frame(&[0x81, 0, 0, 1, 0x88, 0x47, 0, 0, 1, 0, 9]));
+    let llc = frame(&[0, 3, 0x42, 0x42, 3]);
+    assert_eq!(after(&[Action::PushMpls(0x8847)], &llc), Err(DropReason::MissingHeader));
+}
+
+#[test]
+fn pop_mpls_is_push_mpls_undone() {
+    let pop = Action::PopMpls(0x0800);
+    assert_eq!(after(&[Action::PushMpls(0x8848), pop.clone()], &udp()).unwrap(), udp());
+    assert_eq!(after(std::slice::from_ref(&pop), &udp()), Err(DropReason::MissingMpls));
+    assert_eq!(
+        after(std::slice::from_ref(&pop), &frame(&[0x88, 0x47, 0, 0, 1])),
+        Err(DropReason::MissingMpls)
+    );
+    // The headers behind it are found anew.
+    let shimmed = ethernet().mpls(5, 0, 9).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).build();
+    let popped = after(&[pop, Action::set(Field::UdpDst, 53)], &shimmed).unwrap();
+    assert_eq!((popped[12..14].to_vec(), popped[36..38].to_vec()), (vec![8, 0], vec![0, 53]));
+    assert!(wrong_checksums(&popped).is_empty());
+}
+
+#[test]
+fn headroom_is_what_frames_grow_by() {
+    let pushes = |count| vec![Action::PushVlan(0x8100); count];
+    assert_eq!(after(&pushes(32), &udp()).unwrap().len(), udp().len() + 128);
+    assert_eq!(after(&pushes(33), &udp()), Err(DropReason::NoHeadroom));
+    let shims = vec![Action::PushMpls(0x8847); 33];
+    assert_eq!(after(&shims, &udp()), Err(DropReason::NoHeadroom));
+    // What is popped makes room.
+    let mut back = pushes(32);
+    back.extend([Action::PopVlan, Action::PushVlan(0x8100)]);
+    assert_eq!(after(&back, &udp()).unwrap().len(), udp().len() + 128);
+}
+
+#[test]
+fn network_ttl() {
+    for packet in [ipv4().ttl(2).udp(1, 2).build(), ipv6().ttl(2).udp(1, 2).build()] {
+        let at = if packet[12] == 8 { 22 } else { 21 };
+        let once = after(&[Action::DecNwTtl], &packet).unwrap();
+        assert_eq!(once[at], 1);
+        assert!(wrong_checksums(&once).is_empty());
+        assert_eq!(after(&[Action::DecNwTtl, Action::DecNwTtl], &packet), Err(DropReason::TtlExpired));
+        assert_eq!(after(&[Action::SetNwTtl(0), Action::DecNwTtl], &packet), Err(DropReason::TtlExpired));
+        let set = after(&[Action::SetNwTtl(200)], &packet).unwrap();
+        assert_eq!(set[at], 200);
+        assert!(wrong_checksums(&set).is_empty());
+    }
+    let arp = ethernet().arp(1, SRC, [1; 4], DST, [2; 4]).build();
+    assert_eq!(after(&[Action::DecNwTtl], &arp), Err(DropReason::MissingHeader));
+    assert_eq!(after(&[Action::SetNwTtl(1)], &arp), Err(DropReason::MissingHeader));
+    // IP behind MPLS is out of reach.
+    assert_eq!(after(&[Action::PushMpls(0x8847), Action::DecNwTtl], &udp()), Err(DropReason::MissingHeader));
+}
+
+#[test]
+fn mpls_ttl() {
+    let shim = frame(&[0x88, 0x47, 0, 0, 1, 2]);
+    assert_eq!(after(&[Action::DecMplsTtl], &shim).unwrap()[17], 1);
+    assert_eq!(after(&[Action::DecMplsTtl, Action::DecMplsTtl], &shim), Err(DropReason::TtlExpired));
+    assert_eq!(after(&[Action::SetMplsTtl(99)], &shim).unwrap()[17], 99);
+    assert_eq!(after(&[Action::SetMplsTtl(99)], &udp()), Err(DropReason::MissingMpls));
+    assert_eq!(after(&[Action::DecMplsTtl], &udp()), Err(DropReason::MissingMpls));
+}
+
+#[test]
+fn copying_ttls_needs_two() {
+    let (inwards, out) = ([Action::CopyTtlIn], [Action::CopyTtlOut]);
+    let shims = frame(&[0x88, 0x47, 0, 0, 0, 5, 0, 0, 1, 9]);
+    assert_eq!(after(&inwards, &shims).unwrap()[17..22], [5, 0, 0, 1, 5]);
+    assert_eq!(after(&out, &shims).unwrap()[17..22], [9, 0, 0, 1, 9]);
+    let v4 = ethernet().mpls(1, 0, 5).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).ttl(9).udp(1, 2).build();
+    assert_eq!(after(&out, &v4).unwrap()[17], 9);
+    let copied = after(&[inwards[0].clone(), Action::PopMpls(0x0800)], &v4).unwrap();
+    assert_eq!(copied[22], 5);
+    assert!(wrong_checksums(&copied).is_empty());
+    let v6 = ethernet().mpls(1, 0, 5).ipv6([1; 16], [2; 16]).ttl(9).udp(1, 2).build();
+    assert_eq!((after(&out, &v6).unwrap()[17], after(&inwards, &v6).unwrap()[25]), (9, 5));
+    // One TTL only, or the second cut short: nothing happens.
+    let cut_shims = &shims[..21];
+    let not_ip = frame(&[0x88, 0x47, 0, 0, 1, 5, 0x35, 0, 0, 40]);
+    for one in [&udp()[..], &v4[..37], &v6[..57], cut_shims, &not_ip, &frame(&[8, 6])] {
+        assert_eq!(after(&inwards, one).unwrap(), one);
+        assert_eq!(after(&out, one).unwrap(), one);
+    }
+}
+
+#[test]
+fn unsupported_actions_drop() {
+    let tf = TfHeader { qid: 0, up: 0, down: 0 };
+    for action in [
+        Action::PushPbb(0x88e7),
+        Action::PopPbb,
+        Action::PopKey,
+        Action::PushTf(tf),
+        Action::PushTfWide(tf),
+        Action::PopTf,
+        Action::set(Field::Metadata, 1),
+    ] {
+        assert_eq!(
+            after(std::slice::from_ref(&action), &udp()),
+            Err(DropReason::UnsupportedAction),
+            "{action:?}"
+        );
+    }
+    assert_eq!(after(&[Action::Group(1)], &udp()), Err(DropReason::NoSuchGroup));
+}
+
+#[test]
+fn outputs_before_a_failing_action_stay() {
+    let actions = vec![Action::output(2), Action::PopVlan, Action::output(3)];
+    let done = run(Instructions::apply(actions), &udp());
+    assert_eq!((done.sent.len(), done.sent[0].port), (1, 2));
+    assert_eq!((done.outcome, done.copy_drops), (flow::Outcome::Forwarded, vec![DropReason::MissingVlan]));
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let tpid = prop_oneof![Just(0x8100u16), Just(0x88a8)];
+    let eth_type = prop_oneof![Just(0x0800u16), Just(0x86dd), Just(0x8847), Just(0x0806), any::<u16>()];
+    prop_oneof![
+        tpid.prop_map(Action::PushVlan),
+        Just(Action::PopVlan),
+        Just(Action::PushMpls(0x8847)),
+        eth_type.clone().prop_map(Action::PopMpls),
+        Just(Action::CopyTtlIn),
+        Just(Action::CopyTtlOut),
+        Just(Action::DecNwTtl),
+        Just(Action::DecMplsTtl),
+        any::<u8>().prop_map(Action::SetNwTtl),
+        any::<u8>().prop_map(Action::SetMplsTtl),
+        eth_type.prop_map(|eth_type| Action::set(Field::EthType, eth_type.into())),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
+
+    /// On any frame, whatever is done: no panic, and a frame that is as long as its pushes and pops say.
+    #[test]
+    fn frames_stay_whole(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
+        prop_assume!(frame.len() >= 14);
+        let push = |a: &Action| matches!(a, Action::PushVlan(_) | Action::PushMpls(_));
+        let pop = |a: &Action| matches!(a, Action::PopVlan | Action::PopMpls(_));
+        if let Ok(bytes) = after(&actions, &frame) {
+            let pushed = 4 * actions.iter().filter(|a| push(a)).count();
+            let popped = 4 * actions.iter().filter(|a| pop(a)).count();
+            prop_assert_eq!(bytes.len() + popped, frame.len() + pushed);
+            prop_assert_eq!(&bytes[..12], &frame[..12]);
+        }
+    }
+
+    #[test]
+    fn a_pushed_tag_pops_off(frame in frames::broken()) {
+        prop_assume!(frame.len() >= 14);
+        prop_assert_eq!(after(&[Action::PushVlan(0x8100), Action::PopVlan], &frame).unwrap(), frame);
+    }
+}
