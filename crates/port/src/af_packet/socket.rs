@@ -65,7 +65,6 @@ pub(super) struct Socket {
     // Dropped in this order: the mapping before the socket it belongs to.
     pub(super) ring: Ring,
     fd: OwnedFd,
-    ifindex: i32,
 }
 
 impl Socket {
@@ -119,7 +118,7 @@ impl Socket {
             join(port, socket, ifindex)
                 .map_err(|e| port.error("join the queues' fanout group (the interface must be up)", e))?;
         }
-        Ok(Self { ring, fd, ifindex })
+        Ok(Self { ring, fd })
     }
 
     /// Lets packets in.
@@ -139,9 +138,10 @@ impl Socket {
         Interface::new(self.fd.as_fd(), &port.device).link()
     }
 
-    /// True if the port's device exists but is not the one this socket is bound to.
+    /// True if the port's device exists but is not the one this socket is bound to (also if it has its number).
     pub(super) fn is_stale(&self, port: &Port) -> bool {
-        Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != self.ifindex)
+        let bound = sys::bound_index(self.fd.as_fd()).unwrap_or(-1);
+        Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != bound)
     }
 
     /// Packets that the kernel has dropped for lack of room since the last call.
@@ -177,7 +177,8 @@ fn buffers(socket: BorrowedFd<'_>) {
 }
 
 /// Joins the port's fanout group on this interface, or founds it under a number that the kernel chooses. Packets are
-/// spread by flow: both directions of a flow reach the same queue.
+/// spread by a hash of IP addresses and ports, so that both directions of a flow reach the same queue; those without IP
+/// all reach one. A group that can not be joined belongs to an interface that is gone, even if it had this number.
 fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
     let enter = |id: u16, flags: u32| {
@@ -185,15 +186,16 @@ fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
         sys::set_option(socket, libc::SOL_PACKET, libc::PACKET_FANOUT, &argument)
     };
     let mut group = port.group.lock().unwrap_or_else(PoisonError::into_inner);
-    match *group {
-        Some((of, id)) if of == ifindex => enter(id, 0),
-        _ => {
-            enter(0, libc::PACKET_FANOUT_FLAG_UNIQUEID)?;
-            let id = sys::option::<libc::c_int>(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
-            *group = Some((ifindex, id as u16));
-            Ok(())
-        }
+    if let Some((of, id)) = *group
+        && of == ifindex
+        && enter(id, 0).is_ok()
+    {
+        return Ok(());
     }
+    enter(0, libc::PACKET_FANOUT_FLAG_UNIQUEID)?;
+    let id = sys::option::<libc::c_int>(socket, libc::SOL_PACKET, libc::PACKET_FANOUT)?;
+    *group = Some((ifindex, id as u16));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -60,6 +60,16 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     Ok(())
 }
 
+/// The interface that a packet socket is bound to; -1 once that has vanished.
+pub(crate) fn bound_index(socket: BorrowedFd<'_>) -> io::Result<i32> {
+    // SAFETY: all zeros is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut len = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes into the address, which outlives the call.
+    unsafe { check(libc::getsockname(socket.as_raw_fd(), (&raw mut address).cast(), &raw mut len))? };
+    Ok(address.sll_ifindex)
+}
+
 /// Sets a socket option.
 pub(crate) fn set_option<T: Plain>(
     socket: BorrowedFd<'_>,

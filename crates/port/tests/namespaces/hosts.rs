@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP between namespaced hosts with default offloads, through ports that a small forwarder joins.
 
-use crate::lab::{Helper, Lab, in_lab, open_one, role, run, veth};
+use crate::lab::{Helper, Lab, in_lab, open_one, role, run, spec, veth};
 use frame::Frame;
 use port::{Pools, Queue, Statistics};
 use std::collections::VecDeque;
@@ -22,11 +22,14 @@ fn content() -> Vec<u8> {
 }
 
 /// Not a test: what a helper process in a host's namespace does. "receive" accepts one connection, checks the content
-/// and sends one byte back; "send <address>" is its peer.
+/// and sends one byte back; "send <address>" is its peer; "unprivileged" may not open raw sockets.
 #[test]
 fn helper() {
     let Some(role) = role() else { return };
-    if role == "receive" {
+    if role == "unprivileged" {
+        let message = port::open(&spec(3, "lo", 1)).err().unwrap().to_string();
+        assert!(message.contains("port3") && message.contains("CAP_NET_RAW"), "{message}");
+    } else if role == "receive" {
         let (mut stream, _) = TcpListener::bind(("0.0.0.0", TCP_PORT)).unwrap().accept().unwrap();
         let mut got = vec![0; TRANSFER_BYTES];
         stream.read_exact(&mut got).unwrap();

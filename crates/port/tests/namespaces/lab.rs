@@ -94,8 +94,13 @@ impl Lab {
 
     /// Starts this program's test `helper` in a host's namespace.
     pub fn start(&self, host: usize, role: &str) -> Helper {
-        let child = Command::new("ip")
-            .args(["netns", "exec", &format!("h{host}")])
+        self.start_with(&["ip", "netns", "exec", &format!("h{host}")], role)
+    }
+
+    /// Starts it by the command `by`.
+    pub fn start_with(&self, by: &[&str], role: &str) -> Helper {
+        let child = Command::new(by[0])
+            .args(&by[1..])
             .arg(std::env::current_exe().unwrap())
             .args(["--exact", "hosts::helper", "--nocapture"])
             .env(ROLE, role)
