@@ -34,6 +34,13 @@ bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+# FUZZ_SECONDS for each target of fuzz/.
+FUZZ_SECONDS ?= 600
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZ_SECONDS each, with the address sanitizer
+	scripts/setup.sh fuzz
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
 .PHONY: lint
 lint: ## format, clippy, tidy, shell scripts
 	scripts/setup.sh lint
