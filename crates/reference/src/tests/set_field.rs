@@ -121,6 +121,19 @@ fn wrong_checksums_stay_wrong_by_as_much() {
 }
 
 #[test]
+fn of_two_zeros_one_is_written() {
+    // A full computation over bytes that are not all zero gives 0, never 0xffff: so does an adjustment.
+    let frame = ipv4().tcp(1000, 2000).build();
+    let checksum = u128::from(u16::from_be_bytes([frame[50], frame[51]]));
+    let changed = set(Field::TcpSrc, (1000 + checksum) % 0xffff, &frame).unwrap();
+    assert_eq!((&changed[50..52], wrong_checksums(&changed)), (&[0, 0][..], vec![]));
+    // But what is not adjusted stays as it is, 0xffff too.
+    let mut other_zero = changed;
+    other_zero[50..52].fill(0xff);
+    assert_eq!(set(Field::TcpDst, 2000, &other_zero).unwrap(), other_zero);
+}
+
+#[test]
 fn udp_zero_means_none() {
     let none = ipv4().udp(1, 2).no_udp_checksum().build();
     assert_eq!(set(Field::UdpSrc, 77, &none).unwrap()[40..42], [0, 0]);

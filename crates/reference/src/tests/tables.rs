@@ -138,6 +138,9 @@ fn the_action_set_has_its_own_order() {
     // Pops come before pushes: with no tag yet the packet is dropped.
     let done = run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(2)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
+    // Fields are set in their own order: the EtherType first, after which there is no UDP port to set.
+    let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(2)];
+    assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
     // A group, of which there are none, takes the output's place.
     let done = run(written(vec![Action::output(2), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));

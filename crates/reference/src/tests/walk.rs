@@ -80,4 +80,13 @@ fn every_cut_of_a_deep_frame() {
     for len in 0..=frame.len() {
         assert_eq!(as_layers(&walk(&frame[..len])), locate(&frame[..len], Depth::L4), "{len} bytes");
     }
+    // Whatever payload length the IPv6 header tells: what is behind it is padding.
+    let mut frame = frame;
+    for payload_len in 0..=70 {
+        frame[22 + 5] = payload_len;
+        assert_eq!(as_layers(&walk(&frame)), locate(&frame, Depth::L4), "payload length {payload_len}");
+    }
+    let mut routed = frames::ipv6().extension(43, &[0; 14]).udp(1, 2).build();
+    routed[14 + 5] = 12;
+    assert_eq!(walk(&routed).ip.map(|ip| (ip.proto, ip.exthdr, ip.end)), Some((43, 0, 66)));
 }
