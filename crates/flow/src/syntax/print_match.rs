@@ -150,6 +150,11 @@ impl Parts<'_, '_> {
     fn fields(&mut self, matching: &Match, fields: &[Field]) -> fmt::Result {
         for &field in fields {
             if let Some(&condition) = matching.get(field) {
+                if field == Field::IpDscp {
+                    // As a whole ToS byte.
+                    self.part(format_args!("nw_tos={}", condition.value << 2))?;
+                    continue;
+                }
                 let value = MaskedValue { form: form(field), condition };
                 self.part(format_args!("{}={value}", name_in_match(field)))?;
             }

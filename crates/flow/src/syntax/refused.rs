@@ -29,7 +29,6 @@ pub(super) fn refused_key(key: &str) -> Option<String> {
         "nd_options_type" | "nd_reserved" => {
             "is Open vSwitch's extension; use slice(l4,offset,length) for bits of the ICMPv6 message"
         }
-        "nw_proto_mask" => return None,
         _ if is_register("reg") || is_register("xreg") || is_register("xxreg") => {
             "is a register of Open vSwitch; use the 64 bits of metadata (written with write_metadata)"
         }

@@ -15,25 +15,30 @@ pub(super) fn suggestion(name: &str, known: impl IntoIterator<Item = &'static st
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean \"{candidate}\"?"))
 }
 
-/// Levenshtein distance in bytes, letters compared without case.
+/// Bytes to add, drop, replace or swap with their neighbour to come from one name to the other; letters are compared
+/// without case.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > NAME_BYTES || b.len() > NAME_BYTES {
         return usize::MAX;
     }
-    let mut row = [0; NAME_BYTES + 1];
-    for (at, cell) in row.iter_mut().enumerate() {
-        *cell = at;
-    }
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replace = diagonal + usize::from(!x.eq_ignore_ascii_case(&y));
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
+    let same = |x: u8, y: u8| x.eq_ignore_ascii_case(&y);
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    // Distances of the first i bytes of `a` to each beginning of `b`, for i and the two before.
+    let mut older = [0; NAME_BYTES + 1];
+    let mut old: [usize; NAME_BYTES + 1] = std::array::from_fn(|at| at);
+    for i in 0..a.len() {
+        let mut row = [i + 1; NAME_BYTES + 1];
+        for j in 0..b.len() {
+            let replaced = old[j] + usize::from(!same(a[i], b[j]));
+            row[j + 1] = replaced.min(old[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && same(a[i], b[j - 1]) && same(a[i - 1], b[j]) {
+                row[j + 1] = row[j + 1].min(older[j - 1] + 1);
+            }
         }
+        older = old;
+        old = row;
     }
-    row[b.len()]
+    old[b.len()]
 }
 
 #[cfg(test)]
@@ -44,6 +49,7 @@ mod tests {
     fn distances() {
         assert_eq!(distance("kitten", "sitting"), 3);
         assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("dts", "dst"), 1);
         assert_eq!(distance("DL_SRC", "dl_src"), 0);
     }
 

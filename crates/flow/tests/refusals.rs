@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Wrong flows are refused at the right place, with a sentence that helps.
+
+use flow::Command;
+use flow::syntax::{ParseOptions, parse_flow};
+
+/// Flow, the text that is pointed at, and a part of the sentence.
+const REFUSED: &[(&str, &str, &str)] = &[
+    ("nw_dts=10.0.0.1 actions=2", "nw_dts=10.0.0.1", "did you mean \"nw_dst\"?"),
+    ("ip,banana actions=2", "banana", "is not a match field"),
+    ("nw_dst=10.0.0.1 actions=2", "nw_dst=10.0.0.1", "needs dl_type=0x0800 (ip)"),
+    ("ip,nw_dst=10.0.0.1,nw_dst=10.0.0.2 actions=2", "nw_dst=10.0.0.2", "given twice"),
+    ("tcp,udp actions=2", "udp", "given twice"),
+    ("ip,nw_dst=10.0.0.0/33 actions=2", "33", "at most 32"),
+    ("ip,nw_dst actions=2", "nw_dst", "write nw_dst=VALUE"),
+    ("ip=4 actions=2", "ip=4", "takes no value"),
+    ("tp_dst=80 actions=2", "tp_dst=80", "put tcp, udp or sctp"),
+    ("tcp,tp_dst=0x50/0xf0 actions=2", "tp_dst=0x50/0xf0", "cannot be masked"),
+    ("tcp,tp_dst=70000 actions=2", "70000", "65535"),
+    ("tcp,tp_dst=080 actions=2", "080", "leading zero"),
+    ("ip,nw_frag=yes actions=2", "nw_frag=yes", "slice(l3,50,14)"),
+    ("reg0=5 actions=2", "reg0=5", "metadata"),
+    ("ct_state=+trk actions=2", "ct_state=+trk", "connection tracker"),
+    ("tcp,tcp_flags=2 actions=2", "tcp_flags=2", "slice(l4,103,9)"),
+    ("importance=5 actions=2", "importance=5", "OpenFlow 1.4"),
+    ("dl_vlan=4096 actions=2", "4096", "0 to 4095"),
+    ("vlan_tci=0x2000/0x2000 actions=2", "vlan_tci=0x2000/0x2000", "PCP"),
+    ("vlan_tci=0x0000/0xe000 actions=2", "vlan_tci=0x0000/0xe000", "present bit"),
+    ("rarp,arp_op=3 actions=2", "arp_op=3", "arp"),
+    ("slice(packet,0,129)=0 actions=2", "slice(packet,0,129)=0", "1 to 128"),
+    ("slice(l2,0,8)=0 actions=2", "l2", "packet, metadata, l3 or l4"),
+    ("slice(l3,0)=0 actions=2", "slice(l3,0)=0", "lacks length"),
+    ("slice(l3,0,8,9)=0 actions=2", "9", "one argument too many"),
+    ("slice(l3,0,8)=256 actions=2", "256", "255"),
+    ("index=5,ip actions=2", "index=5", "stands alone"),
+    ("ip", "ip", "add actions="),
+    ("ip actions", "actions", "write actions=output:2"),
+    ("table=256 actions=2", "256", "255"),
+    ("table=255 actions=2", "table=255 actions=2", "0 to 254"),
+    ("priority=65536 actions=2", "priority=65536", "65535"),
+    ("cookie=1/1 actions=2", "cookie=1/1", "drop the mask"),
+    ("modify cookie=1 actions=2", "cookie=1", "VALUE/MASK"),
+    ("delete priority=5", "priority=5", "delete_strict"),
+    ("delete ip actions=2", "2", "drop actions="),
+    ("out_port=3 actions=2", "out_port=3", "delete"),
+    ("low_latency=maybe actions=2", "maybe", "neither true nor false"),
+    ("dl_src=0:1:2 actions=2", "0:1:2", "MAC address"),
+    ("in_port=uplink actions=2", "uplink", "is not a port"),
+    ("dl_src=(1 actions=2", "(1 actions=2", "closing parenthesis"),
+    ("actions=ouput:2", "ouput:2", "did you mean \"output\"?"),
+    ("actions=eth7", "eth7", "is not an action, instruction or port"),
+    ("actions=output", "output", "write output:PORT"),
+    ("actions=output:0", "actions=output:0", "port 0x0"),
+    ("actions=table", "table", "goto_table"),
+    ("actions=output:table", "table", "goto_table"),
+    ("actions=output(port=3,max_len=64)", "64", "cuts packets"),
+    ("actions=controller(id=5)", "id", "extension"),
+    ("actions=drop,2", "2", "beside drop"),
+    ("actions=2,drop", "drop", "beside drop"),
+    ("actions=goto_table:4,2", "2", "stands behind goto_table"),
+    ("actions=2,meter:3", "meter:3", "stands behind the actions"),
+    ("actions=meter:3,meter:4", "meter:4", "second meter"),
+    ("actions=meter:0", "actions=meter:0", "1 to 0xffff0000"),
+    ("actions=write_metadata:3,write_actions(2)", "write_actions(2)", "the order is"),
+    ("actions=write_actions(goto_table:3)", "goto_table:3", "beside the list"),
+    ("actions=write_actions", "write_actions", "lacks its list"),
+    ("table=5,actions=goto_table:5", "table=5,actions=goto_table:5", "higher"),
+    ("actions=resubmit(,1)", "resubmit(,1)", "goto_table"),
+    ("actions=learn(table=1)", "learn(table=1)", "NORMAL"),
+    ("actions=load:1->NXM_NX_REG0[]", "load:1->NXM_NX_REG0[]", "set_field"),
+    ("actions=ct(commit)", "ct(commit)", "connection tracker"),
+    ("ip actions=dec_ttl(1,2)", "dec_ttl(1,2)", "dec_ttl alone"),
+    ("actions=mod_tp_dst:80", "mod_tp_dst:80", "put tcp, udp or sctp"),
+    ("actions=mod_nw_src:1.2.3.4", "mod_nw_src:1.2.3.4", "needs ip"),
+    ("ip actions=mod_nw_tos:3", "3", "multiple of 4"),
+    ("actions=strip_vlan", "strip_vlan", "pop_vlan"),
+    ("actions=push_vlan:0x0800", "actions=push_vlan:0x0800", "0x8100 or 0x88a8"),
+    ("actions=set_field:5", "set_field:5", "VALUE->FIELD"),
+    ("actions=set_field:5->metadata", "metadata", "write_metadata"),
+    ("actions=set_field:5->in_port", "in_port", "cannot be written"),
+    ("actions=set_field:5->tp_dst", "tp_dst", "tcp_dst"),
+    ("actions=set_field:5->dl_vlan", "dl_vlan", "vlan_vid"),
+    ("actions=set_field:5->tcp_dts", "tcp_dts", "did you mean \"tcp_dst\"?"),
+    ("actions=set_field:5/0->tcp_dst", "5/0", "writes no bit"),
+    ("actions=set_field:5->slice(metadata,192,16)", "slice(metadata,192,16)", "cannot be written"),
+    ("actions=push_key(key=0x1,width=65,hops=1)", "65", "64, 128, 192 or 256"),
+    ("actions=push_key(key=0x10000000000000000,width=64,hops=1)", "0x10000000000000000", "64 bits"),
+    ("actions=push_key(key=0x1,width=64)", "push_key(key=0x1,width=64)", "lacks hops"),
+    ("actions=push_key(key=0x1,key=0x2,width=64,hops=1)", "key", "given twice"),
+    ("actions=push_tf(8,0,0)", "8", "greatest value here is 7"),
+    ("actions=push_tf(0,0,0x2000)", "0x2000", "0x1fff"),
+    ("actions=push_tf_wide(0,0x20000000,0)", "0x20000000", "0x1fffffff"),
+    ("actions=enqueue:3", "enqueue:3", "enqueue:PORT:QUEUE"),
+    ("actions=goto_direct(5)", "goto_direct(5)", "lacks index"),
+];
+
+#[test]
+fn each_refusal_points_at_the_text_and_says_what_would_be_right() {
+    let mut wrong = Vec::new();
+    for &(flow, text, sentence) in REFUSED {
+        match parse_flow(flow, Command::Add, ParseOptions::default()) {
+            Err(e)
+                if e.text == text
+                    && e.problem.contains(sentence)
+                    && flow[e.column as usize - 1..].starts_with(text) => {}
+            other => wrong.push(format!("{flow}: {other:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn columns_count_characters_and_long_texts_are_cut() {
+    let error = parse_flow("ip,ö=1 actions=2", Command::Add, ParseOptions::default()).unwrap_err();
+    assert_eq!((error.column, error.text.as_str()), (4, "ö=1"));
+    let long = format!("in_port=é{} actions=2", "x".repeat(500));
+    let error = parse_flow(&long, Command::Add, ParseOptions::default()).unwrap_err();
+    assert_eq!((error.column, error.text.chars().count()), (9, 63));
+}
+
+#[test]
+fn port_names_are_resolved() {
+    let names = |name: &str| (name == "up-link.1").then_some(7);
+    let options = ParseOptions { port_names: &names };
+    for text in ["in_port=up-link.1 actions=output:up-link.1", "in_port=7 actions=up-link.1"] {
+        let flow = parse_flow(text, Command::Add, options).unwrap();
+        assert_eq!(flow.to_string(), "in_port=7 actions=output:7");
+    }
+    assert_eq!(
+        parse_flow("in_port=\"up-link.1\" actions=drop", Command::Add, options).unwrap().to_string(),
+        "in_port=7 actions=drop"
+    );
+}
