@@ -37,9 +37,9 @@ impl<E: Egress> Run<'_, E> {
             port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, last),
             port_no::NORMAL => normal::forward(self, packet, last),
             port_no::CONTROLLER => self.send_to_controller(packet, max_len),
-            port_no::LOCAL | port_no::TABLE | port_no::ANY => packet.reason = Some(DropReason::NoSuchPort),
+            port_no::LOCAL | port_no::TABLE | port_no::ANY => self.fail(packet, DropReason::NoSuchPort),
             // OpenFlow: back where it came from only by asking for IN_PORT.
-            _ if port == packet.ext.in_port() => packet.reason = Some(DropReason::IngressPort),
+            _ if port == packet.ext.in_port() => self.fail(packet, DropReason::IngressPort),
             _ => self.send_to_port(packet, port, last),
         }
     }

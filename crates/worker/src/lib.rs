@@ -1,2 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's loop, and the set of workers behind DataPlane.
+//! A worker's loop over ports and clock, and the set of workers behind [`model::DataPlane`]. Starts no thread and
+//! opens no socket: whoever owns a [`Worker`] calls [`Worker::turn`].
+
+mod board;
+mod cell_store;
+mod dock;
+mod programs;
+mod routes;
+mod set;
+mod wiring;
+mod worker;
+
+pub use board::PortReport;
+pub use set::WorkerSet;
+pub use wiring::{Config, PortQueues, build, build_with};
+pub use worker::{Turn, Worker};

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker's queues tell the control thread now and then: counters and links.
+
+use flow::PortNo;
+use port::{Link, Statistics};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What one queue last told.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PortReport {
+    /// Its counters.
+    pub statistics: Statistics,
+    /// Its link.
+    pub link: Link,
+}
+
+/// Where one queue's reports are put. Locked by housekeeping and by the control thread, never for a packet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Board {
+    report: Arc<Mutex<PortReport>>,
+}
+
+impl Board {
+    pub fn put(&self, report: PortReport) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+    }
+
+    pub fn get(&self) -> PortReport {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The boards of all queues, by port.
+pub(crate) type Boards = Vec<(PortNo, Board)>;

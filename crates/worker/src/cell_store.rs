@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control side of the workers' cells: pages as ids grow, sums over workers, and pages that a big modify retired.
+
+use flow::EntryId;
+use model::EntryCounters;
+use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A page that a worker counts in until an operation is in force.
+#[derive(Debug)]
+struct Retired {
+    worker: usize,
+    version: u64,
+    number: usize,
+    page: Arc<CellPage>,
+}
+
+/// The cells of all workers.
+#[derive(Debug)]
+pub(crate) struct CellStore {
+    workers: Vec<Vec<Arc<CellPage>>>,
+    retired: Vec<Retired>,
+    /// What retired pages had counted.
+    folded: HashMap<EntryId, EntryCounters>,
+    grown: bool,
+}
+
+impl CellStore {
+    pub fn new(workers: usize) -> Self {
+        Self {
+            workers: (0..workers).map(|_| Vec::new()).collect(),
+            retired: Vec::new(),
+            folded: HashMap::new(),
+            grown: false,
+        }
+    }
+
+    /// Makes cells for an id that no worker knows.
+    pub fn prepare(&mut self, id: EntryId, program: ProgramId) {
+        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        for pages in &mut self.workers {
+            while pages.len() <= number {
+                pages.push(Arc::default());
+                self.grown = true;
+            }
+            pages[number].cells()[place].prepare(program);
+        }
+    }
+
+    /// Makes pages anew in which these entries run other programs. What the old ones count until `version` is in force
+    /// is kept.
+    pub fn replace(&mut self, changes: &[(EntryId, ProgramId)], version: u64) {
+        let mut fresh: HashMap<usize, ()> = HashMap::new();
+        for (id, program) in changes {
+            let (number, place) = (*id as usize / PAGE_CELLS, *id as usize % PAGE_CELLS);
+            let first = fresh.insert(number, ()).is_none();
+            for (worker, pages) in self.workers.iter_mut().enumerate() {
+                if first {
+                    let old = std::mem::take(&mut pages[number]);
+                    for (new, old) in pages[number].cells().iter().zip(old.cells()) {
+                        new.prepare(old.program());
+                    }
+                    self.retired.push(Retired { worker, version, number, page: old });
+                }
+                pages[number].cells()[place].set_program(*program);
+            }
+        }
+        self.grown |= !changes.is_empty();
+    }
+
+    /// Appends the pages to each worker's parts if there are new ones.
+    pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
+        if std::mem::take(&mut self.grown) {
+            for (parts, pages) in parts.iter_mut().zip(&self.workers) {
+                parts.push(Update::SwapCells(Cells::new(pages.clone())));
+            }
+        }
+    }
+
+    /// Folds what retired pages have counted, once their worker no longer does.
+    pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
+        let folded = &mut self.folded;
+        self.retired.retain(|retired| {
+            if applied(retired.worker) < retired.version {
+                return true;
+            }
+            for (place, cell) in retired.page.cells().iter().enumerate() {
+                if cell.read() != (0, 0, 0) {
+                    let id = (retired.number * PAGE_CELLS + place) as EntryId;
+                    add(folded.entry(id).or_default(), cell);
+                }
+            }
+            false
+        });
+    }
+
+    /// An entry's counters over all workers.
+    pub fn counters(&self, id: EntryId) -> EntryCounters {
+        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        let mut sum = self.folded.get(&id).copied().unwrap_or_default();
+        for page in self.workers.iter().filter_map(|pages| pages.get(number)) {
+            add(&mut sum, &page.cells()[place]);
+        }
+        for retired in self.retired.iter().filter(|retired| retired.number == number) {
+            add(&mut sum, &retired.page.cells()[place]);
+        }
+        sum
+    }
+
+    /// Forgets an entry's counters.
+    pub fn release(&mut self, id: EntryId) {
+        self.folded.remove(&id);
+    }
+}
+
+fn add(sum: &mut EntryCounters, cell: &Cell) {
+    let (packets, bytes, used_ns) = cell.read();
+    sum.packets += packets;
+    sum.bytes += bytes;
+    sum.used_ns = sum.used_ns.max(used_ns);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_page_keeps_its_counts_before_and_after_it_is_folded() {
+        let mut store = CellStore::new(2);
+        store.prepare(5, 1);
+        store.prepare(6, 1);
+        let old = Arc::clone(&store.workers[0][0]);
+        old.cells()[5].count(2, 100, 7);
+        store.replace(&[(5, 9)], 3);
+        // The worker still counts in the old page, and already in the new one.
+        old.cells()[5].count(1, 10, 8);
+        store.workers[0][0].cells()[5].count(1, 1, 9);
+        let all = EntryCounters { packets: 4, bytes: 111, used_ns: 9 };
+        assert_eq!(store.counters(5), all);
+        assert_eq!(store.workers[1][0].cells()[5].program(), 9);
+        assert_eq!(store.workers[1][0].cells()[6].program(), 1);
+        store.fold(|_| 2);
+        assert_eq!(store.retired.len(), 2);
+        store.fold(|_| 3);
+        assert_eq!((store.retired.len(), store.counters(5)), (0, all));
+        store.release(5);
+        assert_eq!(store.counters(5).packets, 1);
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The programs in use: entries with equal instructions share one. A program's number is free again as soon as the
+//! operation that takes it away is on its way, because operations arrive in order.
+
+use flow::{FlowEntry, Instructions};
+use pipeline::{Program, ProgramId, Update};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    instructions: Arc<Instructions>,
+    low_latency: bool,
+    miss_entry: bool,
+}
+
+/// Programs by what they were compiled from.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    ids: HashMap<Key, ProgramId>,
+    slots: Vec<Slot>,
+    free: Vec<ProgramId>,
+    changed: Vec<ProgramId>,
+    /// Numbers that the workers have room for.
+    room: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    key: Option<Key>,
+    program: Option<Arc<Program>>,
+    users: usize,
+}
+
+/// More changed programs than this go as one swap.
+const SINGLY: usize = 16;
+
+/// True for the entry that catches what nothing else matches.
+pub(crate) fn is_miss_entry(entry: &FlowEntry) -> bool {
+    entry.priority == 0 && entry.matching.is_any()
+}
+
+impl Programs {
+    /// The number of the program for these instructions, with one more user.
+    pub fn acquire(&mut self, instructions: &Instructions, low_latency: bool, miss_entry: bool) -> ProgramId {
+        let key = Key { instructions: Arc::new(instructions.clone()), low_latency, miss_entry };
+        if let Some(id) = self.ids.get(&key) {
+            self.slots[*id as usize].users += 1;
+            return *id;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as ProgramId
+        });
+        let program = Program::compile(instructions, low_latency, miss_entry);
+        self.slots[id as usize] = Slot { key: Some(key.clone()), program: Some(Arc::new(program)), users: 1 };
+        self.ids.insert(key, id);
+        self.changed.push(id);
+        id
+    }
+
+    /// One user less.
+    pub fn release(&mut self, id: ProgramId) {
+        let Some(slot) = self.slots.get_mut(id as usize) else { return };
+        slot.users = slot.users.saturating_sub(1);
+        if slot.users == 0
+            && let Some(key) = slot.key.take()
+        {
+            slot.program = None;
+            self.ids.remove(&key);
+            self.free.push(id);
+            self.changed.push(id);
+        }
+    }
+
+    /// Appends to each worker's parts what changed since the last call.
+    pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
+        if self.changed.is_empty() {
+            return;
+        }
+        if self.slots.len() > self.room || self.changed.len() > SINGLY {
+            self.room = self.slots.len().next_power_of_two().max(64);
+            for parts in parts {
+                let mut all: Vec<Option<Arc<Program>>> =
+                    self.slots.iter().map(|slot| slot.program.clone()).collect();
+                all.resize(self.room, None);
+                parts.push(Update::SwapPrograms(all));
+            }
+        } else {
+            for id in &self.changed {
+                for parts in &mut *parts {
+                    parts.push(Update::Program(*id, self.slots[*id as usize].program.clone()));
+                }
+            }
+        }
+        self.changed.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Action;
+
+    #[test]
+    fn equal_instructions_share_a_program_and_the_last_user_frees_it() {
+        let out = |port| Instructions::apply(vec![Action::output(port)]);
+        let mut programs = Programs::default();
+        let a = programs.acquire(&out(1), false, false);
+        assert_eq!(programs.acquire(&out(1), false, false), a);
+        let b = programs.acquire(&out(1), true, false);
+        assert_ne!(a, b);
+        let mut parts = [Vec::new(), Vec::new()];
+        programs.updates(&mut parts);
+        assert!(matches!(&parts[1][..], [Update::SwapPrograms(all)] if all.len() == 64));
+        programs.release(a);
+        assert!(programs.slots[a as usize].program.is_some());
+        programs.release(a);
+        assert!(programs.slots[a as usize].program.is_none());
+        assert_eq!(programs.acquire(&out(2), false, false), a, "the number is used again");
+        let mut parts = [Vec::new()];
+        programs.updates(&mut parts);
+        assert!(matches!(&parts[0].last(), Some(Update::Program(id, Some(_))) if *id == a));
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
+
+use crate::board::Boards;
+use crate::cell_store::CellStore;
+use crate::programs::{Programs, is_miss_entry};
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
+use frame::Frame;
+use model::{DataPlane, EntryCounters, PortCounters, TableCounters, Totals};
+use pipeline::{Counters, Event, Extractor, PortTable, ProgramId, Update, Updates};
+use rtrb::{Consumer, Producer};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use tables::master::RuleChange;
+use tables::{Master, TableUpdate};
+
+/// More modified entries than this get new pages of cells instead of one store each.
+const MODIFIES_SINGLY: usize = 64;
+
+/// The control thread's end of a worker's channel.
+pub(crate) struct Link {
+    pub requests: Producer<Box<Updates>>,
+    pub spent: Consumer<Box<Updates>>,
+    pub events: Consumer<Event>,
+    pub recycle: Producer<Frame>,
+    pub applied: Arc<AtomicU64>,
+    pub sleeping: Arc<AtomicBool>,
+    pub counters: Arc<Counters>,
+    pub parked: VecDeque<Box<Updates>>,
+    pub nudge: Option<Box<dyn FnMut() + Send>>,
+}
+
+/// Workers as a data plane.
+pub struct WorkerSet {
+    links: Vec<Link>,
+    boards: Boards,
+    masters: Vec<Master>,
+    programs: Programs,
+    cells: CellStore,
+    /// The program of each living or not yet released entry.
+    running: HashMap<EntryId, ProgramId>,
+    ports: BTreeMap<PortNo, PortState>,
+    version: u64,
+    next_link: usize,
+}
+
+impl WorkerSet {
+    pub(crate) fn new(links: Vec<Link>, boards: Boards) -> Self {
+        let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
+        masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
+        Self {
+            cells: CellStore::new(links.len()),
+            links,
+            boards,
+            masters,
+            programs: Programs::default(),
+            running: HashMap::new(),
+            ports: BTreeMap::new(),
+            version: 0,
+            next_link: 0,
+        }
+    }
+
+    /// Sets what is called when an operation was queued for a worker that sleeps.
+    pub fn set_nudge(&mut self, worker: usize, nudge: Box<dyn FnMut() + Send>) {
+        if let Some(link) = self.links.get_mut(worker) {
+            link.nudge = Some(nudge);
+        }
+    }
+
+    /// Each port's link as its queues last told: up if all of them are.
+    #[must_use]
+    pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
+        let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
+        for (number, board) in &self.boards {
+            let link = board.get().link;
+            links.entry(*number).and_modify(|known| known.up &= link.up).or_insert(link);
+        }
+        links
+    }
+
+    /// Name of the engine that serves a table, and the bytes of its compiled rules.
+    #[must_use]
+    pub fn engine(&self, table: u8) -> (&'static str, usize) {
+        let master = &self.masters[usize::from(table)];
+        (master.engine_name(), master.base_bytes())
+    }
+
+    fn entries(&mut self, changes: &[EntryChange], parts: &mut [Vec<Update>]) {
+        let mut rules: BTreeMap<u8, Vec<RuleChange>> = BTreeMap::new();
+        let mut modified: Vec<(EntryId, ProgramId)> = Vec::new();
+        for change in changes {
+            match change {
+                EntryChange::Add(entry) => {
+                    let program =
+                        self.programs.acquire(&entry.instructions, entry.low_latency, is_miss_entry(entry));
+                    self.cells.prepare(entry.id, program);
+                    self.running.insert(entry.id, program);
+                    rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
+                }
+                EntryChange::Modify { id, table, instructions, low_latency } => {
+                    let miss_entry = self.masters[usize::from(*table)].entry(*id).is_some_and(is_miss_entry);
+                    let program = self.programs.acquire(instructions, *low_latency, miss_entry);
+                    if let Some(old) = self.running.insert(*id, program) {
+                        self.programs.release(old);
+                    }
+                    modified.push((*id, program));
+                }
+                EntryChange::Remove { id, table } => {
+                    rules.entry(*table).or_default().push(RuleChange::Remove(*id));
+                }
+            }
+        }
+        let big = modified.len() > MODIFIES_SINGLY;
+        if big {
+            self.cells.replace(&modified, self.version);
+        }
+        self.programs.updates(parts);
+        self.cells.updates(parts);
+        for (table, changes) in rules {
+            self.table(table, &changes, parts);
+        }
+        if !big {
+            for parts in parts {
+                parts.extend(modified.iter().map(|(id, program)| Update::Entry(*id, *program)));
+            }
+        }
+    }
+
+    fn table(&mut self, number: u8, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
+        let Ok(updates) = self.masters[usize::from(number)].change(changes, parts.len()) else {
+            // The model accepts no rules beyond the limits of a key.
+            debug_assert!(false, "table {number} got more slices than a key holds");
+            return;
+        };
+        for (parts, updates) in parts.iter_mut().zip(updates) {
+            parts.extend(updates.into_iter().map(|update| match update {
+                TableUpdate::Swap(table) => {
+                    let extractor = Extractor::new(table.plan());
+                    Update::SwapTable(number, Some(Box::new((*table, extractor))))
+                }
+                single => Update::Table(number, single),
+            }));
+        }
+    }
+
+    fn port_table(&self, parts: &mut [Vec<Update>]) {
+        let table = Arc::new(PortTable::new(self.ports.values().copied().collect()));
+        for parts in parts {
+            parts.push(Update::SwapPorts(Arc::clone(&table)));
+        }
+    }
+
+    /// Moves parked operations on, frees spent ones, folds retired pages.
+    fn tend(&mut self) {
+        for link in &mut self.links {
+            while link.spent.pop().is_ok() {}
+            let mut moved = false;
+            while let Some(updates) = link.parked.pop_front() {
+                if let Err(rtrb::PushError::Full(updates)) = link.requests.push(updates) {
+                    link.parked.push_front(updates);
+                    break;
+                }
+                moved = true;
+            }
+            if moved {
+                nudge(link);
+            }
+        }
+        let links = &self.links;
+        self.cells.fold(|worker| links[worker].applied.load(Ordering::Acquire));
+    }
+}
+
+/// Tells a sleeping worker that something waits for it.
+fn nudge(link: &mut Link) {
+    // Against the worker's "set the flag, look once more": one of the two sees the other.
+    fence(Ordering::SeqCst);
+    if link.sleeping.load(Ordering::SeqCst)
+        && let Some(nudge) = &mut link.nudge
+    {
+        nudge();
+    }
+}
+
+impl DataPlane for WorkerSet {
+    fn submit(&mut self, operation: Operation) -> u64 {
+        self.version += 1;
+        let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
+        match operation {
+            Operation::Entries(changes) => self.entries(&changes, &mut parts),
+            Operation::Port(state) => {
+                self.ports.insert(state.number, state);
+                self.port_table(&mut parts);
+            }
+            Operation::RemovePort(number) => {
+                self.ports.remove(&number);
+                self.port_table(&mut parts);
+            }
+        }
+        for (link, parts) in self.links.iter_mut().zip(parts) {
+            link.parked.push_back(Box::new(Updates { version: self.version, parts }));
+        }
+        self.tend();
+        self.version
+    }
+
+    fn applied(&mut self) -> u64 {
+        self.tend();
+        self.links.iter().map(|link| link.applied.load(Ordering::Acquire)).min().unwrap_or(self.version)
+    }
+
+    fn parked(&self) -> usize {
+        self.links.iter().map(|link| link.parked.len()).max().unwrap_or(0)
+    }
+
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
+        self.cells.counters(id)
+    }
+
+    fn release(&mut self, id: EntryId) {
+        if let Some(program) = self.running.remove(&id) {
+            self.programs.release(program);
+        }
+        self.cells.release(id);
+    }
+
+    fn table_counters(&mut self, table: u8) -> TableCounters {
+        let mut sum = TableCounters::default();
+        for link in &self.links {
+            let (lookups, matches) = link.counters.table(table);
+            sum.lookups += lookups;
+            sum.matches += matches;
+        }
+        sum
+    }
+
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
+        let mut sum = port::Statistics::default();
+        let mut known = false;
+        for (_, board) in self.boards.iter().filter(|(number, _)| *number == port) {
+            sum.add(&board.get().statistics);
+            known = true;
+        }
+        known.then(|| PortCounters {
+            rx_packets: sum.rx_packets,
+            rx_bytes: sum.rx_bytes,
+            tx_packets: sum.tx_packets,
+            tx_bytes: sum.tx_bytes,
+            rx_dropped: sum.rx_dropped(),
+            tx_dropped: sum.tx_dropped(),
+            by_name: sum.named_drops().filter(|(_, count)| *count != 0).collect(),
+        })
+    }
+
+    fn totals(&mut self) -> Totals {
+        let mut totals = Totals {
+            dropped: vec![0; flow::DropReason::ALL.len()],
+            copies_dropped: vec![0; flow::DropReason::ALL.len()],
+            ..Totals::default()
+        };
+        for link in &self.links {
+            let (tally, held) = link.counters.read();
+            totals.received += tally.received;
+            totals.forwarded += tally.forwarded;
+            totals.consumed += tally.consumed;
+            totals.copies += tally.copies;
+            totals.held += held;
+            for (sum, count) in totals.dropped.iter_mut().zip(tally.dropped) {
+                *sum += count;
+            }
+            for (sum, count) in totals.copies_dropped.iter_mut().zip(tally.copies_dropped) {
+                *sum += count;
+            }
+        }
+        totals
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        for _ in 0..self.links.len() {
+            let at = self.next_link;
+            self.next_link = (at + 1) % self.links.len();
+            if let Ok(event) = self.links[at].events.pop() {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn recycle(&mut self, frame: Frame) {
+        let worker = usize::from(frame.home() & !crate::dock::STOCK);
+        if let Some(link) = self.links.get_mut(worker) {
+            // The ring has room for the whole stock.
+            drop(link.recycle.push(frame));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes workers and the rings between them.
+
+use crate::board::{Board, Boards};
+use crate::dock::{Dock, Handover, OUTBOX_FRAMES, STOCK};
+use crate::routes::{Route, Routes};
+use crate::set::{Link, WorkerSet};
+use crate::worker::{Channel, Served, Worker};
+use flow::PortNo;
+use frame::Frame;
+use pipeline::{BURST, Counters, Event, Pipeline, Probe, Updates};
+use port::{Pools, Queue};
+use rtrb::{Consumer, Producer, RingBuffer};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Sizes of a set of workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Workers.
+    pub workers: usize,
+    /// Small frames of each worker.
+    pub small_frames: usize,
+    /// Large frames (GSO super-frames, jumbo frames) of each worker.
+    pub large_frames: usize,
+    /// Frames of each worker for the controller.
+    pub controller_frames: usize,
+    /// Operations on their way to a worker.
+    pub operations: usize,
+    /// Reports on their way from a worker.
+    pub events: usize,
+    /// Frames on their way from one worker to another.
+    pub handovers: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            workers: 1,
+            small_frames: 8_192,
+            large_frames: 256,
+            controller_frames: 512,
+            operations: 1_024,
+            events: 1_024,
+            handovers: 1_024,
+        }
+    }
+}
+
+/// A port's queues, each with the number of the worker that serves it.
+pub struct PortQueues {
+    /// The port.
+    pub number: PortNo,
+    /// Its queues. A worker has at most one of them.
+    pub queues: Vec<(usize, Box<dyn Queue>)>,
+}
+
+/// Makes workers without instruments.
+#[must_use]
+pub fn build(config: &Config, ports: Vec<PortQueues>) -> (WorkerSet, Vec<Worker>) {
+    build_with(config, ports, || ())
+}
+
+/// Makes workers, each with an instrument of its own.
+#[must_use]
+pub fn build_with<P: Probe>(
+    config: &Config,
+    ports: Vec<PortQueues>,
+    mut probe: impl FnMut() -> P,
+) -> (WorkerSet, Vec<Worker<P>>) {
+    let workers = config.workers;
+    let numbers: Vec<(PortNo, Option<usize>)> =
+        ports.iter().map(|port| (port.number, port.queues.first().map(|(worker, _)| *worker))).collect();
+    let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut boards: Boards = Vec::new();
+    for port in ports {
+        for (worker, queue) in port.queues {
+            let board = Board::default();
+            boards.push((port.number, board.clone()));
+            served[worker].push(Served { number: port.number, queue, board });
+        }
+    }
+    let all_frames = config.small_frames + config.large_frames + config.controller_frames;
+    let (mut peers, mut arrivals) = mesh::<Handover>(workers, config.handovers);
+    let (mut homes, mut returned) = mesh::<Frame>(workers, all_frames);
+    let mut links = Vec::with_capacity(workers);
+    let mut made = Vec::with_capacity(workers);
+    for (number, served) in served.into_iter().enumerate() {
+        let home = number as u16;
+        let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
+        let (spent, spent_out) = RingBuffer::new(config.operations);
+        let (events, events_out) = RingBuffer::<Event>::new(config.events);
+        let (recycle, recycled) = RingBuffer::new(config.controller_frames.max(1));
+        let counters = Arc::new(Counters::default());
+        let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
+        links.push(Link {
+            requests: request_in,
+            spent: spent_out,
+            events: events_out,
+            recycle,
+            applied: Arc::clone(&channel.applied),
+            sleeping: Arc::clone(&channel.sleeping),
+            counters: Arc::clone(&counters),
+            parked: VecDeque::new(),
+            nudge: None,
+        });
+        let mut returned: Vec<Consumer<Frame>> = std::mem::take(&mut returned[number]);
+        returned.push(recycled);
+        let dock = Dock {
+            number: home,
+            routes: routes(number, &numbers, &served),
+            outboxes: served.iter().map(|_| VecDeque::with_capacity(OUTBOX_FRAMES)).collect(),
+            peers: std::mem::take(&mut peers[number]),
+            homes: std::mem::take(&mut homes[number]),
+            returned,
+            pools: Pools::new(home, config.small_frames, config.large_frames),
+            stock: Pools::new(home | STOCK, config.controller_frames, config.controller_frames / 64),
+            events,
+        };
+        made.push(Worker {
+            pipeline: Pipeline::new(Arc::clone(&counters)),
+            counters,
+            dock,
+            served,
+            arrivals: std::mem::take(&mut arrivals[number]),
+            channel,
+            burst: Vec::with_capacity(BURST),
+            done: Vec::with_capacity(OUTBOX_FRAMES),
+            probe: probe(),
+        });
+    }
+    (WorkerSet::new(links, boards), made)
+}
+
+/// Where worker `number` sends for each port: its own queue, else the first worker that has one.
+fn routes(number: usize, ports: &[(PortNo, Option<usize>)], served: &[Served]) -> Routes {
+    let route = |(port, owner): &(PortNo, Option<usize>)| {
+        let own = served.iter().position(|s| s.number == *port).map(|at| Route::Own(at as u16));
+        let peer = owner.filter(|owner| *owner != number).map(|owner| Route::Peer(owner as u16));
+        own.or(peer).map(|route| (*port, route))
+    };
+    Routes::new(ports.iter().filter_map(route).collect())
+}
+
+/// Rings from each worker to each other, by sender and by receiver.
+type Mesh<T> = (Vec<Vec<Option<Producer<T>>>>, Vec<Vec<Consumer<T>>>);
+
+fn mesh<T>(workers: usize, capacity: usize) -> Mesh<T> {
+    let mut producers: Vec<Vec<Option<Producer<T>>>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut consumers: Vec<Vec<Consumer<T>>> = (0..workers).map(|_| Vec::new()).collect();
+    for (from, producers) in producers.iter_mut().enumerate() {
+        for (to, consumers) in consumers.iter_mut().enumerate() {
+            if from == to {
+                producers.push(None);
+                continue;
+            }
+            let (producer, consumer) = RingBuffer::new(capacity.max(1));
+            producers.push(Some(producer));
+            consumers.push(consumer);
+        }
+    }
+    (producers, consumers)
+}

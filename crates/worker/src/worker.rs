@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker: one turn of its loop applies pending operations, takes a burst from each of its queues through the
+//! pipeline, and sends what waits.
+
+use crate::board::{Board, PortReport};
+use crate::dock::{Dock, Handover};
+use flow::{DropReason, Nanos, PortNo};
+use frame::Frame;
+use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Updates};
+use port::Queue;
+use rtrb::{Consumer, Producer};
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Operations applied in one turn at most, so that packets never wait for a long queue of them.
+const OPERATIONS_PER_TURN: usize = 16;
+
+/// One queue that this worker serves.
+pub(crate) struct Served {
+    pub number: PortNo,
+    pub queue: Box<dyn Queue>,
+    pub board: Board,
+}
+
+/// The worker's end of its channel to the control thread.
+pub(crate) struct Channel {
+    pub requests: Consumer<Box<Updates>>,
+    pub spent: Producer<Box<Updates>>,
+    pub applied: Arc<AtomicU64>,
+    pub sleeping: Arc<AtomicBool>,
+}
+
+/// What a turn brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Packets received.
+    pub received: usize,
+    /// Frames taken by devices.
+    pub sent: usize,
+    /// Operations applied.
+    pub applied: usize,
+    /// Frames still wait for a device.
+    pub waiting: bool,
+}
+
+impl Turn {
+    /// True if nothing happened and nothing waits.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One worker. `P` listens to it; `()` does not.
+pub struct Worker<P: Probe = ()> {
+    pub(crate) pipeline: Pipeline,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) dock: Dock,
+    pub(crate) served: Vec<Served>,
+    pub(crate) arrivals: Vec<Consumer<Handover>>,
+    pub(crate) channel: Channel,
+    pub(crate) burst: Vec<Frame>,
+    pub(crate) done: Vec<Frame>,
+    pub(crate) probe: P,
+}
+
+impl<P: Probe> Worker<P> {
+    /// One turn of the loop. Never blocks.
+    pub fn turn(&mut self, now: Nanos) -> Turn {
+        self.probe.mark(Step::Turn, 1);
+        let mut turn = Turn { applied: self.apply(), ..Turn::default() };
+        self.dock.collect();
+        for served in &mut self.served {
+            let received = served.queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
+            if received == 0 {
+                continue;
+            }
+            turn.received += received;
+            self.probe.mark(Step::Receive, received as u32);
+            self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
+        }
+        self.take_over();
+        turn.sent = self.send();
+        turn.waiting = self.dock.outboxes.iter().any(|outbox| !outbox.is_empty());
+        turn
+    }
+
+    /// Applies pending operations, and returns how many. The control thread may call it while the worker sleeps.
+    pub fn apply(&mut self) -> usize {
+        let mut applied = 0;
+        // An operation is taken only when there is room to give it back: nothing is freed here.
+        while applied < OPERATIONS_PER_TURN && self.channel.spent.slots() > 0 {
+            let Ok(mut updates) = self.channel.requests.pop() else { break };
+            self.pipeline.apply(&mut updates, &mut self.probe);
+            self.channel.applied.store(updates.version, Ordering::Release);
+            drop(self.channel.spent.push(updates));
+            applied += 1;
+        }
+        applied
+    }
+
+    /// Queues frames that other workers hand over for ports of this one.
+    fn take_over(&mut self) {
+        for at in 0..self.arrivals.len() {
+            while let Ok((port, frame)) = self.arrivals[at].pop() {
+                if let Err(frame) = self.dock.transmit(port, 0, frame) {
+                    self.counters.add_copies_dropped(DropReason::TransmitFull, 1);
+                    self.dock.free(frame);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self) -> usize {
+        let mut sent = 0;
+        for (served, outbox) in self.served.iter_mut().zip(&mut self.dock.outboxes) {
+            if !outbox.is_empty() {
+                sent += served.queue.transmit(outbox, &mut self.done);
+            }
+        }
+        if sent > 0 {
+            for frame in self.done.drain(..) {
+                self.dock.free(frame);
+            }
+            self.probe.mark(Step::Transmit, sent as u32);
+        }
+        sent
+    }
+
+    /// Asks links and publishes counters: now and then, and before sleeping. Makes system calls.
+    pub fn housekeeping(&mut self) {
+        for served in &mut self.served {
+            let link = served.queue.poll_link();
+            served.board.put(PortReport { statistics: served.queue.statistics(), link });
+        }
+    }
+
+    /// Appends the descriptors to sleep on.
+    pub fn descriptors(&self, descriptors: &mut Vec<RawFd>) {
+        descriptors.extend(self.served.iter().filter_map(|served| served.queue.descriptor()));
+    }
+
+    /// True if a queue has no descriptor: it must be polled.
+    #[must_use]
+    pub fn must_poll(&self) -> bool {
+        self.served.iter().any(|served| served.queue.descriptor().is_none())
+    }
+
+    /// Whether operations or handed-over frames wait: asked once more after the sleeping flag is set.
+    #[must_use]
+    pub fn has_pending(&self) -> bool {
+        !self.channel.requests.is_empty() || self.arrivals.iter().any(|ring| !ring.is_empty())
+    }
+
+    /// The flag by which the control thread and other workers know that this worker sleeps.
+    #[must_use]
+    pub fn sleeping(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.channel.sleeping)
+    }
+
+    /// Workers that sleep while frames for them wait in a ring: the caller wakes them after a turn.
+    pub fn handed_over(&self) -> impl Iterator<Item = usize> + '_ {
+        self.dock.peers.iter().enumerate().filter_map(|(worker, ring)| {
+            ring.as_ref().filter(|ring| ring.slots() < ring.buffer().capacity()).map(|_| worker)
+        })
+    }
+
+    /// The instrument.
+    pub fn probe(&mut self) -> &mut P {
+        &mut self.probe
+    }
+}
