@@ -37,7 +37,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("ip actions", "actions", "write actions=output:2"),
     ("table=256 actions=2", "256", "255"),
     ("table=255 actions=2", "table=255 actions=2", "0 to 254"),
-    ("priority=65536 actions=2", "priority=65536", "65535"),
+    ("priority=65536 actions=2", "65536", "65535"),
     ("cookie=1/1 actions=2", "cookie=1/1", "drop the mask"),
     ("modify cookie=1 actions=2", "cookie=1", "VALUE/MASK"),
     ("delete priority=5", "priority=5", "delete_strict"),

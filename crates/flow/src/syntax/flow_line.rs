@@ -9,7 +9,7 @@ use super::match_list::Conditions;
 use super::refused::refused_key;
 use super::scan::{Item, Scanner};
 use super::suggest::suggestion;
-use super::value::{integer, number_to, port};
+use super::value::{integer, port};
 use crate::validate::validate;
 use crate::{Command, FlowMod, Match};
 
@@ -128,11 +128,7 @@ fn take_setting<'t>(
         Key::Priority if flow.command == Command::Delete => {
             return Err(item.refuse("has no meaning in a non-strict delete; use delete_strict"));
         }
-        Key::Priority => {
-            flow.priority = integer::<u32>(value()?).and_then(|n| {
-                u16::try_from(n).map_err(|_| item.refuse("is too large; a priority is at most 65535"))
-            })?
-        }
+        Key::Priority => flow.priority = integer(value()?)?,
         Key::OutPort if deletes => {
             flow.out_port = Some(port(value()?, options)?).filter(|&p| p != crate::port_no::ANY);
         }
@@ -143,8 +139,8 @@ fn take_setting<'t>(
             );
         }
         _ if deletes => return Err(item.refuse("has no meaning in a delete; drop it")),
-        Key::IdleTimeout => flow.idle_timeout_s = seconds(value()?)?,
-        Key::HardTimeout => flow.hard_timeout_s = seconds(value()?)?,
+        Key::IdleTimeout => flow.idle_timeout_s = integer(value()?)?,
+        Key::HardTimeout => flow.hard_timeout_s = integer(value()?)?,
         Key::SendFlowRem => flow.flags.send_flow_removed = flag()?,
         Key::CheckOverlap => flow.flags.check_overlap = flag()?,
         Key::ResetCounts => flow.flags.reset_counts = flag()?,
@@ -161,11 +157,6 @@ fn take_setting<'t>(
         _ => return Err(item.refuse("is not a flow setting")),
     }
     Ok(())
-}
-
-fn seconds(text: &str) -> Parsed<'_, u16> {
-    // The greatest value is that of the message.
-    number_to(text, u128::from(u16::MAX)).map(|n| n as u16)
 }
 
 fn group(text: &str) -> Parsed<'_, Option<u32>> {

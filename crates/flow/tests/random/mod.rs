@@ -104,6 +104,7 @@ fn transport(r: &mut Random, eth_type: u128) -> (Vec<(Field, u128)>, &'static [F
     }
 }
 
+#[expect(clippy::expect_used, reason = "a generator that makes wrong matches is a wrong test")]
 fn matching(r: &mut Random) -> Match {
     use Field as F;
     if r.chance(12) {
