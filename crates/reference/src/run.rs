@@ -52,7 +52,7 @@ impl<'a> Run<'a> {
             _ if !self.sent.is_empty() => (Outcome::Forwarded, self.reasons),
             _ if !self.packet_ins.is_empty() => (Outcome::Consumed, self.reasons),
             Some(reason) => (Outcome::Dropped(*reason), Vec::new()),
-            // Not reached: a packet without a copy has met at least `NoOutput`.
+            // Not reached: a packet without a copy has met a reason, `NoOutput` if no other.
             None => (Outcome::Dropped(DropReason::NoOutput), Vec::new()),
         };
         Processed {
@@ -114,7 +114,9 @@ impl<'a> Run<'a> {
         for action in set.in_order() {
             self.execute(&action, last)?;
         }
-        if set.ends_nowhere() && self.sent.is_empty() && self.packet_ins.is_empty() {
+        // An output that failed has told its reason already.
+        let untried = self.sent.is_empty() && self.packet_ins.is_empty() && self.reasons.is_empty();
+        if set.ends_nowhere() && untried {
             return Err(DropReason::NoOutput);
         }
         Ok(())
