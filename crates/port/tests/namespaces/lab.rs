@@ -141,6 +141,16 @@ pub fn receive(queue: &mut dyn Queue, count: usize) -> Vec<Vec<u8>> {
     collect(queue, count, Duration::from_secs(2))
 }
 
+/// Receives into `burst` until it holds `count` frames, which it must within two seconds.
+pub fn fill(queue: &mut dyn Queue, pools: &mut Pools, burst: &mut Vec<frame::Frame>, count: usize) {
+    let end = Instant::now() + Duration::from_secs(2);
+    while burst.len() < count && Instant::now() < end {
+        port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(20))).unwrap();
+        queue.receive(pools, burst, 32);
+    }
+    assert_eq!(burst.len(), count);
+}
+
 /// Receives until nothing more comes.
 pub fn drain(queue: &mut dyn Queue) -> Vec<Vec<u8>> {
     collect(queue, usize::MAX, Duration::from_millis(100))
