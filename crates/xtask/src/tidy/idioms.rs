@@ -39,10 +39,12 @@ const fn idiom(
 const FAST: &[&str] = &["pipeline", "tables"];
 const NO_IO: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
 const NO_CLOCK: &[&str] = &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model"];
+const NO_SOCKET: &[&str] = &["frame", "flow", "reference", "openflow", "model", "worker"];
 const NO_THREAD: &[&str] =
     &["pipeline", "tables", "frame", "flow", "reference", "openflow", "model", "worker"];
 
 const IO: &str = "this room does no I/O";
+const SOCKET: &str = "sockets are opened by `switch`";
 const LOG: &str = "no log in the datapath: count it, or return it as an event";
 const LOCK: &str = "a worker never waits: pass operations on a ring";
 const PANIC: &str = "no input may reach a panic: return an error or a named drop";
@@ -81,14 +83,19 @@ const IDIOMS: &[Idiom] = &[
     idiom("BTreeMap", FAST, Reach::PacketPath, ALLOCATE),
     idiom("libc", NO_IO, Reach::Room, IO),
     idiom("std::fs", NO_IO, Reach::Room, IO),
-    idiom("std::net", NO_IO, Reach::Room, "this room opens no socket (addresses: core::net)"),
+    idiom("std::net", FAST, Reach::Room, IO),
+    idiom("TcpStream", NO_SOCKET, Reach::Room, SOCKET),
+    idiom("TcpListener", NO_SOCKET, Reach::Room, SOCKET),
+    idiom("UdpSocket", NO_SOCKET, Reach::Room, SOCKET),
+    idiom("UnixStream", NO_SOCKET, Reach::Room, SOCKET),
+    idiom("UnixListener", NO_SOCKET, Reach::Room, SOCKET),
+    idiom("UnixDatagram", NO_SOCKET, Reach::Room, SOCKET),
     idiom("std::os", NO_IO, Reach::Room, IO),
     idiom("std::process", NO_IO, Reach::Room, IO),
     idiom("std::env", NO_IO, Reach::Room, "settings come in as parameters"),
     idiom("Instant::now", NO_CLOCK, Reach::Room, CLOCK),
     idiom("SystemTime", NO_CLOCK, Reach::Room, CLOCK),
     idiom("std::thread", NO_THREAD, Reach::Room, THREAD),
-    idiom("std::net", &["worker"], Reach::Room, "sockets are opened by `switch`"),
 ];
 
 /// Folders whose work is with foreign memory, and the small modules for buffers, prefetch, TSC and SIMD.
