@@ -2,6 +2,7 @@
 //! Why a request was refused, with OpenFlow 1.3's numbers for it (7.4.4, "Error Message").
 
 use flow::PortNo;
+use flow::validate::ValidateError;
 
 /// OFPET_BAD_ACTION.
 const BAD_ACTION: u16 = 2;
@@ -9,18 +10,19 @@ const BAD_ACTION: u16 = 2;
 const BAD_INSTRUCTION: u16 = 3;
 /// OFPET_FLOW_MOD_FAILED.
 const FLOW_MOD_FAILED: u16 = 5;
+/// OFPET_BAD_MATCH.
+const BAD_MATCH: u16 = 4;
 /// OFPET_PORT_MOD_FAILED.
 const PORT_MOD_FAILED: u16 = 7;
+/// OFPET_METER_MOD_FAILED.
+const METER_MOD_FAILED: u16 = 12;
 
 /// Why a request was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// A table that controllers do not have (OFPFMFC_BAD_TABLE_ID).
-    #[error("table {0} does not exist; tables are 0 to 254")]
-    NoSuchTable(u8),
-    /// All tables, for a command that takes one (OFPFMFC_BAD_TABLE_ID).
-    #[error("all tables (0xff) were named, which only a delete may do; name one table, 0 to 254")]
-    NotAllTables,
+    /// Not a valid request by itself.
+    #[error(transparent)]
+    Invalid(#[from] ValidateError),
     /// No room for another entry (OFPFMFC_TABLE_FULL).
     #[error("{in_use} entries are in use and {limit} is the limit; delete entries or raise the limit")]
     TableFull {
@@ -40,19 +42,35 @@ pub enum ModelError {
         /// The priority of both.
         priority: u16,
     },
-    /// Goes on at an earlier table or its own (OFPBIC_BAD_TABLE_ID).
-    #[error("an entry of table {table} cannot go to table {next}; it must go to a later one, at most 254")]
-    GotoBackwards {
-        /// The entry's table.
-        table: u8,
-        /// Where it was to go.
-        next: u8,
+    /// A number that no linear table reaches (OFPBMC_BAD_VALUE).
+    #[error("index {index} is too large; the entries of linear tables are numbered 0 to {}", limit.saturating_sub(1))]
+    IndexTooLarge {
+        /// The number.
+        index: u32,
+        /// The first that is too large.
+        limit: usize,
     },
-    /// Too many actions in a list (OFPBAC_TOO_MANY).
-    #[error("{count} actions in one list; the limit is {}", flow::Limits::ACTIONS_PER_LIST)]
-    TooManyActions {
-        /// How many there were.
-        count: usize,
+    /// A number of a linear table whose entry has another priority (OFPFMFC_OVERLAP).
+    #[error("index {index} of table {table} is taken by an entry of priority {priority}; delete it first")]
+    IndexTaken {
+        /// The table.
+        table: u8,
+        /// The number.
+        index: u32,
+        /// Priority of the entry that is there.
+        priority: u16,
+    },
+    /// More different slices than a table's lookup can examine (OFPFMFC_TABLE_FULL).
+    #[error(
+        "the entries of table {table} would examine {slices} different slices; {} is the most, use the same slices \
+         or another table",
+        flow::Limits::SLICES_PER_TABLE
+    )]
+    TooManySlices {
+        /// The table.
+        table: u8,
+        /// How many there would be.
+        slices: usize,
     },
     /// A port that is not there (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
@@ -73,14 +91,30 @@ impl ModelError {
     #[must_use]
     pub fn openflow(&self) -> (u16, u16) {
         match self {
-            Self::TableFull { .. } => (FLOW_MOD_FAILED, 1),
-            Self::NoSuchTable(_) | Self::NotAllTables => (FLOW_MOD_FAILED, 2),
-            Self::Overlap { .. } => (FLOW_MOD_FAILED, 3),
-            Self::GotoBackwards { .. } => (BAD_INSTRUCTION, 2),
-            Self::TooManyActions { .. } => (BAD_ACTION, 7),
+            Self::TableFull { .. } | Self::TooManySlices { .. } => (FLOW_MOD_FAILED, 1),
+            Self::Overlap { .. } | Self::IndexTaken { .. } => (FLOW_MOD_FAILED, 3),
+            Self::IndexTooLarge { .. } => (BAD_MATCH, 7),
+            Self::Invalid(error) => of_validation(error),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {
                 (PORT_MOD_FAILED, 0)
             }
         }
+    }
+}
+
+fn of_validation(error: &ValidateError) -> (u16, u16) {
+    use ValidateError as V;
+    match error {
+        V::Table => (FLOW_MOD_FAILED, 2),
+        V::Goto { .. } => (BAD_INSTRUCTION, 2),
+        V::Prerequisite(_) => (BAD_MATCH, 9),
+        V::Meter(_) => (METER_MOD_FAILED, 2),
+        V::TooManyActions(_) => (BAD_ACTION, 7),
+        V::OutPort(_) => (BAD_ACTION, 4),
+        V::OutGroup(_) => (BAD_ACTION, 9),
+        V::Queue => (BAD_ACTION, 8),
+        V::SetType(_) => (BAD_ACTION, 13),
+        V::SetArgument { .. } => (BAD_ACTION, 15),
+        V::PushType { .. } | V::Key { .. } | V::Tf { .. } => (BAD_ACTION, 5),
     }
 }

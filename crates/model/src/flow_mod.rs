@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of entries (OpenFlow 1.3, 6.4 and 6.8). A request is staged: the tables change at once and a log says how
-//! to take it back, until the whole of it is known to be good and goes to the data plane as one operation.
+//! Flow-mods and bundles of them (OpenFlow 1.3, 6.4 and 6.8).
 
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
-use crate::model::{Carried, Dying, Model, timers_of};
+use crate::model::{Carried, Model};
 use crate::notices::RemovedReason;
 use crate::select::Qualities;
+use crate::stage::{Staged, Step};
 use crate::store::Life;
 use flow::operation::MAC_TABLE;
-use flow::{
-    Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos, Operation,
-};
+use flow::validate::{ValidateError, validate};
+use flow::{Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
 use std::sync::Arc;
 
 /// How many entries a request changed. An entry that replaced another counts as added, the other as removed.
@@ -23,22 +22,6 @@ pub struct Changed {
     pub modified: usize,
     /// Entries removed.
     pub removed: usize,
-}
-
-/// One step that can be taken back.
-#[derive(Debug)]
-pub(crate) enum Step {
-    Added(EntryId),
-    Removed { id: EntryId, was: Life, reason: Option<RemovedReason>, heir: Option<EntryId> },
-    Modified(Box<(EntryId, Arc<FlowEntry>, Option<Carried>)>),
-}
-
-/// A request that is being worked out.
-#[derive(Debug, Default)]
-pub(crate) struct Staged {
-    pub changes: Vec<EntryChange>,
-    pub log: Vec<Step>,
-    pub changed: Changed,
 }
 
 impl<D: DataPlane> Model<D> {
@@ -84,13 +67,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
-        match m.table {
-            Some(MAC_TABLE) => return Err(ModelError::NoSuchTable(MAC_TABLE)),
-            None if !matches!(m.command, Command::Delete | Command::DeleteStrict) => {
-                return Err(ModelError::NotAllTables);
-            }
-            _ => {}
-        }
+        validate(&m)?;
         match m.command {
             Command::Add => self.stage_flow(now, m, staged),
             Command::Modify | Command::ModifyStrict => self.stage_modify(m, staged),
@@ -102,12 +79,18 @@ impl<D: DataPlane> Model<D> {
     }
 
     fn stage_flow(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
-        let table = m.table.ok_or(ModelError::NotAllTables)?;
-        check_instructions(table, &m.instructions)?;
+        let table = m.table.ok_or(ValidateError::Table)?;
         if m.flags.check_overlap
             && self.store.table(table).overlaps(self.store.slots(), m.priority, &m.matching)
         {
             return Err(ModelError::Overlap { table, priority: m.priority });
+        }
+        if let Some(index) = m.matching.index() {
+            self.check_index(table, index, m.priority, &m.matching)?;
+        }
+        let slices = self.store.table(table).slices_with(&m.matching);
+        if slices > Limits::SLICES_PER_TABLE {
+            return Err(ModelError::TooManySlices { table, slices });
         }
         let replaced = self.store.find(table, m.priority, &m.matching);
         self.check_room(replaced.is_some())?;
@@ -130,50 +113,8 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`.
-    pub(crate) fn stage_add(
-        &mut self,
-        now: Nanos,
-        entry: FlowEntry,
-        replaced: Option<EntryId>,
-        kept: bool,
-        staged: &mut Staged,
-    ) -> EntryId {
-        if let Some(old) = replaced {
-            self.stage_remove(old, None, staged);
-        }
-        let id = self.store.insert(entry, now);
-        if let Some(old) = replaced.filter(|_| kept) {
-            if let Some(Step::Removed { heir, .. }) = staged.log.last_mut() {
-                *heir = Some(id);
-            }
-            self.carried.insert(id, Carried { from: Some(old), ..Carried::default() });
-        }
-        if let Some(entry) = self.store.entry(id) {
-            staged.changes.push(EntryChange::Add(Arc::clone(entry)));
-        }
-        staged.log.push(Step::Added(id));
-        staged.changed.added += 1;
-        id
-    }
-
-    /// Takes an entry out.
-    pub(crate) fn stage_remove(&mut self, id: EntryId, reason: Option<RemovedReason>, staged: &mut Staged) {
-        let Some(was) = self.store.slot(id).map(|s| s.life) else { return };
-        self.store.unlink(id);
-        self.log_removal(id, was, reason, staged);
-    }
-
-    fn log_removal(&self, id: EntryId, was: Life, reason: Option<RemovedReason>, staged: &mut Staged) {
-        let Some(table) = self.store.entry(id).map(|e| e.table) else { return };
-        staged.changes.push(EntryChange::Remove { id, table });
-        staged.log.push(Step::Removed { id, was, reason, heir: None });
-        staged.changed.removed += 1;
-    }
-
     fn stage_modify(&mut self, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
-        let table = m.table.ok_or(ModelError::NotAllTables)?;
-        check_instructions(table, &m.instructions)?;
+        let table = m.table.ok_or(ValidateError::Table)?;
         let strict = m.command == Command::ModifyStrict;
         let ids = self.selected(table, strict, m.priority, &m.matching, Qualities::of_modify(&m));
         let instructions = Arc::new(m.instructions);
@@ -256,6 +197,19 @@ impl<D: DataPlane> Model<D> {
         ids
     }
 
+    /// A linear table is an array: its numbers are bounded, and each has one entry.
+    fn check_index(&self, table: u8, index: u32, priority: u16, matching: &Match) -> Result<(), ModelError> {
+        let limit = self.config.limits.entries;
+        if index as usize >= limit {
+            return Err(ModelError::IndexTooLarge { index, limit });
+        }
+        let there = self.store.table(table).covered(self.store.slots(), matching);
+        match there.first().and_then(|&id| self.store.entry(id)).filter(|e| e.priority != priority) {
+            Some(other) => Err(ModelError::IndexTaken { table, index, priority: other.priority }),
+            None => Ok(()),
+        }
+    }
+
     fn check_room(&self, replaces: bool) -> Result<(), ModelError> {
         let limit = self.config.limits.entries;
         let live = self.store.live() - usize::from(replaces);
@@ -269,69 +223,4 @@ impl<D: DataPlane> Model<D> {
         }
         Ok(())
     }
-
-    /// Hands a request over to the data plane.
-    pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
-        if staged.changes.is_empty() {
-            return staged.changed;
-        }
-        let version = self.plane.submit(Operation::Entries(staged.changes));
-        self.version = version;
-        for step in staged.log {
-            match step {
-                Step::Added(id) => {
-                    let Some(slot) = self.store.slot_mut(id).filter(|s| s.life == Life::Fresh) else {
-                        continue;
-                    };
-                    slot.life = Life::Live;
-                    // A MAC's timer was set when it was learned.
-                    if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
-                        self.arm(id, 0);
-                    }
-                }
-                Step::Removed { id, was, reason, heir } => {
-                    self.dying.push_back(Dying { version, removed_ns: now, id, reason, heir });
-                    if let Some(entry) = self.store.entry(id).filter(|_| was == Life::Live) {
-                        self.timers[timers_of(entry.table)].entry_gone();
-                    }
-                }
-                Step::Modified(_) => {}
-            }
-        }
-        staged.changed
-    }
-
-    fn roll_back(&mut self, staged: Staged) {
-        for step in staged.log.into_iter().rev() {
-            match step {
-                Step::Added(id) => {
-                    self.store.unlink(id);
-                    self.store.release(id);
-                    self.carried.remove(&id);
-                }
-                Step::Removed { id, was, .. } => self.store.relink(id, was),
-                Step::Modified(before) => {
-                    let (id, entry, carried) = *before;
-                    self.store.set_entry(id, entry);
-                    match carried {
-                        Some(carried) => self.carried.insert(id, carried),
-                        None => self.carried.remove(&id),
-                    };
-                }
-            }
-        }
-    }
-}
-
-fn check_instructions(table: u8, instructions: &Instructions) -> Result<(), ModelError> {
-    if let Some(next) = instructions.next.map(flow::Next::table)
-        && (next <= table || next == MAC_TABLE)
-    {
-        return Err(ModelError::GotoBackwards { table, next });
-    }
-    let count = instructions.apply.len().max(instructions.write.len());
-    if count > Limits::ACTIONS_PER_LIST {
-        return Err(ModelError::TooManyActions { count });
-    }
-    Ok(())
 }

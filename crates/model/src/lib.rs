@@ -15,6 +15,7 @@ pub mod notices;
 mod poll;
 pub mod ports;
 pub mod select;
+mod stage;
 pub mod stats;
 mod store;
 mod table;

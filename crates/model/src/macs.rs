@@ -2,8 +2,8 @@
 //! Learned MACs: entries of the internal table [`MAC_TABLE`] that NORMAL looks up.
 
 use crate::data_plane::DataPlane;
-use crate::flow_mod::Staged;
 use crate::model::Model;
+use crate::stage::Staged;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
 use pipeline::event::Learn;

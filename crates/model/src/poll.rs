@@ -2,9 +2,9 @@
 //! What happens by itself: events of the workers, timers, and the second phase of removals.
 
 use crate::data_plane::DataPlane;
-use crate::flow_mod::Staged;
 use crate::model::Model;
 use crate::notices::{FlowRemoved, PacketIn};
+use crate::stage::Staged;
 use flow::Nanos;
 use flow::operation::MAC_TABLE;
 use pipeline::Event;
@@ -24,7 +24,8 @@ impl<D: DataPlane> Model<D> {
         let more_flows = self.expire(0, now, &mut staged);
         let more_macs = self.expire(1, now, &mut staged);
         self.commit(now, staged);
-        self.settle() || more_events || more_flows || more_macs
+        self.settle();
+        self.can_settle() || more_events || more_flows || more_macs
     }
 
     fn take_events(&mut self, now: Nanos, applied: u64, staged: &mut Staged) -> bool {
@@ -92,10 +93,10 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Second phase of removals: no packet meets these entries any more, so their counters are final.
-    fn settle(&mut self) -> bool {
+    fn settle(&mut self) {
         for _ in 0..self.config.limits.removals_per_poll {
             let Some(gone) = self.dying.front().filter(|d| d.version <= self.settled).copied() else {
-                return false;
+                return;
             };
             let Some(slot) = self.store.slot(gone.id) else {
                 self.dying.pop_front();
@@ -104,7 +105,7 @@ impl<D: DataPlane> Model<D> {
             let created_ns = slot.created_ns;
             let told = slot.entry.clone().filter(|e| e.flags.send_flow_removed).zip(gone.reason);
             if told.is_some() && self.notices.is_full() {
-                return true;
+                return;
             }
             self.dying.pop_front();
             if told.is_some() || gone.heir.is_some() {
@@ -124,7 +125,12 @@ impl<D: DataPlane> Model<D> {
             self.plane.release(gone.id);
             self.store.release(gone.id);
         }
-        self.dying.front().is_some_and(|d| d.version <= self.settled)
+    }
+
+    /// Whether a removal is in force and not worked off.
+    fn can_settle(&mut self) -> bool {
+        let applied = self.plane.applied();
+        self.dying.front().is_some_and(|d| d.version <= applied)
     }
 
     fn hand_on(&mut self, from: u32, heir: Option<u32>, packets: u64, bytes: u64) {

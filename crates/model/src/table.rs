@@ -43,6 +43,8 @@ pub(crate) struct Table {
     index: HashTable<EntryId>,
     order: BTreeMap<u64, EntryId>,
     groups: HashTable<Group>,
+    /// Groups that use each slice.
+    slices: BTreeMap<Field, usize>,
 }
 
 fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
@@ -106,6 +108,7 @@ impl Table {
     pub fn take_all(&mut self) -> Vec<EntryId> {
         self.index = HashTable::new();
         self.groups.clear();
+        self.slices.clear();
         std::mem::take(&mut self.order).into_values().collect()
     }
 
@@ -146,6 +149,12 @@ impl Table {
             })
     }
 
+    /// Different slices that the table's entries and one with this match examine.
+    pub fn slices_with(&self, matching: &Match) -> usize {
+        let new = slices_of(matching).filter(|f| !self.slices.contains_key(f)).count();
+        self.slices.len() + new
+    }
+
     fn hash_shape_of(&self, entry: &FlowEntry) -> u64 {
         let fields = entry.matching.fields().iter().map(|c| (&c.field, &c.mask));
         shape_hash(&self.hasher, entry.priority, entry.matching.index().is_some(), fields)
@@ -157,6 +166,9 @@ impl Table {
         if let Some(group) = self.groups.find_mut(hash, same) {
             group.count += 1;
             return;
+        }
+        for slice in slices_of(&entry.matching) {
+            *self.slices.entry(slice).or_default() += 1;
         }
         let group = Group {
             priority: entry.priority,
@@ -177,7 +189,17 @@ impl Table {
             found.get_mut().count -= 1;
             if found.get().count == 0 {
                 found.remove();
+                for slice in slices_of(&entry.matching) {
+                    if let Some(users) = self.slices.get_mut(&slice) {
+                        *users -= 1;
+                    }
+                }
+                self.slices.retain(|_, users| *users != 0);
             }
         }
     }
+}
+
+fn slices_of(matching: &Match) -> impl Iterator<Item = Field> {
+    matching.fields().iter().map(|c| c.field).filter(|f| matches!(f, Field::Slice(_)))
 }

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A request is staged: the tables change at once and a log says how to take it back, until the whole of it is known to
+//! be good and goes to the data plane as one operation.
+
+use crate::data_plane::DataPlane;
+use crate::flow_mod::Changed;
+use crate::model::{Carried, Dying, Model, timers_of};
+use crate::notices::RemovedReason;
+use crate::store::Life;
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
+use std::sync::Arc;
+
+/// One step that can be taken back.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Added(EntryId),
+    Removed { id: EntryId, was: Life, reason: Option<RemovedReason>, heir: Option<EntryId> },
+    Modified(Box<(EntryId, Arc<FlowEntry>, Option<Carried>)>),
+}
+
+/// A request that is being worked out.
+#[derive(Debug, Default)]
+pub(crate) struct Staged {
+    pub changes: Vec<EntryChange>,
+    pub log: Vec<Step>,
+    pub changed: Changed,
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`.
+    pub(crate) fn stage_add(
+        &mut self,
+        now: Nanos,
+        entry: FlowEntry,
+        replaced: Option<EntryId>,
+        kept: bool,
+        staged: &mut Staged,
+    ) -> EntryId {
+        if let Some(old) = replaced {
+            self.stage_remove(old, None, staged);
+        }
+        let id = self.store.insert(entry, now);
+        if let Some(old) = replaced.filter(|_| kept) {
+            if let Some(Step::Removed { heir, .. }) = staged.log.last_mut() {
+                *heir = Some(id);
+            }
+            self.carried.insert(id, Carried { from: Some(old), ..Carried::default() });
+        }
+        if let Some(entry) = self.store.entry(id) {
+            staged.changes.push(EntryChange::Add(Arc::clone(entry)));
+        }
+        staged.log.push(Step::Added(id));
+        staged.changed.added += 1;
+        id
+    }
+
+    /// Takes an entry out.
+    pub(crate) fn stage_remove(&mut self, id: EntryId, reason: Option<RemovedReason>, staged: &mut Staged) {
+        let Some(was) = self.store.slot(id).map(|s| s.life) else { return };
+        self.store.unlink(id);
+        self.log_removal(id, was, reason, staged);
+    }
+
+    pub(crate) fn log_removal(
+        &self,
+        id: EntryId,
+        was: Life,
+        reason: Option<RemovedReason>,
+        staged: &mut Staged,
+    ) {
+        let Some(table) = self.store.entry(id).map(|e| e.table) else { return };
+        staged.changes.push(EntryChange::Remove { id, table });
+        staged.log.push(Step::Removed { id, was, reason, heir: None });
+        staged.changed.removed += 1;
+    }
+
+    /// Hands a request over to the data plane.
+    pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
+        if staged.changes.is_empty() {
+            return staged.changed;
+        }
+        let version = self.plane.submit(Operation::Entries(staged.changes));
+        self.version = version;
+        for step in staged.log {
+            match step {
+                Step::Added(id) => {
+                    let Some(slot) = self.store.slot_mut(id).filter(|s| s.life == Life::Fresh) else {
+                        continue;
+                    };
+                    slot.life = Life::Live;
+                    // A MAC's timer was set when it was learned.
+                    if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
+                        self.arm(id, 0);
+                    }
+                }
+                Step::Removed { id, was, reason, heir } => {
+                    self.dying.push_back(Dying { version, removed_ns: now, id, reason, heir });
+                    if let Some(entry) = self.store.entry(id).filter(|_| was == Life::Live) {
+                        self.timers[timers_of(entry.table)].entry_gone();
+                    }
+                }
+                Step::Modified(_) => {}
+            }
+        }
+        staged.changed
+    }
+
+    /// Makes the tables what they were.
+    pub(crate) fn roll_back(&mut self, staged: Staged) {
+        for step in staged.log.into_iter().rev() {
+            match step {
+                Step::Added(id) => {
+                    self.store.unlink(id);
+                    self.store.release(id);
+                    self.carried.remove(&id);
+                }
+                Step::Removed { id, was, .. } => self.store.relink(id, was),
+                Step::Modified(before) => {
+                    let (id, entry, carried) = *before;
+                    self.store.set_entry(id, entry);
+                    match carried {
+                        Some(carried) => self.carried.insert(id, carried),
+                        None => self.carried.remove(&id),
+                    };
+                }
+            }
+        }
+    }
+}

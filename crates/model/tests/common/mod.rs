@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A data plane that records and checks what it is told.
+#![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::panic)]
+
+use flow::operation::MAC_TABLE;
+use flow::{
+    Action, Command, EntryChange, EntryId, Field, FieldMatch, FlowMod, Instructions, Match, Nanos, Operation,
+    PortNo,
+};
+use frame::Frame;
+use model::{
+    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, Model, Notice, PortCounters,
+    PortDesc, TableCounters, Totals,
+};
+use pipeline::Event;
+use std::collections::{HashMap, VecDeque};
+
+pub const SECOND: Nanos = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    Alive,
+    /// Removed by this version.
+    Removed(u64),
+}
+
+#[derive(Debug, Default)]
+pub struct FakePlane {
+    /// Operations in order; the first has version 1.
+    pub operations: Vec<Operation>,
+    pub applied: u64,
+    /// Do not apply at once.
+    pub held: bool,
+    pub counters: HashMap<EntryId, EntryCounters>,
+    known: HashMap<EntryId, Known>,
+    pub events: VecDeque<Event>,
+    pub recycled: usize,
+    pub counter_reads: usize,
+}
+
+impl FakePlane {
+    pub fn apply_all(&mut self) {
+        self.applied = self.operations.len() as u64;
+    }
+
+    pub fn hit(&mut self, id: EntryId, packets: u64, now: Nanos) {
+        assert!(self.known.contains_key(&id), "entry {id} is known");
+        let counters = self.counters.entry(id).or_default();
+        counters.packets += packets;
+        counters.bytes += 100 * packets;
+        counters.used_ns = now;
+    }
+
+    pub fn known_ids(&self) -> usize {
+        self.known.len()
+    }
+}
+
+impl DataPlane for FakePlane {
+    fn submit(&mut self, operation: Operation) -> u64 {
+        let version = self.operations.len() as u64 + 1;
+        if let Operation::Entries(changes) = &operation {
+            assert!(!changes.is_empty());
+            for change in changes {
+                match change {
+                    EntryChange::Add(entry) => {
+                        let before = self.known.insert(entry.id, Known::Alive);
+                        assert_eq!(before, None, "id {} is free when it is used", entry.id);
+                    }
+                    EntryChange::Modify { id, .. } => assert_eq!(self.known[id], Known::Alive),
+                    EntryChange::Remove { id, .. } => {
+                        assert_eq!(self.known.insert(*id, Known::Removed(version)), Some(Known::Alive));
+                    }
+                }
+            }
+        }
+        self.operations.push(operation);
+        if !self.held {
+            self.apply_all();
+        }
+        version
+    }
+
+    fn applied(&mut self) -> u64 {
+        self.applied
+    }
+
+    fn parked(&self) -> usize {
+        0
+    }
+
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
+        assert!(self.known.contains_key(&id), "counters of {id} are asked from its adding until its release");
+        self.counter_reads += 1;
+        self.counters.get(&id).copied().unwrap_or_default()
+    }
+
+    fn release(&mut self, id: EntryId) {
+        match self.known.remove(&id) {
+            Some(Known::Removed(version)) => assert!(version <= self.applied, "released too early"),
+            other => panic!("release of {id}, which is {other:?}"),
+        }
+        self.counters.remove(&id);
+    }
+
+    fn table_counters(&mut self, table: u8) -> TableCounters {
+        TableCounters { lookups: u64::from(table), matches: 0 }
+    }
+
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
+        Some(PortCounters { rx_packets: u64::from(port), ..PortCounters::default() })
+    }
+
+    fn totals(&mut self) -> Totals {
+        Totals::default()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn recycle(&mut self, _: Frame) {
+        self.recycled += 1;
+    }
+}
+
+pub type Fake = Model<FakePlane>;
+
+pub fn plain() -> Fake {
+    with(Config::default())
+}
+
+pub fn with(config: Config) -> Fake {
+    Model::new(config, FakePlane::default(), 0)
+}
+
+/// `dl_dst` under a mask.
+pub fn dst(value: u128, mask: u128) -> Match {
+    Match::new([FieldMatch { field: Field::EthDst, value, mask }]).unwrap()
+}
+
+/// One whole `dl_dst`.
+pub fn mac(value: u128) -> Match {
+    dst(value, Field::EthDst.full_mask())
+}
+
+pub fn output(port: PortNo) -> Instructions {
+    Instructions::apply(vec![Action::output(port)])
+}
+
+pub fn add(priority: u16, matching: Match, port: PortNo) -> FlowMod {
+    FlowMod { priority, matching, instructions: output(port), ..FlowMod::default() }
+}
+
+pub fn command(command: Command, m: FlowMod) -> FlowMod {
+    FlowMod { command, ..m }
+}
+
+pub fn delete_all() -> FlowMod {
+    FlowMod { command: Command::Delete, table: None, ..FlowMod::default() }
+}
+
+/// All entries, walked in parts of 3.
+pub fn dump(model: &mut Fake, now: Nanos) -> Vec<FlowStats> {
+    let mut all = Vec::new();
+    let mut cursor = FlowCursor::default();
+    while !cursor.is_done() {
+        all.extend(model.flows(now, &FlowFilter::default(), &mut cursor, 3));
+    }
+    all
+}
+
+pub fn poll_all(model: &mut Fake, now: Nanos) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    loop {
+        let more = model.poll(now);
+        notices.extend(std::iter::from_fn(|| model.next_notice()));
+        if !more {
+            return notices;
+        }
+    }
+}
+
+pub fn port(number: PortNo) -> PortDesc {
+    PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
+}
+
+/// The last operation's changes of entries.
+pub fn last_changes(model: &mut Fake) -> Vec<EntryChange> {
+    match model.plane_mut().operations.last() {
+        Some(Operation::Entries(changes)) => changes.clone(),
+        other => panic!("entries, not {other:?}"),
+    }
+}
+
+pub fn is_mac(change: &EntryChange) -> bool {
+    match change {
+        EntryChange::Add(entry) => entry.table == MAC_TABLE,
+        EntryChange::Modify { table, .. } | EntryChange::Remove { table, .. } => *table == MAC_TABLE,
+    }
+}
+
+/// Numbers that look random, the same in every run.
+#[derive(Debug)]
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    }
+
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+}

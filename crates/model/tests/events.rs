@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Timeouts, learned MACs, ports and packet-ins.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
+use frame::Frame;
+use model::{Config, Limits, Notice, PortConfig, PortReason, RemovedReason};
+use pipeline::Event;
+use pipeline::event::{Learn, PacketIn};
+
+const A: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const B: [u8; 6] = [2, 0, 0, 0, 0, 2];
+
+fn learn(m: &mut Fake, now: u64, vid: u16, mac: [u8; 6], port: u32) {
+    m.plane_mut().events.push_back(Event::Learn(Learn { vid, mac, port }));
+    poll_all(m, now);
+}
+
+fn bridge(config: Config) -> Fake {
+    let mut m = with(config);
+    for number in 1..=3 {
+        m.add_port(0, port(number), true).unwrap();
+    }
+    poll_all(&mut m, 0);
+    m
+}
+
+fn places(m: &mut Fake) -> Vec<(u16, [u8; 6], u32)> {
+    m.macs(0).into_iter().map(|p| (p.vid, p.mac, p.port)).collect()
+}
+
+#[test]
+fn timeouts_ask_only_about_due_entries_and_tell_why() {
+    let mut m = plain();
+    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let timed = |n, idle_timeout_s, hard_timeout_s| FlowMod {
+        idle_timeout_s,
+        hard_timeout_s,
+        flags: told,
+        ..add(1, mac(n), 1)
+    };
+    m.flow_mod(SECOND, timed(1, 2, 0)).unwrap();
+    m.flow_mod(SECOND, timed(2, 0, 4)).unwrap();
+    m.flow_mod(SECOND, timed(3, 2, 5)).unwrap();
+    m.flow_mod(SECOND, timed(4, 0, 0)).unwrap();
+    let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
+    m.plane_mut().counter_reads = 0;
+    assert_eq!(m.next_deadline(), Some(3 * SECOND));
+    assert!(poll_all(&mut m, 3 * SECOND - 1).is_empty());
+    assert_eq!(m.plane_mut().counter_reads, 0);
+    for second in [2, 4, 5] {
+        m.plane_mut().hit(ids[2], 1, second * SECOND + 1);
+    }
+    m.plane_mut().hit(ids[0], 1, 2 * SECOND);
+    let removed = |notices: Vec<Notice>| {
+        let of = |n| match n {
+            Notice::FlowRemoved(f) => (f.entry.matching.fields()[0].value, f.reason, f.packets),
+            other => panic!("{other:?}"),
+        };
+        notices.into_iter().map(of).collect::<Vec<_>>()
+    };
+    assert!(poll_all(&mut m, 3 * SECOND).is_empty(), "both were used in the meantime");
+    assert_eq!(removed(poll_all(&mut m, 4 * SECOND)), [(1, RemovedReason::IdleTimeout, 1)]);
+    assert_eq!(removed(poll_all(&mut m, 5 * SECOND)), [(2, RemovedReason::HardTimeout, 0)]);
+    assert_eq!(removed(poll_all(&mut m, 6 * SECOND)), [(3, RemovedReason::HardTimeout, 3)]);
+    assert_eq!((m.next_deadline(), m.flow_count()), (None, 1));
+}
+
+#[test]
+fn macs_are_learned_moved_and_aged() {
+    let mut m = bridge(Config { mac_ageing: 10 * SECOND, ..Config::default() });
+    learn(&mut m, SECOND, 0, A, 1);
+    let changes = last_changes(&mut m);
+    let [EntryChange::Add(entry)] = &changes[..] else { panic!("{changes:?}") };
+    assert_eq!((entry.table, entry.priority, &entry.instructions), (MAC_TABLE, 1, &output(1)));
+    assert_eq!(entry.matching.to_string(), "vlan_tci=0x0000/0x0fff,dl_dst=02:00:00:00:00:01");
+    let operations = m.plane_mut().operations.len();
+    learn(&mut m, SECOND, 0, A, 1);
+    learn(&mut m, SECOND, 0, [3, 0, 0, 0, 0, 1], 1);
+    learn(&mut m, SECOND, 0, B, 9);
+    learn(&mut m, SECOND, 0x1001, B, 1);
+    assert_eq!(m.plane_mut().operations.len(), operations, "nothing new, or nothing to learn");
+    learn(&mut m, 2 * SECOND, 7, A, 2);
+    learn(&mut m, 2 * SECOND, 0, A, 3);
+    let changes = last_changes(&mut m);
+    assert!(matches!(changes[..], [EntryChange::Remove { .. }, EntryChange::Add(_)]), "moved: {changes:?}");
+    assert_eq!(places(&mut m), [(0, A, 3), (7, A, 2)]);
+    assert!(dump(&mut m, 0).is_empty(), "no entry of the controller's");
+    m.flow_mod(2 * SECOND, delete_all()).unwrap();
+    assert_eq!(places(&mut m).len(), 2);
+
+    let id = |m: &mut Fake| match last_changes(m).pop() {
+        Some(EntryChange::Add(entry)) => entry.id,
+        other => panic!("{other:?}"),
+    };
+    let moved = id(&mut m);
+    m.plane_mut().hit(moved, 0, 8 * SECOND);
+    assert_eq!(m.macs(9 * SECOND)[0].age_ns, SECOND);
+    poll_all(&mut m, 12 * SECOND);
+    assert_eq!(places(&mut m), [(0, A, 3)]);
+    poll_all(&mut m, 18 * SECOND);
+    assert_eq!(places(&mut m), []);
+    assert_eq!(m.plane_mut().known_ids(), 0);
+}
+
+#[test]
+fn the_mac_not_seen_for_longest_makes_room() {
+    let mut m = bridge(Config { mac_limit: 3, ..Config::default() });
+    for n in 1..=3 {
+        learn(&mut m, n * SECOND, 0, [2, 0, 0, 0, 0, n as u8], 1);
+    }
+    m.plane_mut().hit(0, 0, 5 * SECOND);
+    learn(&mut m, 6 * SECOND, 0, [2, 0, 0, 0, 0, 9], 1);
+    assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [1, 3, 9]);
+    for n in 20..60_u8 {
+        let mac = [2, 0, 0, 0, 0, n];
+        m.plane_mut().events.push_back(Event::Learn(Learn { vid: 0, mac, port: 2 }));
+    }
+    poll_all(&mut m, 7 * SECOND);
+    assert_eq!(m.macs(0).iter().map(|p| p.mac[5]).collect::<Vec<_>>(), [57, 58, 59]);
+    assert_eq!(m.plane_mut().known_ids(), 3);
+}
+
+#[test]
+fn a_port_that_goes_takes_its_macs_with_it() {
+    let mut m = bridge(Config::default());
+    for (mac, port) in [(A, 1), (B, 2), ([2, 0, 0, 0, 0, 3], 3)] {
+        learn(&mut m, 0, 0, mac, port);
+    }
+    m.set_link(1, 1, false).unwrap();
+    assert_eq!(places(&mut m).len(), 2);
+    learn(&mut m, 1, 0, A, 1);
+    assert_eq!(places(&mut m).len(), 2, "nothing is learned at a port that is down");
+    m.remove_port(2, 2).unwrap();
+    let down = PortConfig { down: true, ..PortConfig::default() };
+    m.set_port_config(3, 3, down).unwrap();
+    assert_eq!(places(&mut m), []);
+    poll_all(&mut m, 4);
+    assert_eq!(m.plane_mut().known_ids(), 0);
+}
+
+#[test]
+fn ports_are_told_to_the_data_plane_and_outward() {
+    let mut m = plain();
+    m.add_port(0, port(4), false).unwrap();
+    assert!(m.add_port(0, port(4), false).is_err());
+    assert!(m.add_port(0, port(0), false).is_err());
+    assert_eq!(m.set_link(0, 5, true).unwrap_err().openflow(), (7, 0));
+    m.set_link(0, 4, true).unwrap();
+    m.set_link(0, 4, true).unwrap();
+    m.set_port_config(0, 4, PortConfig { no_fwd: true, ..PortConfig::default() }).unwrap();
+    m.remove_port(0, 4).unwrap();
+    let up = PortState::up(4);
+    assert_eq!(
+        m.plane_mut().operations,
+        [
+            Operation::Port(PortState { up: false, ..up }),
+            Operation::Port(up),
+            Operation::Port(PortState { no_fwd: true, ..up }),
+            Operation::RemovePort(4),
+        ]
+    );
+    let reasons: Vec<_> = std::iter::from_fn(|| m.next_notice())
+        .map(|n| match n {
+            Notice::PortStatus { reason, port } => (reason, port.is_up()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let modified = (PortReason::Modify, true);
+    assert_eq!(reasons, [(PortReason::Add, false), modified, modified, (PortReason::Delete, true)]);
+    assert_eq!(m.port_counters(4), None);
+}
+
+#[test]
+fn packet_ins_carry_the_cookie_and_are_dropped_when_nobody_takes_them() {
+    let limits = Limits { notices: 2, ..Limits::default() };
+    let mut m = with(Config { limits, ..Config::default() });
+    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    m.flow_mod(0, FlowMod { cookie: 9, flags: told, ..add(1, mac(1), 1) }).unwrap();
+    for entry in [0, 77, 0] {
+        m.plane_mut().events.push_back(Event::PacketIn(PacketIn {
+            frame: Frame::from_bytes(&[1; 60]),
+            table: 0,
+            entry,
+            reason: PacketInReason::Action,
+            max_len: 128,
+            metadata: 0,
+            tunnel_id: 0,
+        }));
+    }
+    m.flow_mod(0, delete_all()).unwrap();
+    assert!(m.poll(0), "the flow-removed waits for room");
+    assert!(m.poll(0));
+    assert_eq!((m.notice_drops().packet_ins, m.plane_mut().recycled), (1, 1));
+    let mut cookies = Vec::new();
+    for _ in 0..2 {
+        let Some(Notice::PacketIn(p)) = m.next_notice() else { panic!() };
+        cookies.push(p.cookie);
+        m.recycle(p.frame);
+    }
+    assert_eq!((cookies, m.plane_mut().recycled), (vec![9, u64::MAX], 3));
+    assert!(!m.poll(0));
+    assert!(matches!(m.next_notice(), Some(Notice::FlowRemoved(_))));
+    assert!(m.next_notice().is_none());
+}
+
+#[test]
+fn ids_wait_for_events_that_are_under_way() {
+    let limits = Limits { events_per_poll: 2, ..Limits::default() };
+    let mut m = with(Config { limits, ..Config::default() });
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, delete_all()).unwrap();
+    for _ in 0..3 {
+        m.plane_mut().events.push_back(Event::Learn(Learn { vid: 0, mac: A, port: 1 }));
+    }
+    assert!(m.poll(0));
+    assert_eq!(m.plane_mut().known_ids(), 1);
+    assert!(!m.poll(0));
+    assert_eq!(m.plane_mut().known_ids(), 0);
+}

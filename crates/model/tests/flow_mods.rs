@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow-mods, bundles, and what becomes of the entries they remove.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::validate::ValidateError;
+use flow::{Action, Command, EntryChange, EntryFlags, FlowMod, Instructions, Match, Next, Slice, SliceBase};
+use flow::{Field, FieldMatch, port_no};
+use model::{Aggregate, Changed, Config, FlowCursor, FlowFilter, Limits, ModelError, Notice, RemovedReason};
+
+fn flags(send_flow_removed: bool, check_overlap: bool, reset_counts: bool) -> EntryFlags {
+    EntryFlags { send_flow_removed, check_overlap, reset_counts, ..EntryFlags::default() }
+}
+
+#[test]
+fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
+    let mut m = plain();
+    m.flow_mod(0, add(5, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(5, mac(2), 1)).unwrap();
+    let old = dump(&mut m, 0)[0].entry.id;
+    m.plane_mut().held = true;
+    m.plane_mut().hit(old, 3, 7);
+    let changed = m.flow_mod(10, add(5, mac(1), 9)).unwrap();
+    assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
+    // Packets that meet the old entry before the change is in force are counted too.
+    m.plane_mut().hit(old, 2, 12);
+    let all = dump(&mut m, 15);
+    assert_eq!(all.iter().map(|f| f.entry.matching.clone()).collect::<Vec<_>>(), [mac(2), mac(1)]);
+    assert_ne!(all[1].entry.id, old);
+    assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, 5));
+    // Replaced once more before the first replacement is in force, then both come into force.
+    m.flow_mod(20, add(5, mac(1), 10)).unwrap();
+    m.plane_mut().hit(all[1].entry.id, 4, 21);
+    assert_eq!(dump(&mut m, 21)[1].packets, 9);
+    m.plane_mut().apply_all();
+    assert!(poll_all(&mut m, 22).is_empty(), "a replaced entry is not reported");
+    assert_eq!((dump(&mut m, 22)[1].packets, m.pending_removals()), (9, 0));
+    let resetting = FlowMod { flags: flags(false, false, true), ..add(5, mac(1), 10) };
+    m.flow_mod(30, resetting).unwrap();
+    assert_eq!(dump(&mut m, 30)[1].packets, 0);
+    assert_eq!(m.plane_mut().known_ids(), 3);
+}
+
+#[test]
+fn modify_keeps_all_but_the_instructions() {
+    let mut m = plain();
+    let first = FlowMod { cookie: 7, hard_timeout_s: 9, ..add(5, mac(1), 1) };
+    m.flow_mod(0, first).unwrap();
+    m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), 1)).unwrap();
+    let id = dump(&mut m, 0)[0].entry.id;
+    m.plane_mut().hit(id, 3, 5);
+    // Another cookie without a mask is no condition, and is not taken over.
+    let change = FlowMod { cookie: 8, idle_timeout_s: 1, ..command(Command::Modify, add(1, mac(1), 2)) };
+    assert_eq!(m.flow_mod(6, change).unwrap().modified, 1);
+    let now = dump(&mut m, 10)[0].clone();
+    assert_eq!((now.entry.id, now.entry.cookie, now.entry.priority), (id, 7, 5));
+    assert_eq!((now.entry.idle_timeout_s, now.entry.hard_timeout_s), (0, 9));
+    assert_eq!((now.packets, now.duration_ns), (3, 10));
+    assert_eq!(now.entry.instructions, output(2));
+    assert!(matches!(last_changes(&mut m)[..], [EntryChange::Modify { id: i, .. }] if i == id));
+
+    let strict = |priority| command(Command::ModifyStrict, add(priority, mac(1), 3));
+    assert_eq!(m.flow_mod(11, strict(4)).unwrap(), Changed::default());
+    let reset = FlowMod { flags: flags(false, false, true), ..strict(5) };
+    assert_eq!(m.flow_mod(11, reset).unwrap().modified, 1);
+    m.plane_mut().hit(id, 2, 12);
+    assert_eq!(dump(&mut m, 12)[0].packets, 2);
+    let wide = command(Command::Modify, add(1, Match::any(), 4));
+    assert_eq!(m.flow_mod(13, wide).unwrap().modified, 2);
+    assert_eq!(m.flow_count(), 2, "modify adds nothing");
+}
+
+#[test]
+fn deletes_select_by_match_cookie_port_and_group() {
+    let mut m = plain();
+    let group = Instructions { write: vec![Action::Group(4)], ..Instructions::default() };
+    m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), 1) }).unwrap();
+    m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), 2) }).unwrap();
+    m.flow_mod(0, FlowMod { instructions: group, ..add(2, mac(2), 0) }).unwrap();
+    m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), 1)).unwrap();
+    let delete = |m: FlowMod| command(Command::Delete, FlowMod { table: None, ..m });
+    let mut removed = |f: FlowMod| m.flow_mod(1, f).unwrap().removed;
+    assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
+    assert_eq!(removed(FlowMod { out_port: Some(3), ..delete_all() }), 0);
+    assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
+    assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 1);
+    assert_eq!(removed(command(Command::DeleteStrict, add(2, mac(1), 0))), 0);
+    assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), 0))), 1, "the mask covers mac(1)");
+    assert_eq!(removed(FlowMod { out_port: Some(1), ..delete_all() }), 1);
+    assert_eq!(m.flow_count(), 0);
+}
+
+#[test]
+fn overlap_is_refused_where_asked() {
+    let mut m = plain();
+    let checked = |f: FlowMod| FlowMod { flags: flags(false, true, false), ..f };
+    m.flow_mod(0, checked(add(5, mac(1), 1))).unwrap();
+    m.flow_mod(0, checked(add(5, mac(2), 1))).unwrap();
+    m.flow_mod(0, checked(add(4, Match::any(), 1))).unwrap();
+    let error = m.flow_mod(0, checked(add(5, dst(1, 0xff), 1))).unwrap_err();
+    assert_eq!(error, ModelError::Overlap { table: 0, priority: 5 });
+    assert_eq!(error.openflow(), (5, 3));
+    assert!(m.flow_mod(0, checked(add(5, mac(2), 1))).is_err(), "an identical entry overlaps");
+    m.flow_mod(0, checked(add(5, dst(3, 0xff), 1))).unwrap();
+    m.flow_mod(0, checked(FlowMod { table: Some(1), ..add(5, dst(1, 0xff), 1) })).unwrap();
+    assert_eq!(m.flow_count(), 5);
+}
+
+#[test]
+fn removals_are_reported_once_when_in_force_and_only_then_is_the_id_used_again() {
+    let mut m = plain();
+    m.plane_mut().held = true;
+    let told = FlowMod { cookie: 5, flags: flags(true, false, false), ..add(1, mac(1), 1) };
+    m.flow_mod(0, told).unwrap();
+    m.flow_mod(2 * SECOND, delete_all()).unwrap();
+    let barrier = m.barrier();
+    assert!(poll_all(&mut m, 3 * SECOND).is_empty());
+    assert!(!m.is_applied(barrier));
+    m.flow_mod(3 * SECOND, add(1, mac(2), 1)).unwrap();
+    m.plane_mut().hit(0, 6, 3 * SECOND);
+    assert_eq!(dump(&mut m, 0)[0].entry.id, 1);
+    m.plane_mut().apply_all();
+    let notices = poll_all(&mut m, 4 * SECOND);
+    let [Notice::FlowRemoved(gone)] = &notices[..] else { panic!("{notices:?}") };
+    assert_eq!((gone.entry.cookie, gone.reason, gone.packets), (5, RemovedReason::Delete, 6));
+    assert_eq!(gone.duration_ns, 2 * SECOND);
+    assert!(poll_all(&mut m, 9 * SECOND).is_empty() && m.is_applied(barrier));
+    m.flow_mod(9 * SECOND, add(1, mac(3), 1)).unwrap();
+    assert_eq!(dump(&mut m, 0)[1].entry.id, 0);
+}
+
+#[test]
+fn a_bundle_is_one_operation_or_nothing() {
+    let mut m = plain();
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.plane_mut().hit(1, 4, 1);
+    let before = dump(&mut m, 5);
+    let reset = FlowMod { flags: flags(false, false, true), ..add(1, mac(2), 8) };
+    let good = vec![
+        add(1, mac(3), 1),
+        command(Command::Modify, add(0, Match::any(), 7)),
+        command(Command::ModifyStrict, reset),
+        add(1, mac(1), 2),
+        command(Command::DeleteStrict, add(1, mac(3), 0)),
+        delete_all(),
+        add(9, mac(4), 4),
+        add(9, mac(4), 5),
+    ];
+    let mut bad = good.clone();
+    bad.push(FlowMod { table: Some(255), ..add(1, mac(5), 1) });
+    let operations = m.plane_mut().operations.len();
+    assert_eq!(m.bundle(5, bad).unwrap_err(), (8, ModelError::Invalid(ValidateError::Table)));
+    assert_eq!(m.plane_mut().operations.len(), operations);
+    assert_eq!(dump(&mut m, 5), before);
+    for field in [mac(1), mac(2)] {
+        let strict = command(Command::ModifyStrict, add(1, field, 1));
+        assert_eq!(m.flow_mod(5, strict).unwrap().modified, 1, "still found");
+    }
+    m.bundle(6, good).unwrap();
+    assert_eq!(m.plane_mut().operations.len(), operations + 3);
+    let after = dump(&mut m, 6);
+    assert_eq!(after.len(), 1);
+    assert_eq!((&after[0].entry.matching, after[0].packets), (&mac(4), 0));
+    poll_all(&mut m, 7);
+    assert_eq!((m.pending_removals(), m.plane_mut().known_ids()), (0, 1));
+}
+
+#[test]
+fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
+    let limits = Limits { entries: 2, ..Limits::default() };
+    let mut m = with(Config { limits, ..Config::default() });
+    let goto = Instructions { next: Some(Next::Table(0)), ..Instructions::default() };
+    let mut refused = |f: FlowMod| m.flow_mod(0, f).unwrap_err().openflow();
+    assert_eq!(refused(FlowMod { table: None, ..add(1, mac(1), 1) }), (5, 2));
+    assert_eq!(refused(FlowMod { instructions: goto, ..add(1, mac(1), 1) }), (3, 2));
+    assert_eq!(refused(add(1, mac(1), port_no::ANY)), (2, 4));
+    assert_eq!(refused(add(1, Match::at_index(2), 1)), (4, 7));
+    m.plane_mut().held = true;
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.flow_mod(0, add(1, mac(2), 2)).unwrap();
+    assert_eq!(m.flow_mod(0, add(1, mac(3), 1)).unwrap_err().openflow(), (5, 1));
+    m.flow_mod(0, delete_all()).unwrap();
+    // Three entries are on their way out: one more fits, then it is enough until they are gone.
+    m.flow_mod(0, add(1, mac(4), 1)).unwrap();
+    let error = m.flow_mod(0, add(1, mac(5), 1)).unwrap_err();
+    assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });
+    m.plane_mut().apply_all();
+    poll_all(&mut m, 1);
+    m.flow_mod(0, add(1, mac(5), 1)).unwrap();
+}
+
+#[test]
+fn a_table_examines_few_slices_and_a_linear_number_has_one_entry() {
+    let mut m = plain();
+    let slice = |offset| {
+        let field = Field::Slice(Slice::new(SliceBase::Packet, offset, 8).unwrap());
+        Match::new([FieldMatch::exact(field, 1)]).unwrap()
+    };
+    for n in 0..flow::Limits::SLICES_PER_TABLE as u32 {
+        m.flow_mod(0, add(1, slice(n), 1)).unwrap();
+    }
+    assert!(matches!(m.flow_mod(0, add(1, slice(99), 1)), Err(ModelError::TooManySlices { .. })));
+    m.flow_mod(0, add(2, slice(3), 1)).unwrap();
+    m.flow_mod(0, command(Command::Delete, add(0, slice(3), 1))).unwrap();
+    m.flow_mod(0, add(1, slice(99), 1)).unwrap();
+
+    let linear = |priority, index| FlowMod { table: Some(1), ..add(priority, Match::at_index(index), 1) };
+    m.flow_mod(0, linear(1, 4)).unwrap();
+    m.flow_mod(0, linear(2, 5)).unwrap();
+    assert!(matches!(m.flow_mod(0, linear(2, 4)), Err(ModelError::IndexTaken { priority: 1, .. })));
+    assert_eq!(m.flow_mod(0, linear(1, 4)).unwrap().removed, 1);
+    assert_eq!(m.flow_mod(0, command(Command::Delete, linear(0, 5))).unwrap().removed, 1);
+}
+
+#[test]
+fn low_latency_comes_from_the_flow_mod_or_the_cookie() {
+    let mut m = with(Config { low_latency_cookie: Some((0x4c00, 0xff00)), ..Config::default() });
+    for (cookie, asked, want) in
+        [(0x4c01, None, true), (0x4d01, None, false), (0x4c01, Some(false), false), (0, Some(true), true)]
+    {
+        m.flow_mod(0, FlowMod { cookie, low_latency: asked, ..add(1, mac(1), 1) }).unwrap();
+        assert_eq!(dump(&mut m, 0)[0].entry.low_latency, want);
+    }
+}
+
+#[test]
+fn clearing_leaves_the_standalone_default() {
+    let mut m = with(Config { standalone: true, ..Config::default() });
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    let operations = m.plane_mut().operations.len();
+    assert_eq!(m.clear(5), Changed { added: 1, modified: 0, removed: 2 });
+    assert_eq!(m.plane_mut().operations.len(), operations + 1);
+    let all = dump(&mut m, 5);
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].entry.priority, all[0].entry.table), (0, 0));
+    assert_eq!(all[0].entry.instructions, output(port_no::NORMAL));
+}
+
+#[test]
+fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
+    let mut m = plain();
+    for n in 0..20 {
+        m.flow_mod(0, FlowMod { table: Some((n % 3) as u8), ..add(1, mac(n), 1) }).unwrap();
+    }
+    let mut cursor = FlowCursor::default();
+    let mut seen = Vec::new();
+    let mut step = 0;
+    while !cursor.is_done() {
+        let part = m.flows(0, &FlowFilter::default(), &mut cursor, 2);
+        assert!(part.len() <= 2);
+        seen.extend(part.into_iter().map(|f| f.entry.matching.fields()[0].value));
+        let gone = 19 - step % 20;
+        if gone % 4 == 0 {
+            m.flow_mod(0, command(Command::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) })).unwrap();
+        } else if gone % 4 == 1 {
+            // Replaced by an entry with another id: still there.
+            m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), 2) }).unwrap();
+        }
+        poll_all(&mut m, 0);
+        step += 1;
+    }
+    for n in (0..20).filter(|n| n % 4 > 1) {
+        assert_eq!(seen.iter().filter(|&&s| s == n).count(), 1, "{n} in {seen:?}");
+    }
+    for n in (0..20).filter(|n| n % 4 == 1) {
+        assert!(seen.contains(&n), "{n} in {seen:?}");
+    }
+    let mut sum = Aggregate::default();
+    let mut cursor = FlowCursor::default();
+    let filter = FlowFilter { table: Some(2), ..FlowFilter::default() };
+    while !cursor.is_done() {
+        m.aggregate(&filter, &mut cursor, 1, &mut sum);
+    }
+    assert_eq!(sum.flows, m.table(2).active);
+    assert!(sum.flows > 0 && sum.flows < m.flow_count());
+}
