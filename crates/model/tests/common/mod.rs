@@ -51,6 +51,10 @@ impl FakePlane {
         counters.used_ns = now;
     }
 
+    pub fn knows(&self, id: EntryId) -> bool {
+        self.known.contains_key(&id)
+    }
+
     pub fn known_ids(&self) -> usize {
         self.known.len()
     }

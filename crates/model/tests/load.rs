@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A million entries: times are printed, and held against bounds that only a wrong order of growth can miss.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use common::*;
+use flow::{Command, EntryFlags, Field, FieldMatch, FlowMod, Match};
+use model::{Config, Limits, ModelError};
+use std::time::{Duration, Instant};
+
+const COUNT: u128 = 1_000_000;
+
+fn exact(n: u128) -> FlowMod {
+    let matching = Match::new([
+        FieldMatch::exact(Field::EthType, 0x0800),
+        FieldMatch::exact(Field::IpProto, 6),
+        FieldMatch::exact(Field::Ipv4Src, n),
+        FieldMatch::exact(Field::Ipv4Dst, 0x0a00_0001),
+        FieldMatch::exact(Field::TcpDst, 80),
+    ]);
+    add(100, matching.unwrap(), 1)
+}
+
+fn timed<T>(what: &str, most: Duration, work: impl FnOnce() -> T) -> T {
+    let start = Instant::now();
+    let result = work();
+    let took = start.elapsed();
+    println!("{what}: {took:?}");
+    assert!(took < most, "{what} took {took:?}");
+    result
+}
+
+#[test]
+fn a_million_entries() {
+    let limits = Limits { entries: COUNT as usize, ..Limits::default() };
+    let mut m = with(Config { limits, ..Config::default() });
+    let mods: Vec<_> = (0..COUNT).map(exact).collect();
+    let second = Duration::from_secs(1);
+    let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(0, mods).unwrap());
+    assert_eq!(changed.added, COUNT as usize);
+    assert_eq!(m.barrier(), 1);
+    // The recorded operation is the fake's memory, not the model's.
+    m.plane_mut().operations[0] = flow::Operation::RemovePort(0);
+
+    timed("10,000 strict modifies and deletes", second, || {
+        for n in 0..5_000 {
+            let strict = |c| command(c, exact(n * 199));
+            assert_eq!(m.flow_mod(0, strict(Command::ModifyStrict)).unwrap().modified, 1);
+            assert_eq!(m.flow_mod(0, strict(Command::DeleteStrict)).unwrap().removed, 1);
+        }
+    });
+    timed("5,000 adds with overlap check", second, || {
+        for n in 0..5_000 {
+            let flags = EntryFlags { check_overlap: true, ..EntryFlags::default() };
+            m.flow_mod(0, FlowMod { flags, ..exact(n * 199) }).unwrap();
+        }
+    });
+    timed("5,000 non-strict deletes of whole matches", second, || {
+        for n in 0..5_000 {
+            assert_eq!(m.flow_mod(0, command(Command::Delete, exact(n * 199))).unwrap().removed, 1);
+        }
+    });
+    timed("walk", 9 * second, || assert_eq!(dump(&mut m, 0).len(), COUNT as usize - 5_000));
+    poll_all(&mut m, 0);
+    let full = vec![exact(0); 1].into_iter().chain((COUNT..COUNT + 6_000).map(exact)).collect();
+    let (at, error) = timed("bundle that fails", second, || m.bundle(0, full).unwrap_err());
+    assert!(matches!((at, error), (5_000, ModelError::TableFull { .. })));
+
+    let removed = timed("delete all", 3 * second, || m.flow_mod(0, delete_all()).unwrap().removed);
+    assert_eq!(removed, COUNT as usize - 5_000);
+    m.plane_mut().operations.clear();
+    m.plane_mut().apply_all();
+    m.plane_mut().applied = m.barrier();
+    let mut longest = Duration::ZERO;
+    let mut polls = 0;
+    timed("forget all", 9 * second, || {
+        loop {
+            let start = Instant::now();
+            let more = m.poll(0);
+            longest = longest.max(start.elapsed());
+            polls += 1;
+            if !more {
+                break;
+            }
+        }
+    });
+    println!("{polls} polls, the longest {longest:?}");
+    assert_eq!((m.pending_removals(), m.plane_mut().known_ids()), (0, 0));
+}
