@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What became of a packet. Received = forwarded + consumed + dropped by reason (+ held): each packet is counted once.
-//! Copies that could not be made or sent while others were are counted apart, under the same names.
+//! Every other reason that a packet met (a copy that could not be made or sent) is counted apart, under the same names.
 
 /// Why a packet reached the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -14,14 +14,18 @@ pub(crate) struct Change<'a> {
     pub at: usize,
     /// What stood there.
     pub old: &'a [u8],
+    /// Which bits were written, changed or not.
+    pub written: &'a [u8],
 }
 
 /// Where the IPv4 header checksum lies in the header.
 const IPV4_CHECKSUM: usize = 10;
 
+/// Where the CRC lies in the SCTP header.
+const SCTP_CRC: usize = 8;
+
 impl Change<'_> {
-    /// Adds to `delta` what changed in `from..to`, leaving out the 16-bit field at `except`. Words are counted from
-    /// `origin`.
+    /// Adds to `delta` what changed in `from..to`. Words are counted from `origin`.
     fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut Delta) {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         if first < last {
@@ -30,8 +34,16 @@ impl Change<'_> {
         }
     }
 
-    fn touches(&self, at: usize, len: usize) -> bool {
-        self.at < at + len && at < self.at + self.old.len()
+    /// Whether bits of `from..to` were written: a checksum that was is left as it was written.
+    fn wrote(&self, from: usize, to: usize) -> bool {
+        let (first, last) = (self.at.max(from), (self.at + self.written.len()).min(to));
+        first < last && self.written[first - self.at..last - self.at].iter().any(|bits| *bits != 0)
+    }
+
+    /// Whether bytes of `from..to` changed.
+    fn changed(&self, frame: &Frame, from: usize, to: usize) -> bool {
+        let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
+        first < last && self.old[first - self.at..last - self.at] != frame.bytes()[first..last]
     }
 }
 
@@ -41,9 +53,9 @@ pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>)
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
         // The change may have been to the header's own length: the words up to the upper layer are the header's.
-        let header_end = if change.touches(l3, 1) { header_end_before(&change, l3) } else { header_end };
+        let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
-        if change.touches(l3, header_end - l3) && !change.touches(at, 2) {
+        if !change.wrote(at, at + 2) {
             let mut delta = Delta::default();
             change.within(frame, (l3, header_end), l3, &mut delta);
             adjust(frame, at, |old| checksum::apply(old, delta));
@@ -65,7 +77,8 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
         p if p & header::ICMPV4 != 0 => (2, false),
         p if p & header::SCTP != 0 => {
             let end = layers.l4_end as usize;
-            if change.touches(l4, end - l4) && !layers.fragment {
+            let crc = l4 + SCTP_CRC;
+            if change.changed(frame, l4, end) && !change.wrote(crc, crc + 4) && !layers.fragment {
                 checksum::fill_sctp(&mut frame.bytes_mut()[l4..end]);
             }
             return;
@@ -73,7 +86,7 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
         _ => return,
     };
     let at = l4 + field;
-    if change.touches(at, 2) {
+    if change.wrote(at, at + 2) {
         return;
     }
     let partial =

@@ -17,6 +17,9 @@ pub struct FieldWrite {
     mask: u128,
 }
 
+/// Bytes of an IPv6 header without extension headers.
+const IPV6_HEADER_BYTES: u16 = 40;
+
 /// Bytes that 128 bits at any bit offset can touch.
 const TOUCHED: usize = 17;
 
@@ -95,7 +98,7 @@ impl FieldWrite {
             }
             // Behind extension headers the upper-layer protocol is not this byte.
             _ if v4 => 72,
-            _ if packet.layers.exthdr == 0 => 48,
+            _ if packet.layers.l4 == packet.layers.l3 + IPV6_HEADER_BYTES => 48,
             _ => return Err(DropReason::MissingHeader),
         };
         Ok((usize::from(packet.layers.l3), bit))
@@ -133,7 +136,10 @@ impl FieldWrite {
             return;
         }
         if covers {
-            checksums::keep_right(&mut packet.frame, &packet.layers, Change { at: first, old });
+            let mut written = [0; TOUCHED];
+            let written = &mut written[..end - first];
+            write_bits(written, bit % 8, length, self.mask, self.mask);
+            checksums::keep_right(&mut packet.frame, &packet.layers, Change { at: first, old, written });
         }
         if self.may_move_headers() {
             packet.forget_layers();

@@ -60,7 +60,11 @@ pub(crate) fn copy_in(packet: &mut Packet) {
         if let Some(l3) = ipv4 {
             // The parser does not look behind MPLS: these layers are made for the inner header's checksum.
             let layers = wire::Layers { present: header::IPV4, l3: l3 as u16, ..wire::Layers::default() };
-            checksums::keep_right(&mut packet.frame, &layers, Change { at: inner, old: &old });
+            checksums::keep_right(
+                &mut packet.frame,
+                &layers,
+                Change { at: inner, old: &old, written: &[0xff] },
+            );
         }
     }
 }
@@ -95,15 +99,23 @@ fn two_places(packet: &mut Packet) -> Option<(usize, usize, Option<usize>)> {
         return (bytes.len() >= inner + 4).then_some((l3 + 3, inner + 3, None));
     }
     match bytes.get(inner)? >> 4 {
-        4 if bytes.len() >= inner + 20 => Some((l3 + 3, inner + 8, Some(inner))),
+        4 if is_ipv4(&bytes[inner..]) => Some((l3 + 3, inner + 8, Some(inner))),
         6 if bytes.len() >= inner + 40 => Some((l3 + 3, inner + 7, None)),
         _ => None,
     }
+}
+
+/// Whether a whole, consistent IPv4 header begins here (see `wire::layers::header::IPV4`).
+fn is_ipv4(bytes: &[u8]) -> bool {
+    let header_bytes = usize::from(bytes[0] & 0x0f) * 4;
+    bytes.len() >= header_bytes
+        && header_bytes >= 20
+        && usize::from(u16::from_be_bytes([bytes[2], bytes[3]])) >= header_bytes
 }
 
 fn write(packet: &mut Packet, at: usize, ttl: u8) {
     let old = [packet.frame.bytes()[at]];
     packet.frame.bytes_mut()[at] = ttl;
     let layers = packet.layers;
-    checksums::keep_right(&mut packet.frame, &layers, Change { at, old: &old });
+    checksums::keep_right(&mut packet.frame, &layers, Change { at, old: &old, written: &[0xff] });
 }

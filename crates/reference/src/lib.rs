@@ -88,12 +88,12 @@ pub struct Processed {
     pub packet_ins: Vec<PacketIn>,
     /// What became of the packet as a whole.
     pub outcome: Outcome,
-    /// Reasons met, in order, while the packet as a whole was forwarded or consumed.
+    /// Reasons met, in order, other than the one that the packet as a whole was dropped for.
     pub copy_drops: Vec<DropReason>,
     /// Each lookup in order: the table, and the entry hit.
     pub hits: Vec<(u8, Option<EntryId>)>,
-    /// What NORMAL would learn from the packet (the last, if it was asked several times).
-    pub learn: Option<Learned>,
+    /// What NORMAL would learn from the packet: one for each time it was asked.
+    pub learn: Vec<Learned>,
     /// No table was missed, and each entry hit is low-latency.
     pub low_latency: bool,
 }
@@ -178,7 +178,7 @@ impl Reference {
         &self.drops
     }
 
-    /// Reasons met by packets that were forwarded or consumed all the same.
+    /// Reasons met beside those that packets were dropped for.
     #[must_use]
     pub fn copy_drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.copy_drops

@@ -80,7 +80,7 @@ impl Run<'_> {
             return Err(DropReason::ReservedMulticast);
         }
         if source != 0 && !is_group(source) && self.tables.learned(vid, source) != Some(in_port) {
-            self.learn = Some(Learned { vid, mac: source, port: in_port });
+            self.learn.push(Learned { vid, mac: source, port: in_port });
         }
         match self.tables.learned(vid, destination) {
             Some(port) if !is_group(destination) => self.send_elsewhere(port),

@@ -18,7 +18,7 @@ pub(crate) struct Run<'a> {
     pub packet_ins: Vec<PacketIn>,
     /// Each reason met, in order.
     pub reasons: Vec<DropReason>,
-    pub learn: Option<Learned>,
+    pub learn: Vec<Learned>,
     /// Each lookup: table, entry hit and the frame's length in bytes at that moment.
     pub hits: Vec<(u8, Option<u32>, usize)>,
     low_latency: bool,
@@ -33,7 +33,7 @@ impl<'a> Run<'a> {
             sent: Vec::new(),
             packet_ins: Vec::new(),
             reasons: Vec::new(),
-            learn: None,
+            learn: Vec::new(),
             hits: Vec::new(),
             low_latency: true,
         }
@@ -47,14 +47,16 @@ impl<'a> Run<'a> {
     }
 
     /// What became of the packet: the last reason counts if there is no copy of it.
-    pub fn finish(self) -> Processed {
-        let (outcome, copy_drops) = match self.reasons.last() {
-            _ if !self.sent.is_empty() => (Outcome::Forwarded, self.reasons),
-            _ if !self.packet_ins.is_empty() => (Outcome::Consumed, self.reasons),
-            Some(reason) => (Outcome::Dropped(*reason), Vec::new()),
-            // Not reached: a packet without a copy has met a reason, `NoOutput` if no other.
-            None => (Outcome::Dropped(DropReason::NoOutput), Vec::new()),
+    pub fn finish(mut self) -> Processed {
+        let outcome = if !self.sent.is_empty() {
+            Outcome::Forwarded
+        } else if !self.packet_ins.is_empty() {
+            Outcome::Consumed
+        } else {
+            // A packet without a copy has met a reason, `NoOutput` if no other.
+            Outcome::Dropped(self.reasons.pop().unwrap_or(DropReason::NoOutput))
         };
+        let copy_drops = self.reasons;
         Processed {
             sent: self.sent,
             packet_ins: self.packet_ins,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of a table: all its rules, the engine chosen from them, and for each change what the workers must
+//! Control side: all rules of a table, the engine chosen from them, and for each change what the workers must
 //! do. Small changes go to heads and dead sets; a head that is full, a rule that does not suit the base, or many
 //! changes at once become one new base and one swap.
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a table's rules look like as a whole: from it the layout of keys and the engine are chosen.
+//! Control side: what a table's rules look like as a whole: from it the layout of keys and the engine are chosen.
 
 use flow::{Field, Match};
 use std::collections::{BTreeMap, HashMap};

@@ -128,18 +128,18 @@ fn normal_floods_learns_and_forwards() {
     let mut reference = with_instructions(to(port_no::NORMAL));
     let done = reference.process(1, &udp());
     let learned = Learned { vid: 0, mac: number(SRC) as u64, port: 1 };
-    assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], Some(learned)));
+    assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], vec![learned]));
     // Nothing is learned but by an operation.
-    assert_eq!(reference.process(1, &udp()).learn, Some(learned));
+    assert_eq!(reference.process(1, &udp()).learn, vec![learned]);
     learn(&mut reference, 100, 0, number(SRC), 1);
     learn(&mut reference, 101, 0, number(DST), 3);
     let done = reference.process(1, &udp());
-    assert_eq!((ports(&done), done.learn, done.hits), (vec![3], None, vec![(0, Some(7))]));
+    assert_eq!((ports(&done), done.learn, done.hits), (vec![3], vec![], vec![(0, Some(7))]));
     assert_eq!(reference.table_counters(MAC_TABLE), (0, 0));
     assert_eq!(reference.entry_counters(101), Some((0, 0)));
     // The source moved to another port; the destination is where the packet came from.
     let done = reference.process(3, &udp());
-    assert_eq!(done.learn, Some(Learned { port: 3, ..learned }));
+    assert_eq!(done.learn, vec![Learned { port: 3, ..learned }]);
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::IngressPort));
     reference.apply(&Operation::RemovePort(3)).unwrap();
     assert_eq!(reference.process(1, &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
@@ -153,7 +153,7 @@ fn normal_keeps_vlans_apart() {
         |vid: u16| PacketBuilder::ethernet(DST, SRC).vlan(0x8100, 0xe000 | vid).ethertype(0x1234).build();
     assert_eq!(ports(&reference.process(1, &tagged(5))), [3]);
     let done = reference.process(1, &tagged(6));
-    assert_eq!((ports(&done), done.learn.unwrap().vid), (vec![2, 3, 4], 6));
+    assert_eq!((ports(&done), done.learn[0].vid), (vec![2, 3, 4], 6));
     assert_eq!(ports(&reference.process(1, &udp())), [2, 3, 4]);
     assert_eq!(
         (reference.learned(5, number(DST) as u64), reference.learned(6, number(DST) as u64)),
@@ -171,10 +171,10 @@ fn normal_and_special_addresses() {
         (16, Outcome::Forwarded),
     ] {
         let done = reference.process(1, &frame([1, 0x80, 0xc2, 0, 0, last], SRC));
-        assert_eq!((done.outcome, done.learn.is_some()), (outcome, outcome == Outcome::Forwarded));
+        assert_eq!((done.outcome, !done.learn.is_empty()), (outcome, outcome == Outcome::Forwarded));
     }
-    assert_eq!(reference.process(1, &frame(DST, [0; 6])).learn, None);
-    assert_eq!(reference.process(1, &frame(DST, [3, 0, 0, 0, 0, 1])).learn, None);
+    assert_eq!(reference.process(1, &frame(DST, [0; 6])).learn, vec![]);
+    assert_eq!(reference.process(1, &frame(DST, [3, 0, 0, 0, 0, 1])).learn, vec![]);
     // A group address is flooded even if the table has it.
     learn(&mut reference, 100, 0, 0xffff_ffff_ffff, 3);
     assert_eq!(ports(&reference.process(1, &frame([0xff; 6], SRC))), [2, 3, 4]);
