@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The daemon: configuration, threads, sockets.
+
+pub mod config;

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the file says, checked against itself and against what this build has.
+
+use super::file::{self, File};
+use super::value::{controller, cookie, duration, in_range, listen_address, port_name};
+use super::{Config, DEFAULT_CONTROL, Datapath, Idle, Mistake, PortConfig, WorkerConfig};
+use flow::{Limits, port_no};
+use std::path::PathBuf;
+
+/// Drivers of the contract that come later.
+const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
+/// Workers of one daemon.
+const WORKERS: usize = 64;
+/// Longest path that fits a unix socket's address on Linux, in bytes.
+const SOCKET_PATH_BYTES: usize = 107;
+/// Numbers of CPUs that Linux can have.
+const CPUS: i64 = 8_192;
+
+fn at<T>(key: impl Into<String>, result: Result<T, String>) -> Result<T, Mistake> {
+    result.map_err(|problem| wrong(key, problem))
+}
+
+fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
+    Mistake { line: None, key: key.into(), problem: problem.into() }
+}
+
+pub fn config(file: File) -> Result<Config, Mistake> {
+    let mut notes = Vec::new();
+    let control = control(file.control)?;
+    if file.dpdk.is_some() {
+        notes.push("[dpdk] has no effect: this build has no dpdk driver.".to_owned());
+    }
+    let workers = workers(&file.worker)?;
+    let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
+        Ok([one]) => datapath(one, workers.len(), &mut notes)?,
+        Err(none) if none.is_empty() => {
+            return Err(wrong("datapath", "there is none; add [[datapath]] with an id and ports"));
+        }
+        Err(many) => {
+            return Err(wrong(
+                "datapath",
+                format!(
+                    "there are {}, and this build runs one a daemon; start a daemon for each",
+                    many.len()
+                ),
+            ));
+        }
+    };
+    Ok(Config { control, workers, datapath, notes })
+}
+
+fn control(path: Option<String>) -> Result<PathBuf, Mistake> {
+    let path = path.unwrap_or_else(|| DEFAULT_CONTROL.into());
+    if path.is_empty() || path.len() > SOCKET_PATH_BYTES || path.contains('\0') {
+        let problem = format!(
+            "\"{path}\" is no socket's path; it has 1 to {SOCKET_PATH_BYTES} bytes, such as \"{DEFAULT_CONTROL}\""
+        );
+        return Err(wrong("control", problem));
+    }
+    Ok(path.into())
+}
+
+fn workers(list: &[file::Worker]) -> Result<Vec<WorkerConfig>, Mistake> {
+    if list.is_empty() {
+        return Err(wrong(
+            "worker",
+            "there is none, so nothing would be forwarded; add [[worker]] with a cpu",
+        ));
+    }
+    if list.len() > WORKERS {
+        return Err(wrong("worker", format!("there are {}; {WORKERS} is the most", list.len())));
+    }
+    let one = |(n, worker): (usize, &file::Worker)| {
+        let cpu = match worker.cpu {
+            Some(cpu) => Some(at(format!("worker[{n}].cpu"), in_range(cpu, 0..=CPUS - 1))? as usize),
+            None => None,
+        };
+        let idle = match worker.idle.as_deref() {
+            None | Some("adaptive") => Idle::Adaptive,
+            Some("busy") => Idle::Busy,
+            Some(other) => {
+                let problem = format!("\"{other}\" is unknown; use \"adaptive\" or \"busy\"");
+                return Err(wrong(format!("worker[{n}].idle"), problem));
+            }
+        };
+        Ok(WorkerConfig { cpu, idle })
+    };
+    list.iter().enumerate().map(one).collect()
+}
+
+fn datapath(d: file::Datapath, workers: usize, notes: &mut Vec<String>) -> Result<Datapath, Mistake> {
+    let id = at("datapath.id", in_range(d.id, 1..=i64::MAX))?;
+    openflow(&d.openflow, notes)?;
+    let low_latency_cookie = match &d.low_latency.cookie {
+        Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
+        None => None,
+    };
+    learn(&d.low_latency.learn)?;
+    fast_paths(&d.ffp, &d.port_cache, notes)?;
+    let ports = ports(d.port, workers)?;
+    for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
+        notes.push(format!("worker {worker} serves no port."));
+    }
+    // Without a channel to controllers there are none, and a datapath without controllers learns by itself.
+    Ok(Datapath { id, standalone: true, low_latency_cookie, ports })
+}
+
+fn openflow(o: &file::OpenFlow, notes: &mut Vec<String>) -> Result<(), Mistake> {
+    const MISSING: &str = "this build has no OpenFlow channel yet";
+    for (n, text) in o.controllers.iter().enumerate() {
+        at(format!("datapath.openflow.controllers[{n}]"), controller(text))?;
+    }
+    if let Some(listen) = &o.listen {
+        at("datapath.openflow.listen", listen_address(listen))?;
+        return Err(wrong("datapath.openflow.listen", format!("{MISSING}; leave the key out")));
+    }
+    if !o.controllers.is_empty() {
+        return Err(wrong("datapath.openflow.controllers", format!("{MISSING}; use controllers = []")));
+    }
+    match o.fail_mode.as_deref() {
+        None | Some("standalone") => {}
+        Some("secure") => {
+            notes.push(
+                "fail_mode = \"secure\" has no effect: without controllers the datapath learns MACs.".into(),
+            );
+        }
+        Some(other) => {
+            let problem = format!("\"{other}\" is unknown; use \"secure\" or \"standalone\"");
+            return Err(wrong("datapath.openflow.fail_mode", problem));
+        }
+    }
+    Ok(())
+}
+
+fn learn(l: &file::Learn) -> Result<(), Mistake> {
+    let key = |name: &str| format!("datapath.low_latency.learn.{name}");
+    at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000))?;
+    let window_ns = at(key("window"), duration(l.window.as_deref().unwrap_or("5s")))?;
+    at(key("min_timeout"), duration(l.min_timeout.as_deref().unwrap_or("10m")))?;
+    if window_ns == 0 {
+        return Err(wrong(key("window"), "is zero; use the time over which a rate is taken, such as \"5s\""));
+    }
+    if l.enabled {
+        return Err(wrong(
+            key("enabled"),
+            "this build can not learn low-latency flows yet; use enabled = false",
+        ));
+    }
+    Ok(())
+}
+
+fn fast_paths(ffp: &file::Ffp, cache: &file::PortCache, notes: &mut Vec<String>) -> Result<(), Mistake> {
+    let key = |name: &str| format!("datapath.port_cache.{name}");
+    at("datapath.ffp.lut_entries", in_range(ffp.lut_entries.unwrap_or(4_096), 1..=16 * 1_024 * 1_024))?;
+    if ffp.enabled.unwrap_or(true) {
+        notes.push("ffp.enabled has no effect: this build has no fast-forwarding path yet.".into());
+    }
+    at(key("entries"), in_range(cache.entries.unwrap_or(64), 1..=65_536))?;
+    at(key("queue"), in_range(cache.queue.unwrap_or(64), 1..=65_536))?;
+    match cache.mode.as_deref() {
+        None | Some("off") => Ok(()),
+        Some("nonblocking" | "blocking") => {
+            Err(wrong(key("mode"), "this build has no port cache yet; use mode = \"off\""))
+        }
+        Some(other) => {
+            let problem = format!("\"{other}\" is unknown; use \"off\", \"nonblocking\" or \"blocking\"");
+            Err(wrong(key("mode"), problem))
+        }
+    }
+}
+
+fn ports(list: Vec<file::Port>, workers: usize) -> Result<Vec<PortConfig>, Mistake> {
+    if list.len() > Limits::PORTS {
+        return Err(wrong(
+            "datapath.port",
+            format!("there are {}; {} is the most", list.len(), Limits::PORTS),
+        ));
+    }
+    let mut ports: Vec<PortConfig> = Vec::with_capacity(list.len());
+    for (n, p) in list.into_iter().enumerate() {
+        let port = port(n, p, workers)?;
+        let key = |name: &str| format!("datapath.port[{n}].{name}");
+        for (m, other) in ports.iter().enumerate() {
+            if other.number == port.number {
+                let problem =
+                    format!("{} is port[{m}]'s too; give each port a number of its own", port.number);
+                return Err(wrong(key("number"), problem));
+            }
+            if other.name == port.name {
+                let problem =
+                    format!("\"{}\" is port[{m}]'s too; give each port a name of its own", port.name);
+                return Err(wrong(key("name"), problem));
+            }
+            if port.driver == port::af_packet::NAME
+                && (&other.driver, &other.device) == (&port.driver, &port.device)
+            {
+                let problem = format!(
+                    "\"{}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed",
+                    port.device
+                );
+                return Err(wrong(key("device"), problem));
+            }
+        }
+        ports.push(port);
+    }
+    Ok(ports)
+}
+
+fn port(n: usize, p: file::Port, workers: usize) -> Result<PortConfig, Mistake> {
+    let key = |name: &str| format!("datapath.port[{n}].{name}");
+    let number = at(key("number"), in_range(p.number, 1..=i64::from(port_no::MAX)))? as flow::PortNo;
+    at(key("name"), port_name(&p.name))?;
+    driver(&p.driver).map_err(|problem| wrong(key("driver"), problem))?;
+    if p.device.is_empty() {
+        return Err(wrong(key("device"), "is empty; name the device, such as \"veth1\" for af_packet"));
+    }
+    if p.workers.is_empty() {
+        return Err(wrong(
+            key("workers"),
+            "is empty, so nobody would serve the port; name a worker, such as [0]",
+        ));
+    }
+    let mut serving = Vec::with_capacity(p.workers.len());
+    for worker in p.workers {
+        let number = usize::try_from(worker).ok().filter(|&number| number < workers).ok_or_else(|| {
+            let problem = match workers {
+                1 => format!("there is no worker {worker}; the only one is 0"),
+                _ => format!("there is no worker {worker}; use 0 to {}", workers - 1),
+            };
+            wrong(key("workers"), problem)
+        })?;
+        if serving.contains(&number) {
+            return Err(wrong(key("workers"), format!("worker {number} is named twice; name each once")));
+        }
+        serving.push(number);
+    }
+    Ok(PortConfig { number, name: p.name, driver: p.driver, device: p.device, workers: serving })
+}
+
+fn driver(name: &str) -> Result<(), String> {
+    let known =
+        || port::DRIVERS.iter().map(|driver| format!("\"{}\"", driver.name)).collect::<Vec<_>>().join(", ");
+    if port::DRIVERS.iter().any(|driver| driver.name == name) {
+        Ok(())
+    } else if LATER_DRIVERS.contains(&name) {
+        Err(format!("the driver \"{name}\" is not in this build yet; use one of {}", known()))
+    } else {
+        Err(format!("there is no driver \"{name}\"; use one of {}", known()))
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub control: Option<String>,
+    pub dpdk: Option<Dpdk>,
+    #[serde(default)]
+    pub worker: Vec<Worker>,
+    #[serde(default)]
+    pub datapath: Vec<Datapath>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Dpdk {
+    #[serde(default, rename = "eal")]
+    pub _eal: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Worker {
+    pub cpu: Option<i64>,
+    pub idle: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Datapath {
+    pub id: i64,
+    #[serde(default)]
+    pub openflow: OpenFlow,
+    #[serde(default)]
+    pub low_latency: LowLatency,
+    #[serde(default)]
+    pub ffp: Ffp,
+    #[serde(default)]
+    pub port_cache: PortCache,
+    #[serde(default)]
+    pub port: Vec<Port>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpenFlow {
+    #[serde(default)]
+    pub controllers: Vec<String>,
+    pub listen: Option<String>,
+    pub fail_mode: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LowLatency {
+    pub cookie: Option<String>,
+    #[serde(default)]
+    pub learn: Learn,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Learn {
+    #[serde(default)]
+    pub enabled: bool,
+    pub min_pps: Option<i64>,
+    pub window: Option<String>,
+    pub min_timeout: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ffp {
+    pub enabled: Option<bool>,
+    pub lut_entries: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortCache {
+    pub mode: Option<String>,
+    pub entries: Option<i64>,
+    pub queue: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Port {
+    pub number: i64,
+    pub name: String,
+    pub driver: String,
+    pub device: String,
+    pub workers: Vec<i64>,
+}

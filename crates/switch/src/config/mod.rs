@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration file: TOML in, checked settings out. Every mistake is a sentence that says what is wrong, where,
+//! and what would be right.
+
+mod check;
+mod file;
+mod text;
+mod value;
+
+use std::path::{Path, PathBuf};
+
+/// Where the control socket is when nothing else is said.
+pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
+
+/// Checked settings of a daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Path of the control socket.
+    pub control: PathBuf,
+    /// The workers, by number.
+    pub workers: Vec<WorkerConfig>,
+    /// The datapath.
+    pub datapath: Datapath,
+    /// What is accepted but has no effect, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// One worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerConfig {
+    /// The CPU it is pinned to, if any.
+    pub cpu: Option<usize>,
+    /// What it does without packets.
+    pub idle: Idle,
+}
+
+/// What a worker does without packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// Spins for a moment, then sleeps until packets come.
+    #[default]
+    Adaptive,
+    /// Never sleeps.
+    Busy,
+}
+
+/// One datapath.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datapath {
+    /// Its number.
+    pub id: u64,
+    /// Forwards by learned MACs without a controller.
+    pub standalone: bool,
+    /// Value and mask of the cookies whose entries are low-latency.
+    pub low_latency_cookie: Option<(u64, u64)>,
+    /// Its ports, in the order of the file.
+    pub ports: Vec<PortConfig>,
+}
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Its number.
+    pub number: flow::PortNo,
+    /// Its name.
+    pub name: String,
+    /// A driver of [`port::DRIVERS`].
+    pub driver: String,
+    /// The device in the driver's notation.
+    pub device: String,
+    /// Numbers of the workers that serve its queues.
+    pub workers: Vec<usize>,
+}
+
+/// Why a configuration was refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file can not be read.
+    #[error("{}: can not read the configuration: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its contents are wrong.
+    #[error("{}: {mistake}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What, where, and what would be right.
+        mistake: Mistake,
+    },
+}
+
+/// What is wrong in a configuration's text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    /// Line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// Path of the key, such as `datapath.port[2].workers`; empty where it is unknown.
+    pub key: String,
+    /// What is wrong with it, and what would be right.
+    pub problem: String,
+}
+
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        if !self.key.is_empty() {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.problem)
+    }
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        Self::parse(&text).map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
+    }
+
+    /// Checks a file's text.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn parse(text: &str) -> Result<Self, Mistake> {
+        check::config(text::read(text)?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

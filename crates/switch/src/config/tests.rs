@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The contract's example, and one mistake a row with the sentence it must give.
+
+use super::*;
+
+/// A file that is right; each row below changes one thing in it.
+const GOOD: &str = r#"
+control = "/tmp/s1.sock"
+[[worker]]
+cpu = 1
+idle = "adaptive"
+[[datapath]]
+id = 1
+[datapath.openflow]
+controllers = []
+fail_mode = "standalone"
+[datapath.low_latency]
+cookie = "0x4c4c000000000000/0xffff000000000000"
+learn = { enabled = false, min_pps = 1000, window = "5s", min_timeout = "10m" }
+[datapath.ffp]
+enabled = true
+lut_entries = 4096
+[datapath.port_cache]
+mode = "off"
+entries = 64
+queue = 64
+[[datapath.port]]
+number = 1
+name = "p1"
+driver = "af_packet"
+device = "veth1"
+workers = [0]
+[[datapath.port]]
+number = 2
+name = "p2"
+driver = "mem"
+device = "null"
+workers = [0]
+"#;
+
+#[test]
+fn the_example_of_the_contract_is_read() {
+    let config = Config::parse(GOOD).unwrap();
+    assert_eq!(config.control, Path::new("/tmp/s1.sock"));
+    assert_eq!(config.workers, [WorkerConfig { cpu: Some(1), idle: Idle::Adaptive }]);
+    assert_eq!((config.datapath.id, config.datapath.standalone), (1, true));
+    assert_eq!(config.datapath.low_latency_cookie, Some((0x4c4c << 48, 0xffff << 48)));
+    let p1 = &config.datapath.ports[0];
+    assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (1, "p1", "veth1"));
+    assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
+    assert_eq!(config.notes.len(), 1, "{:?}", config.notes);
+    assert!(config.notes[0].contains("ffp.enabled has no effect"), "{:?}", config.notes);
+}
+
+#[test]
+fn what_may_be_left_out_has_the_default_of_the_contract() {
+    let config = Config::parse("[[worker]]\n[[datapath]]\nid = 7\n").unwrap();
+    assert_eq!(config.control, Path::new(DEFAULT_CONTROL));
+    assert_eq!(config.workers, [WorkerConfig { cpu: None, idle: Idle::Adaptive }]);
+    assert_eq!(config.datapath.ports, []);
+    assert!(config.notes.iter().any(|n| n.contains("worker 0 serves no port")), "{:?}", config.notes);
+}
+
+/// What is replaced, what by, and what the message must say.
+const MISTAKES: &[(&str, &str, &[&str])] = &[
+    ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "no socket's path", "such as"]),
+    ("control = \"/tmp/s1.sock\"", "kontrol = \"\"", &["line 2: ", "`kontrol`", "`control`"]),
+    ("control = \"/tmp/s1.sock\"", "control = 3", &["line 2: ", "expected a string"]),
+    ("control = \"/tmp/s1.sock\"", "control = \"/tmp", &["line 2: "]),
+    ("[[worker]]\ncpu = 1\nidle = \"adaptive\"", "", &["worker: ", "add [[worker]]"]),
+    ("cpu = 1", "cpu = -1", &["worker[0].cpu: -1 is out of range; use 0 to 8191"]),
+    ("\"adaptive\"", "\"lazy\"", &["worker[0].idle: \"lazy\"", "\"adaptive\" or \"busy\""]),
+    ("id = 1", "id = 0", &["datapath.id: 0 is out of range; use 1 to"]),
+    ("id = 1", "", &["line 6: ", "missing field `id`"]),
+    ("id = 1", "id = 1\n[[datapath]]\nid = 2", &["datapath: there are 2", "one a daemon"]),
+    ("controllers = []", "controllers = [\"tcp:x\"]", &["controllers[0]: \"tcp:x\"", "tcp:127.0.0.1:6653"]),
+    (
+        "controllers = []",
+        "controllers = [\"tcp:1.2.3.4:6653\"]",
+        &["no OpenFlow channel yet", "controllers = []"],
+    ),
+    ("controllers = []", "listen = \"x:1\"", &["datapath.openflow.listen: \"x:1\"", "127.0.0.1:6654"]),
+    (
+        "controllers = []",
+        "listen = \"[::1]:6654\"",
+        &["datapath.openflow.listen: ", "no OpenFlow channel yet"],
+    ),
+    (
+        "fail_mode = \"standalone\"",
+        "fail_mode = \"safe\"",
+        &["fail_mode: \"safe\"", "\"secure\" or \"standalone\""],
+    ),
+    ("0x4c4c000000000000/", "0x4c4c00000000000g/", &["low_latency.cookie: ", "two 64-bit numbers"]),
+    ("0x4c4c000000000000/", "0x4c4c000000000001/", &["low_latency.cookie: ", "outside its mask"]),
+    ("enabled = false", "enabled = true", &["learn.enabled: ", "enabled = false"]),
+    ("min_pps = 1000", "min_pps = 0", &["learn.min_pps: 0 is out of range; use 1 to"]),
+    ("\"5s\"", "\"5 seconds\"", &["learn.window: \"5 seconds\"", "\"5s\""]),
+    ("\"5s\"", "\"0s\"", &["learn.window: is zero"]),
+    ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
+    ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
+    ("mode = \"off\"", "mode = \"nonblocking\"", &["port_cache.mode: ", "no port cache yet", "\"off\""]),
+    ("mode = \"off\"", "mode = \"on\"", &["port_cache.mode: \"on\" is unknown", "\"nonblocking\""]),
+    ("entries = 64", "entries = 1000000", &["port_cache.entries: 1000000 is out of range"]),
+    ("queue = 64", "queue = 0", &["port_cache.queue: 0 is out of range"]),
+    ("number = 1", "number = 0", &["port[0].number: 0 is out of range; use 1 to 4294967040"]),
+    ("number = 1", "number = 4294967294", &["port[0].number: 4294967294 is out of range"]),
+    ("number = 2", "number = 1", &["port[1].number: 1 is port[0]'s too"]),
+    ("name = \"p2\"", "name = \"p1\"", &["port[1].name: \"p1\" is port[0]'s too"]),
+    ("name = \"p2\"", "name = \"2\"", &["port[1].name: \"2\" can be taken for a port number"]),
+    ("name = \"p2\"", "name = \"local\"", &["port[1].name: \"local\" is a reserved port"]),
+    ("driver = \"mem\"", "driver = \"me\"", &["port[1].driver: there is no driver \"me\"", "\"mem\""]),
+    (
+        "driver = \"mem\"",
+        "driver = \"af_xdp\"",
+        &["port[1].driver: ", "not in this build yet", "\"af_packet\""],
+    ),
+    ("driver = \"mem\"", "driver = \"dpdk\"", &["not in this build yet"]),
+    ("driver = \"mem\"", "driver = \"rtl\"", &["not in this build yet"]),
+    ("device = \"null\"", "device = \"\"", &["port[1].device: is empty"]),
+    (
+        "driver = \"mem\"\ndevice = \"null\"",
+        "driver = \"af_packet\"\ndevice = \"veth1\"",
+        &["port[1].device: \"veth1\" is port[0]'s too"],
+    ),
+    ("workers = [0]", "workers = []", &["port[0].workers: is empty"]),
+    ("workers = [0]", "workers = [1]", &["port[0].workers: there is no worker 1; the only one is 0"]),
+    ("workers = [0]", "workers = [-1]", &["port[0].workers: there is no worker -1"]),
+    ("workers = [0]", "workers = [0, 0]", &["port[0].workers: worker 0 is named twice"]),
+    ("workers = [0]", "", &["line 21: ", "missing field `workers`"]),
+    ("workers = [0]", "workers = [0]\nspeed = 3", &["line 27: ", "`speed`", "`workers`"]),
+];
+
+#[test]
+fn every_mistake_has_its_sentence() {
+    for (what, by, says) in MISTAKES {
+        let text = GOOD.replacen(what, by, 1);
+        assert_ne!(text, GOOD, "{what}");
+        let message = Config::parse(&text).unwrap_err().to_string();
+        for part in *says {
+            assert!(message.contains(part), "{by:?} gives: {message}");
+        }
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let message = Config::load(Path::new("no/such.toml")).unwrap_err().to_string();
+    assert!(message.starts_with("no/such.toml: can not read the configuration: "), "{message}");
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values with a notation of their own. Each refusal ends with what would be right.
+
+use flow::Nanos;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
+    match u64::try_from(value) {
+        Ok(number) if range.contains(&value) => Ok(number),
+        _ => Err(format!("{value} is out of range; use {} to {}", range.start(), range.end())),
+    }
+}
+
+/// `5s`, `10m`, `200ms`, `1h`.
+pub fn duration(text: &str) -> Result<Nanos, String> {
+    let wrong = || {
+        format!(
+            "\"{text}\" is no duration; use a number and its unit, such as \"200ms\", \"5s\", \"10m\" or \"1h\""
+        )
+    };
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let unit_ns: Nanos = match unit {
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        _ => return Err(wrong()),
+    };
+    let number: Nanos = number.parse().map_err(|_| wrong())?;
+    number
+        .checked_mul(unit_ns)
+        .ok_or_else(|| format!("\"{text}\" is too long; a duration is at most 584 years"))
+}
+
+/// `VALUE/MASK`, both as hexadecimal with `0x` or decimal.
+pub fn cookie(text: &str) -> Result<(u64, u64), String> {
+    let number = |part: &str| match part.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16).ok(),
+        None => part.parse().ok(),
+    };
+    let parts = text.split_once('/').and_then(|(value, mask)| Some((number(value)?, number(mask)?)));
+    let Some((value, mask)) = parts else {
+        return Err(format!(
+            "\"{text}\" is no cookie with mask; write two 64-bit numbers, such as \"0x4c4c000000000000/0xffff000000000000\""
+        ));
+    };
+    if mask == 0 {
+        return Err(format!(
+            "\"{text}\" has an empty mask, which makes every entry low-latency; name at least one bit"
+        ));
+    }
+    if value & !mask != 0 {
+        return Err(format!(
+            "\"{text}\" has value bits outside its mask, so no cookie fits; clear them: \"{:#x}/{mask:#x}\"",
+            value & mask
+        ));
+    }
+    Ok((value, mask))
+}
+
+/// `IP:PORT`.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("\"{text}\" is no address to listen on; write IP:PORT, such as \"127.0.0.1:6654\" or \"[::1]:6654\"")
+    })
+}
+
+/// `tcp:IP[:PORT]`.
+pub fn controller(text: &str) -> Result<(), String> {
+    let address = text.strip_prefix("tcp:");
+    let good = address.is_some_and(|a| a.parse::<SocketAddr>().is_ok() || a.parse::<IpAddr>().is_ok());
+    if good {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{text}\" is no controller; write tcp:IP:PORT, such as \"tcp:127.0.0.1:6653\" or \"tcp:[::1]:6653\""
+    ))
+}
+
+/// A port's name goes into flow files and OpenFlow messages, next to numbers and reserved names.
+pub fn port_name(text: &str) -> Result<(), String> {
+    /// OFP_MAX_PORT_NAME_LEN, without its final zero byte.
+    const BYTES: usize = 15;
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    if text.is_empty() || text.len() > BYTES || !text.bytes().all(legal) {
+        return Err(format!(
+            "\"{text}\" is no port name; use 1 to {BYTES} of the characters a-z A-Z 0-9 _ - ."
+        ));
+    }
+    if !text.bytes().any(|byte| byte.is_ascii_alphabetic()) {
+        return Err(format!(
+            "\"{text}\" can be taken for a port number; put a letter into it, such as \"p{text}\""
+        ));
+    }
+    let reserved = (flow::port_no::MAX..=flow::port_no::ANY)
+        .filter_map(flow::port_no::reserved_name)
+        .any(|name| name.eq_ignore_ascii_case(text));
+    if reserved {
+        return Err(format!("\"{text}\" is a reserved port of OpenFlow; use another name, such as \"p1\""));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("200ms"), Ok(200_000_000));
+        assert_eq!(duration("10m"), Ok(600_000_000_000));
+        for wrong in ["", "5", "s", "5 s", "-1s", "1.5s", "5d"] {
+            assert!(duration(wrong).unwrap_err().contains("such as"), "{wrong}");
+        }
+        assert!(duration("99999999999999h").unwrap_err().contains("too long"));
+    }
+
+    #[test]
+    fn cookies_fit_their_masks() {
+        assert_eq!(cookie("0x4c/0xff"), Ok((0x4c, 0xff)));
+        assert_eq!(cookie("3/3"), Ok((3, 3)));
+        for wrong in ["", "1", "0x/1", "x/1", "1/2/3", "0x10000000000000000/1"] {
+            assert!(cookie(wrong).unwrap_err().contains("two 64-bit numbers"), "{wrong}");
+        }
+        assert!(cookie("0/0").unwrap_err().contains("empty mask"));
+        assert!(cookie("0x13/0xf0").unwrap_err().contains("\"0x10/0xf0\""));
+    }
+
+    #[test]
+    fn names_are_no_numbers_and_not_reserved() {
+        for good in ["p1", "veth-1.2", "a234567890123_4"] {
+            assert_eq!(port_name(good), Ok(()), "{good}");
+        }
+        for wrong in ["", "a b", "a,b", "a2345678901234567", "12", "normal", "IN_PORT", "ANY"] {
+            assert!(port_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}
