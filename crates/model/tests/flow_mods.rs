@@ -279,3 +279,17 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     assert_eq!(sum.flows, m.table(2).active);
     assert!(sum.flows > 0 && sum.flows < m.flow_count());
 }
+
+#[test]
+fn entries_of_many_priorities_go_in_the_order_they_came() {
+    let mut m = plain();
+    for n in 0..40 {
+        m.flow_mod(0, add(n * 7 % 40, mac(1), 1)).unwrap();
+    }
+    m.flow_mod(0, command(Command::Delete, add(0, mac(1), 1))).unwrap();
+    let removed = last_changes(&mut m).into_iter().map(|c| match c {
+        EntryChange::Remove { id, .. } => id,
+        other => panic!("{other:?}"),
+    });
+    assert!(removed.eq(0..40));
+}
