@@ -96,8 +96,11 @@ impl<D: DataPlane> Model<D> {
                 }
                 Step::Removed { id, was, reason, heir } => {
                     self.dying.push_back(Dying { version, removed_ns: now, id, reason, heir });
-                    if let Some(entry) = self.store.entry(id).filter(|_| was == Life::Live) {
-                        self.timers[timers_of(entry.table)].entry_gone();
+                    // Too many counted as stale only makes them be thrown away earlier.
+                    if let Some(table) = self.store.entry(id).map(|e| e.table)
+                        && (was == Life::Live || table == MAC_TABLE)
+                    {
+                        self.timers[timers_of(table)].entry_gone();
                     }
                 }
                 Step::Modified(_) => {}
