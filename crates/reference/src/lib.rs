@@ -94,6 +94,8 @@ pub struct Processed {
     pub hits: Vec<(u8, Option<EntryId>)>,
     /// What NORMAL would learn from the packet: one for each time it was asked.
     pub learn: Vec<Learned>,
+    /// Entries of learned MACs in which NORMAL found the packet's source: these MACs are as young as the packet.
+    pub refreshed: Vec<EntryId>,
     /// No table was missed, and each entry hit is low-latency.
     pub low_latency: bool,
 }
@@ -199,6 +201,6 @@ impl Reference {
     /// The port by which a MAC was learned under a VLAN ID, by the entries of [`flow::operation::MAC_TABLE`].
     #[must_use]
     pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
-        self.tables.learned(vid, mac)
+        self.tables.learned(vid, mac).map(|(_, port)| port)
     }
 }

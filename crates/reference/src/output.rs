@@ -79,11 +79,14 @@ impl Run<'_> {
         if destination & !0xf == 0x0180_c200_0000 {
             return Err(DropReason::ReservedMulticast);
         }
-        if source != 0 && !is_group(source) && self.tables.learned(vid, source) != Some(in_port) {
-            self.learn.push(Learned { vid, mac: source, port: in_port });
+        if source != 0 && !is_group(source) {
+            match self.tables.learned(vid, source) {
+                Some((entry, port)) if port == in_port => self.refreshed.push(entry),
+                _ => self.learn.push(Learned { vid, mac: source, port: in_port }),
+            }
         }
         match self.tables.learned(vid, destination) {
-            Some(port) if !is_group(destination) => self.send_elsewhere(port),
+            Some((_, port)) if !is_group(destination) => self.send_elsewhere(port),
             _ => self.flood(|port| !port.no_flood),
         }
     }

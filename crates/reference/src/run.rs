@@ -6,7 +6,7 @@ use crate::packet::Packet;
 use crate::set_field::set_field;
 use crate::tables::Tables;
 use crate::{Learned, PacketIn, Processed, Sent, headers};
-use flow::{Action, DropReason, FlowEntry, Next, Outcome, PortNo, PortState};
+use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PortNo, PortState};
 use std::collections::BTreeMap;
 
 /// What a packet's way needs and what it has left so far.
@@ -19,6 +19,8 @@ pub(crate) struct Run<'a> {
     /// Each reason met, in order.
     pub reasons: Vec<DropReason>,
     pub learn: Vec<Learned>,
+    /// Entries of learned MACs in which NORMAL found the source.
+    pub refreshed: Vec<EntryId>,
     /// Each lookup: table, entry hit and the frame's length in bytes at that moment.
     pub hits: Vec<(u8, Option<u32>, usize)>,
     low_latency: bool,
@@ -34,6 +36,7 @@ impl<'a> Run<'a> {
             packet_ins: Vec::new(),
             reasons: Vec::new(),
             learn: Vec::new(),
+            refreshed: Vec::new(),
             hits: Vec::new(),
             low_latency: true,
         }
@@ -64,6 +67,7 @@ impl<'a> Run<'a> {
             copy_drops,
             hits: self.hits.iter().map(|(table, id, _)| (*table, *id)).collect(),
             learn: self.learn,
+            refreshed: self.refreshed,
             low_latency: self.low_latency,
         }
     }

@@ -31,14 +31,14 @@ impl Tables {
         self.entries(table).iter().find(|entry| entry.matching.index() == Some(index)).cloned()
     }
 
-    /// The port by which a MAC was learned.
-    pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
+    /// The port by which a MAC was learned, and the entry that says so.
+    pub fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
         let is_for = |entry: &&Arc<FlowEntry>| {
             entry.matching.get(Field::VlanVid).is_some_and(|c| c.value == u128::from(vid))
                 && entry.matching.get(Field::EthDst).is_some_and(|c| c.value == u128::from(mac))
         };
         let entry = self.entries(MAC_TABLE).iter().find(is_for)?;
-        the_output(&entry.instructions)
+        Some((entry.id, the_output(&entry.instructions)?))
     }
 
     pub fn change(&mut self, change: &EntryChange) -> Result<(), String> {

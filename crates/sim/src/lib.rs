@@ -1,2 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Virtual clock, links, faults, replay, oracle runs.
+
+pub mod clock;
+pub mod replay;
+
+pub use clock::VirtualClock;

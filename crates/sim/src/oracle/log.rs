@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is written down while a case runs: the order each worker took, operations, and what came out.
+
+use flow::{EntryId, Nanos, Operation, PacketInReason, PortNo};
+use frame::Frame;
+use model::{DataPlane, EntryCounters, PortCounters, TableCounters, Totals};
+use pipeline::{Event, Learn, Probe};
+use worker::WorkerSet;
+
+/// A worker's order: which packet it judged, which operation it put in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// Arrival number `sequence` of this worker's queue at `port`.
+    Packet { port: PortNo, sequence: u64 },
+    /// The operation of this version.
+    Applied(u64),
+}
+
+/// The instrument that logs the order.
+#[derive(Debug, Default)]
+pub(super) struct OrderLog {
+    pub entries: Vec<Entry>,
+}
+
+impl Probe for OrderLog {
+    fn packet(&mut self, port: u32, sequence: u64) {
+        self.entries.push(Entry::Packet { port, sequence });
+    }
+
+    fn applied(&mut self, version: u64) {
+        self.entries.push(Entry::Applied(version));
+    }
+}
+
+/// A packet-in as the workers reported it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reported {
+    pub table: u8,
+    pub entry: EntryId,
+    pub reason: PacketInReason,
+    pub max_len: u16,
+    pub in_port: PortNo,
+    pub metadata: u64,
+    pub tunnel_id: u64,
+    pub bytes: Vec<u8>,
+}
+
+/// The workers as data plane, with everything that passes written down.
+pub(super) struct Recorder {
+    pub plane: WorkerSet,
+    pub operations: Vec<Operation>,
+    pub reported: Vec<Reported>,
+    pub learned: Vec<Learn>,
+}
+
+impl Recorder {
+    pub fn new(plane: WorkerSet) -> Self {
+        Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new() }
+    }
+}
+
+impl DataPlane for Recorder {
+    fn submit(&mut self, operation: Operation) -> u64 {
+        self.operations.push(operation.clone());
+        let version = self.plane.submit(operation);
+        assert_eq!(version, self.operations.len() as u64, "versions count operations");
+        version
+    }
+
+    fn applied(&mut self) -> u64 {
+        self.plane.applied()
+    }
+
+    fn parked(&self) -> usize {
+        self.plane.parked()
+    }
+
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
+        self.plane.entry_counters(id)
+    }
+
+    fn release(&mut self, id: EntryId) {
+        self.plane.release(id);
+    }
+
+    fn table_counters(&mut self, table: u8) -> TableCounters {
+        self.plane.table_counters(table)
+    }
+
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
+        self.plane.port_counters(port)
+    }
+
+    fn totals(&mut self) -> Totals {
+        self.plane.totals()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        let event = self.plane.next_event()?;
+        match &event {
+            Event::PacketIn(report) => self.reported.push(Reported {
+                table: report.table,
+                entry: report.entry,
+                reason: report.reason,
+                max_len: report.max_len,
+                in_port: report.frame.meta.in_port,
+                metadata: report.metadata,
+                tunnel_id: report.tunnel_id,
+                bytes: report.frame.bytes().to_vec(),
+            }),
+            Event::Learn(learn) => self.learned.push(*learn),
+        }
+        Some(event)
+    }
+
+    fn recycle(&mut self, frame: Frame) {
+        self.plane.recycle(frame);
+    }
+}
+
+/// A packet that the driver pushed.
+#[derive(Clone, Debug)]
+pub(super) struct Arrival {
+    pub port: PortNo,
+    pub worker: usize,
+    pub sequence: u64,
+    /// Packets of one queue with the same number are of one flow.
+    pub flow: u64,
+    pub bytes: Vec<u8>,
+    /// The highest version whose barrier was answered when it was pushed.
+    pub acknowledged: u64,
+}
+
+/// Bytes at a packet's end that name it: no rule looks at them, no action writes them.
+pub(super) const TAG_BYTES: usize = 8;
+
+/// The name at a packet's end: its place in the list of arrivals.
+pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
+    let tail: [u8; TAG_BYTES] = bytes.get(bytes.len().checked_sub(TAG_BYTES)?..)?.try_into().ok()?;
+    usize::try_from(u64::from_be_bytes(tail)).ok()
+}
+
+/// A case that has run.
+pub(super) struct Record {
+    pub arrivals: Vec<Arrival>,
+    pub operations: Vec<Operation>,
+    /// For each operation, how many entries each worker had logged when it was submitted.
+    pub submitted: Vec<Vec<usize>>,
+    pub logs: Vec<Vec<Entry>>,
+    /// What came out of each port's queues, in order.
+    pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
+    pub reported: Vec<Reported>,
+    pub learned: Vec<Learn>,
+    /// Counters at the end: entries, tables, totals.
+    pub entries: Vec<(EntryId, EntryCounters)>,
+    pub tables: Vec<(u8, TableCounters)>,
+    pub totals: Totals,
+    pub updates: usize,
+    pub live_updates: usize,
+    pub expired: usize,
+}
+
+/// Virtual time between two steps of the driver at most.
+pub(super) const STEP_NS_MAX: Nanos = 40_000_000;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The oracle: random tables, packets and updates through real workers, held against the reference by the law.
+//!
+//! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through the
+//! model, and turns workers and control thread in random order, all in one thread and in virtual time. Workers log the
+//! order they took ([`log`]). The judge builds the serial order from the logs, checks it against the driver's own list
+//! of arrivals, runs the reference through it, and compares packets on each port, order within each flow, packet-ins,
+//! what was learned, and counters.
+
+mod drive;
+mod judge;
+mod log;
+mod rules;
+mod templates;
+
+use std::fmt;
+
+/// Sizes of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Packets sent.
+    pub packets: usize,
+    /// Workers, each with a queue of every port.
+    pub workers: usize,
+}
+
+/// What a case exercised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Packets judged.
+    pub packets: usize,
+    /// Packets that two or more entries of a table matched at once, in some table.
+    pub overlapping: usize,
+    /// Flow-mods, bundles and port changes made on purpose.
+    pub updates: usize,
+    /// Of these, how many changed what becomes of a packet of a flow in use.
+    pub live_updates: usize,
+    /// Operations in all, with learning, expiry and set-up.
+    pub operations: usize,
+    /// Entries that timed out.
+    pub expired: usize,
+    /// Packets forwarded, consumed and dropped.
+    pub outcomes: [usize; 3],
+    /// Packets to the controller.
+    pub packet_ins: usize,
+    /// Packets that went through more than one table.
+    pub multi_table: usize,
+    /// Counters compared.
+    pub counters: usize,
+}
+
+impl Coverage {
+    /// Adds another case's.
+    pub fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.overlapping += other.overlapping;
+        self.updates += other.updates;
+        self.live_updates += other.live_updates;
+        self.operations += other.operations;
+        self.expired += other.expired;
+        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += count;
+        }
+        self.packet_ins += other.packet_ins;
+        self.multi_table += other.multi_table;
+        self.counters += other.counters;
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+        let [forwarded, consumed, dropped] = self.outcomes;
+        writeln!(f, "packets {}", self.packets)?;
+        writeln!(f, "  matched by overlapping rules {:.1} %", share(self.overlapping, self.packets))?;
+        writeln!(f, "  through more than one table {:.1} %", share(self.multi_table, self.packets))?;
+        writeln!(
+            f,
+            "  forwarded {:.1} %, consumed {:.1} %, dropped {:.1} %, packet-ins {}",
+            share(forwarded, self.packets),
+            share(consumed, self.packets),
+            share(dropped, self.packets),
+            self.packet_ins
+        )?;
+        writeln!(
+            f,
+            "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}",
+            self.updates,
+            share(self.live_updates, self.updates),
+            self.operations,
+            self.expired
+        )?;
+        write!(f, "counters compared {}", self.counters)
+    }
+}
+
+/// A breach of the law.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("seed {seed}, {workers} worker(s): {what}")]
+pub struct Breach {
+    /// The case.
+    pub seed: u64,
+    /// Its workers.
+    pub workers: usize,
+    /// What was found.
+    pub what: String,
+}
+
+/// Runs one case.
+///
+/// # Errors
+/// The first breach of the law.
+pub fn run_case(seed: u64, options: Options) -> Result<Coverage, Breach> {
+    let breach = |what| Breach { seed, workers: options.workers, what };
+    let record = drive::Driver::new(seed, options).run().map_err(breach)?;
+    judge::judge(record).map_err(breach)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random rules, made from the packets in use so that they match some of them.
+
+use super::templates::{Template, ipv4, ipv6, mac};
+use fastrand::Rng;
+use flow::action::SetField;
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase, port_no};
+use wire::layers::header;
+
+/// What the rules of a case look like.
+#[derive(Clone, Debug)]
+pub(super) struct Style {
+    /// Ports that exist: 1 to this.
+    pub ports: u32,
+    /// Tables in use: 0 to this, without the linear one.
+    pub tables: u8,
+    /// Fields of the tables whose rules all have one mask.
+    pub exact: Vec<Option<Vec<Field>>>,
+    /// Slices that rules use beside named fields.
+    pub slices: Vec<Field>,
+}
+
+/// The linear table's number, and its places.
+pub(super) const LINEAR: u8 = 9;
+const PLACES: u32 = 4;
+
+const PRIORITIES: [u16; 8] = [1, 5, 10, 10, 10, 20, 30, 100];
+
+impl Style {
+    pub fn random(rng: &mut Rng) -> Self {
+        let tables = rng.u8(1..5);
+        let few: [&[Field]; 6] = [
+            &[Field::InPort, Field::EthDst],
+            &[Field::EthSrc],
+            &[Field::EthType, Field::Ipv4Src, Field::Ipv4Dst],
+            &[Field::VlanVid, Field::EthDst],
+            &[Field::Metadata],
+            &[Field::EthType, Field::Ipv6Dst],
+        ];
+        let exact = (0..tables).map(|_| (rng.u8(0..3) == 0).then(|| few[rng.usize(0..few.len())].to_vec())).collect();
+        let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
+        Self { ports: rng.u32(2..6), tables, exact, slices }
+    }
+
+    /// An entry that the packet matches in this table.
+    pub fn entry(&self, rng: &mut Rng, table: u8, template: &Template, in_port: u32) -> FlowMod {
+        if table == LINEAR {
+            return FlowMod {
+                table: Some(LINEAR),
+                matching: Match::at_index(rng.u32(0..PLACES)),
+                instructions: self.instructions(rng, table),
+                ..FlowMod::default()
+            };
+        }
+        let exact = self.exact.get(usize::from(table)).cloned().flatten();
+        let miss = rng.u8(0..16) == 0;
+        let mut fields: Vec<Field> = match exact {
+            Some(fields) => fields,
+            None => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
+        };
+        if miss {
+            fields.clear();
+        }
+        let whole = self.exact.get(usize::from(table)).is_some_and(Option::is_some);
+        FlowMod {
+            table: Some(table),
+            priority: if miss { 0 } else { PRIORITIES[rng.usize(0..PRIORITIES.len())] },
+            matching: matching(rng, &fields, template, in_port, whole),
+            instructions: self.instructions(rng, table),
+            idle_timeout_s: if rng.u8(0..10) == 0 { rng.u16(1..4) } else { 0 },
+            hard_timeout_s: if rng.u8(0..10) == 0 { rng.u16(1..6) } else { 0 },
+            cookie: rng.u64(0..4),
+            low_latency: if rng.bool() { Some(true) } else { None },
+            ..FlowMod::default()
+        }
+    }
+
+    fn field(&self, rng: &mut Rng) -> Field {
+        if !self.slices.is_empty() && rng.u8(0..4) == 0 {
+            return self.slices[rng.usize(0..self.slices.len())];
+        }
+        match rng.u8(0..3) {
+            0 => [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType][rng.usize(0..4)],
+            1 => [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst, Field::VlanVid][rng.usize(0..5)],
+            _ => loop {
+                let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
+                // The physical port equals the port here; its prerequisite would only narrow the rules.
+                if field != Field::InPhyPort {
+                    break field;
+                }
+            },
+        }
+    }
+
+    /// Random instructions for an entry of this table.
+    pub fn instructions(&self, rng: &mut Rng, table: u8) -> Instructions {
+        let list = |rng: &mut Rng, most: usize| -> Vec<Action> {
+            (0..rng.usize(0..=most)).map(|_| self.action(rng)).collect()
+        };
+        let mut made = Instructions { apply: list(rng, 3), ..Instructions::default() };
+        if rng.u8(0..3) == 0 {
+            made.write = list(rng, 3);
+            made.clear = rng.u8(0..4) == 0;
+        }
+        if rng.u8(0..4) == 0 {
+            made.metadata = Some((rng.u64(0..4), 3));
+        }
+        if table + 1 < self.tables && rng.u8(0..5) < 3 {
+            made.next = Some(Next::Table(rng.u8(table + 1..self.tables)));
+        } else if table < LINEAR && rng.u8(0..10) == 0 {
+            made.next = Some(Next::Direct { table: LINEAR, index: rng.u32(0..PLACES + 1) });
+        }
+        if rng.u8(0..5) < 4 {
+            let output = self.output(rng);
+            if rng.u8(0..4) == 0 { made.write.push(output) } else { made.apply.push(output) }
+        }
+        made
+    }
+
+    fn output(&self, rng: &mut Rng) -> Action {
+        Action::output(match rng.u8(0..24) {
+            0 => port_no::IN_PORT,
+            1 => port_no::ALL,
+            2 => port_no::FLOOD,
+            3..6 => port_no::NORMAL,
+            6 | 7 => port_no::CONTROLLER,
+            // A port that does not exist.
+            8 => self.ports + 1,
+            _ => rng.u32(1..=self.ports),
+        })
+    }
+
+    fn action(&self, rng: &mut Rng) -> Action {
+        match rng.u8(0..30) {
+            0 => Action::PushVlan(if rng.bool() { 0x8100 } else { 0x88a8 }),
+            1 | 2 => Action::PopVlan,
+            3 => Action::PushMpls(if rng.bool() { 0x8847 } else { 0x8848 }),
+            4 => Action::PopMpls(if rng.bool() { 0x0800 } else { 0x86dd }),
+            5 => Action::SetMplsTtl(rng.u8(..)),
+            6 => Action::DecMplsTtl,
+            7 => Action::SetNwTtl(rng.u8(..)),
+            8 | 9 => Action::DecNwTtl,
+            10 => Action::CopyTtlOut,
+            11 => Action::CopyTtlIn,
+            12 => Action::SetQueue(rng.u32(0..3)),
+            13..20 => self.set_field(rng),
+            _ => self.output(rng),
+        }
+    }
+
+    fn set_field(&self, rng: &mut Rng) -> Action {
+        let field = loop {
+            let field = if rng.u8(0..5) == 0 { slice(rng) } else { Field::NAMED[rng.usize(3..39)] };
+            if field.settable() {
+                break field;
+            }
+        };
+        let full = field.full_mask();
+        let value = match field {
+            Field::EthDst | Field::EthSrc => mac(rng).iter().fold(0, |v, b| v << 8 | u128::from(*b)),
+            Field::Ipv4Src | Field::Ipv4Dst => u32::from_be_bytes(ipv4(rng)).into(),
+            Field::Ipv6Src | Field::Ipv6Dst => u128::from_be_bytes(ipv6(rng)),
+            Field::EthType => [0x0800, 0x86dd, 0x8847, 0x9999][rng.usize(0..4)],
+            Field::VlanVid => 0x1000 | rng.u128(0..4),
+            _ => rng.u128(..) & full,
+        };
+        let mask = if rng.u8(0..4) == 0 { rng.u128(..) & full } else { full };
+        if mask == 0 || field == Field::VlanVid {
+            return Action::set(field, value);
+        }
+        Action::SetField(SetField { field, value: value & mask, mask })
+    }
+}
+
+/// A slice of what no tag reaches into.
+fn slice(rng: &mut Rng) -> Field {
+    let (base, bits) = match rng.u8(0..6) {
+        0 => (SliceBase::Metadata, 256),
+        1 => (SliceBase::L3, 160),
+        2 => (SliceBase::L4, 64),
+        _ => (SliceBase::Packet, 304),
+    };
+    let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
+    let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
+    // Within the limits by construction; the first byte if not.
+    Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
+}
+
+/// A match on these fields, with what they need, that holds for the packet; on fewer if the packet lacks some.
+fn matching(rng: &mut Rng, fields: &[Field], template: &Template, in_port: u32, whole: bool) -> Match {
+    let mut conditions: Vec<FieldMatch> = Vec::new();
+    let mut put = |field: Field, mask: u128| {
+        if let Some(value) = template.value(field, in_port)
+            && conditions.iter().all(|c| c.field != field)
+        {
+            conditions.push(FieldMatch { field, value: value & mask, mask });
+        }
+    };
+    for &field in fields {
+        for needed in prerequisites(field) {
+            put(*needed, needed.full_mask());
+        }
+        let full = field.full_mask();
+        let length = u32::from(field.location().length_bits);
+        let mask = match rng.u8(0..6) {
+            _ if whole || !field.maskable() => full,
+            0 | 1 => full & !(full >> rng.u32(1..=length).min(127)),
+            2 => rng.u128(..) & full,
+            _ => full,
+        };
+        put(field, mask);
+    }
+    // A packet of another kind cannot have all that the fields need: then the widest match is right.
+    Match::new(conditions).unwrap_or_default()
+}
+
+fn prerequisites(field: Field) -> &'static [Field] {
+    let needs = field.location().needs;
+    let l4 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+    match field {
+        Field::VlanPcp => &[Field::VlanVid],
+        Field::NdTarget | Field::NdSll | Field::NdTll => {
+            &[Field::EthType, Field::IpProto, Field::Icmpv6Type, Field::Icmpv6Code]
+        }
+        _ if needs & l4 != 0 => &[Field::EthType, Field::IpProto],
+        _ if needs != 0 => &[Field::EthType],
+        _ => &[],
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random packets from small domains of values, so that rules overlap and flows meet each other's entries.
+
+use super::log::TAG_BYTES;
+use fastrand::Rng;
+use flow::{Base, Ext, Field};
+use wire::{Depth, Layers, PacketBuilder};
+
+/// A flow's packet, but for the tag at its end.
+#[derive(Clone, Debug)]
+pub(super) struct Template {
+    pub bytes: Vec<u8>,
+    /// Cut short or scrambled: the tag reaches into what rules examine, so each packet is a flow of its own.
+    pub broken: bool,
+}
+
+pub(super) fn mac(rng: &mut Rng) -> [u8; 6] {
+    match rng.u8(0..12) {
+        0 => [0xff; 6],
+        1 => [0x01, 0x00, 0x5e, 0, 0, rng.u8(0..3)],
+        2 if rng.u8(0..4) == 0 => [0x01, 0x80, 0xc2, 0, 0, rng.u8(0..20)],
+        _ => [0x02, 0, 0, 0, 0, rng.u8(1..6)],
+    }
+}
+
+pub(super) fn ipv4(rng: &mut Rng) -> [u8; 4] {
+    [10, 0, rng.u8(0..3), rng.u8(0..4)]
+}
+
+pub(super) fn ipv6(rng: &mut Rng) -> [u8; 16] {
+    let mut address = [0; 16];
+    address[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
+    address[7] = rng.u8(0..3);
+    address[15] = rng.u8(0..4);
+    address
+}
+
+fn l4_port(rng: &mut Rng) -> u16 {
+    [53, 80, 443, 5_000][rng.usize(0..4)]
+}
+
+impl Template {
+    pub fn random(rng: &mut Rng) -> Self {
+        let source = loop {
+            let mac = mac(rng);
+            if mac[0] & 1 == 0 || rng.u8(0..20) == 0 {
+                break mac;
+            }
+        };
+        let mut b = PacketBuilder::ethernet(mac(rng), source);
+        for _ in 0..[0, 0, 0, 1, 1, 2][rng.usize(0..6)] {
+            let tpid = if rng.bool() { 0x8100 } else { 0x88a8 };
+            b = b.vlan(tpid, u16::from(rng.u8(0..3)) | u16::from(rng.u8(0..3)) << 13);
+        }
+        let b = match rng.u8(0..16) {
+            0 => b.arp(rng.u16(1..3), source, ipv4(rng), [0; 6], ipv4(rng)),
+            1 => b.ethertype([0x88f7, 0x88cc, 0x88e7, 0x9999][rng.usize(0..4)]),
+            2 => b.snap().ethertype(0x0800).ipv4(ipv4(rng), ipv4(rng)).udp(l4_port(rng), l4_port(rng)),
+            3 | 4 => {
+                let b = b.mpls(u32::from(rng.u8(16..19)), rng.u8(0..8), rng.u8(0..4));
+                let b = if rng.bool() { b.mpls(u32::from(rng.u8(16..19)), 0, 9) } else { b };
+                b.ipv4(ipv4(rng), ipv4(rng)).ttl(rng.u8(0..9)).tcp(l4_port(rng), l4_port(rng))
+            }
+            5..9 => {
+                let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(rng.u8(0..4) << 2).ttl(rng.u8(0..6) * 20);
+                let b = match rng.u8(0..6) {
+                    0 => b.extension(0, &[1, 4, 0, 0, 0, 0]),
+                    1 => b.extension(60, &[1, 4, 0, 0, 0, 0]),
+                    2 => b.ipv6_fragment([0, 185][rng.usize(0..2)], true, 7),
+                    _ => b,
+                };
+                match rng.u8(0..5) {
+                    0 => b.neighbour_solicitation(ipv6(rng)).nd_option(1, &source),
+                    1 => b.neighbour_advertisement(ipv6(rng)).nd_option(2, &source),
+                    2 => b.icmpv6(128, 0, [0; 4]),
+                    3 => b.udp(l4_port(rng), l4_port(rng)),
+                    _ => b.tcp(l4_port(rng), l4_port(rng)),
+                }
+            }
+            _ => {
+                let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(rng.u8(0..4) << 2 | rng.u8(0..4)).ttl(rng.u8(0..6) * 20);
+                let b = match rng.u8(0..10) {
+                    0 => b.ipv4_options(&[1, 1, 1, 1]),
+                    1 => b.ipv4_fragment([0, 185][rng.usize(0..2)], true),
+                    _ => b,
+                };
+                match rng.u8(0..8) {
+                    0 => b.icmpv4(8, rng.u8(0..2), [0; 4]),
+                    1 => b.sctp(l4_port(rng), l4_port(rng), 5),
+                    2 => b.proto(47),
+                    3 => b.udp(l4_port(rng), l4_port(rng)).no_udp_checksum(),
+                    4 | 5 => b.udp(l4_port(rng), l4_port(rng)),
+                    _ => b.tcp(l4_port(rng), l4_port(rng)),
+                }
+            }
+        };
+        let payload: Vec<u8> = (0..rng.usize(24 + TAG_BYTES..96)).map(|_| rng.u8(..)).collect();
+        let mut bytes = b.payload(&payload).build();
+        let broken = rng.u8(0..12) == 0;
+        if broken {
+            if rng.bool() {
+                bytes.truncate(rng.usize(TAG_BYTES..bytes.len()));
+            } else {
+                let at = rng.usize(12..bytes.len().min(60));
+                bytes[at] = rng.u8(..);
+            }
+        }
+        Self { bytes, broken }
+    }
+
+    /// A packet of the flow, with its name at the end.
+    pub fn tagged(&self, tag: usize) -> Vec<u8> {
+        let mut bytes = self.bytes.clone();
+        let at = bytes.len() - TAG_BYTES;
+        bytes[at..].copy_from_slice(&(tag as u64).to_be_bytes());
+        bytes
+    }
+
+    /// The headers.
+    pub fn layers(&self) -> Layers {
+        wire::locate(&self.bytes, Depth::L4)
+    }
+
+    /// A field's value in the packet when it comes in by `in_port`; none if the packet has no such field.
+    pub fn value(&self, field: Field, in_port: u32) -> Option<u128> {
+        let layers = self.layers();
+        let location = field.location();
+        if layers.present & location.needs != location.needs {
+            return None;
+        }
+        let mut ext = Ext::arriving(in_port);
+        ext.set_layers(&layers);
+        let (bytes, start) = match location.base {
+            Base::Ext => (ext.bytes(), 0),
+            Base::Frame => (&self.bytes[..], 0),
+            Base::L3 => (&self.bytes[..], layers.l3.into()),
+            Base::L4 => (&self.bytes[..], layers.l4.into()),
+            Base::NdSll => (&self.bytes[..], layers.nd_sll.into()),
+            Base::NdTll => (&self.bytes[..], layers.nd_tll.into()),
+        };
+        let mut value = 0;
+        for bit in 0..usize::from(location.length_bits) {
+            let at: usize = 8 * start + usize::from(location.offset_bits) + bit;
+            value = value << 1 | u128::from(bytes.get(at / 8)? >> (7 - at % 8) & 1);
+        }
+        Some(value)
+    }
+}

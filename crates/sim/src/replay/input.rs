@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The capture of a replay: first a look at all of it, then bursts of its packets.
+
+use crate::replay::{Options, ReplayError};
+use flow::{Nanos, PortNo};
+use pipeline::BURST;
+use port::LARGE_FRAME_BYTES;
+use std::collections::BTreeSet;
+use wire::capture::{CaptureError, CaptureReader, CapturedPacket};
+
+/// What the first look tells.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// Ports by which packets come in.
+    pub ports: BTreeSet<PortNo>,
+    /// When the first packet came.
+    pub start_ns: Nanos,
+    /// What is wrong behind the last whole packet.
+    pub damage: Option<String>,
+}
+
+/// Looks at all packets, so that nothing is written for a capture that cannot be replayed.
+pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
+    let mut reader = open(options)?;
+    let mut survey = Survey::default();
+    let mut start_ns = None;
+    loop {
+        match reader.next_packet() {
+            Ok(Some(packet)) => {
+                start_ns.get_or_insert(packet.timestamp_ns);
+                survey.ports.insert(options.port_of(packet.interface));
+            }
+            Ok(None) => break,
+            Err(damage @ CaptureError::Packet { .. }) => survey.damage = Some(damage.to_string()),
+            Err(source) => return Err(failed(options, source)),
+        }
+    }
+    survey.start_ns = start_ns.unwrap_or(0);
+    Ok(survey)
+}
+
+pub(super) fn open(options: &Options) -> Result<CaptureReader, ReplayError> {
+    CaptureReader::open(&options.capture).map_err(|source| failed(options, source))
+}
+
+fn failed(options: &Options, source: CaptureError) -> ReplayError {
+    ReplayError::Capture { path: options.capture.clone(), source }
+}
+
+/// A packet that came in.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub timestamp_ns: Nanos,
+    /// Bytes that it had on the wire and has not here.
+    pub missing: u32,
+    pub bytes: Vec<u8>,
+}
+
+/// Packets that are forwarded together. All came by one port, so that a port's output can be put into their order.
+#[derive(Debug, Default)]
+pub(super) struct Burst {
+    pub in_port: PortNo,
+    /// Number of the first packet, counted over the whole replay.
+    pub first: u64,
+    pub packets: Vec<Arrival>,
+}
+
+impl Burst {
+    /// When the first packet came.
+    pub fn start_ns(&self) -> Nanos {
+        self.packets.first().map_or(0, |packet| packet.timestamp_ns)
+    }
+
+    /// Whether a packet may join: no timeout may be due between the first packet and this one.
+    pub fn takes(&self, options: &Options, packet: &CapturedPacket<'_>, deadline: Option<Nanos>) -> bool {
+        let Some(first) = self.packets.first() else { return true };
+        let after_ns = packet.timestamp_ns.checked_sub(first.timestamp_ns);
+        self.packets.len() < BURST
+            && self.in_port == options.port_of(packet.interface)
+            && after_ns.is_some_and(|ns| ns <= options.burst_window_ns)
+            && deadline.is_none_or(|at| packet.timestamp_ns < at)
+    }
+
+    pub fn push(&mut self, options: &Options, packet: &CapturedPacket<'_>) {
+        self.in_port = options.port_of(packet.interface);
+        self.packets.push(Arrival {
+            timestamp_ns: packet.timestamp_ns,
+            missing: packet.original_len.saturating_sub(packet.bytes.len() as u32),
+            bytes: packet.bytes.to_vec(),
+        });
+    }
+
+    /// The packet with this number.
+    pub fn packet(&self, number: u64) -> Option<&Arrival> {
+        self.packets.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
+    }
+
+    pub fn next(&mut self) {
+        self.first += self.packets.len() as u64;
+        self.packets.clear();
+    }
+}
+
+/// True for a packet longer than any frame.
+pub(super) fn is_oversized(packet: &CapturedPacket<'_>) -> bool {
+    packet.bytes.len() > LARGE_FRAME_BYTES
+}

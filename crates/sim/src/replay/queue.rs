@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's queue whose other side is a replay in the same thread.
+
+use frame::Frame;
+use port::{Capabilities, Link, Pools, Queue, Statistics};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A frame with the number of the packet that it is, or is a copy of.
+pub(super) type Numbered = (u64, Vec<u8>);
+
+/// What lies between a queue and the replay.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    pub arriving: VecDeque<Numbered>,
+    pub sent: Vec<Numbered>,
+}
+
+/// The replay's side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Side(Arc<Mutex<Line>>);
+
+impl Side {
+    pub fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The worker's side. A frame's sequence is the packet's number in the replay, so that outputs find their packet.
+pub(super) struct ReplayQueue {
+    number: u32,
+    side: Side,
+    statistics: Statistics,
+}
+
+impl ReplayQueue {
+    pub fn new(number: u32, side: Side) -> Self {
+        Self { number, side, statistics: Statistics::default() }
+    }
+}
+
+impl Queue for ReplayQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let mut line = self.side.line();
+        let before = burst.len();
+        while burst.len() - before < max {
+            let Some((sequence, bytes)) = line.arriving.front() else { break };
+            let Some(mut frame) = pools.get(bytes.len()) else { break };
+            let filled = frame.fill(bytes);
+            debug_assert!(filled, "the pool was chosen by length");
+            frame.meta.in_port = self.number;
+            frame.meta.sequence = *sequence;
+            self.statistics.rx_packets += 1;
+            self.statistics.rx_bytes += frame.len() as u64;
+            burst.push(frame);
+            line.arriving.pop_front();
+        }
+        burst.len() - before
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let mut line = self.side.line();
+        let count = frames.len();
+        for frame in frames.drain(..) {
+            self.statistics.tx_packets += 1;
+            self.statistics.tx_bytes += frame.len() as u64;
+            line.sent.push((frame.meta.sequence, frame.bytes().to_vec()));
+            done.push(frame);
+        }
+        count
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    fn poll_link(&mut self) -> Link {
+        Link { up: true, ..Link::default() }
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A replay that runs: a switch, its clock, and what comes out of it.
+
+use crate::clock::VirtualClock;
+use crate::replay::engine::Forwarder;
+use crate::replay::flows::Flows;
+use crate::replay::input::{self, Burst, Survey};
+use crate::replay::output::Outputs;
+use crate::replay::summary::Summary;
+use crate::replay::{Options, ReplayError};
+use flow::{Nanos, PortNo};
+use model::{Config, Model, Notice, PacketIn, PortDesc};
+use std::collections::BTreeSet;
+use wire::capture::CaptureError;
+
+pub(super) struct Session<F: Forwarder> {
+    model: Model<F::Plane>,
+    forwarder: F,
+    clock: VirtualClock,
+    summary: Summary,
+    packet_ins: Vec<PacketIn>,
+}
+
+impl<F: Forwarder> Session<F> {
+    pub fn new(plane: F::Plane, forwarder: F, options: &Options, survey: &Survey) -> Self {
+        let clock = VirtualClock::starting_at(survey.start_ns);
+        Self {
+            model: Model::new(Config::default(), plane, clock.now()),
+            forwarder,
+            clock,
+            summary: Summary::new(options, survey.damage.clone()),
+            packet_ins: Vec::new(),
+        }
+    }
+
+    /// Makes ports and entries; they are in force before the first packet.
+    pub fn set_up(
+        &mut self,
+        options: &Options,
+        flows: Flows,
+        ports: &BTreeSet<PortNo>,
+    ) -> Result<(), ReplayError> {
+        let now = self.clock.now();
+        for &number in ports {
+            let desc = PortDesc { number, name: format!("port-{number}"), ..PortDesc::default() };
+            self.model.add_port(now, desc, true)?;
+            self.summary.ports.entry(number).or_default();
+        }
+        let Flows { text, mods } = flows;
+        if let Err((at, source)) = self.model.bundle(now, mods) {
+            let line = Flows { text, mods: Vec::new() }.line(at);
+            return Err(ReplayError::Flow { path: options.flows.clone(), line, source });
+        }
+        self.tend(now);
+        Ok(())
+    }
+
+    /// Sends all packets through.
+    pub fn run(mut self, options: &Options, outputs: &mut Outputs) -> Result<Summary, ReplayError> {
+        let mut reader = input::open(options)?;
+        let mut burst = Burst::default();
+        let mut first_ns = None;
+        loop {
+            let packet = match reader.next_packet() {
+                Ok(Some(packet)) => packet,
+                // The survey has told of damage.
+                Ok(None) | Err(CaptureError::Packet { .. }) => break,
+                Err(source) => {
+                    return Err(ReplayError::Capture { path: options.capture.clone(), source });
+                }
+            };
+            self.summary.packets += 1;
+            self.summary.truncated += u64::from(packet.truncated);
+            let first_ns = *first_ns.get_or_insert(packet.timestamp_ns);
+            self.summary.span_ns = self.summary.span_ns.max(packet.timestamp_ns.saturating_sub(first_ns));
+            if input::is_oversized(&packet) {
+                self.summary.oversized += 1;
+                continue;
+            }
+            if !burst.takes(options, &packet, self.model.next_deadline()) {
+                self.forward(&mut burst, outputs)?;
+            }
+            burst.push(options, &packet);
+        }
+        self.forward(&mut burst, outputs)?;
+        let now = self.clock.now();
+        self.summary.take_totals(&self.model.totals());
+        self.summary.entries = self.model.flow_count();
+        self.summary.macs = self.model.macs(now).len();
+        Ok(self.summary)
+    }
+
+    /// Lets time pass up to the burst, forwards it, and lets the model see to what it caused.
+    fn forward(&mut self, burst: &mut Burst, outputs: &mut Outputs) -> Result<(), ReplayError> {
+        if burst.packets.is_empty() {
+            return Ok(());
+        }
+        self.pass_time(burst.start_ns());
+        let now = self.clock.advance_to(burst.start_ns());
+        self.forwarder.forward(&mut self.model, now, burst);
+        self.tend(now);
+        self.summary.ports.entry(burst.in_port).or_default().received += burst.packets.len() as u64;
+        let (summary, mut written) = (&mut self.summary, Ok(()));
+        self.forwarder.take_sent(&mut self.model, |port, sent| {
+            summary.ports.entry(port).or_default().sent += sent.len() as u64;
+            let Some(output) = outputs.ports.get_mut(&port) else { return };
+            for (number, bytes) in sent {
+                if let (Ok(()), Some(packet)) = (&written, burst.packet(number)) {
+                    written = output.write(packet, bytes.len(), &bytes);
+                }
+            }
+        });
+        written?;
+        self.packet_ins.sort_by_key(|packet_in| packet_in.frame.meta.sequence);
+        for packet_in in std::mem::take(&mut self.packet_ins) {
+            let bytes = packet_in.frame.bytes();
+            let asked = bytes.len().min(usize::from(packet_in.max_len));
+            if let Some(packet) = burst.packet(packet_in.frame.meta.sequence) {
+                outputs.controller.write(packet, bytes.len(), &bytes[..asked])?;
+            }
+            self.summary.packet_ins += 1;
+            self.model.recycle(packet_in.frame);
+        }
+        burst.next();
+        Ok(())
+    }
+
+    /// Moves the clock from one deadline to the next, up to `until`.
+    fn pass_time(&mut self, until: Nanos) {
+        while let Some(deadline) = self.model.next_deadline().filter(|at| *at <= until) {
+            let now = self.clock.advance_to(deadline);
+            self.tend(now);
+        }
+    }
+
+    /// Lets the model work off what is to be done now.
+    fn tend(&mut self, now: Nanos) {
+        loop {
+            self.forwarder.settle(&mut self.model, now);
+            let more = self.model.poll(now);
+            while let Some(notice) = self.model.next_notice() {
+                if let Notice::PacketIn(packet_in) = notice {
+                    self.packet_ins.push(packet_in);
+                }
+            }
+            self.forwarder.settle(&mut self.model, now);
+            if !more {
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What became of a replay's packets.
+
+use crate::replay::{Engine, Options};
+use flow::{DropReason, Nanos, PortNo};
+use model::Totals;
+use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
+
+/// Packets of one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortSummary {
+    /// Packets that came in by it.
+    pub received: u64,
+    /// Copies sent by it.
+    pub sent: u64,
+}
+
+/// What became of the packets. Packets = forwarded + consumed + dropped + oversized.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Who forwarded.
+    pub engine: Engine,
+    /// Whether the fast-forwarding path was asked for.
+    pub ffp: bool,
+    /// Packets of the capture.
+    pub packets: u64,
+    /// Packets of which the capture has a part only; they were replayed as they are.
+    pub truncated: u64,
+    /// Packets longer than any frame, which were left out.
+    pub oversized: u64,
+    /// From the first packet to the last, ns.
+    pub span_ns: Nanos,
+    /// Packets of which at least one copy went to a port.
+    pub forwarded: u64,
+    /// Packets that went to the controller only.
+    pub consumed: u64,
+    /// Copies that ports sent.
+    pub copies: u64,
+    /// Packets for the controller.
+    pub packet_ins: u64,
+    /// Packets dropped, by the reason's name, zeros left out.
+    pub dropped: Vec<(&'static str, u64)>,
+    /// Copies dropped of packets of which others went somewhere, likewise.
+    pub copies_dropped: Vec<(&'static str, u64)>,
+    /// By port.
+    pub ports: BTreeMap<PortNo, PortSummary>,
+    /// Flow entries at the end, and MACs learned.
+    pub entries: usize,
+    /// MACs that were known at the end.
+    pub macs: usize,
+    /// What is wrong with the capture behind the last packet.
+    pub damage: Option<String>,
+}
+
+impl Summary {
+    pub(super) fn new(options: &Options, damage: Option<String>) -> Self {
+        Self { engine: options.engine, ffp: options.ffp, damage, ..Self::default() }
+    }
+
+    pub(super) fn take_totals(&mut self, totals: &Totals) {
+        self.forwarded = totals.forwarded;
+        self.consumed = totals.consumed;
+        self.copies = totals.copies;
+        self.dropped = by_name(&totals.dropped);
+        self.copies_dropped = by_name(&totals.copies_dropped);
+    }
+
+    /// Packets dropped for any reason.
+    #[must_use]
+    pub fn dropped_packets(&self) -> u64 {
+        self.dropped.iter().map(|(_, count)| count).sum()
+    }
+}
+
+fn by_name(counts: &[u64]) -> Vec<(&'static str, u64)> {
+    let named = DropReason::ALL.iter().map(|reason| reason.name()).zip(counts.iter().copied());
+    named.filter(|(_, count)| *count != 0).collect()
+}
+
+impl Display for Summary {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (seconds, ns) = (self.span_ns / 1_000_000_000, self.span_ns % 1_000_000_000);
+        writeln!(f, "engine          {}", self.engine.name())?;
+        writeln!(f, "packets         {} in {seconds}.{ns:09} s of the capture", self.packets)?;
+        if self.truncated != 0 {
+            writeln!(f, "  truncated     {} (replayed as far as captured)", self.truncated)?;
+        }
+        writeln!(f, "forwarded       {} in {} copies", self.forwarded, self.copies)?;
+        writeln!(f, "consumed        {} (controller only)", self.consumed)?;
+        writeln!(f, "dropped         {}", self.dropped_packets() + self.oversized)?;
+        for (name, count) in &self.dropped {
+            writeln!(f, "  {name:<22} {count}")?;
+        }
+        if self.oversized != 0 {
+            writeln!(f, "  {:<22} {}", "oversized", self.oversized)?;
+        }
+        if !self.copies_dropped.is_empty() {
+            writeln!(f, "copies dropped of packets that went elsewhere")?;
+            for (name, count) in &self.copies_dropped {
+                writeln!(f, "  {name:<22} {count}")?;
+            }
+        }
+        writeln!(f, "packet-ins      {}", self.packet_ins)?;
+        for (number, port) in &self.ports {
+            writeln!(f, "port {number:<10} {} received, {} sent", port.received, port.sent)?;
+        }
+        writeln!(f, "entries         {} at the end, {} learned MACs", self.entries, self.macs)?;
+        let ffp = if self.ffp { "not in this build: every packet took the tables" } else { "off" };
+        writeln!(f, "FFP hits        {ffp}")?;
+        writeln!(f, "cache hits      not in this build: off")?;
+        match &self.damage {
+            Some(damage) => writeln!(f, "the capture ends early: {damage}"),
+            None => Ok(()),
+        }
+    }
+}

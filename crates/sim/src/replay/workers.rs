@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The default engine: one worker, driven turn by turn.
+
+use crate::replay::engine::Forwarder;
+use crate::replay::input::Burst;
+use crate::replay::queue::{Numbered, ReplayQueue, Side};
+use flow::{Nanos, PortNo};
+use model::Model;
+use std::collections::{BTreeMap, BTreeSet};
+use worker::{Config, PortQueues, Worker, WorkerSet};
+
+/// Room for whatever one burst can reasonably ask for: a copy for the lack of a frame would make a difference to the
+/// reference.
+const SIZES: Config = Config {
+    workers: 1,
+    small_frames: 8_192,
+    large_frames: 1_024,
+    controller_frames: 4_096,
+    operations: 1_024,
+    events: 8_192,
+    handovers: 1,
+};
+
+/// One worker with a queue at each port.
+pub(super) struct Workers {
+    worker: Worker,
+    sides: BTreeMap<PortNo, Side>,
+}
+
+impl Workers {
+    pub fn build(ports: &BTreeSet<PortNo>) -> (WorkerSet, Self) {
+        let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
+        let queues = sides.iter().map(|(number, side)| PortQueues {
+            number: *number,
+            queues: vec![(0, Box::new(ReplayQueue::new(*number, side.clone())))],
+        });
+        let (set, mut workers) = worker::build(&SIZES, queues.collect());
+        (set, Self { worker: workers.remove(0), sides })
+    }
+}
+
+impl Forwarder for Workers {
+    type Plane = WorkerSet;
+
+    fn settle(&mut self, model: &mut Model<WorkerSet>, now: Nanos) {
+        while !model.is_applied(model.barrier()) {
+            self.worker.turn(now);
+        }
+    }
+
+    fn forward(&mut self, _model: &mut Model<WorkerSet>, now: Nanos, burst: &Burst) {
+        if let Some(side) = self.sides.get(&burst.in_port) {
+            side.line().arriving.extend((burst.first..).zip(burst.packets.iter().map(|p| p.bytes.clone())));
+        }
+        while !self.worker.turn(now).is_idle() {}
+    }
+
+    fn take_sent(&mut self, _model: &mut Model<WorkerSet>, mut each: impl FnMut(PortNo, Vec<Numbered>)) {
+        for (port, side) in &self.sides {
+            let mut sent = std::mem::take(&mut side.line().sent);
+            if !sent.is_empty() {
+                // The pipeline goes table by table, so packets of a burst may leave in another order.
+                sent.sort_by_key(|(number, _)| *number);
+                each(*port, sent);
+            }
+        }
+    }
+}
