@@ -3,7 +3,7 @@
 
 use crate::sys;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
 /// Most descriptors one call of [`wait`] takes.
@@ -45,6 +45,12 @@ impl Wake {
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()
+    }
+}
+
+impl AsFd for Wake {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }
 

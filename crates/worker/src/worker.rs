@@ -166,6 +166,12 @@ impl<P: Probe> Worker<P> {
         })
     }
 
+    /// Whether reports wait for the control thread: the caller wakes it after a turn if it sleeps.
+    #[must_use]
+    pub fn has_events(&self) -> bool {
+        self.dock.events.slots() < self.dock.events.buffer().capacity()
+    }
+
     /// The instrument.
     pub fn probe(&mut self) -> &mut P {
         &mut self.probe

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The client's side of the control socket, blocking.
+
+use super::protocol::{Answer, Request};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Why a request got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody answers at this path.
+    #[error(
+        "{}: no switch answers on this control socket ({source}); start one with `shunt run -c FILE`, or name its \
+         socket with --control PATH", path.display()
+    )]
+    NoSwitch {
+        /// The path.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The socket is another user's.
+    #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
+    NoPermission(PathBuf),
+    /// The connection broke.
+    #[error("the connection to the switch broke: {0}")]
+    Broken(io::Error),
+    /// The switch refused.
+    #[error("{0}")]
+    Refused(String),
+    /// The answer is not what this command understands.
+    #[error("the switch's answer is not understood: {0}; use the same version of shunt on both sides")]
+    Unknown(String),
+}
+
+/// A connection to a daemon.
+#[derive(Debug)]
+pub struct Client {
+    reader: BufReader<UnixStream>,
+    last_id: u64,
+}
+
+impl Client {
+    /// Connects to the daemon at `path`.
+    ///
+    /// # Errors
+    /// Nobody answers there, or the socket is another user's.
+    pub fn connect(path: &Path) -> Result<Self, ClientError> {
+        let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
+            ErrorKind::PermissionDenied => ClientError::NoPermission(path.into()),
+            _ => ClientError::NoSwitch { path: path.into(), source },
+        })?;
+        Ok(Self { reader: BufReader::new(stream), last_id: 0 })
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    /// The daemon's refusal, or a broken connection.
+    pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
+        self.ask_parts(request, |_: Value| Ok(()))
+    }
+
+    /// Asks, and gives each part of the answer to `take`.
+    ///
+    /// # Errors
+    /// The daemon's refusal, a broken connection, or what `take` returns.
+    pub fn ask_parts<P: DeserializeOwned, T: DeserializeOwned>(
+        &mut self,
+        request: &Request,
+        take: impl FnMut(P) -> Result<(), ClientError>,
+    ) -> Result<T, ClientError> {
+        let id = self.next_id();
+        self.send(id, request)?;
+        self.answer(id, take)
+    }
+
+    /// Sends a flow file, whose pieces of text `pieces` hands to its argument, and waits until it is in force.
+    ///
+    /// # Errors
+    /// The daemon's refusal, a broken connection, or what `pieces` returns.
+    pub fn load<T: DeserializeOwned>(
+        &mut self,
+        pieces: impl FnOnce(&mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()>,
+    ) -> Result<T, ClientError> {
+        let id = self.next_id();
+        let mut failed = None;
+        let read = pieces(&mut |text| {
+            let sent = self.send(id, &Request::Load { text: text.to_owned(), last: false });
+            sent.map_err(|error| {
+                failed = Some(error);
+                io::Error::from(ErrorKind::BrokenPipe)
+            })
+        });
+        match (failed, read) {
+            // The daemon may have said why before it hung up.
+            (Some(error), _) => {
+                return self.answer(id, |_: Value| Ok(())).map_err(|told| match told {
+                    ClientError::Refused(_) => told,
+                    _ => error,
+                });
+            }
+            (None, Err(error)) => return Err(ClientError::Refused(error.to_string())),
+            (None, Ok(())) => {}
+        }
+        self.send(id, &Request::Load { text: String::new(), last: true })?;
+        self.answer(id, |_: Value| Ok(()))
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    fn send(&mut self, id: u64, request: &Request) -> Result<(), ClientError> {
+        #[derive(serde::Serialize)]
+        struct Line<'a> {
+            id: u64,
+            #[serde(flatten)]
+            request: &'a Request,
+        }
+        let mut line =
+            serde_json::to_vec(&Line { id, request }).map_err(|e| ClientError::Broken(e.into()))?;
+        line.push(b'\n');
+        self.reader.get_mut().write_all(&line).map_err(ClientError::Broken)
+    }
+
+    fn answer<P: DeserializeOwned, T: DeserializeOwned>(
+        &mut self,
+        id: u64,
+        mut take: impl FnMut(P) -> Result<(), ClientError>,
+    ) -> Result<T, ClientError> {
+        let unknown = |error: serde_json::Error| ClientError::Unknown(error.to_string());
+        let mut line = String::new();
+        loop {
+            line.clear();
+            if self.reader.read_line(&mut line).map_err(ClientError::Broken)? == 0 {
+                return Err(ClientError::Broken(ErrorKind::UnexpectedEof.into()));
+            }
+            let answer: Answer = serde_json::from_str(&line).map_err(unknown)?;
+            if let Some(sentence) = answer.error {
+                return Err(ClientError::Refused(sentence));
+            }
+            if answer.id != Some(id) {
+                continue;
+            }
+            if let Some(part) = answer.part {
+                take(serde_json::from_value(part).map_err(unknown)?)?;
+            } else if let Some(done) = answer.done {
+                return serde_json::from_value(done).map_err(unknown);
+            }
+        }
+    }
+}

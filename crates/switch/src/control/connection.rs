@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One client of the control socket. Memory is bounded: nothing is read while an answer is under way, and no part of an
+//! answer is made while earlier ones wait to be read.
+
+use super::flows::Walk;
+use super::protocol::{Changes, Request};
+use super::{REQUEST_BYTES, show};
+use crate::flow_file::{FlowFile, PortNames};
+use flow::Nanos;
+use model::{Changed, DataPlane, Model};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use worker::WorkerSet;
+
+/// Bytes of answers that may wait before no more are made.
+const OUTBOX_BYTES: usize = 256 * 1_024;
+/// Bytes read in one go.
+const READ_BYTES: usize = 64 * 1_024;
+/// Operations parked on the way to the workers above which no request is taken.
+const PARKED_MAX: usize = 256;
+
+/// What requests are answered from.
+pub struct State<'a> {
+    pub model: &'a mut Model<WorkerSet>,
+    pub now: Nanos,
+    /// Publishes the workers' counters that are not read live.
+    pub refresh: &'a mut dyn FnMut(),
+    /// Flows that all clients together may still send before they are loaded.
+    pub loading_room: &'a mut usize,
+}
+
+/// What a client waits for.
+enum Job {
+    Flows(u64, Walk),
+    /// A change that is not in force yet.
+    Barrier(u64, u64, Changes),
+}
+
+struct Load {
+    id: u64,
+    file: FlowFile,
+}
+
+/// One client.
+pub struct Connection {
+    stream: UnixStream,
+    inbox: Vec<u8>,
+    outbox: Vec<u8>,
+    /// Bytes of `outbox` that are sent.
+    sent: usize,
+    job: Option<Job>,
+    load: Option<Load>,
+    /// Nothing more is read.
+    ended: bool,
+    broken: bool,
+}
+
+impl Connection {
+    /// Takes a client on; `stream` does not block.
+    pub fn new(stream: UnixStream) -> Self {
+        Self {
+            stream,
+            inbox: Vec::new(),
+            outbox: Vec::new(),
+            sent: 0,
+            job: None,
+            load: None,
+            ended: false,
+            broken: false,
+        }
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
+    pub fn wants_to_read(&self) -> bool {
+        !self.ended
+            && self.job.is_none()
+            && self.inbox.len() <= REQUEST_BYTES
+            && self.waiting() < OUTBOX_BYTES
+    }
+
+    pub fn wants_to_write(&self) -> bool {
+        self.waiting() > 0
+    }
+
+    /// Whether it waits for a change to come into force.
+    pub fn waits_for_barrier(&self) -> bool {
+        matches!(self.job, Some(Job::Barrier(..)))
+    }
+
+    /// Whether it can be forgotten.
+    pub fn is_over(&self) -> bool {
+        self.broken || (self.ended && self.job.is_none() && self.waiting() == 0 && !self.has_line())
+    }
+
+    /// Gives back the room of a load that will not be finished.
+    pub fn close(&mut self, state: &mut State<'_>) {
+        self.drop_load(state);
+    }
+
+    /// Sends, works and reads a bounded amount; says whether there is more to do without waiting.
+    pub fn step(&mut self, state: &mut State<'_>) -> bool {
+        self.write();
+        self.work(state);
+        let mut more = false;
+        if self.job.is_none()
+            && self.waiting() < OUTBOX_BYTES
+            && state.model.plane_mut().parked() < PARKED_MAX
+        {
+            more = self.take_line(state);
+            if !more && self.wants_to_read() {
+                more = self.read();
+            }
+        }
+        self.write();
+        !self.broken && (more || (matches!(self.job, Some(Job::Flows(..))) && self.waiting() < OUTBOX_BYTES))
+    }
+
+    /// Refuses a client with a sentence.
+    pub fn refuse(&mut self, sentence: &str) {
+        self.error(None, sentence);
+        self.ended = true;
+        self.write();
+    }
+
+    fn waiting(&self) -> usize {
+        self.outbox.len() - self.sent
+    }
+
+    fn has_line(&self) -> bool {
+        self.inbox.contains(&b'\n')
+    }
+
+    fn write(&mut self) {
+        while self.sent < self.outbox.len() {
+            match self.stream.write(&self.outbox[self.sent..]) {
+                Ok(0) => self.broken = true,
+                Ok(count) => {
+                    self.sent += count;
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => self.broken |= error.kind() != ErrorKind::WouldBlock,
+            }
+            return;
+        }
+        self.outbox.clear();
+        self.outbox.shrink_to(OUTBOX_BYTES);
+        self.sent = 0;
+    }
+
+    fn read(&mut self) -> bool {
+        let start = self.inbox.len();
+        self.inbox.resize(start + READ_BYTES, 0);
+        let got = self.stream.read(&mut self.inbox[start..]);
+        self.inbox.truncate(start + *got.as_ref().unwrap_or(&0));
+        match got {
+            Ok(0) => self.ended = true,
+            Ok(_) => return true,
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(_) => self.broken = true,
+        }
+        false
+    }
+
+    /// Goes on with what the client waits for.
+    fn work(&mut self, state: &mut State<'_>) {
+        match self.job.take() {
+            Some(Job::Flows(id, mut walk)) => {
+                if self.waiting() >= OUTBOX_BYTES {
+                    self.job = Some(Job::Flows(id, walk));
+                } else if let Some(part) = walk.next_part(state.model, state.now) {
+                    self.answer(id, "part", &part);
+                    self.job = Some(Job::Flows(id, walk));
+                } else {
+                    self.answer(id, "done", &Map::new());
+                }
+            }
+            Some(Job::Barrier(id, version, changes)) => {
+                if state.model.is_applied(version) {
+                    self.answer(id, "done", &changes);
+                } else {
+                    self.job = Some(Job::Barrier(id, version, changes));
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Takes one request; false if none is whole.
+    fn take_line(&mut self, state: &mut State<'_>) -> bool {
+        let Some(end) = self.inbox.iter().position(|&byte| byte == b'\n') else {
+            if self.inbox.len() > REQUEST_BYTES {
+                let sentence = format!(
+                    "the request has no end within {REQUEST_BYTES} bytes; send one JSON object a line"
+                );
+                self.hang_up(None, &sentence, state);
+            }
+            return false;
+        };
+        let rest = self.inbox.split_off(end + 1);
+        let line = std::mem::replace(&mut self.inbox, rest);
+        match parse(&line[..end]) {
+            Ok(None) => {}
+            Ok(Some((id, request))) => self.start(id, request, state),
+            Err((id, sentence)) => self.error(id, &sentence),
+        }
+        true
+    }
+
+    fn start(&mut self, id: u64, request: Request, state: &mut State<'_>) {
+        match request {
+            Request::Ports => {
+                (state.refresh)();
+                self.answer(id, "done", &show::ports(state.model));
+            }
+            Request::Tables => self.answer(id, "done", &show::tables(state.model)),
+            Request::Counters => self.answer(id, "done", &show::counters(state.model)),
+            Request::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
+            Request::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
+            Request::Ffp => self.error(
+                Some(id),
+                "the fast-forwarding path is not in this build yet; there is nothing to show",
+            ),
+            Request::Cache => {
+                self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
+            }
+            Request::Stateless => {
+                self.error(Some(id), "the stateless lane is not in this build yet; there is nothing to show")
+            }
+            Request::Load { text, last } => self.load(id, &text, last, state),
+            Request::Clear => {
+                let changed = state.model.clear(state.now);
+                self.wait_for(id, changed, state);
+            }
+        }
+    }
+
+    fn load(&mut self, id: u64, text: &str, last: bool, state: &mut State<'_>) {
+        if self.load.as_ref().is_some_and(|load| load.id != id) {
+            self.hang_up(
+                Some(id),
+                "another load of this connection was not finished; nothing of it is loaded",
+                state,
+            );
+            return;
+        }
+        let load = self.load.get_or_insert_with(|| {
+            let names: PortNames =
+                state.model.ports().map(|p| (p.desc.name.clone(), p.desc.number)).collect();
+            Load { id, file: FlowFile::new(names) }
+        });
+        let room = *state.loading_room + load.file.len();
+        // A mistake empties the file, which gives room back.
+        load.file.push(text);
+        let Some(left) = room.checked_sub(load.file.len()) else {
+            *state.loading_room = room;
+            self.load = None;
+            let limit = state.model.config().limits.entries;
+            let sentence = format!("more than {limit} flows would be loaded at a time; load fewer, or wait");
+            self.hang_up(Some(id), &sentence, state);
+            return;
+        };
+        *state.loading_room = left;
+        if !last {
+            return;
+        }
+        let Some(load) = self.load.take() else { return };
+        *state.loading_room += load.file.len();
+        match load.file.apply(state.model, state.now) {
+            Ok(changed) => self.wait_for(id, changed, state),
+            Err(error) => self.error(Some(id), &error.to_string()),
+        }
+    }
+
+    /// Refuses, and takes nothing more: what else is on its way belongs to what was refused.
+    fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut State<'_>) {
+        self.drop_load(state);
+        self.error(id, sentence);
+        self.inbox = Vec::new();
+        self.ended = true;
+    }
+
+    fn drop_load(&mut self, state: &mut State<'_>) {
+        if let Some(load) = self.load.take() {
+            *state.loading_room += load.file.len();
+        }
+    }
+
+    fn wait_for(&mut self, id: u64, changed: Changed, state: &mut State<'_>) {
+        let Changed { added, modified, removed } = changed;
+        self.job = Some(Job::Barrier(id, state.model.barrier(), Changes { added, modified, removed }));
+        self.work(state);
+    }
+
+    fn answer(&mut self, id: u64, key: &str, value: &impl Serialize) {
+        match serde_json::to_value(value) {
+            Ok(value) => self.put(&json!({ "id": id, key: value })),
+            Err(error) => self.error(Some(id), &format!("the answer can not be written: {error}")),
+        }
+    }
+
+    fn error(&mut self, id: Option<u64>, sentence: &str) {
+        self.put(&json!({ "id": id, "error": sentence }));
+    }
+
+    fn put(&mut self, line: &Value) {
+        self.outbox.extend_from_slice(line.to_string().as_bytes());
+        self.outbox.push(b'\n');
+    }
+}
+
+/// The id, if it could be read, and why.
+type Refusal = (Option<u64>, String);
+
+/// A request and its id; none for an empty line.
+fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
+        (None, format!("the request is no JSON object: {error}; send lines such as {{\"id\":1,\"request\":\"ports\"}}"))
+    })?;
+    let id = object.remove("id").and_then(|id| id.as_u64()).ok_or_else(|| {
+        (
+            None,
+            "the request has no \"id\"; give it a whole number from 0, which the answer repeats".to_owned(),
+        )
+    })?;
+    serde_json::from_value(Value::Object(object))
+        .map(|request| Some((id, request)))
+        .map_err(|error| (Some(id), format!("the request is not understood: {error}")))
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The long answer: flows, part by part.
+
+use super::protocol::{FlowForm, FlowPart, FlowRow};
+use flow::syntax::{self, format_entry, format_flow};
+use flow::{Command, FlowEntry, FlowMod, Nanos};
+use model::{FlowCursor, FlowFilter, FlowStats, Model};
+use worker::WorkerSet;
+
+/// Entries looked at for one part.
+const PART_ENTRIES: usize = 512;
+const SECOND_NS: Nanos = 1_000_000_000;
+
+/// A walk over all flows.
+#[derive(Debug)]
+pub struct Walk {
+    form: FlowForm,
+    cursor: FlowCursor,
+}
+
+impl Walk {
+    pub fn new(form: FlowForm) -> Self {
+        Self { form, cursor: FlowCursor::default() }
+    }
+
+    /// The next part; none when all were seen.
+    pub fn next_part(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Option<FlowPart> {
+        if self.cursor.is_done() {
+            return None;
+        }
+        let flows = model.flows(now, &FlowFilter::default(), &mut self.cursor, PART_ENTRIES);
+        let low_latency_cookie = model.config().low_latency_cookie;
+        Some(match self.form {
+            FlowForm::Lines => FlowPart::Lines(flows.iter().map(|flow| line(flow, now)).collect()),
+            FlowForm::File => FlowPart::Lines(
+                flows.iter().map(|flow| format_flow(&flow_mod(&flow.entry, low_latency_cookie))).collect(),
+            ),
+            FlowForm::Rows => FlowPart::Rows(flows.iter().map(row).collect()),
+        })
+    }
+}
+
+fn line(flow: &FlowStats, now: Nanos) -> String {
+    // Without a hit, the age counts from the adding.
+    let idle_ns = if flow.used_ns == 0 { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
+    let stats = syntax::FlowStats {
+        duration_ns: flow.duration_ns,
+        packets: flow.packets,
+        bytes: flow.bytes,
+        idle_age_s: Some(idle_ns / SECOND_NS),
+    };
+    format_entry(&flow.entry, Some(&stats))
+}
+
+fn row(flow: &FlowStats) -> FlowRow {
+    let entry = &flow.entry;
+    FlowRow {
+        table: entry.table,
+        priority: entry.priority,
+        cookie: format!("{:#x}", entry.cookie),
+        packets: flow.packets,
+        bytes: flow.bytes,
+        duration_ms: flow.duration_ns / 1_000_000,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        low_latency: entry.low_latency,
+        matching: if entry.matching.is_any() { String::new() } else { entry.matching.to_string() },
+        actions: entry.instructions.to_string(),
+    }
+}
+
+/// The flow-mod that makes this entry again.
+fn flow_mod(entry: &FlowEntry, low_latency_cookie: Option<(u64, u64)>) -> FlowMod {
+    let by_cookie = low_latency_cookie.is_some_and(|(value, mask)| (entry.cookie ^ value) & mask == 0);
+    FlowMod {
+        command: Command::Add,
+        table: Some(entry.table),
+        priority: entry.priority,
+        matching: entry.matching.clone(),
+        instructions: entry.instructions.clone(),
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        cookie: entry.cookie,
+        flags: entry.flags,
+        low_latency: (entry.low_latency != by_cookie).then_some(entry.low_latency),
+        ..FlowMod::default()
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The socket in the file system: made for its owner only, never taken from a living daemon, removed at the end.
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// Clients that may wait to be accepted.
+const BACKLOG: i32 = 64;
+
+/// Why there is no control socket.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Another daemon answers there.
+    #[error(
+        "{}: another switch answers on this control socket; stop it first, or give this one another `control` path",
+        .0.display()
+    )]
+    InUse(PathBuf),
+    /// Something that is no socket is there.
+    #[error("{}: is there already and is no socket; move it away, or use another `control` path", .0.display())]
+    NoSocket(PathBuf),
+    /// The system refused.
+    #[error("{}: can not {what}: {source}", path.display())]
+    Io {
+        /// The path.
+        path: PathBuf,
+        /// What was attempted.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// The control socket.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// Device and inode, by which the file is known as ours.
+    identity: (u64, u64),
+}
+
+impl Listener {
+    /// Makes the socket and its folder. A socket file that nobody listens on is replaced.
+    pub fn bind(path: &Path) -> Result<Self, ListenError> {
+        let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), what, source };
+        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o755)
+            .create(folder)
+            .map_err(io("make the control socket's folder"))?;
+        // Two daemons that start at once must not take the socket from each other: one looks and binds at a time.
+        let turn = File::open(folder).map_err(io("open the control socket's folder"))?;
+        turn.lock().map_err(io("lock the control socket's folder"))?;
+        remove_stale(path)?;
+        let address = SocketAddrUnix::new(path).map_err(|e| io("name the control socket")(e.into()))?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
+            .map_err(|e| io("make the control socket")(e.into()))?;
+        rustix::net::bind(&socket, &address).map_err(|e| io("bind the control socket")(e.into()))?;
+        // Nobody can connect before `listen`, so there is no moment in which others may.
+        fs::set_permissions(path, Permissions::from_mode(0o600))
+            .map_err(io("set the mode of the control socket"))?;
+        rustix::net::listen(&socket, BACKLOG).map_err(|e| io("listen on the control socket")(e.into()))?;
+        let made = fs::metadata(path).map_err(io("look at the control socket"))?;
+        Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
+    }
+
+    /// A client that waits, if any; it does not block.
+    pub fn accept(&self) -> io::Result<Option<UnixStream>> {
+        match self.socket.accept() {
+            Ok((stream, _)) => stream.set_nonblocking(true).map(|()| Some(stream)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity);
+        if ours {
+            // Nothing depends on it: a file that stays is stale and replaced at the next start.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn remove_stale(path: &Path) -> Result<(), ListenError> {
+    let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), what, source };
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io("look at the control socket")(error)),
+        Ok(there) if !there.file_type().is_socket() => return Err(ListenError::NoSocket(path.into())),
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(io("remove the stale control socket"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() != ErrorKind::WouldBlock => {
+            Err(io("try the control socket that is there")(error))
+        }
+        // Answered, or so busy that its queue is full.
+        _ => Err(ListenError::InUse(path.into())),
+    }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What goes over the control socket.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Ports with their counters; answered by [`Ports`].
+    Ports,
+    /// Tables that were used; answered by [`Tables`].
+    Tables,
+    /// Counters of all packets; answered by [`Counters`].
+    Counters,
+    /// Learned MACs; answered by [`Macs`].
+    Macs,
+    /// All flows; answered by parts of [`FlowPart`].
+    Flows {
+        /// In which form.
+        form: FlowForm,
+    },
+    /// The fast-forwarding path. Not in this build.
+    Ffp,
+    /// Port caches. Not in this build.
+    Cache,
+    /// The stateless lane. Not in this build.
+    Stateless,
+    /// A piece of a flow file. The whole comes into force with the last piece, in one operation, and is then answered
+    /// by [`Changes`]; earlier pieces are not answered.
+    Load {
+        /// The text, which may end anywhere.
+        text: String,
+        /// Whether this is the last piece.
+        last: bool,
+    },
+    /// Deletes all flows and puts the default ones back; answered by [`Changes`].
+    Clear,
+}
+
+/// Forms of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowForm {
+    /// Lines as of `ovs-ofctl dump-flows`.
+    Lines,
+    /// Lines of a flow file.
+    File,
+    /// Objects.
+    Rows,
+}
+
+/// The ports.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    /// By number.
+    pub ports: Vec<Port>,
+}
+
+/// A port with its counters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Port {
+    /// Its number.
+    pub number: u32,
+    /// Its name.
+    pub name: String,
+    /// Whether packets can pass.
+    pub up: bool,
+    /// Its MAC address.
+    pub mac: String,
+    /// Its speed; 0: unknown.
+    pub speed_mbps: u32,
+    /// Packets received.
+    pub rx_packets: u64,
+    /// Bytes received.
+    pub rx_bytes: u64,
+    /// Packets lost on the way in.
+    pub rx_dropped: u64,
+    /// Packets sent.
+    pub tx_packets: u64,
+    /// Bytes sent.
+    pub tx_bytes: u64,
+    /// Packets given to the port and not sent.
+    pub tx_dropped: u64,
+    /// Losses by the driver's names for them.
+    pub dropped: BTreeMap<String, u64>,
+}
+
+/// The tables.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tables {
+    /// Table 0, and those that have entries or were looked up.
+    pub tables: Vec<Table>,
+}
+
+/// A table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Table {
+    /// Its number.
+    pub table: u8,
+    /// Entries in it.
+    pub entries: usize,
+    /// Packets looked up.
+    pub lookups: u64,
+    /// Packets that hit an entry.
+    pub matches: u64,
+    /// The engine that serves it.
+    pub engine: String,
+    /// Bytes of its compiled rules.
+    pub compiled_bytes: usize,
+}
+
+/// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Packets taken from ports.
+    pub received: u64,
+    /// Packets of which at least one copy went to a port.
+    pub forwarded: u64,
+    /// Packets that went to the controller only.
+    pub consumed: u64,
+    /// Packets waiting in the switch.
+    pub held: u64,
+    /// Packets of which no copy went anywhere, by reason.
+    pub dropped: BTreeMap<String, u64>,
+    /// Copies given to ports.
+    pub copies: u64,
+    /// Copies that failed while the packet as a whole did not, by reason.
+    pub copies_dropped: BTreeMap<String, u64>,
+}
+
+/// Learned MACs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Macs {
+    /// By VLAN and address.
+    pub macs: Vec<Mac>,
+}
+
+/// A learned MAC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mac {
+    /// VLAN ID; 0: no VLAN.
+    pub vid: u16,
+    /// The address.
+    pub mac: String,
+    /// The port's number.
+    pub port: u32,
+    /// Whole seconds since it was seen there.
+    pub age_s: u64,
+}
+
+/// A part of all flows, in one of the forms.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FlowPart {
+    /// Lines without line ends.
+    Lines(Vec<String>),
+    /// Objects.
+    Rows(Vec<FlowRow>),
+}
+
+/// A flow as an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlowRow {
+    /// Its table.
+    pub table: u8,
+    /// Its priority.
+    pub priority: u16,
+    /// Its cookie, in hexadecimal.
+    pub cookie: String,
+    /// Packets that hit it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How long it has lived, in milliseconds.
+    pub duration_ms: u64,
+    /// Seconds without a packet after which it goes; 0: never.
+    pub idle_timeout_s: u16,
+    /// Seconds after which it goes; 0: never.
+    pub hard_timeout_s: u16,
+    /// Whether its packets are low-latency.
+    pub low_latency: bool,
+    /// Its match in flow syntax; empty: all packets.
+    #[serde(rename = "match")]
+    pub matching: String,
+    /// Its actions and instructions in flow syntax.
+    pub actions: String,
+}
+
+/// What a request changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changes {
+    /// Entries added; one that replaced another counts here, the other as removed.
+    pub added: usize,
+    /// Entries whose instructions changed.
+    pub modified: usize,
+    /// Entries removed.
+    pub removed: usize,
+}
+
+/// One line of an answer. Exactly one of `part`, `done` and `error` is there.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    pub id: Option<u64>,
+    pub part: Option<serde_json::Value>,
+    pub done: Option<serde_json::Value>,
+    pub error: Option<String>,
+}

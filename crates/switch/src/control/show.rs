@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Short answers, made in one go.
+
+use super::protocol::{Counters, Mac, Macs, Port, Ports, Table, Tables};
+use flow::{DropReason, Nanos};
+use model::Model;
+use std::collections::BTreeMap;
+use worker::WorkerSet;
+
+const SECOND_NS: Nanos = 1_000_000_000;
+
+fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
+    let list: Vec<_> = model.ports().cloned().collect();
+    let row = |port: model::Port| {
+        let c = model.port_counters(port.desc.number).unwrap_or_default();
+        Port {
+            number: port.desc.number,
+            up: port.is_up(),
+            mac: mac_text(port.desc.mac),
+            speed_mbps: port.desc.speed_kbps / 1_000,
+            rx_packets: c.rx_packets,
+            rx_bytes: c.rx_bytes,
+            rx_dropped: c.rx_dropped,
+            tx_packets: c.tx_packets,
+            tx_bytes: c.tx_bytes,
+            tx_dropped: c.tx_dropped,
+            dropped: c.by_name.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            name: port.desc.name,
+        }
+    };
+    Ports { ports: list.into_iter().map(row).collect() }
+}
+
+pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
+    let used = model.tables().into_iter().filter(|t| t.table == 0 || t.active != 0 || t.lookups != 0);
+    let row = |stats: model::TableStats| {
+        let (engine, compiled_bytes) = model.plane_mut().engine(stats.table);
+        Table {
+            table: stats.table,
+            entries: stats.active,
+            lookups: stats.lookups,
+            matches: stats.matches,
+            engine: engine.to_owned(),
+            compiled_bytes,
+        }
+    };
+    Tables { tables: used.map(row).collect() }
+}
+
+pub fn counters(model: &mut Model<WorkerSet>) -> Counters {
+    let totals = model.totals();
+    let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
+        DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
+    };
+    Counters {
+        received: totals.received,
+        forwarded: totals.forwarded,
+        consumed: totals.consumed,
+        held: totals.held,
+        dropped: by_name(&totals.dropped),
+        copies: totals.copies,
+        copies_dropped: by_name(&totals.copies_dropped),
+    }
+}
+
+pub fn macs(model: &mut Model<WorkerSet>, now: Nanos) -> Macs {
+    let row = |mac: model::Mac| Mac {
+        vid: mac.vid,
+        mac: mac_text(mac.mac),
+        port: mac.port,
+        age_s: mac.age_ns / SECOND_NS,
+    };
+    Macs { macs: model.macs(now).into_iter().map(row).collect() }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The daemon: opens ports, starts a thread for each worker, and keeps the model in the control thread.
+
+mod clock;
+mod links;
+mod ports;
+mod serve;
+mod start;
+mod stop;
+mod thread;
+
+pub use ports::{OpenPort, open};
+pub use start::{Daemon, check};
+pub use stop::Stop;
+
+use crate::config::{Config, Idle};
+use crate::control::ListenError;
+use crate::flow_file::FlowFileError;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Why the daemon could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// A port could not be opened.
+    #[error(transparent)]
+    Port(#[from] port::PortError),
+    /// The control socket could not be made.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The flow file can not be read.
+    #[error("{}: can not read the flow file: {source}", path.display())]
+    ReadFlows {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The flow file was refused; nothing of it is in force.
+    #[error("{}: {mistakes}", path.display())]
+    Flows {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        mistakes: FlowFileError,
+    },
+    /// A port that the model refuses.
+    #[error(transparent)]
+    Model(#[from] model::ModelError),
+    /// A worker's thread ended by itself.
+    #[error(
+        "worker {0} ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
+    )]
+    WorkerEnded(usize),
+    /// The system refused.
+    #[error("can not {what}: {source}")]
+    Io {
+        /// What was attempted.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl DaemonError {
+    fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// Runs a switch in the foreground until SIGTERM or SIGINT. Prints one line to stderr when it forwards.
+///
+/// # Errors
+/// What keeps it from starting, or from going on.
+pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
+    let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
+    let daemon = Daemon::start(config, open(config)?, flows)?;
+    // A closed stderr is no reason to stop forwarding.
+    let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config));
+    daemon.serve(&stop)
+}
+
+fn ready_line(config: &Config) -> String {
+    let ports: Vec<String> =
+        config.datapath.ports.iter().map(|port| format!("{}={}", port.number, port.name)).collect();
+    let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
+    format!("control {}, ports {ports}", config.control.display())
+}
+
+/// Whether a worker sleeps.
+fn sleeps(idle: Idle) -> bool {
+    idle == Idle::Adaptive
+}
