@@ -8,12 +8,13 @@
 //! ```
 //!
 //! All packets that wait for a table are looked up together: keys first, then one lookup of the batch, then each
-//! packet's instructions. Operations are applied between bursts only, so a packet sees one version of all rules.
+//! packet's instructions. What packets send leaves at the end, packet by packet. Operations are applied between bursts only, so a packet sees one version of all rules.
 
 use crate::cells::Cells;
 use crate::counters::{Counters, Tally};
 use crate::extract::Extractor;
 use crate::output::Egress;
+use crate::outs::Outs;
 use crate::packet::{Packet, State};
 use crate::ports::PortTable;
 use crate::probe::{Probe, Step};
@@ -43,6 +44,7 @@ pub struct Pipeline {
     counters: Arc<Counters>,
     packets: Box<[Packet]>,
     keys: Box<[u64]>,
+    outs: Outs,
 }
 
 /// What is read and counted while a burst runs.
@@ -52,6 +54,7 @@ pub(crate) struct Run<'a, E> {
     pub cells: &'a Cells,
     pub ports: &'a PortTable,
     pub egress: &'a mut E,
+    pub outs: &'a mut Outs,
     pub tally: Tally,
     pub now: Nanos,
 }
@@ -72,6 +75,7 @@ impl Pipeline {
             counters,
             packets: packets.into_boxed_slice(),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
+            outs: Outs::new(),
         }
     }
 
@@ -123,6 +127,7 @@ impl Pipeline {
             cells: &self.cells,
             ports: &self.ports,
             egress,
+            outs: &mut self.outs,
             tally: Tally::default(),
             now,
         };
@@ -165,6 +170,7 @@ impl Pipeline {
         for packet in packets.iter_mut() {
             run.finish(packet);
         }
+        run.outs.clear();
         run.tally.received = count as u64;
         self.counters.add(&run.tally);
         probe.mark(Step::Finish, count as u32);
@@ -237,6 +243,7 @@ impl<E: Egress> Run<'_, E> {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
+        self.release(packet);
         let outcome = match packet.reason {
             _ if packet.sent > 0 => Outcome::Forwarded,
             _ if packet.reported > 0 => Outcome::Consumed,

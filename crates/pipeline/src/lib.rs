@@ -15,6 +15,7 @@ pub mod extract;
 mod field_write;
 mod normal;
 pub mod output;
+mod outs;
 mod packet;
 pub mod ports;
 pub mod probe;

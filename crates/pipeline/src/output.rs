@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs: to one port, to many, to the controller. An output that is the packet's last takes the frame itself; all
-//! others send copies.
+//! others send copies. They leave when the whole burst is through ([`crate::outs`]).
 
 use crate::burst::Run;
+use crate::outs::Out;
 use crate::packet::Packet;
 use crate::{Event, PacketIn, normal};
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
@@ -89,15 +90,11 @@ impl<E: Egress> Run<'_, E> {
             copy
         };
         frame.meta.lane = if packet.low_latency { Lane::LowLatency } else { Lane::Normal };
-        match self.egress.transmit(port, packet.queue, frame) {
-            Ok(()) => {
-                packet.sent += 1;
-                self.tally.copies += 1;
-            }
-            Err(frame) => {
-                self.egress.free(frame);
-                self.fail(packet, DropReason::TransmitFull);
-            }
+        if let Err(Out::Copy { frame, .. }) =
+            self.outs.push(packet, Out::Copy { port, queue: packet.queue, frame })
+        {
+            self.egress.free(frame);
+            self.fail(packet, DropReason::TransmitFull);
         }
     }
 
@@ -113,7 +110,7 @@ impl<E: Egress> Run<'_, E> {
             self.egress.free(copy);
             return self.fail(packet, DropReason::PacketInFull);
         }
-        let event = Event::PacketIn(PacketIn {
+        let report = PacketIn {
             frame: copy,
             table: packet.table,
             entry: packet.entry,
@@ -121,14 +118,39 @@ impl<E: Egress> Run<'_, E> {
             max_len,
             metadata: packet.ext.metadata(),
             tunnel_id: packet.ext.tunnel_id(),
-        });
-        match self.egress.report(event) {
-            Ok(()) => packet.reported += 1,
-            Err(Event::PacketIn(event)) => {
-                self.egress.free(event.frame);
-                self.fail(packet, DropReason::PacketInFull);
+        };
+        if let Err(Out::Report(report)) = self.outs.push(packet, Out::Report(report)) {
+            self.egress.free(report.frame);
+            self.fail(packet, DropReason::PacketInFull);
+        }
+    }
+
+    /// Gives everything that the packet sent to the egress, in order.
+    pub(crate) fn release(&mut self, packet: &mut Packet) {
+        let mut at = packet.outs.first;
+        while let Some((out, next)) = self.outs.take(at) {
+            at = next;
+            match out {
+                Out::Copy { port, queue, frame } => match self.egress.transmit(port, queue, frame) {
+                    Ok(()) => {
+                        packet.sent += 1;
+                        self.tally.copies += 1;
+                    }
+                    Err(frame) => {
+                        self.egress.free(frame);
+                        self.fail(packet, DropReason::TransmitFull);
+                    }
+                },
+                Out::Report(report) => match self.egress.report(Event::PacketIn(report)) {
+                    Ok(()) => packet.reported += 1,
+                    Err(Event::PacketIn(report)) => {
+                        self.egress.free(report.frame);
+                        self.fail(packet, DropReason::PacketInFull);
+                    }
+                    Err(Event::Learn(_)) => {}
+                },
+                Out::Gone => {}
             }
-            Err(Event::Learn(_)) => {}
         }
     }
 

@@ -2,6 +2,7 @@
 //! A packet on its way through the tables: its frame and everything the pipeline knows of it.
 
 use crate::action_set::ActionSet;
+use crate::outs::Chain;
 use flow::{DropReason, EntryId, Ext};
 use frame::Frame;
 use wire::layers::header;
@@ -43,6 +44,8 @@ pub(crate) struct Packet {
     pub low_latency: bool,
     /// Egress queue.
     pub queue: u32,
+    /// What it sends when the burst is through.
+    pub outs: Chain,
     /// Copies given to ports.
     pub sent: u32,
     /// Copies given to the controller.
@@ -64,6 +67,7 @@ impl Packet {
             miss_entry: false,
             low_latency: true,
             queue: 0,
+            outs: Chain::default(),
             sent: 0,
             reported: 0,
             reason: None,
@@ -80,6 +84,7 @@ impl Packet {
         self.state = State::Lookup(0);
         self.low_latency = true;
         self.queue = 0;
+        self.outs = Chain::default();
         self.sent = 0;
         self.reported = 0;
         self.reason = None;

@@ -162,6 +162,13 @@ impl Reference {
         processed
     }
 
+    /// How many entries of a table match a frame as it comes in by `in_port`.
+    #[must_use]
+    pub fn matches(&self, table: u8, in_port: PortNo, frame: &[u8]) -> usize {
+        let packet = packet::Packet::arriving(in_port, frame);
+        self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
+    }
+
     /// Packets and bytes that hit an entry, also one that went, until its id is used again.
     #[must_use]
     pub fn entry_counters(&self, id: EntryId) -> Option<(u64, u64)> {

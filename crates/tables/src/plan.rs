@@ -139,10 +139,10 @@ impl KeyPlan {
 
     /// Appends the row of `matching` to `values` and `masks`. Fields must be covered.
     pub fn encode(&self, matching: &Match, values: &mut Vec<u64>, masks: &mut Vec<u64>) {
-        let start = values.len();
-        values.resize(start + self.words, 0);
-        masks.resize(start + self.words, 0);
-        let (values, masks) = (&mut values[start..], &mut masks[start..]);
+        let (values_from, masks_from) = (values.len(), masks.len());
+        values.resize(values_from + self.words, 0);
+        masks.resize(masks_from + self.words, 0);
+        let (values, masks) = (&mut values[values_from..], &mut masks[masks_from..]);
         for c in matching.fields() {
             if self.has_presence() {
                 let bits = self.presence_bits(c);

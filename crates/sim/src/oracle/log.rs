@@ -131,13 +131,22 @@ pub(super) struct Arrival {
     pub acknowledged: u64,
 }
 
-/// Bytes at a packet's end that name it: no rule looks at them, no action writes them.
+/// Bytes at a packet's end that name it: no rule looks at them and no action writes them, but for packets cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
-/// The name at a packet's end: its place in the list of arrivals.
+/// The first half of a tag, so that bytes written over a tag are not taken for one.
+const MARK: u32 = 0x5ac3_96e1;
+
+/// The tag of arrival `number`.
+pub(super) fn tag_of(number: usize) -> [u8; TAG_BYTES] {
+    (u64::from(MARK) << 32 | number as u64).to_be_bytes()
+}
+
+/// The arrival that a packet's tag names; none if it was written over.
 pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
     let tail: [u8; TAG_BYTES] = bytes.get(bytes.len().checked_sub(TAG_BYTES)?..)?.try_into().ok()?;
-    usize::try_from(u64::from_be_bytes(tail)).ok()
+    let tag = u64::from_be_bytes(tail);
+    (tag >> 32 == u64::from(MARK)).then_some((tag & 0xffff_ffff) as usize)
 }
 
 /// A case that has run.

@@ -4,7 +4,9 @@
 use super::templates::{Template, ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::SetField;
-use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase, port_no};
+use flow::{
+    Action, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase, port_no,
+};
 use wire::layers::header;
 
 /// What the rules of a case look like.
@@ -37,7 +39,8 @@ impl Style {
             &[Field::Metadata],
             &[Field::EthType, Field::Ipv6Dst],
         ];
-        let exact = (0..tables).map(|_| (rng.u8(0..3) == 0).then(|| few[rng.usize(0..few.len())].to_vec())).collect();
+        let exact =
+            (0..tables).map(|_| (rng.u8(0..3) == 0).then(|| few[rng.usize(0..few.len())].to_vec())).collect();
         let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
         Self { ports: rng.u32(2..6), tables, exact, slices }
     }
@@ -53,7 +56,7 @@ impl Style {
             };
         }
         let exact = self.exact.get(usize::from(table)).cloned().flatten();
-        let miss = rng.u8(0..16) == 0;
+        let miss = rng.u8(0..8) == 0;
         let mut fields: Vec<Field> = match exact {
             Some(fields) => fields,
             None => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
@@ -62,13 +65,17 @@ impl Style {
             fields.clear();
         }
         let whole = self.exact.get(usize::from(table)).is_some_and(Option::is_some);
+        let timed = rng.u8(0..6) == 0;
+        let seconds = |rng: &mut Rng| if timed && rng.bool() { rng.u16(1..5) } else { 0 };
+        let (idle_timeout_s, hard_timeout_s) = (seconds(rng), seconds(rng));
         FlowMod {
             table: Some(table),
             priority: if miss { 0 } else { PRIORITIES[rng.usize(0..PRIORITIES.len())] },
             matching: matching(rng, &fields, template, in_port, whole),
             instructions: self.instructions(rng, table),
-            idle_timeout_s: if rng.u8(0..10) == 0 { rng.u16(1..4) } else { 0 },
-            hard_timeout_s: if rng.u8(0..10) == 0 { rng.u16(1..6) } else { 0 },
+            idle_timeout_s,
+            hard_timeout_s,
+            flags: EntryFlags { send_flow_removed: timed, ..EntryFlags::default() },
             cookie: rng.u64(0..4),
             low_latency: if rng.bool() { Some(true) } else { None },
             ..FlowMod::default()
@@ -81,7 +88,8 @@ impl Style {
         }
         match rng.u8(0..3) {
             0 => [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType][rng.usize(0..4)],
-            1 => [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst, Field::VlanVid][rng.usize(0..5)],
+            1 => [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst, Field::VlanVid]
+                [rng.usize(0..5)],
             _ => loop {
                 let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
                 // The physical port equals the port here; its prerequisite would only narrow the rules.

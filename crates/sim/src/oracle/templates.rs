@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random packets from small domains of values, so that rules overlap and flows meet each other's entries.
 
-use super::log::TAG_BYTES;
+use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
 use flow::{Base, Ext, Field};
 use wire::{Depth, Layers, PacketBuilder};
@@ -78,7 +78,8 @@ impl Template {
                 }
             }
             _ => {
-                let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(rng.u8(0..4) << 2 | rng.u8(0..4)).ttl(rng.u8(0..6) * 20);
+                let b =
+                    b.ipv4(ipv4(rng), ipv4(rng)).tos(rng.u8(0..4) << 2 | rng.u8(0..4)).ttl(rng.u8(0..6) * 20);
                 let b = match rng.u8(0..10) {
                     0 => b.ipv4_options(&[1, 1, 1, 1]),
                     1 => b.ipv4_fragment([0, 185][rng.usize(0..2)], true),
@@ -112,7 +113,7 @@ impl Template {
     pub fn tagged(&self, tag: usize) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let at = bytes.len() - TAG_BYTES;
-        bytes[at..].copy_from_slice(&(tag as u64).to_be_bytes());
+        bytes[at..].copy_from_slice(&tag_of(tag));
         bytes
     }
 

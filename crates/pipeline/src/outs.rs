@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the packets of a burst send. A burst goes table by table, but what its packets send leaves packet by packet:
+//! so packets of one flow, and all others of a queue, keep their order on every port.
+
+use crate::PacketIn;
+use crate::packet::Packet;
+use flow::PortNo;
+use frame::Frame;
+
+/// No place in the list.
+const NOWHERE: u32 = u32::MAX;
+
+/// Copies and reports of one burst at most.
+const OUTS: usize = 8_192;
+
+/// One thing sent.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// A frame for a port's queue.
+    Copy { port: PortNo, queue: u32, frame: Frame },
+    /// A packet for the controller.
+    Report(PacketIn),
+    /// Has left.
+    Gone,
+}
+
+/// A packet's part of the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    pub first: u32,
+    last: u32,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self { first: NOWHERE, last: NOWHERE }
+    }
+}
+
+/// All that a burst sends, chained by packet.
+#[derive(Debug)]
+pub(crate) struct Outs {
+    list: Vec<(Out, u32)>,
+}
+
+impl Outs {
+    pub fn new() -> Self {
+        Self { list: Vec::with_capacity(OUTS) }
+    }
+
+    /// Adds to what the packet sends; given back without room.
+    pub fn push(&mut self, packet: &mut Packet, out: Out) -> Result<(), Out> {
+        if self.list.len() == OUTS {
+            return Err(out);
+        }
+        let at = self.list.len() as u32;
+        self.list.push((out, NOWHERE));
+        match self.list.get_mut(packet.outs.last as usize) {
+            Some((_, next)) => *next = at,
+            None => packet.outs.first = at,
+        }
+        packet.outs.last = at;
+        Ok(())
+    }
+
+    /// Takes what stands at a place, and tells the packet's next one.
+    pub fn take(&mut self, at: u32) -> Option<(Out, u32)> {
+        let (out, next) = self.list.get_mut(at as usize)?;
+        Some((std::mem::replace(out, Out::Gone), *next))
+    }
+
+    /// Forgets what has left.
+    pub fn clear(&mut self) {
+        self.list.clear();
+    }
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The law, on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the size (default: 200
+//! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed.
+
+use sim::oracle::{Coverage, Options, run_case};
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn fast_path_and_reference_agree_by_the_law() {
+    let (cases, packets) = (number("ORACLE_CASES", 200), number("ORACLE_PACKETS", 1_000) as usize);
+    let first = number("ORACLE_SEED", 1);
+    let mut coverage = Coverage::default();
+    for seed in first..first + cases {
+        let workers = 1 + (seed % 2) as usize;
+        match run_case(seed, Options { packets, workers }) {
+            Ok(case) => coverage.add(&case),
+            Err(breach) => panic!("{breach}"),
+        }
+    }
+    println!("{cases} rule sets\n{coverage}");
+    assert!(coverage.overlapping * 2 >= coverage.packets, "half of the packets meet overlapping rules");
+    assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
+    assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.multi_table > 0);
+}
