@@ -12,7 +12,7 @@ const LAB: &str = "SHUNT_PORT_TEST_LAB";
 /// What a helper process in a host's namespace shall do.
 const ROLE: &str = "SHUNT_PORT_TEST_ROLE";
 /// No test takes longer.
-const LIMIT_S: &str = "60";
+const LIMIT_S: &str = "50";
 
 /// The namespaces of one test.
 pub struct Lab(());

@@ -143,9 +143,17 @@ fn fanout_gives_each_packet_to_exactly_one_queue() {
             }
         }
         assert_eq!(total, usize::from(FLOWS) * usize::from(ROUNDS));
+        let mut other = open_one(3, "va");
         send(&mut *queues[0], &[udp(1, 99)]);
-        assert!(drain(&mut *queues[1]).is_empty(), "queues do not hear each other");
-        assert_eq!(receive(&mut *sender, 1), [udp(1, 99)]);
+        send(&mut *other, &[udp(1, 98)]);
+        assert_eq!(receive(&mut *sender, 2), [udp(1, 99), udp(1, 98)]);
+        queues.push(other);
+        for queue in &mut queues {
+            assert!(
+                drain(&mut **queue).is_empty(),
+                "what others send by the interface did not come in by it"
+            );
+        }
     });
 }
 
