@@ -130,8 +130,11 @@ impl Driver {
 
     fn first_rules(&mut self) -> Result<(), String> {
         let mut mods = Vec::new();
+        // Now and then a table is large: its additions fill a head more than once, and modifies come as new pages.
+        let large = (self.rng.u8(0..8) == 0).then(|| self.rng.u8(0..self.style.tables));
         for table in (0..self.style.tables).chain([LINEAR]) {
-            for _ in 0..self.rng.usize(2..24) {
+            let most = if large == Some(table) { 400 } else { 24 };
+            for _ in 0..self.rng.usize(2..most) {
                 let (template, port) = self.packet_in_use();
                 mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
             }
@@ -302,6 +305,17 @@ impl Driver {
             for _ in 0..self.rng.usize(0..80) {
                 let (template, port) = self.packet_in_use();
                 mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
+            }
+            if self.rng.u8(0..4) == 0 {
+                // All entries of the table do something else.
+                mods.clear();
+                let instructions = self.style.instructions(&mut self.rng, table);
+                mods.push(FlowMod {
+                    command: Command::Modify,
+                    table: Some(table),
+                    instructions,
+                    ..FlowMod::default()
+                });
             }
             drop(self.model.bundle(self.now, mods));
             return self.account(&before, port, &bytes);
