@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn ports_are_those_that_flows_name_and_lines_are_found() {
         let text = "# a comment\n\nin_port=4,ip actions=output:7,goto_table:1\n\
-                    table=1 actions=write_actions(output:9),output:CONTROLLER # 12\n";
+                    table=1 actions=output:CONTROLLER,write_actions(output:9) # 12\n";
         let mods = parse_flows(text, ParseOptions::default()).collect::<Result<_, _>>();
         let flows = Flows { text: text.into(), mods: mods.unwrap_or_default() };
         assert_eq!(flows.ports().into_iter().collect::<Vec<_>>(), [4, 7, 9]);

@@ -9,7 +9,7 @@ use crate::replay::output::Outputs;
 use crate::replay::summary::Summary;
 use crate::replay::{Options, ReplayError};
 use flow::{Nanos, PortNo};
-use model::{Config, Model, Notice, PacketIn, PortDesc};
+use model::{Config, FlowCursor, FlowFilter, Model, Notice, PacketIn, PortDesc};
 use std::collections::BTreeSet;
 use wire::capture::CaptureError;
 
@@ -85,7 +85,9 @@ impl<F: Forwarder> Session<F> {
         self.forward(&mut burst, outputs)?;
         let now = self.clock.now();
         self.summary.take_totals(&self.model.totals());
-        self.summary.entries = self.model.flow_count();
+        let entries = self.model.flow_count();
+        self.summary.flows =
+            self.model.flows(now, &FlowFilter::default(), &mut FlowCursor::default(), entries + 1);
         self.summary.macs = self.model.macs(now).len();
         Ok(self.summary)
     }

@@ -3,7 +3,7 @@
 
 use crate::replay::{Engine, Options};
 use flow::{DropReason, Nanos, PortNo};
-use model::Totals;
+use model::{FlowStats, Totals};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 
@@ -45,8 +45,8 @@ pub struct Summary {
     pub copies_dropped: Vec<(&'static str, u64)>,
     /// By port.
     pub ports: BTreeMap<PortNo, PortSummary>,
-    /// Flow entries at the end, and MACs learned.
-    pub entries: usize,
+    /// Flow entries that lived at the end, with their counters.
+    pub flows: Vec<FlowStats>,
     /// MACs that were known at the end.
     pub macs: usize,
     /// What is wrong with the capture behind the last packet.
@@ -105,7 +105,13 @@ impl Display for Summary {
         for (number, port) in &self.ports {
             writeln!(f, "port {number:<10} {} received, {} sent", port.received, port.sent)?;
         }
-        writeln!(f, "entries         {} at the end, {} learned MACs", self.entries, self.macs)?;
+        let hit = self.flows.iter().filter(|flow| flow.packets != 0).count();
+        writeln!(
+            f,
+            "entries         {} at the end, {hit} of them hit; {} learned MACs",
+            self.flows.len(),
+            self.macs
+        )?;
         let ffp = if self.ffp { "not in this build: every packet took the tables" } else { "off" };
         writeln!(f, "FFP hits        {ffp}")?;
         writeln!(f, "cache hits      not in this build: off")?;

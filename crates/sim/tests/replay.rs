@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Captures through both engines: the same captures come out, the same counters are left, and no checksum breaks.
+
+// The lints know tests by their attribute; the functions here that serve them have none.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+#[path = "replay/checksums.rs"]
+mod checksums;
+#[path = "replay/common.rs"]
+mod common;
+#[path = "replay/made.rs"]
+mod made;
+
+use checksums::{Check, has_tshark};
+use common::{Folder, captures, committed, flows_file, has_all_captures, run};
+use sim::replay::{Engine, Options, PortCache, replay};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const MS: u64 = 1_000_000;
+
+/// Replays with both engines and holds all that comes out against one another; gives the worker's folder.
+fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Summary, PathBuf) {
+    let base = Options { burst_window_ns: window_ns, ..Options::new(capture, flows_file(), "") };
+    let (ours, ours_in) = run(&base, Engine::Worker, folder);
+    let (plain, plain_in) = run(&base, Engine::Reference, folder);
+    let listed = |path: &Path| -> BTreeSet<_> {
+        fs::read_dir(path).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    assert_eq!(listed(&ours_in), listed(&plain_in), "{}", capture.display());
+    for file in listed(&ours_in) {
+        let same = fs::read(ours_in.join(&file)).unwrap() == fs::read(plain_in.join(&file)).unwrap();
+        assert!(same, "{}: {} differs: {folder:?}", capture.display(), file.display());
+    }
+    let plain = sim::replay::Summary { engine: Engine::Worker, ..plain };
+    assert_eq!(ours, plain, "{}", capture.display());
+    let lost = ["no_buffer", "packet_in_full", "transmit_full"];
+    assert!(ours.dropped.iter().all(|(name, _)| !lost.contains(name)), "{ours}");
+    let all = ours.forwarded + ours.consumed + ours.dropped_packets() + ours.oversized;
+    assert_eq!(ours.packets, all, "{ours}");
+    (ours, ours_in)
+}
+
+#[test]
+fn both_engines_make_the_same_of_every_capture() {
+    let folder = Folder::new("engines");
+    let mut hit: BTreeSet<u32> = BTreeSet::new();
+    let (mut packets, mut missed) = (0, 0);
+    for capture in captures() {
+        for window_ns in [0, 10_000, 100 * MS] {
+            let (summary, _) = compare(&capture, window_ns, &folder);
+            hit.extend(summary.flows.iter().filter(|flow| flow.packets != 0).map(|flow| flow.entry.id));
+            packets += summary.packets;
+            missed += summary.dropped.iter().find(|(name, _)| *name == "table_miss").map_or(0, |(_, n)| *n);
+        }
+    }
+    println!("{packets} packets, {missed} of them missed; {} of 60 flows hit", hit.len());
+    assert_eq!(missed, 0);
+    assert!(hit.len() >= if has_all_captures() { 50 } else { 20 }, "{hit:?}");
+}
+
+#[test]
+fn packets_made_for_it_hit_nearly_all_flows() {
+    let folder = Folder::new("made");
+    let capture = folder.path().join("made.pcap");
+    made::write(&capture);
+    let mut hit: BTreeSet<u32> = BTreeSet::new();
+    for window_ns in [0, 10_000, 100 * MS] {
+        let (summary, _) = compare(&capture, window_ns, &folder);
+        assert!(summary.truncated > 0 && summary.oversized > 0, "{summary}");
+        hit.extend(summary.flows.iter().filter(|flow| flow.packets != 0).map(|flow| flow.entry.id));
+    }
+    println!("{} of 60 flows hit", hit.len());
+    assert!(hit.len() >= 54, "{hit:?}");
+}
+
+#[test]
+fn no_checksum_breaks_by_the_judgement_of_tshark() {
+    if !has_tshark() {
+        println!("tshark is not installed: not checked");
+        return;
+    }
+    let folder = Folder::new("checksums");
+    let made = folder.path().join("made.pcap");
+    made::write(&made);
+    let mut check = Check::new(folder.path());
+    for capture in captures().into_iter().chain([made]) {
+        let (_, out) = compare(&capture, 10_000, &folder);
+        check.add(&capture, &out);
+    }
+    let right = check.finish();
+    println!("{right} checksums of copies are right, none of the others was right before");
+    assert!(right > 1_000);
+}
+
+/// The judgement can say no.
+#[test]
+#[should_panic = "was right and is wrong in packet 1"]
+fn a_broken_checksum_is_found() {
+    assert!(has_tshark(), "was right and is wrong in packet 1, if tshark were installed");
+    let folder = Folder::new("broken");
+    let capture = folder.path().join("in.pcap");
+    made::write_at(&capture, &[(0, false)]);
+    let mut bytes = fs::read(&capture).unwrap();
+    // The TTL: behind the file's header, the packet's, Ethernet's and 8 bytes of IPv4.
+    bytes[24 + 16 + 14 + 8] -= 1;
+    let out = folder.path().join("out");
+    fs::create_dir_all(&out).unwrap();
+    fs::write(out.join("port-1.pcap"), bytes).unwrap();
+    let mut check = Check::new(folder.path());
+    check.add(&capture, &out);
+    check.finish();
+}
+
+#[test]
+fn other_link_types_are_refused_with_a_sentence() {
+    let folder = Folder::new("link-type");
+    let out = folder.path().join("out");
+    let error = replay(&Options::new(committed("dsa.pcap"), flows_file(), &out)).unwrap_err().to_string();
+    assert!(error.contains("dsa.pcap") && error.contains("Ethernet (1) is needed"), "{error}");
+    assert!(!out.exists(), "nothing is written for it");
+}
+
+#[test]
+fn what_is_wrong_is_told_in_a_sentence() {
+    let folder = Folder::new("refusals");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let qinq = committed("802.1ad_QinQ.pcap");
+    let out = folder.path().join("out");
+    let told = |flows: PathBuf, change: &dyn Fn(&mut Options)| {
+        let mut options = Options::new(&qinq, flows, &out);
+        change(&mut options);
+        replay(&options).unwrap_err().to_string()
+    };
+    let typo = told(file("typo", "# one\nactions=drop\n\nip,nw_dsst=1.1.1.1 actions=drop\n"), &|_| {});
+    assert!(typo.contains("typo: line 4") && typo.contains("nw_dst"), "{typo}");
+    let twice = file("twice", "# one\n\ncheck_overlap,ip actions=drop\ncheck_overlap,ip actions=drop");
+    let twice = told(twice, &|_| {});
+    assert!(twice.contains("twice: line 4: an entry of table 0"), "{twice}");
+    let cache = told(flows_file(), &|options| options.port_cache = PortCache::Blocking);
+    assert!(cache.contains("no port cache") && cache.contains("\"blocking\""), "{cache}");
+    let port = told(flows_file(), &|options| options.in_port = Some(0));
+    assert!(port.contains("in-port 0 is no port"), "{port}");
+    let missing = told(folder.path().join("none"), &|_| {});
+    assert!(missing.contains("cannot read the flows"), "{missing}");
+    assert!(!out.exists(), "nothing is written");
+}
+
+/// Time is the capture's: an entry with a timeout, and learned MACs, go when the capture's clock says so.
+#[test]
+fn timeouts_follow_the_capture() {
+    let folder = Folder::new("timeouts");
+    let flows = folder.path().join("flows");
+    fs::write(
+        &flows,
+        "priority=9,hard_timeout=2 actions=output:2\npriority=8,idle_timeout=3 actions=output:3\n\
+                       priority=7 actions=NORMAL,output:4\n",
+    )
+    .unwrap();
+    let capture = folder.path().join("in.pcap");
+    // Two by the first entry, which ends at 2 s; two by the second, which ends at 7 s; then NORMAL learns the sender,
+    // sees it again at 8 s, and knows it until 308 s: what is sent back to it before that stays at its port.
+    let to = [0, 1_999, 2_000, 4_000, 7_000, 8_000].map(|time_ms| (time_ms, false));
+    made::write_at(&capture, &[&to[..], &[(307_999, true), (308_000, true)]].concat());
+    for engine in [Engine::Worker, Engine::Reference] {
+        let (summary, _) = run(&Options::new(&capture, &flows, ""), engine, &folder);
+        let sent: Vec<_> = summary.ports.iter().map(|(number, port)| (*number, port.sent)).collect();
+        assert_eq!(sent, [(1, 0), (2, 2 + 3), (3, 2 + 3), (4, 7)], "{summary}");
+        assert_eq!((summary.flows.len(), summary.macs), (1, 1), "{summary}");
+    }
+}
+
+/// Interfaces of a pcapng are ports, unless one port is asked for.
+#[test]
+fn interfaces_are_ports() {
+    let folder = Folder::new("interfaces");
+    let capture = folder.path().join("in.pcapng");
+    made::write_interfaces(&capture, &[0, 2, 2, 0, 1]);
+    let options = Options::new(&capture, flows_file(), "");
+    let (each, _) = compare(&capture, 10_000, &folder);
+    let (one, _) = run(&Options { in_port: Some(7), ..options }, Engine::Worker, &folder);
+    let received = |summary: &sim::replay::Summary| -> Vec<(u32, u64)> {
+        summary.ports.iter().filter(|(_, p)| p.received != 0).map(|(n, p)| (*n, p.received)).collect()
+    };
+    assert_eq!(received(&one), [(7, 5)]);
+    assert_eq!(received(&each), [(1, 2), (2, 1), (3, 2)]);
+}
+
+#[test]
+fn a_cut_capture_is_replayed_up_to_the_cut() {
+    let folder = Folder::new("cut");
+    let whole = fs::read(committed("mpls-over-udp.pcap")).unwrap();
+    let capture = folder.path().join("cut.pcap");
+    fs::write(&capture, &whole[..whole.len() - 9]).unwrap();
+    let (summary, _) = run(&Options::new(&capture, flows_file(), ""), Engine::Worker, &folder);
+    assert_eq!(summary.packets, 1);
+    assert!(summary.damage.is_some_and(|damage| damage.contains("packet 2")));
+}
