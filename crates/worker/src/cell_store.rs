@@ -38,6 +38,8 @@ impl CellStore {
 
     /// Makes cells for an id that no worker knows.
     pub fn prepare(&mut self, id: EntryId, program: ProgramId) {
+        // A page may have been retired with what an earlier entry of this id had counted.
+        self.release(id);
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
         for pages in &mut self.workers {
             while pages.len() <= number {
@@ -108,9 +110,13 @@ impl CellStore {
         sum
     }
 
-    /// Forgets an entry's counters.
+    /// Forgets an entry's counters. No worker counts in its cells any more, in pages that wait to be folded neither.
     pub fn release(&mut self, id: EntryId) {
         self.folded.remove(&id);
+        let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
+        for retired in self.retired.iter().filter(|retired| retired.number == number) {
+            retired.page.cells()[place].prepare(0);
+        }
     }
 }
 
@@ -146,5 +152,18 @@ mod tests {
         assert_eq!((store.retired.len(), store.counters(5)), (0, all));
         store.release(5);
         assert_eq!(store.counters(5).packets, 1);
+    }
+
+    #[test]
+    fn an_entry_released_before_its_page_is_folded_leaves_nothing_behind() {
+        let mut store = CellStore::new(1);
+        store.prepare(5, 1);
+        store.workers[0][0].cells()[5].count(2, 100, 7);
+        store.replace(&[(6, 9)], 3);
+        store.release(5);
+        store.replace(&[(6, 8)], 4);
+        store.prepare(5, 2);
+        store.fold(|_| 4);
+        assert_eq!(store.counters(5), EntryCounters::default());
     }
 }
