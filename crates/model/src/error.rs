@@ -72,6 +72,15 @@ pub enum ModelError {
         /// How many there would be.
         slices: usize,
     },
+    /// A group that is not there (OFPBAC_BAD_OUT_GROUP).
+    #[error("group {0} does not exist; this build has no groups yet")]
+    NoSuchGroup(u32),
+    /// A meter that is not there (OFPMMFC_UNKNOWN_METER).
+    #[error("meter {0} does not exist; this build has no meters yet")]
+    NoSuchMeter(u32),
+    /// An action that the pipeline does not execute (OFPBAC_BAD_TYPE).
+    #[error("{0} is not executed by this build yet; leave it out")]
+    UnsupportedAction(String),
     /// A port that is not there (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
@@ -95,6 +104,9 @@ impl ModelError {
             Self::Overlap { .. } | Self::IndexTaken { .. } => (FLOW_MOD_FAILED, 3),
             Self::IndexTooLarge { .. } => (BAD_MATCH, 7),
             Self::Invalid(error) => of_validation(error),
+            Self::NoSuchGroup(_) => (BAD_ACTION, 9),
+            Self::NoSuchMeter(_) => (METER_MOD_FAILED, 3),
+            Self::UnsupportedAction(_) => (BAD_ACTION, 0),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {
                 (PORT_MOD_FAILED, 0)
             }

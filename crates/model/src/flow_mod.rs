@@ -10,7 +10,7 @@ use crate::stage::{Staged, Step};
 use crate::store::Life;
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
-use flow::{Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
+use flow::{Action, Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
 use std::sync::Arc;
 
 /// How many entries a request changed. An entry that replaced another counts as added, the other as removed.
@@ -68,6 +68,9 @@ impl<D: DataPlane> Model<D> {
 
     fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
         validate(&m)?;
+        if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
+            executable(&m.instructions)?;
+        }
         match m.command {
             Command::Add => self.stage_flow(now, m, staged),
             Command::Modify | Command::ModifyStrict => self.stage_modify(m, staged),
@@ -223,4 +226,25 @@ impl<D: DataPlane> Model<D> {
         }
         Ok(())
     }
+}
+
+/// Refuses what the pipeline does not execute: better an error now than packets dropped later.
+fn executable(instructions: &Instructions) -> Result<(), ModelError> {
+    if let Some(meter) = instructions.meter {
+        return Err(ModelError::NoSuchMeter(meter));
+    }
+    for action in instructions.apply.iter().chain(&instructions.write) {
+        match action {
+            Action::Group(group) => return Err(ModelError::NoSuchGroup(*group)),
+            Action::PushPbb(_)
+            | Action::PopPbb
+            | Action::PushKey(_)
+            | Action::PopKey
+            | Action::PushTf(_)
+            | Action::PushTfWide(_)
+            | Action::PopTf => return Err(ModelError::UnsupportedAction(action.to_string())),
+            _ => {}
+        }
+    }
+    Ok(())
 }

@@ -76,21 +76,37 @@ fn modify_keeps_all_but_the_instructions() {
 #[test]
 fn deletes_select_by_match_cookie_port_and_group() {
     let mut m = plain();
-    let group = Instructions { write: vec![Action::Group(4)], ..Instructions::default() };
     m.flow_mod(0, FlowMod { cookie: 0x10, ..add(1, mac(1), 1) }).unwrap();
     m.flow_mod(0, FlowMod { cookie: 0x21, table: Some(3), ..add(1, mac(1), 2) }).unwrap();
-    m.flow_mod(0, FlowMod { instructions: group, ..add(2, mac(2), 0) }).unwrap();
+    m.flow_mod(0, add(2, mac(2), 4)).unwrap();
     m.flow_mod(0, add(1, dst(0xff << 40, 0xff << 40), 1)).unwrap();
     let delete = |m: FlowMod| command(Command::Delete, FlowMod { table: None, ..m });
     let mut removed = |f: FlowMod| m.flow_mod(1, f).unwrap().removed;
     assert_eq!(removed(FlowMod { cookie: 0x31, cookie_mask: 0xff, ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { out_port: Some(3), ..delete_all() }), 0);
     assert_eq!(removed(FlowMod { cookie: 0x20, cookie_mask: 0xf0, ..delete_all() }), 1);
-    assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 1);
+    assert_eq!(removed(FlowMod { out_group: Some(4), ..delete_all() }), 0);
+    assert_eq!(removed(FlowMod { out_port: Some(4), ..delete_all() }), 1);
     assert_eq!(removed(command(Command::DeleteStrict, add(2, mac(1), 0))), 0);
     assert_eq!(removed(delete(add(0, dst(0, 0xff << 40), 0))), 1, "the mask covers mac(1)");
     assert_eq!(removed(FlowMod { out_port: Some(1), ..delete_all() }), 1);
     assert_eq!(m.flow_count(), 0);
+}
+
+#[test]
+fn what_the_pipeline_does_not_execute_is_refused() {
+    let mut m = plain();
+    let group = Instructions { write: vec![Action::Group(4)], ..Instructions::default() };
+    let meter = Instructions { meter: Some(9), ..Instructions::default() };
+    let pbb = Instructions::apply(vec![Action::PushPbb(0x88e7)]);
+    for (instructions, numbers) in [(group, (2, 9)), (meter, (12, 3)), (pbb, (2, 0))] {
+        let added = m.flow_mod(0, FlowMod { instructions: instructions.clone(), ..add(2, mac(2), 0) });
+        assert_eq!(added.unwrap_err().openflow(), numbers);
+        m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+        let modify = command(Command::Modify, FlowMod { instructions, ..add(1, mac(1), 0) });
+        assert_eq!(m.flow_mod(0, modify).unwrap_err().openflow(), numbers);
+    }
+    assert_eq!(m.flow_count(), 1);
 }
 
 #[test]
