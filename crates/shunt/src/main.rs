@@ -1,3 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line.
-fn main() {}
+//! The command line. Exit codes: 0, 1 failure, 2 usage.
+
+mod arguments;
+mod commands;
+mod print;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use commands::Failure;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let done = match &arguments.command {
+        Command::Run(run) => commands::run(run, arguments.control.as_deref()),
+        Command::Check(check) => commands::check(check),
+        Command::Show(show) => commands::show(show, arguments.control.as_deref()),
+        Command::Flows(flows) => commands::flows(flows, arguments.control.as_deref()),
+        Command::Replay(replay) => commands::replay(replay),
+    };
+    match done {
+        // Whoever reads our output may stop when they have seen enough.
+        Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let _ = writeln!(io::stderr(), "shunt: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -42,9 +42,8 @@ impl FlowFile {
         Self { names, ..Self::default() }
     }
 
-    /// Takes the next piece of text, which may end anywhere. Returns how many flows it brought.
-    pub fn push(&mut self, text: &str) -> usize {
-        let before = self.mods.len();
+    /// Takes the next piece of text, which may end anywhere.
+    pub fn push(&mut self, text: &str) {
         let mut rest = text;
         while let Some((line, after)) = rest.split_once('\n') {
             if self.partial.is_empty() {
@@ -60,7 +59,6 @@ impl FlowFile {
         if self.partial.len() <= LINE_BYTES {
             self.partial.push_str(rest);
         }
-        self.mods.len() - before
     }
 
     /// Flows read so far.
@@ -154,7 +152,7 @@ pub fn read_pieces(
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
         }
-        if got == 0 || piece.len() >= piece_bytes {
+        if piece.len() >= piece_bytes || (got == 0 && !piece.is_empty()) {
             take(std::str::from_utf8(&piece).unwrap_or_default())?;
             piece.clear();
         }
@@ -184,7 +182,8 @@ mod tests {
     #[test]
     fn mistakes_are_told_up_to_a_number() {
         let mut file = FlowFile::default();
-        assert_eq!(file.push(&"in_port=1,actions=drop\n".repeat(3)), 3);
+        file.push(&"in_port=1,actions=drop\n".repeat(3));
+        assert_eq!(file.len(), 3);
         file.push(&"wrong\n".repeat(30));
         assert_eq!((file.mistakes.len(), file.more_mistakes), (MISTAKES_TOLD, 20));
     }
@@ -203,7 +202,12 @@ mod tests {
     #[test]
     fn a_file_that_is_no_text_is_refused_with_the_line() {
         let mut pieces = Vec::new();
-        let mut read = |bytes: &[u8]| read_pieces(bytes, 4, |piece| Ok(pieces.push(piece.to_owned())));
+        let mut read = |bytes: &[u8]| {
+            read_pieces(bytes, 4, |piece| {
+                pieces.push(piece.to_owned());
+                Ok(())
+            })
+        };
         assert!(read(b"one\ntwo\nthree").is_ok());
         let error = read(b"one\n\xff\n").unwrap_err().to_string();
         assert!(error.starts_with("line 2: is not UTF-8 text"), "{error}");

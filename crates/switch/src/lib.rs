@@ -6,3 +6,4 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod flow_file;
+pub mod log;

@@ -31,6 +31,9 @@ pub enum ClientError {
     /// The switch refused.
     #[error("{0}")]
     Refused(String),
+    /// Who asked did not want the rest of the answer.
+    #[error("the rest of the answer was not wanted")]
+    Stopped,
     /// The answer is not what this command understands.
     #[error("the switch's answer is not understood: {0}; use the same version of shunt on both sides")]
     Unknown(String),

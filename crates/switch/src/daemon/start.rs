@@ -118,11 +118,11 @@ impl Drop for Daemon {
     }
 }
 
-/// Checks a flow file against a configuration, without opening anything.
+/// Checks a flow file against a configuration, without opening anything. Returns what loading it would change.
 ///
 /// # Errors
 /// What [`Daemon::start`] would say of it.
-pub fn check(config: &Config, flows: &Path) -> Result<usize, DaemonError> {
+pub fn check(config: &Config, flows: &Path) -> Result<Changed, DaemonError> {
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
@@ -130,8 +130,7 @@ pub fn check(config: &Config, flows: &Path) -> Result<usize, DaemonError> {
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
-    load(&mut model, clock, flows)?;
-    Ok(model.flow_count())
+    load(&mut model, clock, flows)
 }
 
 fn model_config(config: &Config) -> model::Config {

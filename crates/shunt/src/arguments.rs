@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What can be typed. The texts here are what `--help` prints.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use sim::replay::{Engine, PortCache};
+use std::path::PathBuf;
+
+/// Shunt, an SDN switch with a path of its own for low-latency traffic.
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:\n  \
+        shunt check -c switch.toml\n  \
+        shunt run -c switch.toml --flows start.flows\n  \
+        shunt show ports\n  \
+        shunt --control /run/shunt/s2.sock flows load new.flows\n\n\
+        Exit codes: 0 done, 1 failure (a sentence on stderr says what and where), 2 wrong usage."
+)]
+pub struct Arguments {
+    /// Control socket of the switch [default: that of the configuration given by -c, else /run/shunt/s1.sock]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub control: Option<PathBuf>,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a switch in the foreground, until SIGTERM or SIGINT
+    Run(Run),
+    /// Check a configuration, and a flow file with it, without opening anything
+    Check(Check),
+    /// Show the state of a running switch
+    Show(Show),
+    /// Load, print or delete the flows of a running switch
+    #[command(subcommand)]
+    Flows(Flows),
+    /// Send a capture through a switch and write what comes out, without a running switch or privileges
+    Replay(Replay),
+}
+
+/// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
+/// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its control socket.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  shunt run -c switch.toml --flows start.flows")]
+pub struct Run {
+    /// Configuration file (TOML; see docs/configuration.md)
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Flow file that is in force from the first packet on, besides the default flow
+    #[arg(long, value_name = "FILE")]
+    pub flows: Option<PathBuf>,
+}
+
+/// Says what is wrong, where, and what would be right; also what is right but has no effect in this build.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  shunt check -c switch.toml --flows start.flows")]
+pub struct Check {
+    /// Configuration file
+    #[arg(short, long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Flow file
+    #[arg(long, value_name = "FILE")]
+    pub flows: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  shunt show counters\n  shunt show flows --json | head\n  shunt show ports -c switch.toml"
+)]
+pub struct Show {
+    /// What to show
+    #[arg(value_enum)]
+    pub what: What,
+    /// As JSON: one object; flows: one object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Ports: link, packets, losses
+    Ports,
+    /// Tables that have flows or were looked up
+    Tables,
+    /// Flows with their counters, as `ovs-ofctl dump-flows` prints them
+    Flows,
+    /// The fast-forwarding path (not in this build yet)
+    Ffp,
+    /// Port caches (not in this build yet)
+    Cache,
+    /// The stateless lane (not in this build yet)
+    Stateless,
+    /// Packets by what became of them, drops by reason
+    Counters,
+    /// Learned MAC addresses
+    Macs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Flows {
+    /// Put the flows of a file into force: all at once, or none if one is wrong
+    #[command(
+        long_about = "Put the flows of a file into force: all at once, or none if one is wrong. Flows that are there \
+                      already stay; one with the same table, priority and match is replaced. Returns when the flows \
+                      are in force.",
+        after_help = "The syntax is that of `ovs-ofctl add-flows`, with extensions (docs/commands.md).\n\nExamples:\n  \
+                      shunt flows load new.flows\n  echo 'in_port=p1,actions=output:p2' | shunt flows load -"
+    )]
+    Load {
+        /// Flow file; - reads standard input
+        file: PathBuf,
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Print all flows as a file that `flows load` takes
+    #[command(after_help = "Example:\n  shunt flows dump > saved.flows")]
+    Dump {
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Delete all flows; the default flow (priority=0 actions=NORMAL) comes back
+    Clear {
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
+/// controller.pcap; a summary goes to stdout.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  shunt replay --pcap in.pcap --flows test.flows --out result")]
+pub struct Replay {
+    /// Capture to read, pcap or pcapng, of Ethernet
+    #[arg(long, value_name = "IN")]
+    pub pcap: PathBuf,
+    /// Flow file
+    #[arg(long, value_name = "FILE")]
+    pub flows: PathBuf,
+    /// Folder for the captures that come out; made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Port by which all packets come in [default: 1; of pcapng, the interface's number + 1]
+    #[arg(long, value_name = "N")]
+    pub in_port: Option<u32>,
+    /// Fast-forwarding path (without effect: not in this build yet)
+    #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
+    pub ffp: Switched,
+    /// Port cache: off (nonblocking and blocking are not in this build yet)
+    #[arg(long, default_value = "off", value_name = "MODE")]
+    pub port_cache: PortCache,
+    /// Who forwards: worker (the pipeline of the switch) or reference (the plain interpreter)
+    #[arg(long, default_value = "worker", value_name = "ENGINE")]
+    pub engine: Engine,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switched {
+    On,
+    Off,
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What each command does: asks the room whose job it is, and prints the answer.
+
+use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, What};
+use crate::print;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use switch::config::{Config, ConfigError, DEFAULT_CONTROL};
+use switch::control::{
+    Changes, Client, ClientError, Counters, FlowForm, FlowPart, Macs, Ports, Request, Tables,
+};
+use switch::daemon::{self, DaemonError};
+use switch::flow_file::read_pieces;
+
+/// Bytes of a flow file sent at a time.
+const PIECE_BYTES: usize = 64 * 1_024;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Nobody reads our output any more.
+    #[error("the output was closed")]
+    ClosedPipe,
+    #[error("can not write the output: {0}")]
+    Output(io::Error),
+    #[error("{0}")]
+    Config(#[from] ConfigError),
+    #[error("{0}")]
+    Daemon(#[from] DaemonError),
+    #[error("{0}")]
+    Client(#[from] ClientError),
+    #[error("{}: can not open the flow file: {source}", path.display())]
+    OpenFlows { path: PathBuf, source: io::Error },
+    #[error("{}: {source}", path.display())]
+    Load { path: PathBuf, source: ClientError },
+    #[error("{0}")]
+    Replay(#[from] sim::replay::ReplayError),
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Self::ClosedPipe,
+            _ => Self::Output(error),
+        }
+    }
+}
+
+type Done = Result<(), Failure>;
+
+fn stdout() -> BufWriter<io::StdoutLock<'static>> {
+    BufWriter::new(io::stdout().lock())
+}
+
+pub fn run(run: &Run, control: Option<&Path>) -> Done {
+    switch::log::start();
+    let mut config = Config::load(&run.config)?;
+    if let Some(control) = control {
+        config.control = control.into();
+    }
+    Ok(daemon::run(&config, run.flows.as_deref())?)
+}
+
+pub fn check(check: &Check) -> Done {
+    let config = Config::load(&check.config)?;
+    let flows = match &check.flows {
+        Some(flows) => Some((flows, daemon::check(&config, flows)?)),
+        None => None,
+    };
+    let mut out = stdout();
+    let (ports, workers) = (config.datapath.ports.len(), config.workers.len());
+    writeln!(out, "{}: right; {ports} ports, {workers} workers", check.config.display())?;
+    for note in &config.notes {
+        writeln!(out, "note: {note}")?;
+    }
+    if let Some((flows, changes)) = flows {
+        writeln!(out, "{}: right; {} flows", flows.display(), changes.added)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, Failure> {
+    let path = match (control, config) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(config)) => Config::load(config)?.control,
+        (None, None) => DEFAULT_CONTROL.into(),
+    };
+    Ok(Client::connect(&path)?)
+}
+
+pub fn show(show: &Show, control: Option<&Path>) -> Done {
+    let mut client = connect(control, show.config.as_deref())?;
+    let client = &mut client;
+    match (show.what, show.json) {
+        (What::Flows, false) => print_flows(client, FlowForm::Lines),
+        (What::Flows, true) => print_flows(client, FlowForm::Rows),
+        (What::Ports, json) => answer::<Ports>(client, &Request::Ports, json, print::ports),
+        (What::Tables, json) => answer::<Tables>(client, &Request::Tables, json, print::tables),
+        (What::Counters, json) => answer::<Counters>(client, &Request::Counters, json, print::counters),
+        (What::Macs, json) => answer::<Macs>(client, &Request::Macs, json, print::macs),
+        (What::Ffp, json) => answer::<Value>(client, &Request::Ffp, json, print::value),
+        (What::Cache, json) => answer::<Value>(client, &Request::Cache, json, print::value),
+        (What::Stateless, json) => answer::<Value>(client, &Request::Stateless, json, print::value),
+    }
+}
+
+fn answer<T: DeserializeOwned>(
+    client: &mut Client,
+    request: &Request,
+    json: bool,
+    print: fn(&mut dyn Write, &T) -> io::Result<()>,
+) -> Done {
+    let mut out = stdout();
+    if json {
+        let value: Value = client.ask(request)?;
+        print::value(&mut out, &value)?;
+    } else {
+        print(&mut out, &client.ask(request)?)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn print_flows(client: &mut Client, form: FlowForm) -> Done {
+    let mut out = stdout();
+    let mut written = Ok(());
+    let asked = client.ask_parts(&Request::Flows { form }, |part: FlowPart| {
+        written = print::flows(&mut out, &part);
+        if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
+    });
+    written?;
+    let _: Map<String, Value> = asked?;
+    Ok(out.flush()?)
+}
+
+pub fn flows(flows: &Flows, control: Option<&Path>) -> Done {
+    match flows {
+        Flows::Load { file, config } => load(file, control, config.as_deref()),
+        Flows::Dump { config } => print_flows(&mut connect(control, config.as_deref())?, FlowForm::File),
+        Flows::Clear { config } => {
+            let changes: Changes = connect(control, config.as_deref())?.ask(&Request::Clear)?;
+            say(&format!("{} flows deleted, {} default flows added", changes.removed, changes.added))
+        }
+    }
+}
+
+fn load(path: &Path, control: Option<&Path>, config: Option<&Path>) -> Done {
+    let mut client = connect(control, config)?;
+    let loaded = if path == Path::new("-") {
+        client.load(|take| read_pieces(io::stdin().lock(), PIECE_BYTES, take))
+    } else {
+        let opened = File::open(path).map_err(|source| Failure::OpenFlows { path: path.into(), source })?;
+        client.load(|take| read_pieces(BufReader::new(opened), PIECE_BYTES, take))
+    };
+    let changes: Changes = loaded.map_err(|source| Failure::Load { path: path.into(), source })?;
+    say(&format!("{} flows added, {} modified, {} removed", changes.added, changes.modified, changes.removed))
+}
+
+fn say(sentence: &str) -> Done {
+    let mut out = stdout();
+    writeln!(out, "{sentence}")?;
+    Ok(out.flush()?)
+}
+
+pub fn replay(replay: &Replay) -> Done {
+    let options = sim::replay::Options {
+        in_port: replay.in_port,
+        ffp: replay.ffp == Switched::On,
+        port_cache: replay.port_cache,
+        engine: replay.engine,
+        ..sim::replay::Options::new(&replay.pcap, &replay.flows, &replay.out)
+    };
+    let summary = sim::replay::replay(&options)?;
+    let mut out = stdout();
+    write!(out, "{summary}")?;
+    Ok(out.flush()?)
+}

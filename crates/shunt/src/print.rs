@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use switch::control::{Counters, FlowPart, Macs, Ports, Tables};
+
+/// JSON on one line.
+pub fn value(out: &mut dyn Write, value: &Value) -> io::Result<()> {
+    writeln!(out, "{value}")
+}
+
+pub fn flows(out: &mut dyn Write, part: &FlowPart) -> io::Result<()> {
+    match part {
+        FlowPart::Lines(lines) => lines.iter().try_for_each(|line| writeln!(out, "{line}")),
+        FlowPart::Rows(rows) => rows.iter().try_for_each(|row| {
+            serde_json::to_writer(&mut *out, row)?;
+            writeln!(out)
+        }),
+    }
+}
+
+pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
+    let head = [
+        "port",
+        "name",
+        "link",
+        "speed",
+        "mac",
+        "rx packets",
+        "rx bytes",
+        "tx packets",
+        "tx bytes",
+        "losses",
+    ];
+    let row = |p: &switch::control::Port| {
+        let speed = if p.speed_mbps == 0 { "-".to_owned() } else { format!("{} Mbit/s", p.speed_mbps) };
+        let losses: Vec<String> = p.dropped.iter().map(|(name, count)| format!("{name}={count}")).collect();
+        vec![
+            p.number.to_string(),
+            p.name.clone(),
+            if p.up { "up" } else { "down" }.to_owned(),
+            speed,
+            p.mac.clone(),
+            p.rx_packets.to_string(),
+            p.rx_bytes.to_string(),
+            p.tx_packets.to_string(),
+            p.tx_bytes.to_string(),
+            if losses.is_empty() { "-".to_owned() } else { losses.join(" ") },
+        ]
+    };
+    table(out, &head, &ports.ports.iter().map(row).collect::<Vec<_>>())
+}
+
+pub fn tables(out: &mut dyn Write, tables: &Tables) -> io::Result<()> {
+    let head = ["table", "flows", "lookups", "matches", "compiled bytes", "engine"];
+    let row = |t: &switch::control::Table| {
+        vec![
+            t.table.to_string(),
+            t.entries.to_string(),
+            t.lookups.to_string(),
+            t.matches.to_string(),
+            t.compiled_bytes.to_string(),
+            t.engine.clone(),
+        ]
+    };
+    table(out, &head, &tables.tables.iter().map(row).collect::<Vec<_>>())
+}
+
+pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {
+    let head = ["vlan", "mac", "port", "age"];
+    let row = |m: &switch::control::Mac| {
+        let vlan = if m.vid == 0 { "-".to_owned() } else { m.vid.to_string() };
+        vec![vlan, m.mac.clone(), m.port.to_string(), format!("{} s", m.age_s)]
+    };
+    table(out, &head, &macs.macs.iter().map(row).collect::<Vec<_>>())
+}
+
+pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+    let sum =
+        |reasons: &BTreeMap<String, u64>| reasons.values().fold(0_u64, |sum, count| sum.wrapping_add(*count));
+    let dropped = sum(&c.dropped);
+    let mut rows = vec![("received", c.received), ("forwarded", c.forwarded), ("consumed", c.consumed)];
+    rows.push(("dropped", dropped));
+    rows.extend(reasons(&c.dropped));
+    rows.push(("held", c.held));
+    rows.push(("copies sent", c.copies));
+    rows.push(("copies dropped", sum(&c.copies_dropped)));
+    rows.extend(reasons(&c.copies_dropped));
+    let is_reason = |name: &str| c.dropped.contains_key(name);
+    let digits = rows.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(1);
+    for (name, count) in rows {
+        let name = if is_reason(name) { format!("  {name}") } else { name.to_owned() };
+        writeln!(out, "{name:<24} {count:>digits$}")?;
+    }
+    writeln!(
+        out,
+        "received {} = forwarded {} + consumed {} + dropped {dropped} + held {}",
+        c.received, c.forwarded, c.consumed, c.held
+    )
+}
+
+fn reasons(reasons: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)> {
+    reasons.iter().filter(|(_, count)| **count != 0).map(|(name, count)| (name.as_str(), *count))
+}
+
+/// Columns as wide as their longest cell; those of numbers to the right. The last one may be as long as it is.
+fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
+    let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at));
+    let numbers = |at: usize| rows.is_empty() || cells(at).all(|c| c.bytes().all(|b| b.is_ascii_digit()));
+    let columns: Vec<(usize, bool)> = head
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (cells(at).map(String::len).max().unwrap_or(0).max(name.len()), numbers(at)))
+        .collect();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut text = String::new();
+        for (cell, (width, right)) in cells.zip(&columns) {
+            let padded = if *right { format!("{cell:>width$}  ") } else { format!("{cell:<width$}  ") };
+            text.push_str(&padded);
+        }
+        writeln!(out, "{}", text.trim_end())
+    };
+    line(&mut head.iter().copied())?;
+    rows.iter().try_for_each(|row| line(&mut row.iter().map(String::as_str)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+        let mut out = Vec::new();
+        print(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [vec!["7".to_owned(), "a".to_owned()], vec!["1234567".to_owned(), "long name".to_owned()]];
+        let printed = text(|out| table(out, &["number", "name"], &rows));
+        assert_eq!(printed, " number  name\n      7  a\n1234567  long name\n");
+    }
+
+    #[test]
+    fn counters_hide_zeros_and_show_the_balance() {
+        let reasons = |counts: [u64; 2]| {
+            BTreeMap::from([("runt".to_owned(), counts[0]), ("table_miss".to_owned(), counts[1])])
+        };
+        let counters = Counters {
+            received: 10,
+            forwarded: 6,
+            consumed: 1,
+            held: 0,
+            dropped: reasons([0, 3]),
+            copies: 8,
+            copies_dropped: reasons([0, 0]),
+        };
+        let printed = text(|out| super::counters(out, &counters));
+        assert!(printed.contains("\n  table_miss              "), "{printed}");
+        assert!(!printed.contains("runt"), "{printed}");
+        assert!(
+            printed.ends_with("received 10 = forwarded 6 + consumed 1 + dropped 3 + held 0\n"),
+            "{printed}"
+        );
+    }
+}

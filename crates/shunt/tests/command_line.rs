@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The program as users and scripts meet it.
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+fn shunt() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+    command.env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+/// A folder of its own with a configuration of two ports; gone at the end, and the switch with it.
+struct Place {
+    folder: PathBuf,
+    switch: Option<(Child, BufReader<ChildStderr>)>,
+}
+
+impl Place {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("shunt-cli-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let place = Self { folder, switch: None };
+        let control = place.path("control.sock");
+        let mut text = format!("control = {control:?}\n[[worker]]\n[[datapath]]\nid = 1\n");
+        for n in 1..=2 {
+            text.push_str(&format!(
+                "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n"
+            ));
+        }
+        place.write("switch.toml", &text);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// Starts the switch; returns its ready line.
+    fn start(&mut self, arguments: &[&str]) -> String {
+        let config = self.path("switch.toml");
+        let mut child =
+            shunt().arg("run").arg("-c").arg(config).args(arguments).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        self.switch = Some((child, stderr));
+        line
+    }
+
+    /// Sends a signal; returns the exit code and what else was on stderr.
+    fn signal(&mut self, name: &str) -> (Option<i32>, String) {
+        let (mut child, mut stderr) = self.switch.take().unwrap();
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(child.id().to_string()).status().unwrap();
+        assert!(sent.success());
+        let mut rest = String::new();
+        stderr.read_to_string(&mut rest).unwrap();
+        (child.wait().unwrap().code(), rest)
+    }
+
+    fn control(&self, arguments: &[&str]) -> Output {
+        shunt().arg("--control").arg(self.path("control.sock")).args(arguments).output().unwrap()
+    }
+
+    /// What a control command prints.
+    fn prints(&self, arguments: &[&str]) -> String {
+        let output = self.control(arguments);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        assert_eq!(output.stderr, b"", "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How a control command fails.
+    fn fails(&self, arguments: &[&str]) -> String {
+        failed(self.control(arguments), 1)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some((mut child, _)) = self.switch.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// The message of a command that has failed with `code`.
+fn failed(output: Output, code: i32) -> String {
+    assert_eq!(output.status.code(), Some(code), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_switch_runs_is_asked_and_stops() {
+    let mut place = Place::new();
+    let start = place.write("start.flows", "priority=3,in_port=p1,actions=output:p2\n");
+    let ready = place.start(&["--flows", text(&start)]);
+    let control = place.path("control.sock");
+    assert_eq!(ready, format!("shunt: ready, control {}, ports 1=p1 2=p2\n", control.display()));
+
+    let flows = place.prints(&["show", "flows"]);
+    let lines: Vec<&str> = flows.lines().collect();
+    assert_eq!(lines.len(), 2, "{flows}");
+    assert!(
+        lines[0].starts_with(" cookie=0x0, duration=") && lines[0].ends_with(" actions=NORMAL"),
+        "{flows}"
+    );
+    assert!(lines[1].ends_with("priority=3,in_port=1 actions=output:2"), "{flows}");
+
+    let more = place.write("more.flows", "in_port=2,actions=output:1\narp,actions=FLOOD\n");
+    assert_eq!(place.prints(&["flows", "load", text(&more)]), "2 flows added, 0 modified, 0 removed\n");
+    let dump = place.prints(&["flows", "dump"]);
+    assert_eq!(
+        dump,
+        "priority=0 actions=NORMAL\npriority=3,in_port=1 actions=output:2\nin_port=2 actions=output:1\narp actions=FLOOD\n"
+    );
+    let json = place.prints(&["show", "flows", "--json"]);
+    assert_eq!(json.lines().count(), 4);
+    assert!(json.contains("\"match\":\"arp\"") && json.contains("\"actions\":\"FLOOD\""), "{json}");
+
+    let ports = place.prints(&["show", "ports"]);
+    let lines: Vec<&str> = ports.lines().collect();
+    assert!(lines[0].starts_with("port  name  link"), "{ports}");
+    assert!(lines[2].starts_with("   2  p2    up"), "{ports}");
+    assert!(place.prints(&["show", "ports", "--json"]).starts_with("{\"ports\":[{"));
+    assert!(place.prints(&["show", "tables"]).starts_with("table  flows  lookups"));
+    assert!(place.prints(&["show", "macs"]).starts_with("vlan  mac"));
+    let counters = place.prints(&["show", "counters"]);
+    assert!(counters.ends_with("received 0 = forwarded 0 + consumed 0 + dropped 0 + held 0\n"), "{counters}");
+    assert!(!counters.contains("table_miss"), "{counters}");
+    assert!(place.prints(&["show", "counters", "--json"]).contains("\"table_miss\":0"));
+    for what in ["ffp", "cache", "stateless"] {
+        assert!(place.fails(&["show", what]).contains("not in this build yet"), "{what}");
+    }
+
+    assert_eq!(place.prints(&["flows", "clear"]), "4 flows deleted, 1 default flows added\n");
+    let mut loading = shunt()
+        .args(["flows", "load", "-", "-c", text(&place.path("switch.toml"))])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    loading.stdin.take().unwrap().write_all(dump.as_bytes()).unwrap();
+    assert!(loading.wait_with_output().unwrap().status.success());
+    assert_eq!(place.prints(&["flows", "dump"]), dump);
+
+    let second = shunt().args(["run", "-c", text(&place.path("switch.toml"))]).output().unwrap();
+    assert!(failed(second, 1).contains("another switch answers on this control socket"));
+    let (code, rest) = place.signal("TERM");
+    assert_eq!((code, rest.as_str()), (Some(0), ""));
+    assert!(!control.exists());
+    assert!(place.fails(&["show", "ports"]).contains("no switch answers on this control socket"));
+    place.start(&[]);
+    assert_eq!(place.signal("INT").0, Some(0));
+}
+
+#[test]
+fn a_killed_switch_leaves_a_socket_that_the_next_one_replaces() {
+    let mut place = Place::new();
+    place.start(&[]);
+    assert_eq!(place.signal("KILL").0, None);
+    assert!(place.path("control.sock").exists());
+    assert!(place.start(&[]).starts_with("shunt: ready, "));
+    assert_eq!(place.signal("TERM").0, Some(0));
+}
+
+#[test]
+fn a_flow_file_that_is_wrong_changes_nothing() {
+    let mut place = Place::new();
+    place.start(&[]);
+    let wrong = place.write("wrong.flows", "in_port=1,actions=output:2\nin_port=1 acton=drop\n");
+    let message = place.fails(&["flows", "load", text(&wrong)]);
+    assert!(message.starts_with("shunt: ") && message.contains("wrong.flows: line 2, column "), "{message}");
+    let message = place.fails(&["flows", "load", text(&place.path("none.flows"))]);
+    assert!(message.contains("none.flows: can not open the flow file"), "{message}");
+    let binary = place.path("binary.flows");
+    std::fs::write(&binary, [0xff, 0xfe, b'\n']).unwrap();
+    let message = place.fails(&["flows", "load", text(&binary)]);
+    assert!(message.contains("line 1: is not UTF-8 text"), "{message}");
+    assert_eq!(place.prints(&["flows", "dump"]), "priority=0 actions=NORMAL\n");
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_error() {
+    let mut place = Place::new();
+    let lines: Vec<String> = (0..20_000)
+        .map(|n| format!("dl_dst=02:00:00:00:{:02x}:{:02x},actions=drop\n", n / 256, n % 256))
+        .collect();
+    let many = place.write("many.flows", &lines.concat());
+    place.start(&["--flows", text(&many)]);
+    for what in [&["show", "flows"][..], &["flows", "dump"], &["show", "flows", "--json"]] {
+        let mut child = shunt()
+            .arg("--control")
+            .arg(place.path("control.sock"))
+            .args(what)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{what:?}");
+    }
+    assert_eq!(place.prints(&["show", "flows"]).lines().count(), 20_001);
+}
+
+#[test]
+fn check_tells_mistakes_and_what_has_no_effect() {
+    let place = Place::new();
+    let config = place.path("switch.toml");
+    let output = shunt().args(["check", "-c", text(&config)]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("switch.toml: right; 2 ports, 1 workers\n"), "{said}");
+    assert!(said.contains("note: ffp.enabled has no effect"), "{said}");
+    let flows = place.write("one.flows", "in_port=p2,actions=drop\n");
+    let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("one.flows: right; 1 flows\n"));
+    let flows = place.write("one.flows", "in_port=p3,actions=drop\n");
+    let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
+    assert!(failed(output, 1).contains("one.flows: line 1, "));
+    let wrong = place.write("wrong.toml", "[[worker]]\n[[datapath]]\nid = 1\nmode = 3\n");
+    let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
+    let message = failed(output, 1);
+    assert!(message.contains("wrong.toml: line 4: unknown field `mode`"), "{message}");
+}
+
+#[test]
+fn a_device_that_is_not_there_keeps_it_from_starting() {
+    let place = Place::new();
+    let config = std::fs::read_to_string(place.path("switch.toml")).unwrap();
+    let config = config.replacen("\"mem\"\ndevice = \"null\"", "\"af_packet\"\ndevice = \"no-such-dev\"", 1);
+    let config = place.write("missing.toml", &config);
+    let message = failed(shunt().args(["run", "-c", text(&config)]).output().unwrap(), 1);
+    assert!(message.starts_with("shunt: port p1: ") && message.lines().count() == 1, "{message}");
+}
+
+#[test]
+fn wrong_usage_has_its_own_exit_code_and_help_names_every_command() {
+    for arguments in
+        [&["shwo"][..], &["show"], &["show", "prots"], &["run"], &["flows"], &["replay", "--ffp", "maybe"]]
+    {
+        failed(shunt().args(arguments).output().unwrap(), 2);
+    }
+    let help = String::from_utf8(shunt().arg("--help").output().unwrap().stdout).unwrap();
+    for word in ["run", "check", "show", "flows", "replay", "--control", "Examples:", "Exit codes:"] {
+        assert!(help.contains(word), "{word} is not in: {help}");
+    }
+}

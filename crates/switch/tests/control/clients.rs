@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Clients that make mistakes, vanish, or come in crowds.
+
+use crate::counters;
+use crate::lab::{Lab, until};
+use switch::control::{Request, Tables};
+
+#[test]
+fn malformed_requests_get_a_sentence_and_the_connection_lives() {
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    let rows: &[(&str, &str, &str)] = &[
+        ("hello", "\"id\":null", "no JSON object"),
+        ("[1]", "\"id\":null", "no JSON object"),
+        ("{}", "\"id\":null", "has no \\\"id\\\""),
+        ("{\"id\":-1,\"request\":\"ports\"}", "\"id\":null", "whole number"),
+        ("{\"id\":5}", "\"id\":5", "missing field `request`"),
+        ("{\"id\":5,\"request\":\"prots\"}", "\"id\":5", "expected one of `ports`"),
+        ("{\"id\":5,\"request\":\"flows\",\"form\":\"xml\"}", "\"id\":5", "expected one of `lines`"),
+        ("{\"id\":5,\"request\":\"load\",\"text\":3,\"last\":true}", "\"id\":5", "expected a string"),
+        (
+            "{\"id\":5,\"request\":\"load\",\"text\":\"\",\"last\":true,\"x\":1}",
+            "\"id\":5",
+            "unknown field `x`",
+        ),
+        ("{\"id\":6,\"request\":\"ffp\"}", "\"id\":6", "not in this build yet"),
+        ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
+        ("{\"id\":6,\"request\":\"stateless\"}", "\"id\":6", "not in this build yet"),
+    ];
+    for (request, id, says) in rows {
+        let answer = raw.ask(request);
+        assert!(
+            answer.contains("\"error\":") && answer.contains(id) && answer.contains(says),
+            "{request}: {answer}"
+        );
+    }
+    raw.send(b"\n  \n\xff\xfe\n");
+    assert!(raw.line().contains("no JSON object"));
+    // Several requests in one write are answered in order, also when nothing more will come.
+    raw.send(b"{\"id\":1,\"request\":\"tables\"}\n{\"id\":2,\"request\":\"ports\"}\n{\"id\":3,\"request\":\"counters\"}\n");
+    raw.end();
+    for id in 1..=3 {
+        assert!(raw.line().contains(&format!("\"id\":{id}")));
+    }
+    assert_eq!(raw.line(), "");
+}
+
+#[test]
+fn a_request_without_end_is_cut_off() {
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    raw.send(&vec![b'x'; switch::control::REQUEST_BYTES + 1]);
+    let answer = raw.line();
+    assert!(answer.contains("no end within 1048576 bytes"), "{answer}");
+    assert_eq!(raw.line(), "");
+}
+
+#[test]
+fn two_loads_on_one_connection_do_not_mix() {
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    raw.send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n");
+    let answer =
+        raw.ask("{\"id\":2,\"request\":\"load\",\"text\":\"in_port=2,actions=drop\\n\",\"last\":true}");
+    assert!(answer.contains("\"id\":2") && answer.contains("was not finished"), "{answer}");
+    assert_eq!(raw.line(), "", "the connection is closed");
+    let tables: Tables = lab.client().ask(&Request::Tables).unwrap();
+    assert_eq!(tables.tables[0].entries, 1);
+}
+
+#[test]
+fn clients_that_vanish_leave_nothing() {
+    let lab = Lab::start(1, 1, None);
+    for _ in 0..200 {
+        let mut raw = lab.raw();
+        raw.send(b"{\"id\":1,\"request\":\"load\",\"text\":\"in_port=1,actions=drop\\n\",\"last\":false}\n{\"id\":2");
+        drop(raw);
+        let mut raw = lab.raw();
+        raw.send(b"{\"id\":1,\"request\":\"flows\",\"form\":\"lines\"}\n");
+    }
+    // They came faster than they are noticed to be gone.
+    until("there is room again", || {
+        lab.client().ask(&Request::Tables).is_ok_and(|tables: Tables| tables.tables[0].entries == 1)
+    });
+}
+
+#[test]
+fn a_crowd_is_bounded_and_served_again_when_it_is_gone() {
+    let lab = Lab::start(1, 1, None);
+    let mut crowd: Vec<_> = (0..64).map(|_| lab.raw()).collect();
+    for raw in &mut crowd {
+        assert!(raw.ask("{\"id\":1,\"request\":\"counters\"}").contains("\"received\":0"));
+    }
+    let answer = lab.raw().line();
+    assert!(answer.contains("64 clients are connected"), "{answer}");
+    drop(crowd);
+    until("there is room again", || lab.client().ask::<Tables>(&Request::Tables).is_ok());
+    assert_eq!(counters(&lab).received, 0);
+}

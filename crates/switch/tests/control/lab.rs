@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A daemon in this process, with in-memory ports.
+
+use port::mem::{MemHandle, pair};
+use std::io::{BufRead, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use switch::config::Config;
+use switch::control::Client;
+use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
+
+/// Nothing here should take longer.
+pub const LONG: Duration = Duration::from_secs(20);
+/// Frames that fit into a port each way.
+const PORT_FRAMES: usize = 256;
+
+pub struct Lab {
+    pub ports: Vec<MemHandle>,
+    pub socket: PathBuf,
+    folder: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Result<(), DaemonError>>>,
+}
+
+/// A folder of its own below the system's temporary one.
+pub fn folder() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("shunt-switch-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    std::env::temp_dir().join(name)
+}
+
+pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
+    let mut text = format!("control = {:?}\n", socket.to_str().unwrap());
+    text.push_str(&"[[worker]]\n".repeat(workers));
+    text.push_str("[[datapath]]\nid = 1\n");
+    for n in 1..=ports {
+        let worker = n % workers;
+        text.push_str(&format!(
+            "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [{worker}]\n"
+        ));
+    }
+    Config::parse(&text).unwrap()
+}
+
+impl Lab {
+    pub fn start(workers: usize, ports: usize, flows: Option<&str>) -> Self {
+        let folder = folder();
+        let socket = folder.join("made/by/the/daemon/control.sock");
+        let config = config(&socket, workers, ports);
+        std::fs::create_dir_all(&folder).unwrap();
+        let flows = flows.map(|text| {
+            let path = folder.join("start.flows");
+            std::fs::write(&path, text).unwrap();
+            path
+        });
+        let mut handles = Vec::new();
+        let open = config.datapath.ports.iter().map(|port| {
+            let (mut queues, handle) = pair(port.number, 1, PORT_FRAMES);
+            handles.push(handle);
+            let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
+            OpenPort { number: port.number, name: port.name.clone(), queues }
+        });
+        let daemon = Daemon::start(&config, open.collect(), flows.as_deref()).unwrap();
+        let (stop, tell) = Stop::by_hand().unwrap();
+        let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
+        Self { ports: handles, socket, folder, stop: Some(tell), thread }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.socket).unwrap()
+    }
+
+    pub fn raw(&self) -> Raw {
+        let stream = UnixStream::connect(&self.socket).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream.set_write_timeout(Some(LONG)).unwrap();
+        Raw(BufReader::new(stream))
+    }
+
+    /// Sends a frame into port `number` and returns what left port `to`.
+    pub fn pass(&mut self, number: usize, bytes: &[u8], to: usize) -> Vec<u8> {
+        assert!(self.ports[number - 1].push(0, bytes));
+        let end = Instant::now() + LONG;
+        loop {
+            if let Some(frame) = self.ports[to - 1].pop(0) {
+                return frame;
+            }
+            assert!(Instant::now() < end, "nothing left port {to}");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().unwrap().join();
+        let left = self.socket.exists();
+        std::fs::remove_dir_all(&self.folder).unwrap();
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap();
+            assert!(!left, "the control socket is left");
+        }
+    }
+}
+
+/// A client that can misbehave.
+pub struct Raw(BufReader<UnixStream>);
+
+impl Raw {
+    pub fn send(&mut self, bytes: &[u8]) {
+        self.0.get_mut().write_all(bytes).unwrap();
+    }
+
+    /// The next line; empty at the end.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.0.read_line(&mut line).unwrap();
+        line
+    }
+
+    pub fn ask(&mut self, line: &str) -> String {
+        self.send(line.as_bytes());
+        self.send(b"\n");
+        self.line()
+    }
+
+    pub fn end(&mut self) {
+        self.0.get_mut().shutdown(Shutdown::Write).unwrap();
+    }
+}
+
+/// Waits until `probe` says yes.
+pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !probe() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

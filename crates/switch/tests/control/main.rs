@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control socket of a daemon with in-memory ports.
+#![allow(clippy::unwrap_used)]
+
+mod clients;
+mod flows;
+mod lab;
+mod sockets;
+
+use lab::{Lab, until};
+use switch::control::{Counters, Macs, Ports, Request, Tables};
+
+/// A frame from host `from` to host `to`, 60 bytes of an experimental EtherType.
+fn frame(from: u8, to: u8) -> Vec<u8> {
+    let mut bytes = vec![0; 60];
+    bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x88, 0xb7]);
+    bytes
+}
+
+fn counters(lab: &Lab) -> Counters {
+    lab.client().ask(&Request::Counters).unwrap()
+}
+
+#[test]
+fn without_a_controller_it_learns_and_what_it_saw_is_shown() {
+    for workers in [1, 2] {
+        let mut lab = Lab::start(workers, 3, None);
+        assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
+        until("the flood has left port 3", || lab.ports[2].pop(0).is_some());
+        until("host 1 is learned", || {
+            let macs: Macs = lab.client().ask(&Request::Macs).unwrap();
+            macs.macs.iter().any(|m| (m.mac.as_str(), m.port, m.vid) == ("02:00:00:00:00:01", 1, 0))
+        });
+        assert_eq!(lab.pass(2, &frame(2, 1), 1), frame(2, 1));
+        until("both packets are counted", || counters(&lab).received == 2);
+        assert!(lab.ports[2].pop(0).is_none(), "a learned address is not flooded");
+        let seen = counters(&lab);
+        assert_eq!((seen.forwarded, seen.copies, seen.consumed, seen.held), (2, 3, 0, 0));
+        assert_eq!(seen.dropped.values().sum::<u64>(), 0);
+
+        until("the ports' counters are published", || {
+            let ports: Ports = lab.client().ask(&Request::Ports).unwrap();
+            let found: Vec<_> = ports
+                .ports
+                .iter()
+                .map(|p| (p.number, p.up, p.rx_packets, p.tx_packets, p.tx_bytes))
+                .collect();
+            found == [(1, true, 1, 1, 60), (2, true, 1, 1, 60), (3, true, 0, 1, 60)]
+        });
+        let tables: Tables = lab.client().ask(&Request::Tables).unwrap();
+        let found: Vec<_> =
+            tables.tables.iter().map(|t| (t.table, t.entries, t.lookups, t.matches)).collect();
+        assert_eq!(found, [(0, 1, 2, 2)]);
+    }
+}
+
+#[test]
+fn a_link_that_goes_down_is_seen_and_its_addresses_are_forgotten() {
+    let mut lab = Lab::start(1, 2, None);
+    lab.pass(1, &frame(1, 2), 2);
+    let macs = |lab: &Lab| lab.client().ask::<Macs>(&Request::Macs).unwrap().macs.len();
+    until("host 1 is learned", || macs(&lab) == 1);
+    lab.ports[0].set_link(false);
+    until("port 1 is down", || {
+        let ports: Ports = lab.client().ask(&Request::Ports).unwrap();
+        !ports.ports[0].up && ports.ports[1].up
+    });
+    until("host 1 is forgotten", || macs(&lab) == 0);
+    lab.ports[0].set_link(true);
+    until("port 1 is up", || lab.client().ask::<Ports>(&Request::Ports).unwrap().ports[0].up);
+}
