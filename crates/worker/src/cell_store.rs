@@ -4,7 +4,7 @@
 use flow::EntryId;
 use model::EntryCounters;
 use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A page that a worker counts in until an operation is in force.
@@ -50,25 +50,22 @@ impl CellStore {
         }
     }
 
-    /// Makes pages anew in which these entries run other programs. What the old ones count until `version` is in force
-    /// is kept.
-    pub fn replace(&mut self, changes: &[(EntryId, ProgramId)], version: u64) {
-        let mut fresh: HashMap<usize, ()> = HashMap::new();
-        for (id, program) in changes {
-            let (number, place) = (*id as usize / PAGE_CELLS, *id as usize % PAGE_CELLS);
-            let first = fresh.insert(number, ()).is_none();
+    /// Makes the pages of these entries anew. `running` tells what each entry runs from `version` on: the old pages do
+    /// not, while smaller changes are on their way. What the old ones count until `version` is in force is kept.
+    pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
+        let numbers: BTreeSet<usize> = ids.iter().map(|id| *id as usize / PAGE_CELLS).collect();
+        for &number in &numbers {
             for (worker, pages) in self.workers.iter_mut().enumerate() {
-                if first {
-                    let old = std::mem::take(&mut pages[number]);
-                    for (new, old) in pages[number].cells().iter().zip(old.cells()) {
-                        new.prepare(old.program());
+                let old = std::mem::take(&mut pages[number]);
+                for (place, new) in pages[number].cells().iter().enumerate() {
+                    if let Some(program) = running((number * PAGE_CELLS + place) as EntryId) {
+                        new.prepare(program);
                     }
-                    self.retired.push(Retired { worker, version, number, page: old });
                 }
-                pages[number].cells()[place].set_program(*program);
+                self.retired.push(Retired { worker, version, number, page: old });
             }
         }
-        self.grown |= !changes.is_empty();
+        self.grown |= !numbers.is_empty();
     }
 
     /// Appends the pages to each worker's parts if there are new ones.
@@ -138,7 +135,7 @@ mod tests {
         store.prepare(6, 1);
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
-        store.replace(&[(5, 9)], 3);
+        store.replace(&[5], |id| Some(if id == 5 { 9 } else { 1 }), 3);
         // The worker still counts in the old page, and already in the new one.
         old.cells()[5].count(1, 10, 8);
         store.workers[0][0].cells()[5].count(1, 1, 9);
@@ -159,9 +156,9 @@ mod tests {
         let mut store = CellStore::new(1);
         store.prepare(5, 1);
         store.workers[0][0].cells()[5].count(2, 100, 7);
-        store.replace(&[(6, 9)], 3);
+        store.replace(&[6], |_| Some(9), 3);
         store.release(5);
-        store.replace(&[(6, 8)], 4);
+        store.replace(&[6], |_| Some(8), 4);
         store.prepare(5, 2);
         store.fold(|_| 4);
         assert_eq!(store.counters(5), EntryCounters::default());

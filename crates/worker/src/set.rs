@@ -115,7 +115,9 @@ impl WorkerSet {
         }
         let big = modified.len() > MODIFIES_SINGLY;
         if big {
-            self.cells.replace(&modified, self.version);
+            let ids: Vec<EntryId> = modified.iter().map(|(id, _)| *id).collect();
+            let running = &self.running;
+            self.cells.replace(&ids, |id| running.get(&id).copied(), self.version);
         }
         self.programs.updates(parts);
         self.cells.updates(parts);

@@ -228,7 +228,9 @@ fn check_sent(record: &Record, replay: &Replay) -> Result<(), String> {
         if let Some(at) =
             (0..expected.len().max(actual.len())).find(|at| expected.get(*at) != actual.get(*at))
         {
-            let number = expected.get(at).or(actual.get(at)).and_then(|bytes| tag(bytes));
+            let bytes = expected.get(at).or(actual.get(at)).copied().unwrap_or_default();
+            let sent_by = || replay.in_order().find(|(_, p)| p.sent.iter().any(|copy| copy.bytes == bytes));
+            let number = tag(bytes).or_else(|| sent_by().map(|(number, _)| number));
             let arrival = number.map(|n| &record.arrivals[n]);
             return Err(format!(
                 "port {}: copy {at} of a flow differs (packet {number:?})\n  expected {:02x?}\n  actual   {:02x?}\n  \
