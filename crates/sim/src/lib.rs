@@ -2,6 +2,7 @@
 //! Virtual clock, links, faults, replay, oracle runs.
 
 pub mod clock;
+pub mod cost;
 pub mod oracle;
 pub mod replay;
 

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How long packets wait, and what becomes of them, while everything is deleted under them.
+
+use crate::clock::VirtualClock;
+use crate::cost::rig::udp_frame;
+use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, measure};
+use flow::syntax::{ParseOptions, parse_flows};
+use flow::{Command, DropReason, FlowMod};
+use model::{DataPlane, Totals};
+use std::fmt::{self, Display, Formatter, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use worker::Worker;
+
+/// Different packets, drawn from all entries.
+const FRAMES: u32 = 4_096;
+/// A turn that takes longer, and has applied nothing, was interrupted.
+const GAP_NS: u64 = 20_000;
+/// How long packets flow before the delete, and after all is over.
+const FLOW: Duration = Duration::from_millis(50);
+
+/// A load of many exact entries, and the delete of all of them.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Entries.
+    pub entries: u32,
+    /// Reading the flows' text, and making flow-mods of it.
+    pub parse: Duration,
+    /// Putting them in force.
+    pub load: Duration,
+    /// Memory of the process that the entries have taken, model, compiled table and counters together, bytes each.
+    pub entry_bytes: f64,
+    /// The engine that served them.
+    pub engine: &'static str,
+    /// The costs that virtual time is made of, measured over the loaded table.
+    pub costs: CostTable,
+    /// The control thread's part of the delete: until the operation was on its way.
+    pub submit: Duration,
+    /// Until it was in force.
+    pub barrier: Duration,
+    /// Turns from before the delete to after it, and what they took.
+    pub turns: Turns,
+    /// Packets judged before the delete was in force, and after.
+    pub judged: [u64; 2],
+    /// Packets that went by the deleted entries: all of those before, none of those after.
+    pub by_old: u64,
+    /// Packets that went by no entry: the reverse.
+    pub by_new: u64,
+    /// Packets by the deleted entries after the barrier was answered.
+    pub stale: u64,
+    /// Packets of which anything else became.
+    pub astray: u64,
+}
+
+/// What turns took, ns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Turns {
+    /// How many.
+    pub count: u64,
+    /// The longest, in virtual time, operations included.
+    pub virtual_max_ns: f64,
+    /// The longest that applied an operation, in real time; gaps in it are not told from work.
+    pub real_operation_max_ns: u64,
+    /// The longest other one that was not interrupted, in real time.
+    pub real_max_ns: u64,
+    /// Turns that were interrupted.
+    pub gaps: u64,
+    /// What they took.
+    pub gaps_ns: u64,
+}
+
+impl Report {
+    /// Reading and loading together.
+    #[must_use]
+    pub fn load_total(&self) -> Duration {
+        self.parse + self.load
+    }
+
+    /// Whether each packet was judged by all rules before the delete or by all rules after it.
+    #[must_use]
+    pub fn is_lawful(&self) -> bool {
+        self.judged == [self.by_old, self.by_new] && self.stale == 0 && self.astray == 0
+    }
+}
+
+impl Display for Report {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Turns { count, virtual_max_ns, real_operation_max_ns, real_max_ns, gaps, gaps_ns } = self.turns;
+        let total = self.load_total();
+        writeln!(
+            f,
+            "{} entries: parsed in {:.2?}, in force {:.2?} later, {total:.2?} in all",
+            self.entries, self.parse, self.load
+        )?;
+        writeln!(f, "{:.0} bytes of memory an entry; engine {}", self.entry_bytes, self.engine)?;
+        write!(f, "{}", self.costs)?;
+        writeln!(f, "delete: on its way after {:.2?}, in force after {:.2?}", self.submit, self.barrier)?;
+        writeln!(f, "{count} turns meanwhile; the longest, in virtual time: {:.1} us", virtual_max_ns / 1e3)?;
+        writeln!(
+            f,
+            "in real time: {:.1} us with an operation, {:.1} us without; {gaps} turns were interrupted for {:.1} ms",
+            real_operation_max_ns as f64 / 1e3,
+            real_max_ns as f64 / 1e3,
+            gaps_ns as f64 / 1e6
+        )?;
+        let [before, after] = self.judged;
+        writeln!(
+            f,
+            "packets: {before} judged before the delete, {} by its entries; {after} after it, {} by none",
+            self.by_old, self.by_new
+        )?;
+        writeln!(f, "stale after the barrier: {}; anything else: {}", self.stale, self.astray)
+    }
+}
+
+fn address(entry: u32) -> [u8; 4] {
+    let [_, b, c, d] = entry.to_be_bytes();
+    [10, b, c, d]
+}
+
+fn source_port(entry: u32) -> u16 {
+    1_000 + (entry % 50_000) as u16
+}
+
+/// Flows as they would stand in a file.
+fn flows(entries: u32) -> String {
+    let mut text = String::with_capacity(entries as usize * 90);
+    for entry in 0..entries {
+        let [a, b, c, d] = address(entry);
+        let port = source_port(entry);
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "udp,nw_src={a}.{b}.{c}.{d},nw_dst=192.168.0.1,tp_src={port},tp_dst=53 actions=output:2"
+        );
+    }
+    text
+}
+
+/// Memory of the process that is in use, bytes; 0 where the system does not tell.
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
+}
+
+/// Loads entries (at most 2^24) and deletes them all while a worker forwards packets that hit them.
+///
+/// # Errors
+/// Not unless the flows made for it are refused.
+pub fn run(entries: u32, plan: Plan) -> Result<Report, CostError> {
+    let step = (u64::from(entries) * 618 / 1_000).max(1);
+    let hit = |n: u32| (u64::from(n) * step % u64::from(entries)) as u32;
+    let frame = |n| udp_frame(address(hit(n)), [192, 168, 0, 1], source_port(hit(n)));
+    let mut rig = Rig::new(2, (0..FRAMES).map(frame).collect())?;
+    let text = flows(entries);
+    let before_bytes = resident_bytes();
+    let start = Instant::now();
+    let mods: Vec<FlowMod> = parse_flows(&text, ParseOptions::default()).collect::<Result<_, _>>()?;
+    let parse = start.elapsed();
+    rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
+    rig.settle();
+    let load = start.elapsed() - parse;
+    let grown_bytes = resident_bytes().saturating_sub(before_bytes);
+    drop(text);
+    let engine = rig.model.plane_mut().engine(0).0;
+    let costs = measure(&mut rig, plan);
+    rig.settle();
+    let mut report = Report {
+        entries,
+        parse,
+        load,
+        entry_bytes: grown_bytes as f64 / f64::from(entries),
+        engine,
+        costs,
+        submit: Duration::ZERO,
+        barrier: Duration::ZERO,
+        turns: Turns::default(),
+        judged: [0; 2],
+        by_old: 0,
+        by_new: 0,
+        stale: 0,
+        astray: 0,
+    };
+    delete(rig, &mut report);
+    Ok(report)
+}
+
+/// Deletes everything while packets flow in another thread.
+fn delete(mut rig: Rig, report: &mut Report) {
+    let mut worker = rig.worker;
+    let mut clock = rig.clock;
+    let model = &mut rig.model;
+    report.costs.drive(worker.probe());
+    let begin = model.plane_mut().totals();
+    let begin_packets = worker.probe().packets();
+    let stop = AtomicBool::new(false);
+    let mut old_at_barrier = 0;
+    std::thread::scope(|scope| {
+        let forwarding = scope.spawn(|| {
+            let turns = forward(&mut worker, &mut clock, &stop);
+            (turns, worker.probe().applied(), worker.probe().packets())
+        });
+        std::thread::sleep(FLOW);
+        let start = Instant::now();
+        let all = FlowMod { command: Command::Delete, table: Some(0), ..FlowMod::default() };
+        let done = model.flow_mod(0, all);
+        debug_assert!(done.is_ok(), "{done:?}");
+        report.submit = start.elapsed();
+        let barrier = model.barrier();
+        while !model.is_applied(barrier) {
+            std::hint::spin_loop();
+        }
+        report.barrier = start.elapsed();
+        old_at_barrier = model.plane_mut().totals().forwarded;
+        while model.poll(0) || model.pending_removals() != 0 {}
+        std::thread::sleep(FLOW);
+        stop.store(true, Ordering::Release);
+        if let Ok((turns, applied, packets)) = forwarding.join() {
+            report.turns = turns;
+            let before = applied.map_or(packets, |(_, packets)| packets);
+            report.judged = [before - begin_packets, packets - before];
+        }
+    });
+    let end = model.plane_mut().totals();
+    let misses = |totals: &Totals| totals.dropped[DropReason::TableMiss as usize];
+    report.by_old = end.forwarded - begin.forwarded;
+    report.by_new = misses(&end) - misses(&begin);
+    report.stale = end.forwarded - old_at_barrier;
+    report.astray = end.received - begin.received - report.by_old - report.by_new;
+}
+
+/// Turns until it is told to stop.
+fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
+    let mut turns = Turns::default();
+    let mut virtual_ns = worker.probe().virtual_ns();
+    while !stop.load(Ordering::Acquire) {
+        let start = Instant::now();
+        let turn = worker.turn(clock.now());
+        let real_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took_ns = worker.probe().virtual_ns() - virtual_ns;
+        virtual_ns += took_ns;
+        clock.advance_by(took_ns as u64);
+        turns.count += 1;
+        turns.virtual_max_ns = turns.virtual_max_ns.max(took_ns);
+        if turn.applied > 0 {
+            turns.real_operation_max_ns = turns.real_operation_max_ns.max(real_ns);
+        } else if real_ns > GAP_NS {
+            turns.gaps += 1;
+            turns.gaps_ns += real_ns;
+        } else {
+            turns.real_max_ns = turns.real_max_ns.max(real_ns);
+        }
+    }
+    turns
+}
