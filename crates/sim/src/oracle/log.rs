@@ -134,19 +134,23 @@ pub(super) struct Arrival {
 /// Bytes at a packet's end that name it: no rule looks at them and no action writes them, but for packets cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
-/// The first half of a tag, so that bytes written over a tag are not taken for one.
-const MARK: u32 = 0x5ac3_96e1;
+/// The first half of a tag, made from the second so that bytes written over a part of it are not taken for a tag.
+fn mark(number: u32) -> u32 {
+    (number ^ 0x5ac3_96e1).wrapping_mul(0x9e37_79b1).rotate_left(15)
+}
 
 /// The tag of arrival `number`.
 pub(super) fn tag_of(number: usize) -> [u8; TAG_BYTES] {
-    (u64::from(MARK) << 32 | number as u64).to_be_bytes()
+    let number = number as u32;
+    (u64::from(mark(number)) << 32 | u64::from(number)).to_be_bytes()
 }
 
 /// The arrival that a packet's tag names; none if it was written over.
 pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
     let tail: [u8; TAG_BYTES] = bytes.get(bytes.len().checked_sub(TAG_BYTES)?..)?.try_into().ok()?;
     let tag = u64::from_be_bytes(tail);
-    (tag >> 32 == u64::from(MARK)).then_some((tag & 0xffff_ffff) as usize)
+    let number = tag as u32;
+    ((tag >> 32) as u32 == mark(number)).then_some(number as usize)
 }
 
 /// A case that has run.
