@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::tree::{self, File};
 use crate::{Failure, say};
 
+mod docs;
 mod header;
 mod idioms;
 mod length;
@@ -54,7 +55,7 @@ pub fn run(root: &Path) -> Result<bool, Failure> {
 }
 
 fn check(files: &[File]) -> Vec<Finding> {
-    [length::check, header::check, idioms::check, rooms::check, words::check]
+    [length::check, header::check, idioms::check, rooms::check, words::check, docs::check]
         .iter()
         .flat_map(|rule| rule(files))
         .collect()
