@@ -36,12 +36,10 @@ pub enum Error {
         /// The figure.
         value: f64,
     },
-    /// The core was taken away in every pair of windows.
-    #[error(
-        "no pair of windows was left undisturbed in {attempts}; use shorter windows or a quieter machine"
-    )]
+    /// The core was taken away in every window, or in every pair of them.
+    #[error("no window or pair was left undisturbed in {attempts}; use shorter windows or a quieter machine")]
     AllDisturbed {
-        /// Pairs run.
+        /// Windows or pairs run.
         attempts: usize,
     },
     /// A report file could not be written or read.

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bar, Comparison, Error, Verdict};
+use crate::{Alone, Bar, Comparison, Error, Verdict};
 
 /// One measured figure, as it stands in a report file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -19,22 +19,22 @@ pub struct Figure {
     pub case: String,
     /// Our median.
     pub ours: f64,
-    /// The peer's median.
-    pub peer: f64,
+    /// The peer's median; null without a peer.
+    pub peer: Option<f64>,
     /// Unit of both.
     pub unit: String,
-    /// Median of the pairs' ratios, ours divided by the peer's.
-    pub ratio: f64,
-    /// Lower end of the ratio's 95 % interval.
+    /// Median of the pairs' ratios, ours divided by the peer's; null without a peer.
+    pub ratio: Option<f64>,
+    /// Lower end of the ratio's 95 % interval; without a peer of our median's.
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Undisturbed pairs of windows.
+    /// Undisturbed pairs of windows; without a peer undisturbed windows.
     pub runs: usize,
-    /// The bar for the ratio: `>= 1.5` or `<= 0.2`.
-    pub bar: String,
-    /// Whether the interval clears the bar.
-    pub verdict: Verdict,
+    /// The bar for the ratio: `>= 1.5` or `<= 0.2`; null without a peer.
+    pub bar: Option<String>,
+    /// Whether the interval clears the bar; null without one.
+    pub verdict: Option<Verdict>,
 }
 
 impl Figure {
@@ -45,14 +45,32 @@ impl Figure {
             figure: figure.into(),
             case: case.into(),
             ours: found.ours.median,
-            peer: found.peer.median,
+            peer: Some(found.peer.median),
             unit: unit.into(),
-            ratio: found.ratio,
+            ratio: Some(found.ratio),
             low: found.low,
             high: found.high,
             runs: found.runs,
-            bar: bar.to_string(),
-            verdict: found.verdict(bar),
+            bar: Some(bar.to_string()),
+            verdict: Some(found.verdict(bar)),
+        }
+    }
+
+    /// A figure without a peer: nothing is compared, so there is no bar and no verdict.
+    #[must_use]
+    pub fn alone(figure: &str, case: &str, unit: &str, found: &Alone) -> Self {
+        Self {
+            figure: figure.into(),
+            case: case.into(),
+            ours: found.median,
+            peer: None,
+            unit: unit.into(),
+            ratio: None,
+            low: found.low,
+            high: found.high,
+            runs: found.runs,
+            bar: None,
+            verdict: None,
         }
     }
 
@@ -119,25 +137,34 @@ mod tests {
     fn a_line_has_exactly_the_keys_of_the_contract() {
         let figure = Figure::new("lookup", "100 rules", "Mpps/CPU-s", &found(1.0), Bar::AtLeast(2.0));
         let value = serde_json::to_value(&figure).unwrap();
-        let mut keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
-        keys.sort_unstable();
+        let keys = |value: &serde_json::Value| {
+            let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+            keys.sort_unstable();
+            keys
+        };
         let mut contract =
             ["figure", "case", "ours", "peer", "unit", "ratio", "low", "high", "runs", "bar", "verdict"];
         contract.sort_unstable();
-        assert_eq!(keys, contract);
+        assert_eq!(keys(&value), contract);
         assert_eq!(value["verdict"], "missed");
         assert_eq!(value["bar"], ">= 2");
+        let alone = Alone { median: 15.0, low: 14.0, high: 16.0, runs: 40, set_aside: 2 };
+        let value = serde_json::to_value(Figure::alone("forward", "exact", "Mpps", &alone)).unwrap();
+        assert_eq!(keys(&value), contract);
+        assert!(["peer", "ratio", "bar", "verdict"].iter().all(|key| value[key].is_null()));
     }
 
     #[test]
     fn what_is_written_is_read_and_the_latest_counts() {
         let folder = std::env::temp_dir().join(format!("shunt-bench-figure-{}", std::process::id()));
         let make = |case: &str, ratio| Figure::new("lookup", case, "Mpps", &found(ratio), Bar::AtLeast(1.0));
-        for figure in [make("a", 0.5), make("b", 1.0625), make("a", 2.0)] {
+        let alone = Alone { median: 15.0, low: 14.0, high: 16.0, runs: 40, set_aside: 2 };
+        let alone = Figure::alone("lookup", "c", "Mpps", &alone);
+        for figure in [make("a", 0.5), make("b", 1.0625), make("a", 2.0), alone.clone()] {
             figure.append(&folder, "x").unwrap();
         }
         let path = folder.join("x.jsonl");
-        assert_eq!(read(&path).unwrap(), [make("a", 2.0), make("b", 1.0625)]);
+        assert_eq!(read(&path).unwrap(), [make("a", 2.0), make("b", 1.0625), alone]);
         fs::write(&path, "{\"figure\":1}\n").unwrap();
         let error = read(&path).unwrap_err().to_string();
         assert!(error.contains("x.jsonl, line 1: not a figure"), "{error}");

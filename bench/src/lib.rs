@@ -7,6 +7,7 @@
 //! The result is the median ratio with a 95 % interval, and a verdict against a bar: [`compare`] does all of it, and
 //! [`Figure::append`] writes it down for the tables of the README.
 
+mod alone;
 mod clock;
 mod compare;
 mod error;
@@ -15,6 +16,7 @@ mod stats;
 mod table;
 mod window;
 
+pub use alone::{Alone, measure};
 pub use clock::{ThreadCpu, allowed_cpus, pin_to, task_cpu_ns};
 pub use compare::{Bar, Comparison, Plan, Side, Verdict, compare};
 pub use error::Error;

@@ -14,24 +14,33 @@ pub fn markdown(figures: &[Figure]) -> String {
     );
     for figure in figures {
         let verdict = match figure.verdict {
-            Verdict::Met => "met",
-            Verdict::Missed => "**missed**",
-            Verdict::Unclear => "unclear",
+            Some(Verdict::Met) => "met",
+            Some(Verdict::Missed) => "**missed**",
+            Some(Verdict::Unclear) => "unclear",
+            None => "-",
+        };
+        // Without a peer the interval is that of our own figure.
+        let ratio = match figure.ratio {
+            Some(ratio) => format!("{ratio:.3} ({:.3} to {:.3})", figure.low, figure.high),
+            None => "-".into(),
+        };
+        let ours = match figure.ratio {
+            Some(_) => three_digits(figure.ours),
+            None => {
+                let [ours, low, high] = [figure.ours, figure.low, figure.high].map(three_digits);
+                format!("{ours} ({low} to {high})")
+            }
         };
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {:.3} ({:.3} to {:.3}) | {} | {} | {verdict} |",
+            "| {} | {} | {ours} | {} | {} | {ratio} | {} | {} | {verdict} |",
             cell(&figure.figure),
             cell(&figure.case),
-            three_digits(figure.ours),
-            three_digits(figure.peer),
+            figure.peer.map_or("-".into(), three_digits),
             cell(&figure.unit),
-            figure.ratio,
-            figure.low,
-            figure.high,
             figure.runs,
-            cell(&figure.bar),
+            figure.bar.as_deref().map_or("-".into(), cell),
         );
     }
     out
@@ -63,17 +72,28 @@ mod tests {
             figure: "lookup".into(),
             case: "a|b".into(),
             ours: 12.345,
-            peer: 123.4,
+            peer: Some(123.4),
             unit: "Mpps".into(),
-            ratio: 0.1,
+            ratio: Some(0.1),
             low: 0.09,
             high: 0.11,
             runs: 40,
-            bar: ">= 1".into(),
-            verdict: Verdict::Missed,
+            bar: Some(">= 1".into()),
+            verdict: Some(Verdict::Missed),
         };
-        let table = markdown(&[figure]);
+        let alone = Figure {
+            peer: None,
+            ratio: None,
+            low: 11.5,
+            high: 13.25,
+            bar: None,
+            verdict: None,
+            ..figure.clone()
+        };
+        let table = markdown(&[figure, alone]);
         let row = "| lookup | a\\|b | 12.3 | 123 | Mpps | 0.100 (0.090 to 0.110) | 40 | >= 1 | **missed** |";
         assert_eq!(table.lines().nth(2), Some(row));
+        let row = "| lookup | a\\|b | 12.3 (11.5 to 13.2) | - | Mpps | - | 40 | - | - |";
+        assert_eq!(table.lines().nth(3), Some(row));
     }
 }

@@ -48,7 +48,7 @@ fn report(case: &str, found: &Comparison, bar: Bar) -> Result<(), Box<dyn Error>
         found.runs,
         found.set_aside,
         found.raw_ratio,
-        figure.verdict,
+        found.verdict(bar),
     )?;
     Ok(())
 }

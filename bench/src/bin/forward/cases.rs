@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is measured: rules, ports and packets.
+
+use std::fmt::Write;
+
+use wire::PacketBuilder;
+
+/// Bytes of a 64-byte packet without its FCS.
+const PACKET_BYTES: usize = 60;
+
+/// Rules, flows or addresses of a case.
+const MANY: u8 = 100;
+
+/// One set of rules, and the packets that meet them.
+pub struct Case {
+    /// Its name in the report.
+    pub name: String,
+    /// The rules, in the syntax of ovs-ofctl.
+    pub flows: String,
+    /// Ports 1 to this.
+    pub ports: u32,
+    /// The packets that ports receive, over and over.
+    pub sources: Vec<(u32, Vec<Vec<u8>>)>,
+    /// Packets that a queue hands out at once.
+    pub burst: usize,
+    /// Each packet leaves by one port; else each is dropped.
+    pub forwards: bool,
+}
+
+/// Every case; the first is that of `--turns` and `--window`.
+pub fn all() -> Vec<Case> {
+    let mut cases = vec![
+        exact("exact, 100 rules on the 5-tuple", five_tuple),
+        exact("exact, 100 rules on in_port and dl_dst", |n| format!("in_port=1,dl_dst={}", mac(n))),
+        exact("exact, 100 rules on dl_dst", |n| format!("dl_dst={}", mac(n))),
+        Case {
+            flows: format!("dl_dst={},actions=output:2\n", mac(MANY)),
+            forwards: false,
+            ..exact("exact, 1 rule, every packet misses", |_| String::new())
+        },
+        normal(),
+        three_tables(),
+        exact("mask (scan), 100 rules of 4 masks on nw_dst, in_port and tp_dst", |n| match n % 4 {
+            0 => format!("priority={n},ip,nw_dst=10.0.{n}.0/24"),
+            1 => format!("priority={n},ip,in_port=1,nw_dst=10.0.{n}.2"),
+            2 => format!("priority={n},udp,nw_dst=10.0.{n}.0/25,tp_dst={}", 2_000 + u16::from(n)),
+            _ => format!("priority={n},udp,tp_dst={}", 2_000 + u16::from(n)),
+        }),
+    ];
+    for burst in [1, 4, 8, 16] {
+        let name = format!("exact, 100 rules on the 5-tuple, bursts of {burst}");
+        cases.push(Case { burst, ..exact(&name, five_tuple) });
+    }
+    cases
+}
+
+/// 100 rules, one output each, on packets of which each hits one rule.
+fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
+    let mut flows = String::new();
+    for n in 0..MANY {
+        // Writing to a string cannot fail.
+        let _ = writeln!(flows, "{},actions=output:{}", matching(n), 2 + n % 3);
+    }
+    Case {
+        name: name.into(),
+        flows,
+        ports: 4,
+        sources: vec![(1, (0..MANY).map(|n| packet(n, n)).collect())],
+        burst: 32,
+        forwards: true,
+    }
+}
+
+/// A learning bridge: 25 addresses behind each of four ports, each sending to addresses behind the others.
+fn normal() -> Case {
+    let behind = |port: u32| {
+        (0..MANY)
+            .filter(move |n| u32::from(n % 4) + 1 == port)
+            .flat_map(|from| (1..4).map(move |step| packet((from + 4 * step + step) % MANY, from)))
+    };
+    Case {
+        flows: "priority=0,actions=NORMAL\n".into(),
+        sources: (1..=4).map(|port| (port, behind(port).collect())).collect(),
+        ..exact("NORMAL, 100 learned MACs behind 4 ports", |_| String::new())
+    }
+}
+
+/// A routing pipeline: by MAC, by destination (which rewrites the MACs and the TTL), by protocol.
+fn three_tables() -> Case {
+    let mut flows = String::new();
+    for n in 0..MANY {
+        let _ = writeln!(flows, "table=0,dl_dst={},actions=goto_table:1", mac(n));
+        let _ = writeln!(
+            flows,
+            "table=1,ip,nw_dst=10.0.{n}.2,actions=set_field:{}->eth_dst,set_field:{}->eth_src,dec_ttl,goto_table:2",
+            mac(n + 100),
+            mac(n + 101),
+        );
+        let _ = writeln!(flows, "table=2,udp,tp_dst={},actions=output:{}", 2_000 + u16::from(n), 2 + n % 3);
+    }
+    Case { flows, ..exact("3 exact tables of 100 rules, 2 set-field, dec_ttl", |_| String::new()) }
+}
+
+fn five_tuple(n: u8) -> String {
+    let (from, to) = (1_000 + u16::from(n), 2_000 + u16::from(n));
+    format!("udp,nw_src=10.0.{n}.1,nw_dst=10.0.{n}.2,tp_src={from},tp_dst={to}")
+}
+
+fn mac(n: u8) -> String {
+    format!("02:00:00:00:00:{n:02x}")
+}
+
+/// The UDP packet of flow `n`.
+fn packet(to: u8, from: u8) -> Vec<u8> {
+    let mut bytes = PacketBuilder::ethernet([2, 0, 0, 0, 0, to], [2, 0, 0, 0, 0, from])
+        .ipv4([10, 0, to, 1], [10, 0, to, 2])
+        .udp(1_000 + u16::from(to), 2_000 + u16::from(to))
+        .payload(&[0; PACKET_BYTES - 42])
+        .build();
+    bytes.resize(PACKET_BYTES, 0);
+    bytes
+}
