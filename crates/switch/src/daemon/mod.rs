@@ -74,7 +74,7 @@ impl DaemonError {
 /// What keeps it from starting, or from going on.
 pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
     let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
-    let daemon = Daemon::start(config, open(config)?, flows)?;
+    let daemon = Daemon::start(config, || open(config), flows)?;
     // A closed stderr is no reason to stop forwarding.
     let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config));
     daemon.serve(&stop)

@@ -10,8 +10,8 @@ use crate::control::Listener;
 use crate::flow_file::{FlowFile, read_pieces};
 use flow::PortNo;
 use model::{Changed, Model};
-use port::Link;
 use port::wait::Wake;
+use port::{Link, PortError};
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
@@ -37,17 +37,20 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts forwarding over open ports. With `flows`, packets meet these flows from the first on.
+    /// Starts forwarding over the ports that `open` opens: only once the control socket is ours, for a second daemon by
+    /// the same configuration must not touch the devices of the first. With `flows`, packets meet these flows from the
+    /// first on.
     ///
     /// # Errors
-    /// The control socket can not be made, or the flow file is wrong.
+    /// The control socket can not be made, a port can not be opened, or the flow file is wrong.
     pub fn start(
         config: &Config,
-        mut ports: Vec<OpenPort>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
         flows: Option<&Path>,
     ) -> Result<Self, DaemonError> {
         let clock = Clock::new();
         let listener = Listener::bind(&config.control)?;
+        let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
         let queues = ports.into_iter().map(|p| PortQueues { number: p.number, queues: p.queues }).collect();

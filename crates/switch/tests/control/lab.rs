@@ -64,7 +64,7 @@ impl Lab {
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
             OpenPort { number: port.number, name: port.name.clone(), queues }
         });
-        let daemon = Daemon::start(&config, open.collect(), flows.as_deref()).unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref()).unwrap();
         let (stop, tell) = Stop::by_hand().unwrap();
         let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
         Self { ports: handles, socket, folder, stop: Some(tell), thread }
