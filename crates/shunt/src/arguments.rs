@@ -28,8 +28,13 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a switch in the foreground, until SIGTERM or SIGINT
+    ///
+    /// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
+    /// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its control socket.
     Run(Run),
     /// Check a configuration, and a flow file with it, without opening anything
+    ///
+    /// Says what is wrong, where, and what would be right; also what is right but has no effect in this build.
     Check(Check),
     /// Show the state of a running switch
     Show(Show),
@@ -37,11 +42,12 @@ pub enum Command {
     #[command(subcommand)]
     Flows(Flows),
     /// Send a capture through a switch and write what comes out, without a running switch or privileges
+    ///
+    /// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
+    /// controller.pcap; a summary goes to stdout.
     Replay(Replay),
 }
 
-/// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
-/// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its control socket.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  shunt run -c switch.toml --flows start.flows")]
 pub struct Run {
@@ -53,7 +59,6 @@ pub struct Run {
     pub flows: Option<PathBuf>,
 }
 
-/// Says what is wrong, where, and what would be right; also what is right but has no effect in this build.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  shunt check -c switch.toml --flows start.flows")]
 pub struct Check {
@@ -133,8 +138,6 @@ pub enum Flows {
     },
 }
 
-/// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
-/// controller.pcap; a summary goes to stdout.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  shunt replay --pcap in.pcap --flows test.flows --out result")]
 pub struct Replay {

@@ -270,4 +270,6 @@ fn wrong_usage_has_its_own_exit_code_and_help_names_every_command() {
     for word in ["run", "check", "show", "flows", "replay", "--control", "Examples:", "Exit codes:"] {
         assert!(help.contains(word), "{word} is not in: {help}");
     }
+    let help = String::from_utf8(shunt().args(["run", "--help"]).output().unwrap().stdout).unwrap();
+    assert!(help.contains("RUST_LOG") && help.contains("exit code 0"), "{help}");
 }
