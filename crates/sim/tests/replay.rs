@@ -57,7 +57,7 @@ fn both_engines_make_the_same_of_every_capture() {
     }
     println!("{packets} packets, {missed} of them missed; {} of 60 flows hit", hit.len());
     assert_eq!(missed, 0);
-    assert!(hit.len() >= if has_all_captures() { 50 } else { 20 }, "{hit:?}");
+    assert!(hit.len() >= if has_all_captures() { 50 } else { 15 }, "{hit:?}");
 }
 
 #[test]
