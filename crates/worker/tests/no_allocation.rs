@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's thread neither allocates nor frees: not for a packet, whatever happens to it, and not for an operation.
+//! The control thread, which does both, works on the rules all the while.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod counting;
+mod traffic;
+
+use counting::Counted;
+use flow::operation::MAC_TABLE;
+use flow::syntax::{ParseOptions, parse_flow};
+use flow::{Command, DropReason, FlowMod};
+use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc};
+use port::Queue;
+use port::mem::{self, LoopQueue, MemHandle};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+#[global_allocator]
+static ALLOCATOR: counting::Allocator = counting::Allocator;
+
+const WORKERS: usize = 2;
+
+/// Packets of a worker while its allocations count.
+const PACKETS: usize = 100_000;
+
+/// Turns of a worker before.
+const WARM_UP: usize = 300;
+
+/// Operations that must come into force meanwhile, at least.
+const OPERATIONS: u64 = 200;
+
+/// Served by worker 1 alone: worker 0 hands frames over to it.
+const FAR_PORT: u32 = 4;
+
+/// A queue pair whose other side the control thread holds. Served by worker 0.
+const PAIR_PORT: u32 = 5;
+
+struct Control {
+    model: Model<WorkerSet>,
+    pair: MemHandle,
+    now: u64,
+    packet_ins: usize,
+}
+
+fn make() -> (Control, Vec<Worker>) {
+    let config = worker::Config {
+        workers: WORKERS,
+        small_frames: 2_048,
+        large_frames: 64,
+        ..worker::Config::default()
+    };
+    let mut ports: Vec<PortQueues> = Vec::new();
+    for number in 1..=FAR_PORT {
+        let workers = if number == FAR_PORT { 1..2 } else { 0..2 };
+        let queue =
+            |worker| (worker, Box::new(LoopQueue::new(number, traffic::frames(number))) as Box<dyn Queue>);
+        ports.push(PortQueues { number, queues: workers.map(queue).collect() });
+    }
+    let (queues, pair) = mem::pair(PAIR_PORT, 1, 256);
+    let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+    ports.push(PortQueues { number: PAIR_PORT, queues });
+    let (plane, workers) = build(&config, ports);
+    let model = Model::new(Config::default(), plane, 0);
+    let mut control = Control { model, pair, now: 1, packet_ins: 0 };
+    for number in 1..=PAIR_PORT {
+        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        control.model.add_port(1, desc, true).unwrap();
+    }
+    (control, workers)
+}
+
+impl Control {
+    fn flow(&mut self, text: &str) {
+        let done = self.model.flow_mod(self.now, parse(text));
+        assert!(done.is_ok(), "{text}: {done:?}");
+    }
+
+    fn bundle(&mut self, lines: impl IntoIterator<Item = String>) {
+        let mods = lines.into_iter().map(|line| parse(&line)).collect();
+        self.model.bundle(self.now, mods).unwrap();
+    }
+
+    /// Takes packet-ins and learned addresses, and empties and fills the queue pair.
+    fn turn(&mut self) {
+        self.now += 1_000_000;
+        self.model.poll(self.now);
+        while let Some(notice) = self.model.next_notice() {
+            if let Notice::PacketIn(packet_in) = notice {
+                self.packet_ins += 1;
+                self.model.recycle(packet_in.frame);
+            }
+        }
+        while self.pair.pop_with(0, |_, _| ()).is_some() {}
+        for frame in traffic::frames(PAIR_PORT) {
+            self.pair.push_frame(0, &frame);
+        }
+    }
+
+    /// Changes of every kind: additions to hashed and walked heads and to a linear table, removals, modifies, a
+    /// wildcard delete, swaps, ports.
+    fn change(&mut self, round: u32) {
+        let (n, port) = (round % 50, 1 + round % 3);
+        self.flow(&format!("table=1,priority=9,dl_dst=02:00:00:00:01:{n:02x},actions=output:{port}"));
+        self.flow(&format!("table=0,priority=200,udp,tp_src={},actions=output:{port}", 7_000 + n));
+        self.flow(&format!("table=3,index={},actions=output:{port}", 1 + n % 30));
+        self.flow(&format!("delete_strict table=3,index={}", 1 + n % 30));
+        self.flow(&format!("modify table=2,actions=write_metadata:{n},goto_table:4"));
+        self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
+        match round % 8 {
+            3 => self.flow("delete table=1"),
+            5 => self.flow(&format!("modify table=1,actions=output:{port}")),
+            // More changes than go singly: swaps of tables, of programs and of pages of cells.
+            7 => {
+                self.bundle(traffic::hashed_rules(port));
+                assert_eq!(self.model.plane_mut().engine(1).0, "exact");
+            }
+            _ => {}
+        }
+        let config = PortConfig { no_flood: n % 2 == 0, ..PortConfig::default() };
+        self.model.set_port_config(self.now, 3, config).unwrap();
+    }
+}
+
+fn parse(text: &str) -> FlowMod {
+    parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// Turns a worker until everybody is through; its own part is to receive so many packets while its allocations count.
+fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker, Counted) {
+    let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(1, Ordering::Relaxed)).received;
+    for _ in 0..WARM_UP {
+        turn(&mut worker);
+    }
+    let before = counting::on_this_thread();
+    let (mut received, mut told) = (0, false);
+    while running.load(Ordering::Relaxed) > 0 {
+        received += turn(&mut worker);
+        if received >= PACKETS && !told {
+            running.fetch_sub(1, Ordering::Relaxed);
+            told = true;
+        }
+    }
+    let counted = counting::on_this_thread() - before;
+    worker.housekeeping();
+    (worker, counted)
+}
+
+#[test]
+fn a_worker_neither_allocates_nor_frees_for_packets_and_operations() {
+    let (mut control, workers) = make();
+    control.bundle(traffic::rules());
+    control.bundle(traffic::hashed_rules(2));
+    let clock = AtomicU64::new(1);
+    // The workers, and the control thread until its operations are in force.
+    let running = AtomicUsize::new(WORKERS + 1);
+    let first = control.model.barrier();
+    // The workers come back with their counts: they are freed at this thread's end, not at theirs.
+    let ended: Vec<(Worker, Counted)> = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
+        let mut told = false;
+        for round in 0.. {
+            // Nobody waits for ever when a worker's thread has failed.
+            if threads.iter().any(ScopedJoinHandle::is_finished) {
+                break;
+            }
+            control.turn();
+            if control.model.plane_mut().parked() == 0 {
+                control.change(round);
+            }
+            if !told && control.model.plane_mut().applied() > first + OPERATIONS {
+                running.fetch_sub(1, Ordering::Relaxed);
+                told = true;
+            }
+        }
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    for (number, (_, counted)) in ended.iter().enumerate() {
+        assert_eq!(*counted, Counted::default(), "worker {number}");
+    }
+    everything_happened(&mut control);
+}
+
+/// What was said to be free of allocations did take place.
+fn everything_happened(control: &mut Control) {
+    let packet_ins = control.packet_ins;
+    let plane = control.model.plane_mut();
+    let totals = plane.totals();
+    assert!(totals.received as usize >= WORKERS * PACKETS);
+    assert!(totals.copies > totals.forwarded && totals.consumed > 0 && packet_ins > 0, "{totals:?}");
+    for reason in [
+        DropReason::TableMiss,
+        DropReason::NoOutput,
+        DropReason::MissingVlan,
+        DropReason::TtlExpired,
+        DropReason::IngressPort,
+    ] {
+        let dropped = totals.dropped[reason as usize] + totals.copies_dropped[reason as usize];
+        assert!(dropped > 0, "nothing was dropped as {reason:?}");
+    }
+    assert_eq!([0, 3].map(|table| plane.engine(table).0), ["scan", "index"]);
+    assert!(plane.engine(MAC_TABLE).1 > 0, "no address was learned");
+    for table in 1..=4 {
+        assert!(plane.table_counters(table).matches > 0, "table {table}");
+    }
+    for port in 1..=PAIR_PORT {
+        let counters = plane.port_counters(port).unwrap();
+        assert!(counters.rx_packets > 0 && counters.tx_packets > 0, "port {port}: {counters:?}");
+    }
+}
+
+#[test]
+fn what_allocates_and_frees_is_counted_on_its_own_thread() {
+    let before = counting::on_this_thread();
+    let mut bytes = std::hint::black_box(vec![1u8; 100]);
+    bytes.reserve(10_000);
+    drop(std::hint::black_box(bytes));
+    let here = counting::on_this_thread() - before;
+    assert_eq!((here.allocated, here.freed), (2, 2));
+    let there = std::thread::spawn(|| {
+        let before = counting::on_this_thread();
+        drop(std::hint::black_box(vec![0u64; 9]));
+        counting::on_this_thread() - before
+    });
+    assert_eq!(there.join().unwrap(), Counted { allocated: 1, freed: 1 });
+}
