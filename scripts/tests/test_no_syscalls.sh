@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A worker with in-memory ports makes no system call for a packet: ten times the packets, the same calls.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+case='exact, 100 rules on the 5-tuple'
+turns=5000
+# For what the C library may do on its own; one call in 10,000 packets would be 144 more.
+slack=10
+
+fail() {
+    printf 'test_no_syscalls: %s\n' "$*" >&2
+    exit 1
+}
+
+cargo build --quiet --release --package shunt-bench --bin forward
+program=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/forward
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# calls TURNS: system calls of a whole run of that many bursts of 32 packets.
+calls() {
+    strace -f -c -o "$folder/$1" "$program" --case "$case" --turns "$1"
+    awk '$NF == "total" { print $4 }' "$folder/$1"
+}
+few=$(calls "$turns")
+many=$(calls "$((10 * turns))")
+if [ -z "$few" ] || [ -z "$many" ]; then fail "strace counted nothing: $(cat "$folder"/*)"; fi
+if [ "$many" -gt "$((few + slack))" ]; then
+    cat "$folder/$((10 * turns))" >&2
+    fail "$few system calls for $((32 * turns)) packets, $many for $((320 * turns))"
+fi
+printf 'ok: %s system calls for %s packets, %s for %s: none is for a packet\n' \
+    "$few" "$((32 * turns))" "$many" "$((320 * turns))"
