@@ -139,33 +139,34 @@ impl Pipeline {
         }
         probe.mark(Step::Admit, count as u32);
         let mut waiting = [0u8; BURST];
-        while let Some(number) = next_table(packets) {
-            let waiting = gather(packets, number, &mut waiting);
+        let mut ids = [NONE; BURST];
+        let mut next = packets.iter().any(|packet| packet.state != State::Done).then_some(0);
+        while let Some(number) = next {
+            let (waiting, mut later) = gather(packets, number, &mut waiting);
+            let ids = &mut ids[..waiting.len()];
             let slot = run.tables[usize::from(number)].as_deref();
-            let mut ids = [NONE; BURST];
             if let Some((table, extractor)) = slot {
-                let words = extractor.words();
-                for (at, packet) in waiting.iter().enumerate() {
-                    extractor.extract(
-                        &mut packets[usize::from(*packet)],
-                        &mut self.keys[at * words..(at + 1) * words],
-                    );
-                }
+                let keys = &mut self.keys[..waiting.len() * extractor.words()];
+                extractor.extract(packets, waiting, keys);
                 probe.mark(Step::Extract(number), waiting.len() as u32);
-                table.lookup(&self.keys[..waiting.len() * words], &mut ids[..waiting.len()]);
+                table.lookup(keys, ids);
                 probe.mark(Step::Lookup(number), waiting.len() as u32);
+            } else {
+                ids.fill(NONE);
             }
             let mut matches = 0;
-            for (packet, id) in waiting.iter().zip(&ids) {
+            for (packet, id) in waiting.iter().zip(ids) {
                 let packet = &mut packets[usize::from(*packet)];
                 let id = match (packet.state, slot) {
                     (State::Direct(_, index), Some((table, _))) => table.at_index(index),
                     _ => *id,
                 };
                 matches += u64::from(run.hit(packet, number, id));
+                later = sooner(later, packet.state.waits_for());
             }
             self.counters.add_table(number, waiting.len() as u64, matches);
             probe.mark(Step::Execute(number), waiting.len() as u32);
+            next = later;
         }
         for packet in packets.iter_mut() {
             run.finish(packet);
@@ -182,27 +183,29 @@ impl Pipeline {
     }
 }
 
-/// The first table that a packet waits for.
-fn next_table(packets: &[Packet]) -> Option<u8> {
-    packets
-        .iter()
-        .filter_map(|packet| match packet.state {
-            State::Lookup(table) | State::Direct(table, _) => Some(table),
-            State::Finish | State::Done => None,
-        })
-        .min()
-}
-
-/// Lists the packets that wait for a table.
-fn gather<'a>(packets: &[Packet], number: u8, waiting: &'a mut [u8; BURST]) -> &'a [u8] {
+/// Lists the packets that wait for a table, and tells the first of the other tables that packets wait for.
+fn gather<'a>(packets: &[Packet], number: u8, waiting: &'a mut [u8; BURST]) -> (&'a [u8], Option<u8>) {
     let mut count = 0;
-    for (at, packet) in packets.iter().enumerate() {
-        if matches!(packet.state, State::Lookup(table) | State::Direct(table, _) if table == number) {
-            waiting[count] = at as u8;
-            count += 1;
+    let mut later = None;
+    for (at, packet) in packets.iter().enumerate().take(BURST) {
+        match packet.state.waits_for() {
+            Some(table) if table == number => {
+                waiting[count] = at as u8;
+                count += 1;
+            }
+            other => later = sooner(later, other),
         }
     }
-    &waiting[..count]
+    (&waiting[..count], later)
+}
+
+/// The lower of two tables.
+#[inline]
+fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
 }
 
 /// Bytes of an Ethernet header: what is shorter is no packet.
@@ -210,6 +213,7 @@ const ETHERNET_BYTES: usize = 14;
 
 impl<E: Egress> Run<'_, E> {
     /// Sets a packet up, or drops it at the door.
+    #[inline]
     fn admit(&mut self, packet: &mut Packet, frame: Frame) {
         let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
         let short = frame.len() < ETHERNET_BYTES;
@@ -221,6 +225,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Counts a hit and runs the entry's instructions; false for a miss, which ends the packet.
+    #[inline]
     fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
         let programs = self.programs;
         let cell = if id == NONE { None } else { self.cells.get(id) };
@@ -239,6 +244,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Executes the action set, counts the outcome and brings the frame home.
+    #[inline]
     fn finish(&mut self, packet: &mut Packet) {
         if packet.state == State::Finish {
             self.action_set(packet);
@@ -250,12 +256,11 @@ impl<E: Egress> Run<'_, E> {
             reason => Outcome::Dropped(reason.unwrap_or(DropReason::NoOutput)),
         };
         if let (Outcome::Forwarded | Outcome::Consumed, Some(reason)) = (outcome, packet.reason) {
-            self.tally.copies_dropped[reason as usize] += 1;
+            self.tally.copy_dropped(reason);
         }
         self.tally.outcome(outcome);
-        let frame = packet.take_frame();
-        if !frame.is_hollow() {
-            self.egress.free(frame);
+        if !packet.frame.is_hollow() {
+            self.egress.free(packet.take_frame());
         }
     }
 }

@@ -31,15 +31,28 @@ pub struct Tally {
     pub dropped: [u64; REASONS],
     /// Copies that failed beside others.
     pub copies_dropped: [u64; REASONS],
+    /// Something was dropped: most bursts need not look at the reasons.
+    any_dropped: bool,
 }
 
 impl Tally {
+    /// Counts a copy that failed beside others.
+    #[inline]
+    pub fn copy_dropped(&mut self, reason: DropReason) {
+        self.copies_dropped[reason as usize] += 1;
+        self.any_dropped = true;
+    }
+
     /// Counts what became of a packet.
+    #[inline]
     pub fn outcome(&mut self, outcome: Outcome) {
         match outcome {
             Outcome::Forwarded => self.forwarded += 1,
             Outcome::Consumed => self.consumed += 1,
-            Outcome::Dropped(reason) => self.dropped[reason as usize] += 1,
+            Outcome::Dropped(reason) => {
+                self.dropped[reason as usize] += 1;
+                self.any_dropped = true;
+            }
         }
     }
 }
@@ -89,6 +102,9 @@ impl Counters {
         add(&self.forwarded, tally.forwarded);
         add(&self.consumed, tally.consumed);
         add(&self.copies, tally.copies);
+        if !tally.any_dropped {
+            return;
+        }
         for (counter, by) in self.dropped.iter().zip(tally.dropped) {
             add(counter, by);
         }
@@ -126,6 +142,7 @@ impl Counters {
             copies: load(&self.copies),
             dropped: std::array::from_fn(|at| load(&self.dropped[at])),
             copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),
+            any_dropped: true,
         };
         (tally, load(&self.held))
     }

@@ -23,7 +23,9 @@ impl<E: Egress> Run<'_, E> {
         if program.clear {
             packet.set.clear();
         }
-        if let Err(reason) = packet.set.write(&program.write) {
+        if !program.write.is_empty()
+            && let Err(reason) = packet.set.write(&program.write)
+        {
             self.fail(packet, reason);
             packet.state = State::Done;
             return;

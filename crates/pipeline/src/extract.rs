@@ -1,19 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The key compiler: turns a table's key plan into loads, so that building a key is a few shifts a field.
 
+use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
 use flow::{Base, Field, SliceBase, ext};
 use tables::KeyPlan;
 use wire::Depth;
 use wire::layers::header;
 
-/// One load: up to 64 bits from a base into a word of the key.
+/// Named fields, or up to 64 bits of one, that one 8-byte load reaches: nearly all of them.
 #[derive(Clone, Copy, Debug)]
 struct Load {
+    /// Headers that must be there, else the bits stay 0.
+    needs: u32,
+    base: Base,
+    word: u8,
+    /// First byte from the base.
+    byte: u16,
+    /// How far the load is turned so that the fields stand where they do in the key.
+    turn: u32,
+    /// The fields' places in the key.
+    mask: u64,
+}
+
+/// A part of a field that takes more care: bits of a slice, or such that end in a ninth byte.
+#[derive(Clone, Copy, Debug)]
+struct Part {
     base: Base,
     /// First byte from the base.
     byte: u16,
-    /// Bits before the field's first in that byte.
+    /// Bits before the part's first in that byte.
     skip: u8,
     bits: u8,
     word: u8,
@@ -35,6 +51,7 @@ struct Presence {
 #[derive(Debug, Default)]
 pub struct Extractor {
     loads: Vec<Load>,
+    parts: Vec<Part>,
     slices: Vec<Presence>,
     words: usize,
     needs: u32,
@@ -80,37 +97,45 @@ impl Extractor {
             Field::Slice(s) => u32::from(s.offset_bits) + u32::from(s.length_bits),
             _ => 0,
         };
-        let loads = plan
-            .parts()
-            .iter()
-            .map(|part| {
-                let location = part.field.location();
-                let bit = location.offset_bits + part.from_bit;
-                Load {
-                    base: location.base,
-                    byte: bit / 8,
-                    skip: (bit % 8) as u8,
-                    bits: part.bits,
-                    word: part.word,
-                    shift: part.shift,
-                    needs: location.needs,
-                    slice_end_bits: end_of(part.field),
-                }
-            })
-            .collect();
         let slices = plan
             .slices()
             .iter()
             .map(|&field| Presence { base: field.location().base, end_bits: end_of(field) })
             .collect();
-        Self {
-            loads,
+        let mut made = Self {
             slices,
             words: plan.words(),
             needs: plan.needs(),
             depth: plan.fields().iter().map(|&field| depth_of(field)).max().unwrap_or_default(),
             has_presence: plan.has_presence(),
+            ..Self::default()
+        };
+        for part in plan.parts() {
+            let location = part.field.location();
+            let bit = location.offset_bits + part.from_bit;
+            let (byte, skip, needs) = (bit / 8, (bit % 8) as u8, location.needs);
+            let (word, shift, bits, base) = (part.word, part.shift, part.bits, location.base);
+            let slice_end_bits = end_of(part.field);
+            if slice_end_bits != 0 || skip + bits > 64 {
+                made.parts.push(Part { base, byte, skip, bits, word, shift, needs, slice_end_bits });
+                continue;
+            }
+            // Loaded, the field's last bit stands `64 - skip - bits` above the lowest; it is to stand `shift` above.
+            let turn = (u32::from(shift) + u32::from(skip) + u32::from(bits)) % 64;
+            let mask = (u64::MAX >> (64 - bits)) << shift;
+            // Neighbours in the packet that are neighbours in the key come with one load.
+            let joins = |load: &&mut Load| {
+                let behind = 8 * u32::from(byte.wrapping_sub(load.byte));
+                (load.base, load.word, load.needs) == (base, word, needs)
+                    && behind + u32::from(skip) + u32::from(bits) <= 64
+                    && (turn + behind) % 64 == load.turn
+            };
+            match made.loads.iter_mut().find(joins) {
+                Some(load) => load.mask |= mask,
+                None => made.loads.push(Load { needs, base, word, byte, turn, mask }),
+            }
         }
+        made
     }
 
     /// Words of a key.
@@ -120,33 +145,92 @@ impl Extractor {
         self.words
     }
 
-    /// Writes the packet's key. `key` has [`Extractor::words`] words.
-    #[inline]
-    pub(crate) fn extract(&self, packet: &mut Packet, key: &mut [u64]) {
-        packet.locate(self.depth);
-        key.fill(0);
-        let present = packet.layers.present;
+    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each: load by load, so that
+    /// what belongs to the load stays in registers.
+    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u8], keys: &mut [u64]) {
+        keys.fill(0);
+        for packet in waiting {
+            packets[usize::from(*packet)].locate(self.depth);
+        }
+        if self.words == 0 {
+            return;
+        }
+        let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
-            key[0] = u64::from(present & self.needs);
+            rows.each(0, 0, |packet| u64::from(packet.layers.present & self.needs));
             for (number, slice) in self.slices.iter().enumerate() {
-                key[0] |=
-                    u64::from(slice_start(packet, slice.base, slice.end_bits).is_some()) << (32 + number);
+                let there = |packet: &Packet| slice_start(packet, slice.base, slice.end_bits).is_some();
+                rows.each(0, 0, |packet| u64::from(there(packet)) << (32 + number));
             }
         }
         for load in &self.loads {
-            if present & load.needs != load.needs {
-                continue;
+            match load.base {
+                Base::Frame => rows.load(load, |_| 0),
+                Base::L3 => rows.load(load, |packet| packet.layers.l3),
+                Base::L4 => rows.load(load, |packet| packet.layers.l4),
+                Base::NdSll => rows.load(load, |packet| packet.layers.nd_sll),
+                Base::NdTll => rows.load(load, |packet| packet.layers.nd_tll),
+                Base::Ext => rows.each(load.word, load.needs, |packet| {
+                    load.place(eight_bytes(packet.ext.bytes(), usize::from(load.byte)))
+                }),
             }
-            let start = if load.slice_end_bits == 0 {
-                base_start(packet, load.base)
-            } else {
-                let Some(start) = slice_start(packet, load.base, load.slice_end_bits) else { continue };
-                start
-            };
-            let bytes = if load.base == Base::Ext { packet.ext.bytes() } else { packet.frame.window() };
-            key[usize::from(load.word)] |=
-                read_bits(bytes, start + usize::from(load.byte), load.skip, load.bits) << load.shift;
         }
+        for part in &self.parts {
+            rows.each(part.word, part.needs, |packet| part.read(packet));
+        }
+    }
+}
+
+/// The keys in the making.
+struct Rows<'a> {
+    packets: &'a [Packet],
+    waiting: &'a [u8],
+    keys: &'a mut [u64],
+    words: usize,
+}
+
+impl Rows<'_> {
+    /// Adds bits to a word of each packet's key that has the headers.
+    #[inline(always)]
+    fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&Packet) -> u64) {
+        for (packet, key) in self.waiting.iter().zip(self.keys.chunks_exact_mut(self.words)) {
+            let packet = &self.packets[usize::from(*packet)];
+            if packet.layers.present & needs == needs {
+                key[usize::from(word)] |= bits(packet);
+            }
+        }
+    }
+
+    /// Adds a load from the frame whose base starts there.
+    #[inline(always)]
+    fn load(&mut self, load: &Load, start: impl Fn(&Packet) -> u16) {
+        let Load { word, needs, byte, .. } = *load;
+        self.each(word, needs, |packet| {
+            let at = usize::from(start(packet)) + usize::from(byte);
+            load.place(eight_bytes(packet.frame.window(), at))
+        });
+    }
+}
+
+impl Load {
+    /// Moves the field from where it was loaded to its place in the key.
+    #[inline(always)]
+    fn place(&self, loaded: u64) -> u64 {
+        loaded.rotate_left(self.turn) & self.mask
+    }
+}
+
+impl Part {
+    /// The bits at their place in the key, of a packet that has the headers.
+    fn read(&self, packet: &Packet) -> u64 {
+        let start = if self.slice_end_bits == 0 {
+            base_start(packet, self.base)
+        } else {
+            let Some(start) = slice_start(packet, self.base, self.slice_end_bits) else { return 0 };
+            start
+        };
+        let bytes = if self.base == Base::Ext { packet.ext.bytes() } else { packet.frame.window() };
+        read_bits(bytes, start + usize::from(self.byte), self.skip, self.bits) << self.shift
     }
 }
 
@@ -173,51 +257,4 @@ pub(crate) fn slice_start(packet: &Packet, base: Base, end_bits: u32) -> Option<
     let start = base_start(packet, base);
     let len = if base == Base::Ext { ext::EXT_BYTES } else { packet.frame.len() };
     (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
-}
-
-/// Reads `bits` (1 to 64) bits that begin `skip` bits into byte `at`, right-aligned. Bytes behind the buffer read as 0.
-#[inline]
-pub(crate) fn read_bits(bytes: &[u8], at: usize, skip: u8, bits: u8) -> u64 {
-    let word = match bytes.get(at..at + 8) {
-        Some(eight) => u64::from_be_bytes([
-            eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7],
-        ]),
-        None => {
-            let mut eight = [0; 8];
-            let tail = bytes.get(at..).unwrap_or_default();
-            eight[..tail.len()].copy_from_slice(tail);
-            u64::from_be_bytes(eight)
-        }
-    };
-    let reach = skip + bits;
-    let value = if reach <= 64 {
-        word >> (64 - reach)
-    } else {
-        // The field ends in a ninth byte.
-        let ninth = bytes.get(at + 8).copied().unwrap_or(0);
-        word << (reach - 64) | u64::from(ninth) >> (72 - reach)
-    };
-    value & (u64::MAX >> (64 - bits))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bits_at_any_place() {
-        let bytes: Vec<u8> = (1..=20).map(|i| i * 11).collect();
-        let all = |from: usize, bits: usize| {
-            (from..from + bits)
-                .fold(0u64, |value, bit| value << 1 | u64::from(bytes[bit / 8] >> (7 - bit % 8) & 1))
-        };
-        for from in 0..80 {
-            for bits in 1..=64 {
-                let got = read_bits(&bytes, from / 8, (from % 8) as u8, bits as u8);
-                assert_eq!(got, all(from, bits), "{bits} bits from {from}");
-            }
-        }
-        assert_eq!(read_bits(&[0xab], 0, 4, 8), 0xb0);
-        assert_eq!(read_bits(&[0xab], 5, 0, 64), 0);
-    }
 }

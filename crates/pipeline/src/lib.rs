@@ -5,6 +5,7 @@
 //! Begin with [`burst`]: it is the packet's way. Then [`extract`] (keys), [`execute`] (instructions) and [`output`].
 
 mod action_set;
+mod bits;
 pub mod burst;
 pub mod cells;
 mod checksums;

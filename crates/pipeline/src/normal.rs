@@ -65,7 +65,7 @@ fn lookup<E: Egress>(run: &Run<'_, E>, vid: u16, mac: [u8; 6]) -> Option<(EntryI
     // The layout that a plan gives to `dl_dst` and `vlan_vid`: see the test.
     let mac = mac.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let mut ids = [NONE];
-    table.lookup(&[mac | u64::from(vid) << 48], &mut ids);
+    table.lookup(&[mac << 16 | u64::from(vid) << 3], &mut ids);
     let program = run.cells.get(ids[0])?.program();
     Some((ids[0], run.programs.get(program as usize)?.as_ref()?.learned_port()?))
 }
@@ -85,7 +85,7 @@ mod tests {
         .unwrap();
         let (mut values, mut masks) = (Vec::new(), Vec::new());
         plan.encode(&learned, &mut values, &mut masks);
-        assert_eq!(values, [0x000a_0200_0000_0001]);
-        assert_eq!(masks, [0x0fff_ffff_ffff_ffff]);
+        assert_eq!(values, [0x0200_0000_0001 << 16 | 0x00a << 3]);
+        assert_eq!(masks, [0xffff_ffff_ffff << 16 | 0xfff << 3]);
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs: to one port, to many, to the controller. An output that is the packet's last takes the frame itself; all
+//! Outputs: to one port, to many, to the controller. By an output that is the packet's last the frame itself leaves; all
 //! others send copies. They leave when the whole burst is through ([`crate::outs`]).
 
 use crate::burst::Run;
@@ -31,6 +31,7 @@ pub trait Egress {
 
 impl<E: Egress> Run<'_, E> {
     /// Sends the packet by a real or reserved port. `last`: nothing happens to the packet afterwards.
+    #[inline]
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
         match port {
             port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), last),
@@ -46,6 +47,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Sends to one real port.
+    #[inline]
     pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
         match self.ports.get(port) {
             None => self.fail(packet, DropReason::NoSuchPort),
@@ -76,20 +78,27 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
+    /// Notes that the packet goes to a port that can take it.
+    #[inline]
     fn send(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
-        let mut frame = if last {
-            packet.take_frame()
+        if last {
+            packet.frame.meta.lane = lane(packet);
+            packet.leaves = Some(port);
         } else {
-            let Some(mut copy) = self.egress.buffer(packet.frame.len()) else {
-                return self.fail(packet, DropReason::NoBuffer);
-            };
-            if !copy.copy_from(&packet.frame) {
-                self.egress.free(copy);
-                return self.fail(packet, DropReason::NoBuffer);
-            }
-            copy
+            self.send_copy(packet, port);
+        }
+    }
+
+    #[inline(never)]
+    fn send_copy(&mut self, packet: &mut Packet, port: PortNo) {
+        let Some(mut frame) = self.egress.buffer(packet.frame.len()) else {
+            return self.fail(packet, DropReason::NoBuffer);
         };
-        frame.meta.lane = if packet.low_latency { Lane::LowLatency } else { Lane::Normal };
+        if !frame.copy_from(&packet.frame) {
+            self.egress.free(frame);
+            return self.fail(packet, DropReason::NoBuffer);
+        }
+        frame.meta.lane = lane(packet);
         if let Err(Out::Copy { frame, .. }) =
             self.outs.push(packet, Out::Copy { port, queue: packet.queue, frame })
         {
@@ -98,6 +107,7 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
+    #[inline(never)]
     fn send_to_controller(&mut self, packet: &mut Packet, max_len: u16) {
         let in_port = packet.ext.in_port();
         if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
@@ -126,21 +136,24 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Gives everything that the packet sent to the egress, in order.
+    #[inline]
     pub(crate) fn release(&mut self, packet: &mut Packet) {
+        if !packet.outs.is_empty() {
+            self.release_copies(packet);
+        }
+        if let Some(port) = packet.leaves {
+            let frame = packet.take_frame();
+            self.transmit(packet, port, packet.queue, frame);
+        }
+    }
+
+    #[inline(never)]
+    fn release_copies(&mut self, packet: &mut Packet) {
         let mut at = packet.outs.first;
         while let Some((out, next)) = self.outs.take(at) {
             at = next;
             match out {
-                Out::Copy { port, queue, frame } => match self.egress.transmit(port, queue, frame) {
-                    Ok(()) => {
-                        packet.sent += 1;
-                        self.tally.copies += 1;
-                    }
-                    Err(frame) => {
-                        self.egress.free(frame);
-                        self.fail(packet, DropReason::TransmitFull);
-                    }
-                },
+                Out::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
                 Out::Report(report) => match self.egress.report(Event::PacketIn(report)) {
                     Ok(()) => packet.reported += 1,
                     Err(Event::PacketIn(report)) => {
@@ -154,11 +167,29 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
+    #[inline]
+    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, frame: Frame) {
+        match self.egress.transmit(port, queue, frame) {
+            Ok(()) => {
+                packet.sent += 1;
+                self.tally.copies += 1;
+            }
+            Err(frame) => {
+                self.egress.free(frame);
+                self.fail(packet, DropReason::TransmitFull);
+            }
+        }
+    }
+
     /// A copy could not be sent. Counted when the packet's outcome is known: as the packet's own drop if no copy goes
     /// anywhere.
     pub(crate) fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
         if let Some(earlier) = packet.reason.replace(reason) {
-            self.tally.copies_dropped[earlier as usize] += 1;
+            self.tally.copy_dropped(earlier);
         }
     }
+}
+
+fn lane(packet: &Packet) -> Lane {
+    if packet.low_latency { Lane::LowLatency } else { Lane::Normal }
 }

@@ -10,7 +10,7 @@ use frame::Frame;
 /// No place in the list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Copies and reports of one burst at most.
+/// Copies and reports of one burst at most; frames that leave themselves apart.
 const OUTS: usize = 8_192;
 
 /// One thing sent.
@@ -29,6 +29,14 @@ pub(crate) enum Out {
 pub(crate) struct Chain {
     pub first: u32,
     last: u32,
+}
+
+impl Chain {
+    /// True for a packet that sends nothing but itself.
+    #[inline]
+    pub fn is_empty(self) -> bool {
+        self.first == NOWHERE
+    }
 }
 
 impl Default for Chain {

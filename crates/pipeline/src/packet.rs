@@ -3,7 +3,7 @@
 
 use crate::action_set::ActionSet;
 use crate::outs::Chain;
-use flow::{DropReason, EntryId, Ext};
+use flow::{DropReason, EntryId, Ext, PortNo};
 use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
@@ -19,6 +19,17 @@ pub(crate) enum State {
     Finish,
     /// Nothing more happens to it.
     Done,
+}
+
+impl State {
+    /// The table that a packet in this state waits for.
+    #[inline]
+    pub fn waits_for(self) -> Option<u8> {
+        match self {
+            Self::Lookup(table) | Self::Direct(table, _) => Some(table),
+            Self::Finish | Self::Done => None,
+        }
+    }
 }
 
 /// A packet on its way.
@@ -44,8 +55,10 @@ pub(crate) struct Packet {
     pub low_latency: bool,
     /// Egress queue.
     pub queue: u32,
-    /// What it sends when the burst is through.
+    /// Copies and reports that it sends when the burst is through.
     pub outs: Chain,
+    /// The port that the frame itself leaves by, after these.
+    pub leaves: Option<PortNo>,
     /// Copies given to ports.
     pub sent: u32,
     /// Copies given to the controller.
@@ -68,6 +81,7 @@ impl Packet {
             low_latency: true,
             queue: 0,
             outs: Chain::default(),
+            leaves: None,
             sent: 0,
             reported: 0,
             reason: None,
@@ -85,6 +99,7 @@ impl Packet {
         self.low_latency = true;
         self.queue = 0;
         self.outs = Chain::default();
+        self.leaves = None;
         self.sent = 0;
         self.reported = 0;
         self.reason = None;
@@ -94,9 +109,16 @@ impl Packet {
     #[inline]
     pub fn locate(&mut self, depth: Depth) {
         if self.layers.depth < depth {
-            self.layers = wire::locate(self.frame.bytes(), depth);
-            self.ext.set_layers(&self.layers);
+            self.locate_anew(depth);
         }
+    }
+
+    /// Apart, so that the walk is inlined here and its answer written where it stays: a copy of what was just written
+    /// in pieces stalls the core.
+    #[inline(never)]
+    fn locate_anew(&mut self, depth: Depth) {
+        self.layers = wire::locate(self.frame.bytes(), depth);
+        self.ext.set_layers(&self.layers);
     }
 
     /// Forgets the headers: the next one to ask finds them anew.

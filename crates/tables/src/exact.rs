@@ -53,27 +53,52 @@ impl Exact {
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
+        // Short keys, of a length known to the compiler, are compared without loops.
+        match self.words {
+            1 => self.lookup_short::<1>(keys, dead, slots),
+            2 => self.lookup_short::<2>(keys, dead, slots),
+            3 => self.lookup_short::<3>(keys, dead, slots),
+            4 => self.lookup_short::<4>(keys, dead, slots),
+            words => self.lookup_rows(keys.chunks_exact(words), &self.mask, dead, slots),
+        }
+    }
+
+    fn lookup_short<const WORDS: usize>(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+        if let Some(mask) = self.mask.first_chunk::<WORDS>() {
+            self.lookup_rows(keys.as_chunks::<WORDS>().0.iter(), mask, dead, slots);
+        }
+    }
+
+    #[inline(always)]
+    fn lookup_rows<'k, K: AsRef<[u64]> + ?Sized + 'k>(
+        &self,
+        mut keys: impl Iterator<Item = &'k K> + Clone,
+        mask: &[u64],
+        dead: &BitSet,
+        slots: &mut [u32],
+    ) {
+        for slots in slots.chunks_mut(GROUP) {
             // All directory words of the group are asked for before the first is used.
             let mut hashes = [0u64; GROUP];
             let mut found = [0u64; GROUP];
-            for ((key, hash), word) in keys.chunks_exact(self.words).zip(&mut hashes).zip(&mut found) {
-                *hash = self.seed.hash(key, &self.mask);
+            for ((key, hash), word) in keys.clone().zip(&mut hashes).zip(&mut found) {
+                *hash = self.seed.hash(key.as_ref(), mask);
                 *word = self.directory[self.home(*hash)];
             }
-            for (at, (key, slot)) in keys.chunks_exact(self.words).zip(slots).enumerate() {
-                *slot = self.find(key, hashes[at], found[at], dead);
+            for ((slot, hash), word) in slots.iter_mut().zip(hashes).zip(found) {
+                let Some(key) = keys.next() else { return };
+                *slot = self.find(key.as_ref(), mask, hash, word, dead);
             }
         }
     }
 
-    #[inline]
-    fn find(&self, key: &[u64], hash: u64, mut word: u64, dead: &BitSet) -> u32 {
+    #[inline(always)]
+    fn find(&self, key: &[u64], mask: &[u64], hash: u64, mut word: u64, dead: &BitSet) -> u32 {
         let mut at = self.home(hash);
         while word != 0 {
             if (word ^ tag(hash)) >> TAG_SHIFT == 0 {
                 let slot = word as u32 - 1;
-                if self.equals(key, slot) && (dead.is_empty() || !dead.contains(slot)) {
+                if self.equals(key, mask, slot) && (dead.is_empty() || !dead.contains(slot)) {
                     return slot;
                 }
             }
@@ -83,10 +108,15 @@ impl Exact {
         (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE)
     }
 
-    #[inline]
-    fn equals(&self, key: &[u64], slot: u32) -> bool {
-        let row = &self.keys[slot as usize * self.words..][..self.words];
-        row.iter().zip(key).zip(&self.mask).all(|((rule, key), mask)| key & mask == *rule)
+    #[inline(always)]
+    fn equals(&self, key: &[u64], mask: &[u64], slot: u32) -> bool {
+        let row = &self.keys[slot as usize * key.len()..][..key.len()];
+        // All words at once: a branch a word costs more than comparing the rest.
+        row.iter()
+            .zip(key)
+            .zip(mask)
+            .fold(0, |differing, ((rule, key), mask)| differing | (key & mask ^ rule))
+            == 0
     }
 
     #[inline]

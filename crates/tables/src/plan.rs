@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table's match-field list as a key layout: which bits stand where in the row of words that a lookup compares.
 //!
-//! Fields are packed first-fit by decreasing length, so two plans whose fields have the same lengths have the same
-//! layout. Where a field can be absent, word 0 holds presence bits: the low half those of the headers
-//! (`wire::layers::header`), the high half one for each slice; a rule that examines a field also examines its
+//! Fields are packed first-fit by decreasing length, from a word's most significant bit down: neighbours in a packet
+//! (addresses, ports) are neighbours in the key and come with one load, and two plans whose fields have the same
+//! lengths have the same layout. Where a field can be absent, word 0 holds presence bits: the low half those of the
+//! headers (`wire::layers::header`), the high half one for each slice; a rule that examines a field also examines its
 //! presence, so an absent field (all zeros in the key) never matches.
 
 use flow::{Field, FieldMatch, Limits, Match};
@@ -88,8 +89,8 @@ impl KeyPlan {
                     used.len() - 1
                 }
             };
-            parts.push(Part { field, from_bit, bits, word: word as u8, shift: used[word] });
             used[word] += bits;
+            parts.push(Part { field, from_bit, bits, word: word as u8, shift: 64 - used[word] });
         }
         debug_assert!(used.len() <= Limits::KEY_WORDS, "32 slices and all named fields fit");
         Ok(Self { fields, parts, words: used.len(), needs, slices })

@@ -72,14 +72,15 @@ impl Table {
     /// first added, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.dead, ids);
+        if self.head.is_empty() {
+            for id in ids.iter_mut().filter(|slot| **slot != NONE) {
+                *id = self.base.id(*id);
+            }
+            return;
+        }
         let words = self.plan().words();
         for (at, id) in ids.iter_mut().enumerate() {
-            let slot = *id;
-            *id = if self.head.is_empty() {
-                if slot == NONE { NONE } else { self.base.id(slot) }
-            } else {
-                self.best(slot, self.head.find(&keys[at * words..(at + 1) * words]))
-            };
+            *id = self.best(*id, self.head.find(&keys[at * words..(at + 1) * words]));
         }
     }
 

@@ -2,7 +2,7 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::Frame;
+use frame::{Frame, Meta};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
@@ -39,13 +39,15 @@ impl Queue for LoopQueue {
                 self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
                 continue;
             };
-            let copied = frame.copy_from(source);
+            let copied = frame.fill(source.bytes());
             debug_assert!(copied);
-            frame.meta.in_port = self.number;
-            frame.meta.sequence = self.sequence;
-            self.sequence += 1;
             self.statistics.received(frame.len());
             burst.push(frame);
+            // In its place: moving what was just written in pieces stalls the core.
+            if let Some(frame) = burst.last_mut() {
+                frame.meta = Meta { in_port: self.number, sequence: self.sequence, ..source.meta };
+            }
+            self.sequence += 1;
             count += 1;
             self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
         }

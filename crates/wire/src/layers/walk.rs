@@ -18,6 +18,7 @@ pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> 
 }
 
 /// Finds the headers of the Ethernet frame `data`, `depth` deep. Frames under 14 bytes have none.
+#[inline]
 pub fn locate(data: &[u8], depth: Depth) -> Layers {
     let mut layers = Layers { depth, ..Layers::default() };
     if depth == Depth::None {
