@@ -42,6 +42,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Executes the packet's action set.
+    #[inline(never)]
     pub(crate) fn action_set(&mut self, packet: &mut Packet) {
         let steps = packet.set.ordered();
         self.steps(packet, &steps, true);
@@ -49,35 +50,40 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Runs actions in order; false when one of them ended the packet. `ends`: nothing follows the last.
+    #[inline(always)]
     fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool) -> bool {
         for (number, step) in steps.iter().enumerate() {
-            let last = ends && number + 1 == steps.len();
-            if let Err(reason) = self.step(packet, step, last) {
+            // Most actions are outputs, and many entries have no other.
+            if let Step::Output { port, max_len } = *step {
+                self.output(packet, port, max_len, ends && number + 1 == steps.len());
+            } else if let Err(reason) = change(packet, step) {
                 self.fail(packet, reason);
                 return false;
             }
         }
         true
     }
+}
 
-    fn step(&mut self, packet: &mut Packet, step: &Step, last: bool) -> Result<(), DropReason> {
-        match *step {
-            Step::Output { port, max_len } => self.output(packet, port, max_len, last),
-            Step::Queue(queue) => packet.queue = queue,
-            Step::Write(write) => write.run(packet)?,
-            Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
-            Step::PopVlan => tags::pop_vlan(packet)?,
-            Step::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
-            Step::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
-            Step::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
-            Step::DecMplsTtl => ttl::dec_mpls(packet)?,
-            Step::SetNwTtl(to) => ttl::set_nw(packet, to)?,
-            Step::DecNwTtl => ttl::dec_nw(packet)?,
-            Step::CopyTtlOut => ttl::copy_out(packet),
-            Step::CopyTtlIn => ttl::copy_in(packet),
-            Step::Group(_) => return Err(DropReason::NoSuchGroup),
-            Step::Unsupported => return Err(DropReason::UnsupportedAction),
-        }
-        Ok(())
+/// Runs an action that sends nothing.
+#[inline(never)]
+fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
+    match *step {
+        Step::Output { .. } => {}
+        Step::Queue(queue) => packet.queue = queue,
+        Step::Write(write) => write.run(packet)?,
+        Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
+        Step::PopVlan => tags::pop_vlan(packet)?,
+        Step::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
+        Step::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
+        Step::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
+        Step::DecMplsTtl => ttl::dec_mpls(packet)?,
+        Step::SetNwTtl(to) => ttl::set_nw(packet, to)?,
+        Step::DecNwTtl => ttl::dec_nw(packet)?,
+        Step::CopyTtlOut => ttl::copy_out(packet),
+        Step::CopyTtlIn => ttl::copy_in(packet),
+        Step::Group(_) => return Err(DropReason::NoSuchGroup),
+        Step::Unsupported => return Err(DropReason::UnsupportedAction),
     }
+    Ok(())
 }

@@ -33,16 +33,25 @@ impl<E: Egress> Run<'_, E> {
     /// Sends the packet by a real or reserved port. `last`: nothing happens to the packet afterwards.
     #[inline]
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
+        if !port_no::is_real(port) {
+            self.output_reserved(packet, port, max_len, last);
+        } else if port == packet.ext.in_port() {
+            // OpenFlow: back where it came from only by asking for IN_PORT.
+            self.fail(packet, DropReason::IngressPort);
+        } else {
+            self.send_to_port(packet, port, last);
+        }
+    }
+
+    #[inline(never)]
+    fn output_reserved(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
         match port {
             port_no::IN_PORT => self.send_to_port(packet, packet.ext.in_port(), last),
             port_no::ALL => self.send_to_many(packet, |_| true, last),
             port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, last),
             port_no::NORMAL => normal::forward(self, packet, last),
             port_no::CONTROLLER => self.send_to_controller(packet, max_len),
-            port_no::LOCAL | port_no::TABLE | port_no::ANY => self.fail(packet, DropReason::NoSuchPort),
-            // OpenFlow: back where it came from only by asking for IN_PORT.
-            _ if port == packet.ext.in_port() => self.fail(packet, DropReason::IngressPort),
-            _ => self.send_to_port(packet, port, last),
+            _ => self.fail(packet, DropReason::NoSuchPort),
         }
     }
 

@@ -46,6 +46,18 @@ impl Dock {
             }
         }
     }
+
+    /// Gives a frame to the worker that sends for its port.
+    #[inline(never)]
+    fn hand_over(&mut self, port: PortNo, frame: Frame) -> Result<(), Frame> {
+        match self.routes.get(port) {
+            Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
+                Some(ring) => ring.push((port, frame)).map_err(|rtrb::PushError::Full((_, frame))| frame),
+                None => Err(frame),
+            },
+            _ => Err(frame),
+        }
+    }
 }
 
 impl Egress for Dock {
@@ -60,21 +72,13 @@ impl Egress for Dock {
 
     #[inline]
     fn transmit(&mut self, port: PortNo, _queue: u32, frame: Frame) -> Result<(), Frame> {
-        match self.routes.get(port) {
-            Some(Route::Own(at)) => {
-                let outbox = &mut self.outboxes[usize::from(at)];
-                if outbox.len() == OUTBOX_FRAMES {
-                    return Err(frame);
-                }
-                outbox.push_back(frame);
-                Ok(())
-            }
-            Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
-                Some(ring) => ring.push((port, frame)).map_err(|rtrb::PushError::Full((_, frame))| frame),
-                None => Err(frame),
-            },
-            None => Err(frame),
+        let Some(Route::Own(at)) = self.routes.get(port) else { return self.hand_over(port, frame) };
+        let outbox = &mut self.outboxes[usize::from(at)];
+        if outbox.len() == OUTBOX_FRAMES {
+            return Err(frame);
         }
+        outbox.push_back(frame);
+        Ok(())
     }
 
     fn report(&mut self, event: Event) -> Result<(), Event> {

@@ -2,7 +2,7 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::{Frame, Meta};
+use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
@@ -45,7 +45,9 @@ impl Queue for LoopQueue {
             burst.push(frame);
             // In its place: moving what was just written in pieces stalls the core.
             if let Some(frame) = burst.last_mut() {
-                frame.meta = Meta { in_port: self.number, sequence: self.sequence, ..source.meta };
+                frame.meta = source.meta;
+                frame.meta.in_port = self.number;
+                frame.meta.sequence = self.sequence;
             }
             self.sequence += 1;
             count += 1;
