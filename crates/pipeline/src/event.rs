@@ -4,7 +4,8 @@
 use flow::{EntryId, PacketInReason, PortNo};
 use frame::Frame;
 
-/// A report of a worker. Reports are lost, counted, when the control thread does not keep up.
+/// A report of a worker. When the control thread does not keep up, packets for the controller are counted drops, and
+/// what was seen to learn waits for the source's next packet.
 #[derive(Debug)]
 pub enum Event {
     /// A packet for the controller.

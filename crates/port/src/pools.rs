@@ -61,6 +61,15 @@ impl Pools {
         }
     }
 
+    /// True if the pool that this frame is from has less than a quarter of its frames left.
+    #[must_use]
+    #[inline]
+    pub fn is_scarce(&self, frame: &Frame) -> bool {
+        let small = frame.capacity() == self.small.capacity_bytes();
+        let pool = if small { &self.small } else { &self.large };
+        pool.available() * 4 < pool.total()
+    }
+
     /// Small frames free now, the stock that reserves are counted in.
     #[must_use]
     #[inline]

@@ -198,12 +198,6 @@ impl Master {
         Some(masks)
     }
 
-    /// A living rule's entry.
-    #[must_use]
-    pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
-        self.rules.get(&id).map(|rule| &*rule.entry)
-    }
-
     /// Rules.
     #[must_use]
     pub fn len(&self) -> usize {

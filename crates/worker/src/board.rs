@@ -14,18 +14,19 @@ pub struct PortReport {
     pub link: Link,
 }
 
-/// Where one queue's reports are put. Locked by housekeeping and by the control thread, never for a packet.
+/// Where one queue's reports are put; none until it has told. Locked by housekeeping and by the control thread, never for
+/// a packet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board {
-    report: Arc<Mutex<PortReport>>,
+    report: Arc<Mutex<Option<PortReport>>>,
 }
 
 impl Board {
     pub fn put(&self, report: PortReport) {
-        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
-    pub fn get(&self) -> PortReport {
+    pub fn get(&self) -> Option<PortReport> {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -12,6 +12,23 @@ use std::collections::VecDeque;
 /// Frames that wait for a port's device at most. Beyond it they are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
 
+/// An outbox this long is sent before the next burst, so that bursts of other ports do not overflow it.
+const LONG_FRAMES: usize = 128;
+
+/// Frames that wait for one device.
+#[derive(Debug)]
+pub(crate) struct Outbox {
+    pub frames: VecDeque<Frame>,
+    /// The device did not take all when it was last asked.
+    pub stuck: bool,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { frames: VecDeque::with_capacity(OUTBOX_FRAMES), stuck: false }
+    }
+}
+
 /// Homes with this bit are stocks for the controller.
 pub(crate) const STOCK: u16 = 0x8000;
 
@@ -23,7 +40,9 @@ pub(crate) struct Dock {
     pub number: u16,
     pub routes: Routes,
     /// Frames for this worker's queues, in the order of its list.
-    pub outboxes: Vec<VecDeque<Frame>>,
+    pub outboxes: Vec<Outbox>,
+    /// An outbox has become long.
+    pub long: bool,
     /// Rings to the workers that send for other ports; none to itself.
     pub peers: Vec<Option<Producer<Handover>>>,
     /// Rings that bring frames home to other workers.
@@ -74,14 +93,20 @@ impl Egress for Dock {
     fn transmit(&mut self, port: PortNo, _queue: u32, frame: Frame) -> Result<(), Frame> {
         let Some(Route::Own(at)) = self.routes.get(port) else { return self.hand_over(port, frame) };
         let outbox = &mut self.outboxes[usize::from(at)];
-        if outbox.len() == OUTBOX_FRAMES {
+        // What waits for a stuck device never takes a pool's last quarter: other ports go on receiving.
+        if outbox.frames.len() == OUTBOX_FRAMES || (outbox.stuck && self.pools.is_scarce(&frame)) {
             return Err(frame);
         }
-        outbox.push_back(frame);
+        outbox.frames.push_back(frame);
+        self.long |= outbox.frames.len() >= LONG_FRAMES;
         Ok(())
     }
 
     fn report(&mut self, event: Event) -> Result<(), Event> {
+        // Learning must not push packets for the controller out.
+        if matches!(event, Event::Learn(_)) && self.events.slots() * 2 < self.events.buffer().capacity() {
+            return Err(event);
+        }
         self.events.push(event).map_err(|rtrb::PushError::Full(event)| event)
     }
 
@@ -98,9 +123,9 @@ impl Egress for Dock {
         if let Some(frame) = stranger
             && let Some(Some(ring)) = self.homes.get_mut(usize::from(home & !STOCK))
         {
-            // The ring has room for all frames of that home: a push can only fail for a frame that is not from a
-            // pool, which then is freed here.
-            drop(ring.push(frame));
+            // The ring has room for all frames of that home.
+            let pushed = ring.push(frame);
+            debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }
     }
 }

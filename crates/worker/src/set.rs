@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
 
-use crate::board::Boards;
+use crate::board::{Boards, PortReport};
 use crate::cell_store::CellStore;
 use crate::programs::{Programs, is_miss_entry};
 use flow::operation::MAC_TABLE;
@@ -32,6 +32,13 @@ pub(crate) struct Link {
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
 
+/// What an entry runs.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    program: ProgramId,
+    miss_entry: bool,
+}
+
 /// Workers as a data plane.
 pub struct WorkerSet {
     links: Vec<Link>,
@@ -39,8 +46,8 @@ pub struct WorkerSet {
     masters: Vec<Master>,
     programs: Programs,
     cells: CellStore,
-    /// The program of each living or not yet released entry.
-    running: HashMap<EntryId, ProgramId>,
+    /// What each living or not yet released entry runs.
+    running: HashMap<EntryId, Running>,
     ports: BTreeMap<PortNo, PortState>,
     version: u64,
     next_link: usize,
@@ -70,14 +77,21 @@ impl WorkerSet {
         }
     }
 
-    /// Each port's link as its queues last told: up if all of them are.
+    /// Each port's link as its queues last told: up if all of them are. A port of which a queue has not told yet is left
+    /// out.
     #[must_use]
     pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
         let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
+        let mut unknown = Vec::new();
         for (number, board) in &self.boards {
-            let link = board.get().link;
-            links.entry(*number).and_modify(|known| known.up &= link.up).or_insert(link);
+            match board.get() {
+                Some(PortReport { link, .. }) => {
+                    links.entry(*number).and_modify(|known| known.up &= link.up).or_insert(link);
+                }
+                None => unknown.push(*number),
+            }
         }
+        links.retain(|number, _| !unknown.contains(number));
         links
     }
 
@@ -94,18 +108,16 @@ impl WorkerSet {
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
-                    let program =
-                        self.programs.acquire(&entry.instructions, entry.low_latency, is_miss_entry(entry));
+                    let miss_entry = is_miss_entry(entry);
+                    let program = self.programs.acquire(&entry.instructions, entry.low_latency, miss_entry);
                     self.cells.prepare(entry.id, program);
-                    self.running.insert(entry.id, program);
+                    self.running.insert(entry.id, Running { program, miss_entry });
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
-                EntryChange::Modify { id, table, instructions, low_latency } => {
-                    let miss_entry = self.masters[usize::from(*table)].entry(*id).is_some_and(is_miss_entry);
-                    let program = self.programs.acquire(instructions, *low_latency, miss_entry);
-                    if let Some(old) = self.running.insert(*id, program) {
-                        self.programs.release(old);
-                    }
+                EntryChange::Modify { id, instructions, low_latency, .. } => {
+                    let Some(running) = self.running.get_mut(id) else { continue };
+                    let program = self.programs.acquire(instructions, *low_latency, running.miss_entry);
+                    self.programs.release(std::mem::replace(&mut running.program, program));
                     modified.push((*id, program));
                 }
                 EntryChange::Remove { id, table } => {
@@ -117,7 +129,7 @@ impl WorkerSet {
         if big {
             let ids: Vec<EntryId> = modified.iter().map(|(id, _)| *id).collect();
             let running = &self.running;
-            self.cells.replace(&ids, |id| running.get(&id).copied(), self.version);
+            self.cells.replace(&ids, |id| running.get(&id).map(|running| running.program), self.version);
         }
         self.programs.updates(parts);
         self.cells.updates(parts);
@@ -223,8 +235,8 @@ impl DataPlane for WorkerSet {
     }
 
     fn release(&mut self, id: EntryId) {
-        if let Some(program) = self.running.remove(&id) {
-            self.programs.release(program);
+        if let Some(running) = self.running.remove(&id) {
+            self.programs.release(running.program);
         }
         self.cells.release(id);
     }
@@ -243,7 +255,7 @@ impl DataPlane for WorkerSet {
         let mut sum = port::Statistics::default();
         let mut known = false;
         for (_, board) in self.boards.iter().filter(|(number, _)| *number == port) {
-            sum.add(&board.get().statistics);
+            sum.add(&board.get().unwrap_or_default().statistics);
             known = true;
         }
         known.then(|| PortCounters {
@@ -295,7 +307,8 @@ impl DataPlane for WorkerSet {
         let worker = usize::from(frame.home() & !crate::dock::STOCK);
         if let Some(link) = self.links.get_mut(worker) {
             // The ring has room for the whole stock.
-            drop(link.recycle.push(frame));
+            let pushed = link.recycle.push(frame);
+            debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }
     }
 }

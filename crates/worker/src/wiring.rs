@@ -2,7 +2,7 @@
 //! Makes workers and the rings between them.
 
 use crate::board::{Board, Boards};
-use crate::dock::{Dock, Handover, OUTBOX_FRAMES, STOCK};
+use crate::dock::{Dock, Handover, OUTBOX_FRAMES, Outbox, STOCK};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
 use crate::worker::{Channel, Served, Worker};
@@ -80,7 +80,9 @@ pub fn build_with<P: Probe>(
             served[worker].push(Served { number: port.number, queue, board });
         }
     }
-    let all_frames = config.small_frames + config.large_frames + config.controller_frames;
+    let stock_large = config.controller_frames / 16;
+    let stock = config.controller_frames + stock_large;
+    let all_frames = config.small_frames + config.large_frames + stock;
     let (mut peers, mut arrivals) = mesh::<Handover>(workers, config.handovers);
     let (mut homes, mut returned) = mesh::<Frame>(workers, all_frames);
     let mut links = Vec::with_capacity(workers);
@@ -90,7 +92,7 @@ pub fn build_with<P: Probe>(
         let (request_in, requests) = RingBuffer::<Box<Updates>>::new(config.operations);
         let (spent, spent_out) = RingBuffer::new(config.operations);
         let (events, events_out) = RingBuffer::<Event>::new(config.events);
-        let (recycle, recycled) = RingBuffer::new(config.controller_frames.max(1));
+        let (recycle, recycled) = RingBuffer::new(stock.max(1));
         let counters = Arc::new(Counters::default());
         let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
         links.push(Link {
@@ -109,12 +111,13 @@ pub fn build_with<P: Probe>(
         let dock = Dock {
             number: home,
             routes: routes(number, &numbers, &served),
-            outboxes: served.iter().map(|_| VecDeque::with_capacity(OUTBOX_FRAMES)).collect(),
+            outboxes: served.iter().map(|_| Outbox::default()).collect(),
+            long: false,
             peers: std::mem::take(&mut peers[number]),
             homes: std::mem::take(&mut homes[number]),
             returned,
             pools: Pools::new(home, config.small_frames, config.large_frames),
-            stock: Pools::new(home | STOCK, config.controller_frames, config.controller_frames / 64),
+            stock: Pools::new(home | STOCK, config.controller_frames, stock_large),
             events,
         };
         made.push(Worker {

@@ -71,18 +71,19 @@ impl<P: Probe> Worker<P> {
         self.probe.mark(Step::Turn, 1);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         self.dock.collect();
-        for served in &mut self.served {
-            let received = served.queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
+        for at in 0..self.served.len() {
+            let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
             if received == 0 {
                 continue;
             }
             turn.received += received;
             self.probe.mark(Step::Receive, received as u32);
             self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
+            turn.sent += self.send_long();
         }
-        self.take_over();
-        turn.sent = self.send();
-        turn.waiting = self.dock.outboxes.iter().any(|outbox| !outbox.is_empty());
+        turn.sent += self.take_over();
+        turn.sent += self.send();
+        turn.waiting = self.dock.outboxes.iter().any(|outbox| !outbox.frames.is_empty());
         turn
     }
 
@@ -100,29 +101,43 @@ impl<P: Probe> Worker<P> {
         applied
     }
 
-    /// Queues frames that other workers hand over for ports of this one.
-    fn take_over(&mut self) {
+    /// Queues frames that other workers hand over for ports of this one, and returns how many left meanwhile.
+    fn take_over(&mut self) -> usize {
+        let mut sent = 0;
         for at in 0..self.arrivals.len() {
-            while let Ok((port, frame)) = self.arrivals[at].pop() {
+            // Those that are there now: the other worker may be faster than this one.
+            for _ in 0..self.arrivals[at].slots() {
+                let Ok((port, frame)) = self.arrivals[at].pop() else { break };
                 if let Err(frame) = self.dock.transmit(port, 0, frame) {
                     self.counters.add_copies_dropped(DropReason::TransmitFull, 1);
                     self.dock.free(frame);
                 }
+                sent += self.send_long();
             }
         }
+        sent
     }
 
+    /// Sends at once when an outbox has become long.
+    fn send_long(&mut self) -> usize {
+        if std::mem::take(&mut self.dock.long) { self.send() } else { 0 }
+    }
+
+    /// Gives devices what waits for them and brings home what they took.
     fn send(&mut self) -> usize {
         let mut sent = 0;
-        for (served, outbox) in self.served.iter_mut().zip(&mut self.dock.outboxes) {
-            if !outbox.is_empty() {
-                sent += served.queue.transmit(outbox, &mut self.done);
+        for (at, served) in self.served.iter_mut().enumerate() {
+            let outbox = &mut self.dock.outboxes[at];
+            if outbox.frames.is_empty() {
+                continue;
             }
-        }
-        if sent > 0 {
+            sent += served.queue.transmit(&mut outbox.frames, &mut self.done);
+            outbox.stuck = !outbox.frames.is_empty();
             for frame in self.done.drain(..) {
                 self.dock.free(frame);
             }
+        }
+        if sent > 0 {
             self.probe.mark(Step::Transmit, sent as u32);
         }
         sent

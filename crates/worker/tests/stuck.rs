@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A device that takes nothing must not stop the other ports, and a port that many send to loses nothing that its device
+//! would take.
+
+use flow::operation::{EntryChange, Operation, PortState};
+use flow::{Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match};
+use model::DataPlane;
+use port::mem::{self, MemHandle};
+use port::{Faults, Faulty, Queue};
+use std::sync::Arc;
+use worker::{Config, PortQueues, Worker, WorkerSet, build};
+
+fn entry(id: u32, in_port: u32, actions: Vec<Action>) -> EntryChange {
+    EntryChange::Add(Arc::new(FlowEntry {
+        id,
+        table: 0,
+        priority: 1,
+        matching: Match::new([FieldMatch::exact(Field::InPort, in_port.into())]).unwrap(),
+        instructions: Instructions::apply(actions),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency: false,
+    }))
+}
+
+/// One worker over `ports` in-memory ports, of which some take nothing.
+fn switch(ports: u32, refusing: &[u32], entries: Vec<EntryChange>) -> (WorkerSet, Worker, Vec<MemHandle>) {
+    let config = Config { small_frames: 1_024, large_frames: 0, ..Config::default() };
+    let mut handles = Vec::new();
+    let mut queues = Vec::new();
+    for number in 1..=ports {
+        let (made, handle) = mem::pair(number, 1, 1_024);
+        handles.push(handle);
+        let wrapped = made.into_iter().map(|queue| {
+            let faults = Faults {
+                refuse_per_mille: if refusing.contains(&number) { 1_000 } else { 0 },
+                ..Faults::default()
+            };
+            (0, Box::new(Faulty::new(queue, faults)) as Box<dyn Queue>)
+        });
+        queues.push(PortQueues { number, queues: wrapped.collect() });
+    }
+    let (mut set, mut workers) = build(&config, queues);
+    for number in 1..=ports {
+        set.submit(Operation::Port(PortState::up(number)));
+    }
+    set.submit(Operation::Entries(entries));
+    let mut worker = workers.remove(0);
+    while worker.apply() > 0 {}
+    (set, worker, handles)
+}
+
+fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
+    let totals = set.totals();
+    totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+}
+
+#[test]
+fn a_device_that_takes_nothing_does_not_stop_the_others() {
+    // Port 1 sends to three ports that take nothing: together their outboxes could hold more than there is.
+    let entries = vec![
+        entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)]),
+        entry(2, 9, vec![Action::output(8)]),
+    ];
+    let (mut set, mut worker, mut handles) = switch(9, &[5, 6, 7], entries);
+    let frame = [7; 60];
+    let mut arrived = 0;
+    for _ in 0..200 {
+        for _ in 0..32 {
+            assert!(handles[0].push(0, &frame) && handles[8].push(0, &frame));
+        }
+        worker.turn(1);
+        while handles[7].pop(0).is_some() {
+            arrived += 1;
+        }
+    }
+    assert_eq!(arrived, 200 * 32, "every packet of the other ports");
+    let full = counts(&mut set, DropReason::TransmitFull);
+    assert!(full > 0 && counts(&mut set, DropReason::NoBuffer) == 0, "{full}");
+    let totals = set.totals();
+    let dropped: u64 = totals.dropped.iter().sum();
+    assert_eq!(totals.received, totals.forwarded + totals.consumed + dropped + totals.held);
+}
+
+#[test]
+fn bursts_of_many_ports_to_one_that_takes_all_lose_nothing() {
+    let ports = 40;
+    let entries = (1..ports).map(|port| entry(port, port, vec![Action::output(ports)])).collect();
+    let (mut set, mut worker, mut handles) = switch(ports, &[], entries);
+    let mut arrived = 0;
+    for _ in 0..20 {
+        for handle in &mut handles[..39] {
+            for _ in 0..20 {
+                assert!(handle.push(0, &[7; 60]));
+            }
+        }
+        worker.turn(1);
+        while handles[39].pop(0).is_some() {
+            arrived += 1;
+        }
+    }
+    assert_eq!((arrived, counts(&mut set, DropReason::TransmitFull)), (20 * 39 * 20, 0));
+}
