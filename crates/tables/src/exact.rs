@@ -18,6 +18,8 @@ pub struct Exact {
     mask: Box<[u64]>,
     directory: Box<[u64]>,
     keys: Vec<u64>,
+    /// For each slot the next one of the same value; empty if all values differ.
+    later: Box<[u32]>,
     /// Slots at and above this one match everything.
     catch_all_from: u32,
     len: u32,
@@ -35,20 +37,41 @@ impl Exact {
             mask: mask.into(),
             directory: vec![0; size].into_boxed_slice(),
             keys: values,
+            later: Box::default(),
             catch_all_from: keyed as u32,
             len: len as u32,
             seed: Seed::of_process(),
         };
-        for slot in 0..keyed {
-            let hash = made.seed.hash(&made.keys[slot * words..(slot + 1) * words], mask);
+        // The last slot of each value that has several, at its first.
+        let mut lasts: Vec<u32> = Vec::new();
+        for slot in 0..keyed as u32 {
+            let hash = made.seed.hash(made.row(slot), mask);
             let mut at = made.home(hash);
-            // Rules of one value are met in the order they went in: the best first.
-            while made.directory[at] != 0 {
+            while made.directory[at] != 0 && !made.is_value_of(slot, made.directory[at], hash) {
                 at = (at + 1) & (made.directory.len() - 1);
             }
-            made.directory[at] = tag(hash) | (slot as u64 + 1);
+            if made.directory[at] == 0 {
+                made.directory[at] = tag(hash) | (u64::from(slot) + 1);
+                continue;
+            }
+            // Rules of one value are chained in the order they come: the best first.
+            if made.later.is_empty() {
+                made.later = vec![NONE; keyed].into_boxed_slice();
+                lasts = vec![NONE; keyed];
+            }
+            let first = made.directory[at] as u32 - 1;
+            let last = std::mem::replace(&mut lasts[first as usize], slot);
+            made.later[if last == NONE { first } else { last } as usize] = slot;
         }
         made
+    }
+
+    fn row(&self, slot: u32) -> &[u64] {
+        &self.keys[slot as usize * self.words..][..self.words]
+    }
+
+    fn is_value_of(&self, slot: u32, word: u64, hash: u64) -> bool {
+        (word ^ tag(hash)) >> TAG_SHIFT == 0 && self.row(slot) == self.row(word as u32 - 1)
     }
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
@@ -98,14 +121,30 @@ impl Exact {
         while word != 0 {
             if (word ^ tag(hash)) >> TAG_SHIFT == 0 {
                 let slot = word as u32 - 1;
-                if self.equals(key, mask, slot) && (dead.is_empty() || !dead.contains(slot)) {
-                    return slot;
+                if self.equals(key, mask, slot) {
+                    if dead.is_empty() || !dead.contains(slot) {
+                        return slot;
+                    }
+                    match self.living(slot, dead) {
+                        NONE => break,
+                        slot => return slot,
+                    }
                 }
             }
             at = (at + 1) & (self.directory.len() - 1);
             word = self.directory[at];
         }
         (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE)
+    }
+
+    /// The first living rule of a value behind a dead one.
+    fn living(&self, dead_slot: u32, dead: &BitSet) -> u32 {
+        let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
+        let mut slot = next(dead_slot);
+        while slot != NONE && dead.contains(slot) {
+            slot = next(slot);
+        }
+        slot
     }
 
     #[inline(always)]
@@ -127,7 +166,7 @@ impl Exact {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        (self.directory.len() + self.keys.len() + self.mask.len()) * 8
+        (self.directory.len() + self.keys.len() + self.mask.len()) * 8 + self.later.len() * 4
     }
 }
 
@@ -167,5 +206,17 @@ mod tests {
         let wrong: Vec<u64> = (0..70u64).flat_map(|i| [i, i * 7 + 1]).collect();
         exact.lookup(&wrong, &BitSet::new(5_000), &mut slots[..70]);
         assert!(slots[..70].iter().all(|slot| *slot == NONE));
+    }
+
+    #[test]
+    fn many_rules_of_one_value_cost_no_more_to_build_than_others() {
+        let exact = Exact::new(1, &[u64::MAX], vec![7; 200_000], 200_000, 200_000);
+        let mut dead = BitSet::new(200_000);
+        for slot in (0..199_999).rev() {
+            dead.insert(slot);
+        }
+        let mut slots = [0; 2];
+        exact.lookup(&[7, 8], &dead, &mut slots);
+        assert_eq!(slots, [199_999, NONE]);
     }
 }
