@@ -18,7 +18,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use std::time::Duration;
 use worker::{PortQueues, WorkerSet};
 
 /// Bytes of a flow file that are parsed at a time.
@@ -48,6 +47,18 @@ impl Daemon {
         open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
         flows: Option<&Path>,
     ) -> Result<Self, DaemonError> {
+        let mut daemon = Self::set_up(config, open, flows)?;
+        daemon.put_into_force();
+        daemon.start_threads(config)?;
+        Ok(daemon)
+    }
+
+    /// All but the threads: ports, flows and links may still wait on the way to the workers.
+    fn set_up(
+        config: &Config,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
+        flows: Option<&Path>,
+    ) -> Result<Self, DaemonError> {
         let clock = Clock::new();
         let listener = Listener::bind(&config.control)?;
         let mut ports = open()?;
@@ -73,7 +84,7 @@ impl Daemon {
             load(&mut model, clock, path)?;
         }
         let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
-        let mut daemon = Self {
+        let daemon = Self {
             model,
             clock,
             listener,
@@ -82,20 +93,24 @@ impl Daemon {
             control: Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) }),
             links: known.into_iter().map(|(number, _, link)| (number, link)).collect(),
         };
-        for (number, worker) in config.workers.iter().enumerate() {
-            let (all, control) = (Arc::clone(&daemon.workers), Arc::clone(&daemon.control));
-            let thread = thread::start(number, *worker, clock, all, control);
-            daemon.threads.push(thread.map_err(DaemonError::io("start a worker's thread"))?);
-        }
-        daemon.wait_until_applied()?;
         Ok(daemon)
     }
 
-    fn wait_until_applied(&mut self) -> Result<(), DaemonError> {
+    /// Applies everything, by hand while no thread runs: a worker in its loop applies a few operations and then receives,
+    /// so its first packets would meet a switch of which half is there. The links are told for the same reason.
+    fn put_into_force(&mut self) {
         let barrier = self.model.barrier();
         while !self.model.is_applied(barrier) {
-            self.check_threads()?;
-            std::thread::sleep(Duration::from_micros(100));
+            self.workers.iter().for_each(|worker| worker.apply());
+        }
+        self.workers.iter().for_each(|worker| worker.keep_house());
+    }
+
+    fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
+        for (number, worker) in config.workers.iter().enumerate() {
+            let (all, control) = (Arc::clone(&self.workers), Arc::clone(&self.control));
+            let thread = thread::start(number, *worker, self.clock, all, control);
+            self.threads.push(thread.map_err(DaemonError::io("start a worker's thread"))?);
         }
         Ok(())
     }
@@ -156,4 +171,36 @@ fn load(model: &mut Model<WorkerSet>, clock: Clock, path: &Path) -> Result<Chang
     });
     read.map_err(|source| DaemonError::ReadFlows { path: path.into(), source })?;
     file.apply(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use port::mem::pair;
+
+    /// What is in force and known must not depend on how soon the threads come to run.
+    #[test]
+    fn all_is_in_force_and_all_links_are_known_before_the_threads_start() {
+        const PORTS: u32 = 32;
+        let folder = std::env::temp_dir().join(format!("shunt-start-{}", std::process::id()));
+        let text =
+            format!("control = {:?}\n[[worker]]\n[[worker]]\n[[datapath]]\nid = 1\n", folder.join("s.sock"));
+        let config = Config::parse(&text).unwrap();
+        let mut handles = Vec::new();
+        let ports = (1..=PORTS).map(|number| {
+            let (mut queues, handle) = pair(number, 1, 4);
+            handles.push(handle);
+            let queue = Box::new(queues.remove(0)) as Box<dyn port::Queue>;
+            OpenPort { number, name: format!("p{number}"), queues: vec![(number as usize % 2, queue)] }
+        });
+        let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None).unwrap();
+        let barrier = daemon.model.barrier();
+        assert!(!daemon.model.is_applied(barrier));
+        daemon.put_into_force();
+        assert!(daemon.model.is_applied(barrier));
+        let links = daemon.model.plane_mut().port_links();
+        assert_eq!(links.values().filter(|link| link.up).count(), PORTS as usize);
+        drop(daemon);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }

@@ -60,6 +60,12 @@ impl Shared {
         }
     }
 
+    /// Applies what is queued, in the place of a thread that has not started yet.
+    pub fn apply(&self) {
+        let mut worker = self.lock();
+        while worker.apply() > 0 {}
+    }
+
     /// Publishes a sleeping worker's links and counters; one that is awake does so itself.
     pub fn keep_house(&self) {
         match self.worker.try_lock() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loading, showing, dumping and clearing flows.
 
-use crate::lab::{LONG, Lab};
+use crate::lab::{LONG, Lab, until};
 use crate::{counters, frame};
 use serde_json::Value;
 use std::fmt::Write;
@@ -77,6 +77,31 @@ fn loaded_flows_are_in_force_at_the_answer_and_count() {
     );
     let seen = counters(&lab);
     assert_eq!((seen.received, seen.forwarded), (51, 51));
+}
+
+#[test]
+fn the_first_packets_are_judged_by_the_flows_of_the_start() {
+    const PORTS: usize = 32;
+    const EACH: usize = 8;
+    let mut text = String::new();
+    for port in 1..=PORTS {
+        writeln!(text, "priority=9,in_port={port},actions=output:{}", port % PORTS + 1).unwrap();
+    }
+    for workers in [1, 2] {
+        let waiting = vec![frame(1, 2); EACH];
+        let mut lab = Lab::start_under_traffic(workers, PORTS, Some(&text), &waiting);
+        until("all have left", || counters(&lab).received == (PORTS * EACH) as u64);
+        let seen = counters(&lab);
+        assert_eq!((seen.forwarded, seen.copies), ((PORTS * EACH) as u64, (PORTS * EACH) as u64), "{seen:?}");
+        for port in &mut lab.ports {
+            let mut left = 0;
+            until("its packets have left", || {
+                left += usize::from(port.pop(0).is_some());
+                left == EACH
+            });
+            assert!(port.pop(0).is_none());
+        }
+    }
 }
 
 #[test]

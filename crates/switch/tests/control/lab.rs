@@ -48,6 +48,16 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
 
 impl Lab {
     pub fn start(workers: usize, ports: usize, flows: Option<&str>) -> Self {
+        Self::start_under_traffic(workers, ports, flows, &[])
+    }
+
+    /// As [`Lab::start`], with packets at every port that are there before the switch is.
+    pub fn start_under_traffic(
+        workers: usize,
+        ports: usize,
+        flows: Option<&str>,
+        waiting: &[Vec<u8>],
+    ) -> Self {
         let folder = folder();
         let socket = folder.join("made/by/the/daemon/control.sock");
         let config = config(&socket, workers, ports);
@@ -59,7 +69,8 @@ impl Lab {
         });
         let mut handles = Vec::new();
         let open = config.datapath.ports.iter().map(|port| {
-            let (mut queues, handle) = pair(port.number, 1, PORT_FRAMES);
+            let (mut queues, mut handle) = pair(port.number, 1, PORT_FRAMES);
+            assert!(waiting.iter().all(|bytes| handle.push(0, bytes)));
             handles.push(handle);
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
             OpenPort { number: port.number, name: port.name.clone(), queues }
@@ -113,7 +124,12 @@ pub struct Raw(BufReader<UnixStream>);
 
 impl Raw {
     pub fn send(&mut self, bytes: &[u8]) {
-        self.0.get_mut().write_all(bytes).unwrap();
+        self.try_send(bytes).unwrap();
+    }
+
+    /// As [`Raw::send`], where the switch may have hung up.
+    pub fn try_send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.get_mut().write_all(bytes)
     }
 
     /// The next line; empty at the end.
