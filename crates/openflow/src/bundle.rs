@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bundles for OpenFlow 1.3 (ONF extension 230, experimenter 0x4f4e4600), as `ovs-ofctl --bundle` uses them.
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError, ErrorCode};
+use crate::header::{HEADER_BYTES, Header, VERSION, kind};
+use crate::message::Message;
+use crate::ours;
+
+/// Errors of the extension (OFPBFC_*).
+pub mod code {
+    use super::{ErrorCode, ours};
+
+    macro_rules! codes {
+        ($($name:ident = $number:literal, $text:literal;)*) => {
+            $(#[doc = $text] pub const $name: ErrorCode = ErrorCode::of_experimenter(ours::ONF, $number);)*
+        };
+    }
+
+    codes! {
+        UNKNOWN = 2300, "Unspecified error.";
+        EPERM = 2301, "Permissions error.";
+        BAD_ID = 2302, "The bundle does not exist.";
+        BUNDLE_EXIST = 2303, "The bundle exists already.";
+        BUNDLE_CLOSED = 2304, "The bundle is closed.";
+        OUT_OF_BUNDLES = 2305, "Too many bundles.";
+        BAD_TYPE = 2306, "Unsupported or unknown control type.";
+        BAD_FLAGS = 2307, "Unsupported, unknown or inconsistent flags.";
+        MSG_BAD_LEN = 2308, "Length problem in the included message.";
+        MSG_BAD_XID = 2309, "The included message's transaction number is not that of the message around it.";
+        MSG_UNSUP = 2310, "Unsupported message in a bundle.";
+        MSG_CONFLICT = 2311, "Messages of the bundle conflict.";
+        MSG_TOO_MANY = 2312, "Too many messages in the bundle.";
+        MSG_FAILED = 2313, "A message of the bundle failed.";
+        TIMEOUT = 2314, "The bundle took too long.";
+        BUNDLE_IN_PROGRESS = 2315, "The bundle locks its resource.";
+    }
+}
+
+/// What a bundle control message does (OFPBCT_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BundleKind {
+    /// Open it.
+    OpenRequest,
+    /// It is open.
+    OpenReply,
+    /// Close it: no more messages.
+    CloseRequest,
+    /// It is closed.
+    CloseReply,
+    /// Do all its messages, or none.
+    CommitRequest,
+    /// All are done.
+    CommitReply,
+    /// Forget it.
+    DiscardRequest,
+    /// It is forgotten.
+    DiscardReply,
+}
+
+const KINDS: [BundleKind; 8] = [
+    BundleKind::OpenRequest,
+    BundleKind::OpenReply,
+    BundleKind::CloseRequest,
+    BundleKind::CloseReply,
+    BundleKind::CommitRequest,
+    BundleKind::CommitReply,
+    BundleKind::DiscardRequest,
+    BundleKind::DiscardReply,
+];
+
+/// OFPBF_ATOMIC: packets see all of the bundle or nothing.
+pub const FLAG_ATOMIC: u16 = 1;
+/// OFPBF_ORDERED: messages are done in their order.
+pub const FLAG_ORDERED: u16 = 2;
+
+/// Opens, closes, commits or discards a bundle, or answers that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BundleControl {
+    /// The bundle's number, chosen by the controller.
+    pub bundle_id: u32,
+    /// What to do.
+    pub kind: BundleKind,
+    /// [`FLAG_ATOMIC`], [`FLAG_ORDERED`].
+    pub flags: u16,
+}
+
+impl BundleControl {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (bundle_id, kind, flags) = (r.u32()?, r.u16()?, r.u16()?);
+        let Some(kind) = KINDS.get(usize::from(kind)) else {
+            return code::BAD_TYPE.says(format!("bundle control type {kind}; types are 0 to 7"));
+        };
+        // No properties but experimenters' are defined.
+        r.rest();
+        Ok(Self { bundle_id, kind: *kind, flags })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.bundle_id);
+        out.put_u16(self.kind as u16);
+        out.put_u16(self.flags);
+    }
+}
+
+/// Adds a message to a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BundleAdd {
+    /// The bundle's number.
+    pub bundle_id: u32,
+    /// The bundle's flags.
+    pub flags: u16,
+    /// The message, which has the transaction number of the message around it.
+    pub message: Box<Message>,
+}
+
+impl BundleAdd {
+    pub(crate) fn decode(xid: u32, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let bundle_id = r.u32()?;
+        r.skip(2)?;
+        let flags = r.u16()?;
+        let rest = r.rest();
+        let Some(header) = Header::read(rest) else {
+            return code::MSG_BAD_LEN.says(format!("{} bytes of message in a bundle", rest.len()));
+        };
+        let length = usize::from(header.length);
+        if length < HEADER_BYTES || length > rest.len() {
+            return code::MSG_BAD_LEN
+                .says(format!("the message in a bundle claims {length} bytes, {} are there", rest.len()));
+        }
+        if header.version != VERSION {
+            return error::BAD_VERSION.says(format!("version {} in a bundle of version 4", header.version));
+        }
+        if header.xid != xid {
+            return code::MSG_BAD_XID.says(format!(
+                "the message in a bundle has transaction {:#x}; the one around it {xid:#x}",
+                header.xid
+            ));
+        }
+        // Also keeps bundles from nesting.
+        if !matches!(
+            header.kind,
+            kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT
+        ) {
+            return code::MSG_UNSUP.says(format!("a message of type {} cannot be in a bundle", header.kind));
+        }
+        // Behind it there may be properties; none are defined.
+        let message = Message::decode_body(header, &rest[HEADER_BYTES..length])?;
+        Ok(Self { bundle_id, flags, message: Box::new(message) })
+    }
+
+    pub(crate) fn encode(&self, xid: u32, out: &mut Vec<u8>) {
+        out.put_u32(self.bundle_id);
+        out.zeros(2);
+        out.put_u16(self.flags);
+        self.message.encode_one(xid, out);
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Reading that cannot run over the end, and writing in network byte order.
+
+use crate::error::{DecodeError, ErrorCode};
+
+type Read<T> = Result<T, DecodeError>;
+
+/// What is left of a structure. Reading past its end is refused under the structure's own code.
+#[derive(Clone, Debug)]
+pub struct Reader<'a> {
+    rest: &'a [u8],
+    what: &'static str,
+    short: ErrorCode,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads `bytes`, a structure called `what`; a wrong length is refused under `short`.
+    pub fn new(bytes: &'a [u8], what: &'static str, short: ErrorCode) -> Self {
+        Self { rest: bytes, what, short }
+    }
+
+    /// A reader of the next `length` bytes, which are a structure of their own.
+    pub fn part(&mut self, length: usize, what: &'static str, short: ErrorCode) -> Read<Reader<'a>> {
+        match self.rest.split_at_checked(length) {
+            Some((part, rest)) => {
+                self.rest = rest;
+                Ok(Reader::new(part, what, short))
+            }
+            None => short.says(format!(
+                "{what} claims {length} bytes, but {} are left in the {}",
+                self.rest.len(),
+                self.what
+            )),
+        }
+    }
+
+    pub fn take(&mut self, length: usize) -> Read<&'a [u8]> {
+        let Some((taken, rest)) = self.rest.split_at_checked(length) else {
+            return self.short.says(format!(
+                "{} is cut short: {length} bytes are to follow, {} do",
+                self.what,
+                self.rest.len()
+            ));
+        };
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.take(N)?);
+        Ok(array)
+    }
+
+    pub fn u8(&mut self) -> Read<u8> {
+        Ok(u8::from_be_bytes(self.array()?))
+    }
+
+    pub fn u16(&mut self) -> Read<u16> {
+        Ok(u16::from_be_bytes(self.array()?))
+    }
+
+    pub fn u32(&mut self) -> Read<u32> {
+        Ok(u32::from_be_bytes(self.array()?))
+    }
+
+    pub fn u64(&mut self) -> Read<u64> {
+        Ok(u64::from_be_bytes(self.array()?))
+    }
+
+    /// Passes padding, whatever it holds.
+    pub fn skip(&mut self, length: usize) -> Read<()> {
+        self.take(length).map(|_| ())
+    }
+
+    /// All that is left.
+    pub fn rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
+    }
+
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    /// The 16-bit number `at` bytes ahead, which stays unread.
+    pub fn peek_u16(&self, at: usize) -> Read<u16> {
+        let mut ahead = self.clone();
+        ahead.skip(at)?;
+        ahead.u16()
+    }
+
+    /// Refuses bytes behind the end of a structure.
+    pub fn end(&self) -> Read<()> {
+        if self.rest.is_empty() {
+            return Ok(());
+        }
+        self.short.says(format!("{} has {} bytes too many", self.what, self.rest.len()))
+    }
+
+    /// Text in a field of `N` bytes, up to its first NUL; bytes that are not UTF-8 are replaced.
+    pub fn text<const N: usize>(&mut self) -> Read<String> {
+        let bytes = self.take(N)?;
+        let length = bytes.iter().position(|b| *b == 0).unwrap_or(N);
+        Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    }
+}
+
+/// Writing in network byte order.
+pub(crate) trait Put {
+    fn put(&mut self, bytes: &[u8]);
+    fn zeros(&mut self, count: usize);
+    /// Sets the 16-bit number at `at`.
+    fn patch_u16(&mut self, at: usize, value: u16);
+    fn length(&self) -> usize;
+
+    fn put_u8(&mut self, value: u8) {
+        self.put(&[value]);
+    }
+
+    fn put_u16(&mut self, value: u16) {
+        self.put(&value.to_be_bytes());
+    }
+
+    fn put_u32(&mut self, value: u32) {
+        self.put(&value.to_be_bytes());
+    }
+
+    fn put_u64(&mut self, value: u64) {
+        self.put(&value.to_be_bytes());
+    }
+
+    /// Text in a field of `size` bytes, of which the last is 0; cut between characters if it is too long.
+    fn put_text(&mut self, text: &str, size: usize) {
+        let mut length = text.len().min(size - 1);
+        while !text.is_char_boundary(length) {
+            length -= 1;
+        }
+        self.put(&text.as_bytes()[..length]);
+        self.zeros(size - length);
+    }
+
+    /// Writes the length of what was written since `start` at `at`. A length beyond 65535 makes the whole message
+    /// too long, which is found when the message is complete.
+    fn patch_length(&mut self, at: usize, start: usize) {
+        let length = self.length() - start;
+        self.patch_u16(at, u16::try_from(length).unwrap_or(u16::MAX));
+    }
+
+    /// Pads what was written since `start` to a multiple of 8 bytes.
+    fn pad8(&mut self, start: usize) {
+        let length = self.length() - start;
+        self.zeros(length.next_multiple_of(8) - length);
+    }
+}
+
+impl Put for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn zeros(&mut self, count: usize) {
+        self.resize(self.len() + count, 0);
+    }
+
+    fn patch_u16(&mut self, at: usize, value: u16) {
+        self[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+/// Whole seconds and the nanoseconds beyond them, as statistics tell durations.
+pub(crate) fn put_duration(out: &mut Vec<u8>, duration: flow::Nanos) {
+    const SECOND_NS: u64 = 1_000_000_000;
+    out.put_u32(u32::try_from(duration / SECOND_NS).unwrap_or(u32::MAX));
+    out.put_u32((duration % SECOND_NS) as u32);
+}
+
+/// What [`put_duration`] wrote.
+pub(crate) fn duration(r: &mut Reader<'_>) -> Read<flow::Nanos> {
+    let seconds = u64::from(r.u32()?);
+    Ok(seconds * 1_000_000_000 + u64::from(r.u32()?))
+}
+
+/// `None` for the number that stands for none or any.
+pub(crate) fn unless(none: u32, value: u32) -> Option<u32> {
+    (value != none).then_some(value)
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! FEATURES_REPLY (7.3.1), the switch configuration (7.3.2) and TABLE_MOD (7.3.3).
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+
+/// Capabilities (OFPC_*).
+pub mod capability {
+    /// Flow statistics.
+    pub const FLOW_STATS: u32 = 1;
+    /// Table statistics.
+    pub const TABLE_STATS: u32 = 1 << 1;
+    /// Port statistics.
+    pub const PORT_STATS: u32 = 1 << 2;
+    /// Group statistics.
+    pub const GROUP_STATS: u32 = 1 << 3;
+    /// Can reassemble IP fragments.
+    pub const IP_REASSEMBLY: u32 = 1 << 5;
+    /// Queue statistics.
+    pub const QUEUE_STATS: u32 = 1 << 6;
+    /// Blocks looping ports.
+    pub const PORT_BLOCKED: u32 = 1 << 8;
+}
+
+/// What the switch is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Features {
+    /// The datapath's number.
+    pub datapath_id: u64,
+    /// Packets that can be held for a controller.
+    pub buffers: u32,
+    /// How many tables it has.
+    pub tables: u8,
+    /// 0 for the main connection.
+    pub auxiliary_id: u8,
+    /// See [`capability`].
+    pub capabilities: u32,
+}
+
+impl Features {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (datapath_id, buffers, tables, auxiliary_id) = (r.u64()?, r.u32()?, r.u8()?, r.u8()?);
+        r.skip(2)?;
+        let capabilities = r.u32()?;
+        r.skip(4)?;
+        Ok(Self { datapath_id, buffers, tables, auxiliary_id, capabilities })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.datapath_id);
+        out.put_u32(self.buffers);
+        out.put(&[self.tables, self.auxiliary_id, 0, 0]);
+        out.put_u32(self.capabilities);
+        out.zeros(4);
+    }
+}
+
+/// What happens to IP fragments (OFPC_FRAG_*).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fragments {
+    /// Nothing special.
+    #[default]
+    Normal,
+    /// They are dropped.
+    Drop,
+    /// They are reassembled.
+    Reassemble,
+}
+
+/// The switch's configuration, as far as OpenFlow knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SwitchConfig {
+    /// What happens to IP fragments.
+    pub fragments: Fragments,
+    /// Bytes of a packet-in that no output action made; 0xffff: the whole packet, not buffered.
+    pub miss_send_len: u16,
+}
+
+impl Default for SwitchConfig {
+    fn default() -> Self {
+        Self { fragments: Fragments::Normal, miss_send_len: 128 }
+    }
+}
+
+impl SwitchConfig {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let fragments = match r.u16()? {
+            0 => Fragments::Normal,
+            1 => Fragments::Drop,
+            2 => Fragments::Reassemble,
+            flags => {
+                return error::SWITCH_CONFIG_BAD_FLAGS.says(format!(
+                    "configuration flags {flags:#x}; 0, 1 and 2 say what to do with fragments"
+                ));
+            }
+        };
+        Ok(Self { fragments, miss_send_len: r.u16()? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.fragments as u16);
+        out.put_u16(self.miss_send_len);
+    }
+}
+
+/// A change of a table's configuration, which has no meaning since OpenFlow 1.3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TableMod {
+    /// The table; none: all.
+    pub table: Option<u8>,
+    /// Reserved bits (OFPTC_*).
+    pub config: u32,
+}
+
+impl TableMod {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let table = r.u8()?;
+        r.skip(3)?;
+        Ok(Self { table: table_or_all(table), config: r.u32()? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put(&[self.table.unwrap_or(ALL_TABLES), 0, 0, 0]);
+        out.put_u32(self.config);
+    }
+}
+
+/// OFPTT_ALL.
+pub(crate) const ALL_TABLES: u8 = 0xff;
+
+pub(crate) fn table_or_all(table: u8) -> Option<u8> {
+    (table != ALL_TABLES).then_some(table)
+}

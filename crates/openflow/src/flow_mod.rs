@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! FLOW_MOD (7.3.4.1) and FLOW_REMOVED (7.4.2).
+
+use crate::bytes::{Put, Reader, duration, put_duration, unless};
+use crate::error::{self, DecodeError};
+use crate::features::{ALL_TABLES, table_or_all};
+use crate::instruction;
+use crate::matching;
+use crate::packet::NO_BUFFER;
+use flow::{Command, EntryFlags, Match, Nanos};
+
+/// OFPP_ANY and OFPG_ANY.
+pub(crate) const ANY: u32 = 0xffff_ffff;
+
+const COMMANDS: [Command; 5] =
+    [Command::Add, Command::Modify, Command::ModifyStrict, Command::Delete, Command::DeleteStrict];
+
+/// A request to change tables, still to be checked by `flow::validate::validate`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod {
+    /// The change.
+    pub flow: flow::FlowMod,
+    /// The held packet to run through the table afterwards.
+    pub buffer_id: Option<u32>,
+}
+
+impl FlowMod {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (cookie, cookie_mask, table) = (r.u64()?, r.u64()?, table_or_all(r.u8()?));
+        let command = r.u8()?;
+        let Some(command) = COMMANDS.get(usize::from(command)).copied() else {
+            return error::FLOW_MOD_BAD_COMMAND
+                .says(format!("flow-mod command {command}; commands are 0 to 4"));
+        };
+        let (idle_timeout_s, hard_timeout_s, priority) = (r.u16()?, r.u16()?, r.u16()?);
+        let buffer_id = unless(NO_BUFFER, r.u32()?);
+        let (out_port, out_group) = (unless(ANY, r.u32()?), unless(ANY, r.u32()?));
+        let flags = decode_flags(r.u16()?)?;
+        r.skip(2)?;
+        let matching = matching::decode(r)?;
+        let instruction::Decoded { instructions, low_latency } = instruction::decode_list(r)?;
+        let flow = flow::FlowMod {
+            command,
+            table,
+            priority,
+            matching,
+            instructions,
+            idle_timeout_s,
+            hard_timeout_s,
+            cookie,
+            cookie_mask,
+            flags,
+            out_port,
+            out_group,
+            low_latency,
+        };
+        Ok(Self { flow, buffer_id })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let f = &self.flow;
+        out.put_u64(f.cookie);
+        out.put_u64(f.cookie_mask);
+        out.put(&[f.table.unwrap_or(ALL_TABLES), f.command as u8]);
+        out.put_u16(f.idle_timeout_s);
+        out.put_u16(f.hard_timeout_s);
+        out.put_u16(f.priority);
+        out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
+        out.put_u32(f.out_port.unwrap_or(ANY));
+        out.put_u32(f.out_group.unwrap_or(ANY));
+        out.put_u16(flag_bits(f.flags));
+        out.zeros(2);
+        matching::encode(&f.matching, out);
+        instruction::encode_list(&f.instructions, f.low_latency, out);
+    }
+}
+
+pub(crate) fn decode_flags(bits: u16) -> Result<EntryFlags, DecodeError> {
+    if bits >> 5 != 0 {
+        return error::FLOW_MOD_BAD_FLAGS.says(format!("flow-mod flags {bits:#x}; bits 0 to 4 are known"));
+    }
+    let bit = |n: u16| bits >> n & 1 == 1;
+    Ok(EntryFlags {
+        send_flow_removed: bit(0),
+        check_overlap: bit(1),
+        reset_counts: bit(2),
+        no_packet_counts: bit(3),
+        no_byte_counts: bit(4),
+    })
+}
+
+pub(crate) fn flag_bits(flags: EntryFlags) -> u16 {
+    [
+        flags.send_flow_removed,
+        flags.check_overlap,
+        flags.reset_counts,
+        flags.no_packet_counts,
+        flags.no_byte_counts,
+    ]
+    .into_iter()
+    .zip(0u16..)
+    .map(|(set, n)| u16::from(set) << n)
+    .sum()
+}
+
+/// Why an entry went (OFPRR_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RemovedReason {
+    /// No packet for its idle timeout.
+    IdleTimeout,
+    /// Its hard timeout passed.
+    HardTimeout,
+    /// Deleted by a request.
+    Delete,
+    /// Its group was deleted.
+    GroupDelete,
+}
+
+/// Tells that an entry went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowRemoved {
+    /// Its cookie.
+    pub cookie: u64,
+    /// Its priority.
+    pub priority: u16,
+    /// Why it went.
+    pub reason: RemovedReason,
+    /// Its table.
+    pub table: u8,
+    /// How long it lived.
+    pub duration_ns: Nanos,
+    /// Its idle timeout.
+    pub idle_timeout_s: u16,
+    /// Its hard timeout.
+    pub hard_timeout_s: u16,
+    /// Packets that hit it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Its match.
+    pub matching: Match,
+}
+
+impl FlowRemoved {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (cookie, priority) = (r.u64()?, r.u16()?);
+        let reason = match r.u8()? {
+            0 => RemovedReason::IdleTimeout,
+            1 => RemovedReason::HardTimeout,
+            2 => RemovedReason::Delete,
+            3 => RemovedReason::GroupDelete,
+            reason => {
+                return error::BAD_TYPE.says(format!("flow-removed reason {reason}; reasons are 0 to 3"));
+            }
+        };
+        Ok(Self {
+            cookie,
+            priority,
+            reason,
+            table: r.u8()?,
+            duration_ns: duration(r)?,
+            idle_timeout_s: r.u16()?,
+            hard_timeout_s: r.u16()?,
+            packets: r.u64()?,
+            bytes: r.u64()?,
+            matching: matching::decode(r)?,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.cookie);
+        out.put_u16(self.priority);
+        out.put(&[self.reason as u8, self.table]);
+        put_duration(out, self.duration_ns);
+        out.put_u16(self.idle_timeout_s);
+        out.put_u16(self.hard_timeout_s);
+        out.put_u64(self.packets);
+        out.put_u64(self.bytes);
+        matching::encode(&self.matching, out);
+    }
+}

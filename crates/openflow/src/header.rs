@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The header of every message: version 8, type 8, length 16, transaction 32 bits.
+
+use crate::bytes::Put;
+
+/// OpenFlow 1.3's number on the wire.
+pub const VERSION: u8 = 4;
+/// Bytes of a header.
+pub const HEADER_BYTES: usize = 8;
+/// The longest message.
+pub const MESSAGE_BYTES_MAX: usize = 0xffff;
+
+/// A message's header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Version of the protocol.
+    pub version: u8,
+    /// Type of the message (OFPT_*).
+    pub kind: u8,
+    /// Bytes of the message with this header.
+    pub length: u16,
+    /// Number of the request; a reply carries the same.
+    pub xid: u32,
+}
+
+impl Header {
+    /// The header at the start of `bytes`; none if they are too few.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let &[version, kind, l0, l1, x0, x1, x2, x3] = bytes.first_chunk::<HEADER_BYTES>()?;
+        let length = u16::from_be_bytes([l0, l1]);
+        Some(Self { version, kind, length, xid: u32::from_be_bytes([x0, x1, x2, x3]) })
+    }
+
+    pub(crate) fn write(self, out: &mut Vec<u8>) {
+        out.put(&[self.version, self.kind]);
+        out.put_u16(self.length);
+        out.put_u32(self.xid);
+    }
+}
+
+/// Types of messages (OFPT_*).
+pub(crate) mod kind {
+    pub const HELLO: u8 = 0;
+    pub const ERROR: u8 = 1;
+    pub const ECHO_REQUEST: u8 = 2;
+    pub const ECHO_REPLY: u8 = 3;
+    pub const EXPERIMENTER: u8 = 4;
+    pub const FEATURES_REQUEST: u8 = 5;
+    pub const FEATURES_REPLY: u8 = 6;
+    pub const GET_CONFIG_REQUEST: u8 = 7;
+    pub const GET_CONFIG_REPLY: u8 = 8;
+    pub const SET_CONFIG: u8 = 9;
+    pub const PACKET_IN: u8 = 10;
+    pub const FLOW_REMOVED: u8 = 11;
+    pub const PORT_STATUS: u8 = 12;
+    pub const PACKET_OUT: u8 = 13;
+    pub const FLOW_MOD: u8 = 14;
+    pub const GROUP_MOD: u8 = 15;
+    pub const PORT_MOD: u8 = 16;
+    pub const TABLE_MOD: u8 = 17;
+    pub const MULTIPART_REQUEST: u8 = 18;
+    pub const MULTIPART_REPLY: u8 = 19;
+    pub const BARRIER_REQUEST: u8 = 20;
+    pub const BARRIER_REPLY: u8 = 21;
+    pub const QUEUE_GET_CONFIG_REQUEST: u8 = 22;
+    pub const QUEUE_GET_CONFIG_REPLY: u8 = 23;
+    pub const ROLE_REQUEST: u8 = 24;
+    pub const ROLE_REPLY: u8 = 25;
+    pub const GET_ASYNC_REQUEST: u8 = 26;
+    pub const GET_ASYNC_REPLY: u8 = 27;
+    pub const SET_ASYNC: u8 = 28;
+    pub const METER_MOD: u8 = 29;
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HELLO (7.5.1): the version in the header, and a bitmap of versions among its elements.
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use crate::header::VERSION;
+
+/// OFPHET_VERSIONBITMAP.
+const VERSION_BITMAP: u16 = 1;
+
+/// Which versions a peer speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Hello {
+    /// The version in the header: the highest one.
+    pub version: u8,
+    /// Bit `n` says that version `n` is spoken, for versions 0 to 31; none: all up to `version` may be.
+    pub bitmap: Option<u32>,
+}
+
+impl Hello {
+    /// OpenFlow 1.3 and nothing else.
+    #[must_use]
+    pub fn ours() -> Self {
+        Self { version: VERSION, bitmap: Some(1 << VERSION) }
+    }
+
+    /// Whether OpenFlow 1.3 can be agreed on with a peer that says this, when we say [`Hello::ours`].
+    #[must_use]
+    pub fn accepts_ours(&self) -> bool {
+        match self.bitmap {
+            Some(bitmap) => bitmap & (1 << VERSION) != 0,
+            None => self.version >= VERSION,
+        }
+    }
+
+    pub(crate) fn decode(version: u8, r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut bitmap = None;
+        while !r.is_empty() {
+            let (kind, length) = (r.u16()?, usize::from(r.u16()?));
+            let Some(content) = length.checked_sub(4) else {
+                return error::BAD_LEN.says(format!("HELLO element of {length} bytes; its header has 4"));
+            };
+            let mut element = r.part(content, "a HELLO element", error::BAD_LEN)?;
+            if kind == VERSION_BITMAP {
+                bitmap = Some(element.u32()?);
+            }
+            // The last element's padding may be left out.
+            r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
+        }
+        Ok(Self { version, bitmap })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        if let Some(bitmap) = self.bitmap {
+            out.put_u16(VERSION_BITMAP);
+            out.put_u16(8);
+            out.put_u32(bitmap);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `ofp_match` (7.2.2): type 16, length 16 bits without padding, OXM fields, zeros to a multiple of 8 bytes. The
+//! fields may come in any order; they are written in the order of their numbers.
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError, ErrorCode};
+use crate::oxm::{self, Tlv};
+use flow::{Match, MatchError};
+
+/// OFPMT_OXM.
+const OXM: u16 = 1;
+
+/// A match whose prerequisites are there.
+pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
+    let made = decode_unchecked(r)?;
+    match made.check_prerequisites() {
+        Ok(()) => Ok(made),
+        Err(problem) => refuse(&problem),
+    }
+}
+
+/// A match without asking for prerequisites: what a packet-in says of its packet.
+pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
+    let kind = r.u16()?;
+    let length = usize::from(r.u16()?);
+    if kind != OXM {
+        return error::MATCH_BAD_TYPE
+            .says(format!("match type {kind}; OpenFlow 1.3 matches have type 1 (OXM)"));
+    }
+    if length < 4 {
+        return error::MATCH_BAD_LEN.says(format!("match length {length}; its header alone has 4 bytes"));
+    }
+    let mut fields = r.part(length - 4, "the match", error::MATCH_BAD_LEN)?;
+    // The padding belongs to the message, so its lack is a fault of the match's length.
+    r.part(length.next_multiple_of(8) - length, "the match's padding", error::MATCH_BAD_LEN)?;
+    let mut index = None;
+    let mut conditions = Vec::new();
+    let mut seen = 0u64;
+    while !fields.is_empty() {
+        match oxm::decode(&mut fields, oxm::IN_MATCH)? {
+            Tlv::Field { condition, .. } => {
+                // Wildcarded fields drop out of the match below, so they are counted here.
+                let bit = condition.field.oxm().map_or(0, |number| 1 << number);
+                if seen & bit != 0 {
+                    return refuse(&MatchError::Duplicate(condition.field.to_string()));
+                }
+                seen |= bit;
+                conditions.push(condition);
+            }
+            Tlv::Index(number) => {
+                if index.replace(number).is_some() {
+                    return refuse(&MatchError::Duplicate("index".into()));
+                }
+            }
+        }
+    }
+    match index {
+        Some(number) if conditions.is_empty() => Ok(Match::at_index(number)),
+        Some(number) => refuse(&MatchError::IndexWithFields(number)),
+        None => Match::unchecked_prerequisites(conditions).or_else(|problem| refuse(&problem)),
+    }
+}
+
+fn refuse<T>(problem: &MatchError) -> Result<T, DecodeError> {
+    code_of(problem).says(problem.to_string())
+}
+
+/// The code under which OpenFlow 1.3 refuses a match.
+#[must_use]
+pub fn code_of(problem: &MatchError) -> ErrorCode {
+    match problem {
+        MatchError::Duplicate(_) => error::MATCH_DUP_FIELD,
+        MatchError::ValueTooLarge(..) => error::MATCH_BAD_VALUE,
+        MatchError::ValueOutsideMask(..) | MatchError::IndexWithFields(_) => error::MATCH_BAD_WILDCARDS,
+        MatchError::MaskNotAllowed(..) => error::MATCH_BAD_MASK,
+        MatchError::Prerequisite(..) => error::MATCH_BAD_PREREQ,
+    }
+}
+
+pub(crate) fn encode(matching: &Match, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.put_u16(OXM);
+    out.put_u16(0);
+    if let Some(index) = matching.index() {
+        oxm::encode_index(out, index);
+    }
+    for condition in matching.fields() {
+        oxm::encode(out, condition.field, condition.value, condition.mask);
+    }
+    out.patch_length(start + 2, start);
+    out.pad8(start);
+}

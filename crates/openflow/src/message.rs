@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any message, and the way between it and its bytes.
+
+use crate::bundle::{BundleAdd, BundleControl};
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError, TooLong};
+use crate::features::{Features, SwitchConfig, TableMod};
+use crate::flow_mod::{FlowMod, FlowRemoved};
+use crate::group::GroupMod;
+use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
+use crate::hello::Hello;
+use crate::meter::MeterMod;
+use crate::multipart::{MultipartReply, MultipartRequest, Query};
+use crate::packet::{PacketIn, PacketOut};
+use crate::port::{PortMod, PortStatus};
+use crate::queue::QueueConfig;
+use crate::role::{AsyncConfig, RoleMessage};
+use crate::symmetric::{self, ErrorMessage};
+use flow::PortNo;
+
+/// A message of OpenFlow 1.3, of either side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    /// Opens a connection.
+    Hello(Hello),
+    /// Refuses a message.
+    Error(ErrorMessage),
+    /// Asks for its bytes back.
+    EchoRequest(Vec<u8>),
+    /// The bytes of an echo request.
+    EchoReply(Vec<u8>),
+    /// Bundle control (ONF experimenter), request or reply.
+    BundleControl(BundleControl),
+    /// A message for a bundle (ONF experimenter).
+    BundleAdd(BundleAdd),
+    /// Asks what the switch is.
+    FeaturesRequest,
+    /// What the switch is.
+    FeaturesReply(Features),
+    /// Asks for the configuration.
+    GetConfigRequest,
+    /// The configuration.
+    GetConfigReply(SwitchConfig),
+    /// Sets the configuration.
+    SetConfig(SwitchConfig),
+    /// A packet for the controller.
+    PacketIn(PacketIn),
+    /// An entry went.
+    FlowRemoved(FlowRemoved),
+    /// A port came, changed or went.
+    PortStatus(PortStatus),
+    /// A packet to send.
+    PacketOut(PacketOut),
+    /// Changes tables.
+    FlowMod(FlowMod),
+    /// Changes a group.
+    GroupMod(GroupMod),
+    /// Changes a port.
+    PortMod(PortMod),
+    /// Changes a table's configuration.
+    TableMod(TableMod),
+    /// Asks for statistics or descriptions.
+    MultipartRequest(MultipartRequest),
+    /// Statistics or descriptions.
+    MultipartReply(MultipartReply),
+    /// Asks to be told when all before it is done.
+    BarrierRequest,
+    /// All before the request is done.
+    BarrierReply,
+    /// Asks for a port's queues.
+    QueueGetConfigRequest {
+        /// The port; ANY: all.
+        port: PortNo,
+    },
+    /// A port's queues.
+    QueueGetConfigReply(QueueConfig),
+    /// Asks for a role.
+    RoleRequest(RoleMessage),
+    /// The role.
+    RoleReply(RoleMessage),
+    /// Asks which asynchronous messages come.
+    GetAsyncRequest,
+    /// Which asynchronous messages come.
+    GetAsyncReply(AsyncConfig),
+    /// Says which asynchronous messages are to come.
+    SetAsync(AsyncConfig),
+    /// Changes a meter.
+    MeterMod(MeterMod),
+}
+
+/// Decodes one whole message. Memory in use stays within a small multiple of its length. A HELLO may have any version,
+/// all others have 1.3's.
+///
+/// # Errors
+/// What to answer in an ERROR message. The next message can be read unless the code is OFPBRC_BAD_VERSION, or
+/// OFPBRC_BAD_LEN on bytes that are not one message.
+pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
+    let Some(header) = Header::read(bytes) else {
+        return error::BAD_LEN.says(format!("{} bytes are no message; its header has 8", bytes.len()));
+    };
+    if usize::from(header.length) != bytes.len() {
+        return error::BAD_LEN.says(format!(
+            "the message claims {} bytes and has {}",
+            header.length,
+            bytes.len()
+        ));
+    }
+    Message::decode_body(header, &bytes[HEADER_BYTES..])
+}
+
+/// Appends a message to `out`. A multipart reply that does not fit one message becomes several parts.
+///
+/// # Errors
+/// A message that does not fit 65535 bytes; `out` is as before then.
+pub fn encode(message: &Message, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
+    let start = out.len();
+    let done = match message {
+        Message::MultipartReply(reply) => reply.encode_parts(xid, out),
+        one => {
+            one.encode_one(xid, out);
+            let length = out.len() - start;
+            if length > MESSAGE_BYTES_MAX { Err(TooLong(length)) } else { Ok(()) }
+        }
+    };
+    if done.is_err() {
+        out.truncate(start);
+    }
+    done
+}
+
+impl Message {
+    pub(crate) fn decode_body(header: Header, body: &[u8]) -> Result<Self, DecodeError> {
+        if header.version != VERSION && header.kind != kind::HELLO {
+            return error::BAD_VERSION.says(format!(
+                "version {:#04x} of OpenFlow; this switch speaks 1.3 (0x04) only",
+                header.version
+            ));
+        }
+        let mut reader = Reader::new(body, "the message", error::BAD_LEN);
+        let r = &mut reader;
+        let message = match header.kind {
+            kind::HELLO => Self::Hello(Hello::decode(header.version, r)?),
+            kind::ERROR => Self::Error(ErrorMessage::decode(r)?),
+            kind::ECHO_REQUEST => Self::EchoRequest(r.rest().to_vec()),
+            kind::ECHO_REPLY => Self::EchoReply(r.rest().to_vec()),
+            kind::EXPERIMENTER => symmetric::decode_experimenter(header.xid, r)?,
+            kind::FEATURES_REQUEST => Self::FeaturesRequest,
+            kind::FEATURES_REPLY => Self::FeaturesReply(Features::decode(r)?),
+            kind::GET_CONFIG_REQUEST => Self::GetConfigRequest,
+            kind::GET_CONFIG_REPLY => Self::GetConfigReply(SwitchConfig::decode(r)?),
+            kind::SET_CONFIG => Self::SetConfig(SwitchConfig::decode(r)?),
+            kind::PACKET_IN => Self::PacketIn(PacketIn::decode(r)?),
+            kind::FLOW_REMOVED => Self::FlowRemoved(FlowRemoved::decode(r)?),
+            kind::PORT_STATUS => Self::PortStatus(PortStatus::decode(r)?),
+            kind::PACKET_OUT => Self::PacketOut(PacketOut::decode(r)?),
+            kind::FLOW_MOD => Self::FlowMod(FlowMod::decode(r)?),
+            kind::GROUP_MOD => Self::GroupMod(GroupMod::decode(r)?),
+            kind::PORT_MOD => Self::PortMod(PortMod::decode(r)?),
+            kind::TABLE_MOD => Self::TableMod(TableMod::decode(r)?),
+            kind::MULTIPART_REQUEST => Self::MultipartRequest(MultipartRequest::decode(r)?),
+            kind::MULTIPART_REPLY => Self::MultipartReply(MultipartReply::decode(r)?),
+            kind::BARRIER_REQUEST => Self::BarrierRequest,
+            kind::BARRIER_REPLY => Self::BarrierReply,
+            kind::QUEUE_GET_CONFIG_REQUEST => {
+                let port = r.u32()?;
+                r.skip(4)?;
+                Self::QueueGetConfigRequest { port }
+            }
+            kind::QUEUE_GET_CONFIG_REPLY => Self::QueueGetConfigReply(QueueConfig::decode(r)?),
+            kind::ROLE_REQUEST => Self::RoleRequest(RoleMessage::decode(r)?),
+            kind::ROLE_REPLY => Self::RoleReply(RoleMessage::decode(r)?),
+            kind::GET_ASYNC_REQUEST => Self::GetAsyncRequest,
+            kind::GET_ASYNC_REPLY => Self::GetAsyncReply(AsyncConfig::decode(r)?),
+            kind::SET_ASYNC => Self::SetAsync(AsyncConfig::decode(r)?),
+            kind::METER_MOD => Self::MeterMod(MeterMod::decode(r)?),
+            unknown => {
+                return error::BAD_TYPE
+                    .says(format!("message type {unknown}; OpenFlow 1.3 has types 0 to 29"));
+            }
+        };
+        reader.end()?;
+        Ok(message)
+    }
+
+    /// Writes the message as one, whatever its length.
+    pub(crate) fn encode_one(&self, xid: u32, out: &mut Vec<u8>) {
+        let start = out.len();
+        let version = if let Self::Hello(hello) = self { hello.version } else { VERSION };
+        Header { version, kind: self.kind(), length: 0, xid }.write(out);
+        match self {
+            Self::Hello(m) => m.encode(out),
+            Self::Error(m) => m.encode(out),
+            Self::EchoRequest(data) | Self::EchoReply(data) => out.put(data),
+            Self::BundleControl(m) => symmetric::encode_bundle_control(m, out),
+            Self::BundleAdd(m) => symmetric::encode_bundle_add(m, xid, out),
+            Self::FeaturesReply(m) => m.encode(out),
+            Self::GetConfigReply(m) | Self::SetConfig(m) => m.encode(out),
+            Self::PacketIn(m) => m.encode(out),
+            Self::FlowRemoved(m) => m.encode(out),
+            Self::PortStatus(m) => m.encode(out),
+            Self::PacketOut(m) => m.encode(out),
+            Self::FlowMod(m) => m.encode(out),
+            Self::GroupMod(m) => m.encode(out),
+            Self::PortMod(m) => m.encode(out),
+            Self::TableMod(m) => m.encode(out),
+            Self::MultipartRequest(m) => m.encode(out),
+            Self::MultipartReply(m) => m.encode_one(out),
+            Self::QueueGetConfigRequest { port } => {
+                out.put_u32(*port);
+                out.zeros(4);
+            }
+            Self::QueueGetConfigReply(m) => m.encode(out),
+            Self::RoleRequest(m) | Self::RoleReply(m) => m.encode(out),
+            Self::GetAsyncReply(m) | Self::SetAsync(m) => m.encode(out),
+            Self::MeterMod(m) => m.encode(out),
+            Self::FeaturesRequest
+            | Self::GetConfigRequest
+            | Self::BarrierRequest
+            | Self::BarrierReply
+            | Self::GetAsyncRequest => {}
+        }
+        out.patch_length(start + 2, start);
+    }
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Hello(_) => kind::HELLO,
+            Self::Error(_) => kind::ERROR,
+            Self::EchoRequest(_) => kind::ECHO_REQUEST,
+            Self::EchoReply(_) => kind::ECHO_REPLY,
+            Self::BundleControl(_) | Self::BundleAdd(_) => kind::EXPERIMENTER,
+            Self::FeaturesRequest => kind::FEATURES_REQUEST,
+            Self::FeaturesReply(_) => kind::FEATURES_REPLY,
+            Self::GetConfigRequest => kind::GET_CONFIG_REQUEST,
+            Self::GetConfigReply(_) => kind::GET_CONFIG_REPLY,
+            Self::SetConfig(_) => kind::SET_CONFIG,
+            Self::PacketIn(_) => kind::PACKET_IN,
+            Self::FlowRemoved(_) => kind::FLOW_REMOVED,
+            Self::PortStatus(_) => kind::PORT_STATUS,
+            Self::PacketOut(_) => kind::PACKET_OUT,
+            Self::FlowMod(_) => kind::FLOW_MOD,
+            Self::GroupMod(_) => kind::GROUP_MOD,
+            Self::PortMod(_) => kind::PORT_MOD,
+            Self::TableMod(_) => kind::TABLE_MOD,
+            Self::MultipartRequest(_) => kind::MULTIPART_REQUEST,
+            Self::MultipartReply(_) => kind::MULTIPART_REPLY,
+            Self::BarrierRequest => kind::BARRIER_REQUEST,
+            Self::BarrierReply => kind::BARRIER_REPLY,
+            Self::QueueGetConfigRequest { .. } => kind::QUEUE_GET_CONFIG_REQUEST,
+            Self::QueueGetConfigReply(_) => kind::QUEUE_GET_CONFIG_REPLY,
+            Self::RoleRequest(_) => kind::ROLE_REQUEST,
+            Self::RoleReply(_) => kind::ROLE_REPLY,
+            Self::GetAsyncRequest => kind::GET_ASYNC_REQUEST,
+            Self::GetAsyncReply(_) => kind::GET_ASYNC_REPLY,
+            Self::SetAsync(_) => kind::SET_ASYNC,
+            Self::MeterMod(_) => kind::METER_MOD,
+        }
+    }
+
+    /// Whether only a switch sends it, so that a switch has no use for it.
+    #[must_use]
+    pub fn is_from_switch(&self) -> bool {
+        matches!(
+            self,
+            Self::FeaturesReply(_)
+                | Self::GetConfigReply(_)
+                | Self::PacketIn(_)
+                | Self::FlowRemoved(_)
+                | Self::PortStatus(_)
+                | Self::MultipartReply(_)
+                | Self::BarrierReply
+                | Self::QueueGetConfigReply(_)
+                | Self::RoleReply(_)
+                | Self::GetAsyncReply(_)
+        )
+    }
+
+    /// Whether a controller in the slave role may not send it (OFPBRC_IS_SLAVE).
+    #[must_use]
+    pub fn is_barred_for_slaves(&self) -> bool {
+        match self {
+            Self::PacketOut(_)
+            | Self::FlowMod(_)
+            | Self::GroupMod(_)
+            | Self::PortMod(_)
+            | Self::TableMod(_)
+            | Self::MeterMod(_)
+            | Self::BundleControl(_)
+            | Self::BundleAdd(_) => true,
+            Self::MultipartRequest(m) => {
+                matches!(&m.query, Query::TableFeatures(tables) if !tables.is_empty())
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Statistics of entries, of one by one or summed up (7.3.5.2, 7.3.5.3), and of tables (7.3.5.4).
+
+use super::kind;
+use super::parts::private::Coded;
+use crate::bytes::{Put, Reader, duration, put_duration, unless};
+use crate::error::{self, DecodeError};
+use crate::features::{ALL_TABLES, table_or_all};
+use crate::flow_mod::{ANY, decode_flags, flag_bits};
+use crate::{instruction, matching};
+use flow::{EntryFlags, Instructions, Match, Nanos};
+
+/// Which entries are asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowQuery {
+    /// Their table; none: all.
+    pub table: Option<u8>,
+    /// They output to this port.
+    pub out_port: Option<u32>,
+    /// They use this group.
+    pub out_group: Option<u32>,
+    /// Their cookie, in the bits of the mask.
+    pub cookie: u64,
+    /// Bits of the cookie that count.
+    pub cookie_mask: u64,
+    /// What covers their match.
+    pub matching: Match,
+}
+
+impl FlowQuery {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let table = table_or_all(r.u8()?);
+        r.skip(3)?;
+        let (out_port, out_group) = (unless(ANY, r.u32()?), unless(ANY, r.u32()?));
+        r.skip(4)?;
+        let (cookie, cookie_mask) = (r.u64()?, r.u64()?);
+        Ok(Self { table, out_port, out_group, cookie, cookie_mask, matching: matching::decode(r)? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put(&[self.table.unwrap_or(ALL_TABLES), 0, 0, 0]);
+        out.put_u32(self.out_port.unwrap_or(ANY));
+        out.put_u32(self.out_group.unwrap_or(ANY));
+        out.zeros(4);
+        out.put_u64(self.cookie);
+        out.put_u64(self.cookie_mask);
+        matching::encode(&self.matching, out);
+    }
+}
+
+/// An entry and its counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FlowStats {
+    /// Its table.
+    pub table: u8,
+    /// How long it lives.
+    pub duration_ns: Nanos,
+    /// Its priority.
+    pub priority: u16,
+    /// Its idle timeout.
+    pub idle_timeout_s: u16,
+    /// Its hard timeout.
+    pub hard_timeout_s: u16,
+    /// Its flags.
+    pub flags: EntryFlags,
+    /// Its cookie.
+    pub cookie: u64,
+    /// Packets that hit it.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Its match.
+    pub matching: Match,
+    /// Its instructions.
+    pub instructions: Instructions,
+}
+
+impl Coded for FlowStats {
+    const KIND: u16 = kind::FLOW;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(0)?);
+        let mut part = r.part(length, "an entry's statistics", error::BAD_LEN)?;
+        let r = &mut part;
+        r.skip(2)?;
+        let table = r.u8()?;
+        r.skip(1)?;
+        let (duration_ns, priority) = (duration(r)?, r.u16()?);
+        let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
+        let flags = decode_flags(r.u16()?)?;
+        r.skip(4)?;
+        Ok(Self {
+            table,
+            duration_ns,
+            priority,
+            idle_timeout_s,
+            hard_timeout_s,
+            flags,
+            cookie: r.u64()?,
+            packets: r.u64()?,
+            bytes: r.u64()?,
+            matching: matching::decode(r)?,
+            instructions: instruction::decode_list(r)?.instructions,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.zeros(2);
+        out.put(&[self.table, 0]);
+        put_duration(out, self.duration_ns);
+        out.put_u16(self.priority);
+        out.put_u16(self.idle_timeout_s);
+        out.put_u16(self.hard_timeout_s);
+        out.put_u16(flag_bits(self.flags));
+        out.zeros(4);
+        out.put_u64(self.cookie);
+        out.put_u64(self.packets);
+        out.put_u64(self.bytes);
+        matching::encode(&self.matching, out);
+        instruction::encode_list(&self.instructions, None, out);
+        out.patch_length(start, start);
+    }
+}
+
+/// Sums over entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Aggregate {
+    /// Packets that hit them.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// How many entries.
+    pub flows: u32,
+}
+
+impl Aggregate {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let sums = Self { packets: r.u64()?, bytes: r.u64()?, flows: r.u32()? };
+        r.skip(4)?;
+        Ok(sums)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u64(self.packets);
+        out.put_u64(self.bytes);
+        out.put_u32(self.flows);
+        out.zeros(4);
+    }
+}
+
+/// A table's counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TableStats {
+    /// Its number.
+    pub table: u8,
+    /// Entries in it.
+    pub active: u32,
+    /// Packets looked up.
+    pub lookups: u64,
+    /// Packets that hit an entry.
+    pub matches: u64,
+}
+
+impl Coded for TableStats {
+    const KIND: u16 = kind::TABLE;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let table = r.u8()?;
+        r.skip(3)?;
+        Ok(Self { table, active: r.u32()?, lookups: r.u64()?, matches: r.u64()? })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.put(&[self.table, 0, 0, 0]);
+        out.put_u32(self.active);
+        out.put_u64(self.lookups);
+        out.put_u64(self.matches);
+    }
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of groups (7.3.5.9), groups (7.3.5.10), and what groups there can be (7.3.5.11).
+
+use super::kind;
+use super::parts::private::Coded;
+use crate::bytes::{Put, Reader, duration, put_duration};
+use crate::error::{self, DecodeError};
+use crate::group::{decode_buckets, decode_kind, encode_buckets, kind_number};
+use flow::Nanos;
+use flow::group::Group;
+
+/// Packets and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Counts {
+    /// Packets.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Counts {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { packets: r.u64()?, bytes: r.u64()? })
+    }
+
+    /// All that is left.
+    pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
+        let mut list = Vec::new();
+        while !r.is_empty() {
+            list.push(Self::decode(r)?);
+        }
+        Ok(list)
+    }
+
+    pub(crate) fn encode(self, out: &mut Vec<u8>) {
+        out.put_u64(self.packets);
+        out.put_u64(self.bytes);
+    }
+}
+
+/// A group's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GroupStats {
+    /// Its number.
+    pub group: u32,
+    /// Entries and groups that use it.
+    pub references: u32,
+    /// What it processed.
+    pub total: Counts,
+    /// How long it lives.
+    pub duration_ns: Nanos,
+    /// What each of its buckets processed.
+    pub buckets: Vec<Counts>,
+}
+
+impl Coded for GroupStats {
+    const KIND: u16 = kind::GROUP;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(0)?);
+        let mut part = r.part(length, "a group's statistics", error::BAD_LEN)?;
+        let r = &mut part;
+        r.skip(4)?;
+        let (group, references) = (r.u32()?, r.u32()?);
+        r.skip(4)?;
+        Ok(Self {
+            group,
+            references,
+            total: Counts::decode(r)?,
+            duration_ns: duration(r)?,
+            buckets: Counts::decode_list(r)?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.zeros(4);
+        out.put_u32(self.group);
+        out.put_u32(self.references);
+        out.zeros(4);
+        self.total.encode(out);
+        put_duration(out, self.duration_ns);
+        self.buckets.iter().for_each(|bucket| bucket.encode(out));
+        out.patch_length(start, start);
+    }
+}
+
+/// A group, as an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroupDescription(pub Group);
+
+impl Coded for GroupDescription {
+    const KIND: u16 = kind::GROUP_DESC;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(0)?);
+        let mut part = r.part(length, "a group", error::BAD_LEN)?;
+        part.skip(2)?;
+        let kind = decode_kind(part.u8()?)?;
+        part.skip(1)?;
+        Ok(Self(Group { id: part.u32()?, kind, buckets: decode_buckets(&mut part)? }))
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.zeros(2);
+        out.put(&[kind_number(self.0.kind), 0]);
+        out.put_u32(self.0.id);
+        encode_buckets(&self.0.buckets, out);
+        out.patch_length(start, start);
+    }
+}
+
+/// What groups there can be. The arrays are by type: all, select, indirect, fast failover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GroupFeatures {
+    /// Bit `n`: type `n`.
+    pub types: u32,
+    /// OFPGFC_*: 1 weights, 2 liveness, 4 chaining, 8 checks of chains.
+    pub capabilities: u32,
+    /// How many groups.
+    pub max_groups: [u32; 4],
+    /// Bit `n`: actions of type `n`.
+    pub actions: [u32; 4],
+}
+
+impl GroupFeatures {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut features = Self { types: r.u32()?, capabilities: r.u32()?, ..Self::default() };
+        for number in features.max_groups.iter_mut().chain(&mut features.actions) {
+            *number = r.u32()?;
+        }
+        Ok(features)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.types);
+        out.put_u32(self.capabilities);
+        self.max_groups.iter().chain(&self.actions).for_each(|number| out.put_u32(*number));
+    }
+}

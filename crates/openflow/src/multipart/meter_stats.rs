@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of meters (7.3.5.12), meters (7.3.5.13), and what meters there can be (7.3.5.14).
+
+use super::group_stats::Counts;
+use super::kind;
+use super::parts::private::Coded;
+use crate::bytes::{Put, Reader, duration, put_duration};
+use crate::error::{self, DecodeError};
+use crate::meter::{decode_meter, encode_meter};
+use flow::Nanos;
+use flow::meter::Meter;
+
+/// A meter's counters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MeterStats {
+    /// Its number.
+    pub meter: u32,
+    /// Entries that use it.
+    pub flows: u32,
+    /// What it processed.
+    pub input: Counts,
+    /// How long it lives.
+    pub duration_ns: Nanos,
+    /// What each of its bands caught.
+    pub bands: Vec<Counts>,
+}
+
+impl Coded for MeterStats {
+    const KIND: u16 = kind::METER;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(4)?);
+        let mut part = r.part(length, "a meter's statistics", error::BAD_LEN)?;
+        let r = &mut part;
+        let meter = r.u32()?;
+        r.skip(8)?;
+        Ok(Self {
+            meter,
+            flows: r.u32()?,
+            input: Counts::decode(r)?,
+            duration_ns: duration(r)?,
+            bands: Counts::decode_list(r)?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u32(self.meter);
+        out.zeros(8);
+        out.put_u32(self.flows);
+        self.input.encode(out);
+        put_duration(out, self.duration_ns);
+        self.bands.iter().for_each(|band| band.encode(out));
+        out.patch_length(start + 4, start);
+    }
+}
+
+impl Coded for Meter {
+    const KIND: u16 = kind::METER_CONFIG;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(0)?);
+        let mut part = r.part(length, "a meter", error::BAD_LEN)?;
+        part.skip(2)?;
+        decode_meter(&mut part)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.zeros(2);
+        encode_meter(self, out);
+        out.patch_length(start, start);
+    }
+}
+
+/// What meters there can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct MeterFeatures {
+    /// How many.
+    pub max_meters: u32,
+    /// Bit `n`: bands of type `n` (1 drop, 2 dscp remark).
+    pub band_types: u32,
+    /// OFPMF_*: 1 kbit/s, 2 packets/s, 4 bursts, 8 statistics.
+    pub capabilities: u32,
+    /// Bands of a meter.
+    pub max_bands: u8,
+    /// Colours.
+    pub max_color: u8,
+}
+
+impl MeterFeatures {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let features = Self {
+            max_meters: r.u32()?,
+            band_types: r.u32()?,
+            capabilities: r.u32()?,
+            max_bands: r.u8()?,
+            max_color: r.u8()?,
+        };
+        r.skip(2)?;
+        Ok(features)
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.max_meters);
+        out.put_u32(self.band_types);
+        out.put_u32(self.capabilities);
+        out.put(&[self.max_bands, self.max_color, 0, 0]);
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Multipart requests.
+
+use super::flow_stats::FlowQuery;
+use super::parts::{self, private::Coded};
+use super::table_features::TableFeatures;
+use super::{MORE, kind, put_multipart_header};
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use flow::PortNo;
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// What the switch is, in words.
+    Desc,
+    /// Entries.
+    Flow(FlowQuery),
+    /// Sums over entries.
+    Aggregate(FlowQuery),
+    /// Tables' counters.
+    Table,
+    /// Ports' counters.
+    PortStats {
+        /// The port; ANY: all.
+        port: PortNo,
+    },
+    /// Queues' counters.
+    Queue {
+        /// The port; ANY: all.
+        port: PortNo,
+        /// The queue; 0xffffffff: all.
+        queue: u32,
+    },
+    /// Groups' counters.
+    Group {
+        /// The group; `group::ALL`: all.
+        group: u32,
+    },
+    /// Groups.
+    GroupDesc,
+    /// What groups there can be.
+    GroupFeatures,
+    /// Meters' counters.
+    Meter {
+        /// The meter; `meter::ALL`: all.
+        meter: u32,
+    },
+    /// Meters.
+    MeterConfig {
+        /// The meter; `meter::ALL`: all.
+        meter: u32,
+    },
+    /// What meters there can be.
+    MeterFeatures,
+    /// What tables can do; with a list: make them like that.
+    TableFeatures(Vec<TableFeatures>),
+    /// Ports.
+    PortDesc,
+}
+
+/// A multipart request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MultipartRequest {
+    /// The request goes on in another message with the same transaction number. Only table features can be that long.
+    pub more: bool,
+    /// What is asked for.
+    pub query: Query,
+}
+
+impl MultipartRequest {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (number, flags) = (r.u16()?, r.u16()?);
+        r.skip(4)?;
+        let port = |r: &mut Reader<'_>| r.u32();
+        let padded = |r: &mut Reader<'_>| {
+            let number = r.u32()?;
+            r.skip(4)?;
+            Ok(number)
+        };
+        let query = match number {
+            kind::DESC => Query::Desc,
+            kind::FLOW => Query::Flow(FlowQuery::decode(r)?),
+            kind::AGGREGATE => Query::Aggregate(FlowQuery::decode(r)?),
+            kind::TABLE => Query::Table,
+            kind::PORT_STATS => Query::PortStats { port: padded(r)? },
+            kind::QUEUE => Query::Queue { port: port(r)?, queue: r.u32()? },
+            kind::GROUP => Query::Group { group: padded(r)? },
+            kind::GROUP_DESC => Query::GroupDesc,
+            kind::GROUP_FEATURES => Query::GroupFeatures,
+            kind::METER => Query::Meter { meter: padded(r)? },
+            kind::METER_CONFIG => Query::MeterConfig { meter: padded(r)? },
+            kind::METER_FEATURES => Query::MeterFeatures,
+            kind::TABLE_FEATURES => Query::TableFeatures(parts::decode_all(r)?),
+            kind::PORT_DESC => Query::PortDesc,
+            kind::EXPERIMENTER => {
+                let id = r.u32()?;
+                return error::BAD_EXPERIMENTER
+                    .says(format!("multipart requests of experimenter {id:#x} are not known"));
+            }
+            _ => {
+                return error::BAD_MULTIPART
+                    .says(format!("multipart type {number}; OpenFlow 1.3 has types 0 to 13"));
+            }
+        };
+        Ok(Self { more: flags & MORE != 0, query })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let number = match &self.query {
+            Query::Desc => kind::DESC,
+            Query::Flow(_) => kind::FLOW,
+            Query::Aggregate(_) => kind::AGGREGATE,
+            Query::Table => kind::TABLE,
+            Query::PortStats { .. } => kind::PORT_STATS,
+            Query::Queue { .. } => kind::QUEUE,
+            Query::Group { .. } => kind::GROUP,
+            Query::GroupDesc => kind::GROUP_DESC,
+            Query::GroupFeatures => kind::GROUP_FEATURES,
+            Query::Meter { .. } => kind::METER,
+            Query::MeterConfig { .. } => kind::METER_CONFIG,
+            Query::MeterFeatures => kind::METER_FEATURES,
+            Query::TableFeatures(_) => kind::TABLE_FEATURES,
+            Query::PortDesc => kind::PORT_DESC,
+        };
+        put_multipart_header(number, self.more, out);
+        match &self.query {
+            Query::Flow(query) | Query::Aggregate(query) => query.encode(out),
+            Query::PortStats { port: number } | Query::Group { group: number } => {
+                out.put_u32(*number);
+                out.zeros(4);
+            }
+            Query::Meter { meter } | Query::MeterConfig { meter } => {
+                out.put_u32(*meter);
+                out.zeros(4);
+            }
+            Query::Queue { port, queue } => {
+                out.put_u32(*port);
+                out.put_u32(*queue);
+            }
+            Query::TableFeatures(tables) => tables.iter().for_each(|table| table.encode(out)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What tables can do (7.3.5.5).
+
+use super::kind;
+use super::parts::private::Coded;
+use super::table_features_property::TableProperty;
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+
+/// Bytes of a table's name, of which the last is 0.
+const NAME_BYTES: usize = 32;
+
+/// What a table can do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct TableFeatures {
+    /// Its number.
+    pub table: u8,
+    /// Its name; the wire holds 31 bytes of it.
+    pub name: String,
+    /// Bits of the metadata register that it can match.
+    pub metadata_match: u64,
+    /// Bits of the metadata register that it can write.
+    pub metadata_write: u64,
+    /// Reserved bits (OFPTC_*).
+    pub config: u32,
+    /// How many entries it can hold.
+    pub max_entries: u32,
+    /// The rest.
+    pub properties: Vec<TableProperty>,
+}
+
+impl Coded for TableFeatures {
+    const KIND: u16 = kind::TABLE_FEATURES;
+
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let code = error::TABLE_FEATURES_BAD_LEN;
+        let length = match r.peek_u16(0) {
+            Ok(length) => usize::from(length),
+            Err(_) => return code.says("a table's features are cut short"),
+        };
+        let mut part = r.part(length, "a table's features", code)?;
+        let r = &mut part;
+        r.skip(2)?;
+        let table = r.u8()?;
+        r.skip(5)?;
+        Ok(Self {
+            table,
+            name: r.text::<NAME_BYTES>()?,
+            metadata_match: r.u64()?,
+            metadata_write: r.u64()?,
+            config: r.u32()?,
+            max_entries: r.u32()?,
+            properties: TableProperty::decode_list(r)?,
+        })
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.zeros(2);
+        out.put_u8(self.table);
+        out.zeros(5);
+        out.put_text(&self.name, NAME_BYTES);
+        out.put_u64(self.metadata_match);
+        out.put_u64(self.metadata_write);
+        out.put_u32(self.config);
+        out.put_u32(self.max_entries);
+        self.properties.iter().for_each(|property| property.encode(out));
+        out.patch_length(start, start);
+    }
+}

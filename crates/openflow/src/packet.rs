@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//! PACKET_IN (7.4.1) and PACKET_OUT (7.3.7).
+
+use crate::action;
+use crate::bytes::{Put, Reader, unless};
+use crate::error::{self, DecodeError};
+use crate::matching;
+use flow::{Action, Match, PortNo, port_no};
+
+/// OFP_NO_BUFFER.
+pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
+
+/// Why a packet reaches the controller (OFPR_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PacketInReason {
+    /// By a table-miss entry.
+    NoMatch,
+    /// By an output action.
+    Action,
+    /// Its TTL was invalid.
+    InvalidTtl,
+}
+
+impl From<flow::PacketInReason> for PacketInReason {
+    fn from(reason: flow::PacketInReason) -> Self {
+        match reason {
+            flow::PacketInReason::NoMatch => Self::NoMatch,
+            flow::PacketInReason::Action => Self::Action,
+        }
+    }
+}
+
+/// A packet for the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketIn {
+    /// Where the packet is held.
+    pub buffer_id: Option<u32>,
+    /// Bytes of the packet, of which `data` may be the start.
+    pub total_len: u16,
+    /// Why it comes.
+    pub reason: PacketInReason,
+    /// The table whose entry sent it.
+    pub table: u8,
+    /// That entry's cookie; all ones: unknown.
+    pub cookie: u64,
+    /// Ingress port, metadata, tunnel ID: what the packet's bytes do not tell.
+    pub matching: Match,
+    /// The packet, or its start.
+    pub data: Vec<u8>,
+}
+
+impl PacketIn {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (buffer_id, total_len) = (unless(NO_BUFFER, r.u32()?), r.u16()?);
+        let reason = match r.u8()? {
+            0 => PacketInReason::NoMatch,
+            1 => PacketInReason::Action,
+            2 => PacketInReason::InvalidTtl,
+            reason => return error::BAD_TYPE.says(format!("packet-in reason {reason}; reasons are 0 to 2")),
+        };
+        let (table, cookie) = (r.u8()?, r.u64()?);
+        let matching = matching::decode_unchecked(r)?;
+        r.skip(2)?;
+        Ok(Self { buffer_id, total_len, reason, table, cookie, matching, data: r.rest().to_vec() })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
+        out.put_u16(self.total_len);
+        out.put(&[self.reason as u8, self.table]);
+        out.put_u64(self.cookie);
+        matching::encode(&self.matching, out);
+        out.zeros(2);
+        out.put(&self.data);
+    }
+}
+
+/// A packet to send. Its actions are still to be checked by `flow::validate::validate_actions`; beside what a flow may
+/// output to there is `port_no::TABLE`, which starts the pipeline.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketOut {
+    /// The held packet to send; none: `data`.
+    pub buffer_id: Option<u32>,
+    /// Its ingress port: a real one, CONTROLLER, LOCAL or ANY.
+    pub in_port: PortNo,
+    /// What to do with it.
+    pub actions: Vec<Action>,
+    /// The packet.
+    pub data: Vec<u8>,
+}
+
+impl PacketOut {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (buffer_id, in_port) = (unless(NO_BUFFER, r.u32()?), r.u32()?);
+        let length = usize::from(r.u16()?);
+        r.skip(6)?;
+        let allowed = port_no::is_real(in_port)
+            || matches!(in_port, port_no::CONTROLLER | port_no::LOCAL | port_no::ANY);
+        if !allowed {
+            return error::BAD_PORT.says(format!(
+                "packet-out from port {in_port:#x}; it is 1 to 0xffffff00, CONTROLLER, LOCAL or ANY"
+            ));
+        }
+        let mut list = r.part(length, "the list of actions", error::BAD_LEN)?;
+        let actions = action::decode_list(&mut list)?;
+        Ok(Self { buffer_id, in_port, actions, data: r.rest().to_vec() })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.buffer_id.unwrap_or(NO_BUFFER));
+        out.put_u32(self.in_port);
+        let length_at = out.len();
+        out.zeros(8);
+        let start = out.len();
+        action::encode_list(&self.actions, out);
+        out.patch_length(length_at, start);
+        out.put(&self.data);
+    }
+}

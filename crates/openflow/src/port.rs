@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ports: their description (7.2.1), PORT_STATUS (7.4.3) and PORT_MOD (7.3.4.3).
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use flow::PortNo;
+
+/// Configuration bits of a port (OFPPC_*).
+pub mod config {
+    /// Administratively down.
+    pub const PORT_DOWN: u32 = 1;
+    /// Drop what comes in.
+    pub const NO_RECV: u32 = 1 << 2;
+    /// Drop what is sent here.
+    pub const NO_FWD: u32 = 1 << 5;
+    /// No packet-ins for packets from here.
+    pub const NO_PACKET_IN: u32 = 1 << 6;
+    /// All bits that OpenFlow 1.3 knows.
+    pub const ALL: u32 = PORT_DOWN | NO_RECV | NO_FWD | NO_PACKET_IN;
+}
+
+/// State bits of a port (OFPPS_*).
+pub mod state {
+    /// No link.
+    pub const LINK_DOWN: u32 = 1;
+    /// Blocked.
+    pub const BLOCKED: u32 = 1 << 1;
+    /// Live, for fast-failover groups.
+    pub const LIVE: u32 = 1 << 2;
+}
+
+/// Bytes of a port's name, of which the last is 0.
+const NAME_BYTES: usize = 16;
+
+/// A port (`ofp_port`, 64 bytes). Features are OFPPF_* bits.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Port {
+    /// Its number.
+    pub number: PortNo,
+    /// Its MAC.
+    pub mac: [u8; 6],
+    /// Its name; the wire holds 15 bytes of it.
+    pub name: String,
+    /// See [`config`].
+    pub config: u32,
+    /// See [`state`].
+    pub state: u32,
+    /// Features in use.
+    pub current: u32,
+    /// Features that the port advertises.
+    pub advertised: u32,
+    /// Features that the port can do.
+    pub supported: u32,
+    /// Features that its peer advertises.
+    pub peer: u32,
+    /// Current bit rate in kbit/s.
+    pub speed_kbps: u32,
+    /// Highest bit rate in kbit/s.
+    pub max_speed_kbps: u32,
+}
+
+impl Port {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let number = r.u32()?;
+        r.skip(4)?;
+        let mac = r.array()?;
+        r.skip(2)?;
+        Ok(Self {
+            number,
+            mac,
+            name: r.text::<NAME_BYTES>()?,
+            config: r.u32()?,
+            state: r.u32()?,
+            current: r.u32()?,
+            advertised: r.u32()?,
+            supported: r.u32()?,
+            peer: r.u32()?,
+            speed_kbps: r.u32()?,
+            max_speed_kbps: r.u32()?,
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.number);
+        out.zeros(4);
+        out.put(&self.mac);
+        out.zeros(2);
+        out.put_text(&self.name, NAME_BYTES);
+        let numbers = [self.config, self.state, self.current, self.advertised, self.supported, self.peer];
+        for number in numbers.into_iter().chain([self.speed_kbps, self.max_speed_kbps]) {
+            out.put_u32(number);
+        }
+    }
+}
+
+/// What happened to a port (OFPPR_*).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PortReason {
+    /// It came.
+    Add,
+    /// It went.
+    Delete,
+    /// Its state or configuration changed.
+    Modify,
+}
+
+/// Tells that a port came, changed or went.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PortStatus {
+    /// Which of these.
+    pub reason: PortReason,
+    /// The port.
+    pub port: Port,
+}
+
+impl PortStatus {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let reason = match r.u8()? {
+            0 => PortReason::Add,
+            1 => PortReason::Delete,
+            2 => PortReason::Modify,
+            reason => {
+                return error::BAD_TYPE.says(format!("port-status reason {reason}; reasons are 0 to 2"));
+            }
+        };
+        r.skip(7)?;
+        Ok(Self { reason, port: Port::decode(r)? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u8(self.reason as u8);
+        out.zeros(7);
+        self.port.encode(out);
+    }
+}
+
+/// Changes a port's configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PortMod {
+    /// The port.
+    pub port: PortNo,
+    /// Its MAC, which must be right.
+    pub mac: [u8; 6],
+    /// New bits, see [`config`].
+    pub config: u32,
+    /// Which bits change.
+    pub mask: u32,
+    /// Features to advertise; 0: no change.
+    pub advertise: u32,
+}
+
+impl PortMod {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let port = r.u32()?;
+        r.skip(4)?;
+        let mac = r.array()?;
+        r.skip(2)?;
+        let (config, mask, advertise) = (r.u32()?, r.u32()?, r.u32()?);
+        r.skip(4)?;
+        Ok(Self { port, mac, config, mask, advertise })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.port);
+        out.zeros(4);
+        out.put(&self.mac);
+        out.zeros(2);
+        out.put_u32(self.config);
+        out.put_u32(self.mask);
+        out.put_u32(self.advertise);
+        out.zeros(4);
+    }
+}

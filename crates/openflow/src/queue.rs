@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! QUEUE_GET_CONFIG (7.3.6) and its reply.
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use flow::PortNo;
+
+const MIN_RATE: u16 = 1;
+const MAX_RATE: u16 = 2;
+/// Bytes of a queue without its properties.
+const QUEUE_BYTES: usize = 16;
+/// Bytes of a rate property.
+const RATE_BYTES: u16 = 16;
+
+/// A queue. Rates are in tenths of a per cent of the port's; over 1000: not limited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Queue {
+    /// Its number.
+    pub id: u32,
+    /// Its port.
+    pub port: PortNo,
+    /// The rate it has for sure.
+    pub min_rate: Option<u16>,
+    /// The rate it has at most.
+    pub max_rate: Option<u16>,
+}
+
+/// The queues of a port, or of all.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QueueConfig {
+    /// The port that was asked for.
+    pub port: PortNo,
+    /// Its queues.
+    pub queues: Vec<Queue>,
+}
+
+impl QueueConfig {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let port = r.u32()?;
+        r.skip(4)?;
+        let mut queues = Vec::new();
+        while !r.is_empty() {
+            queues.push(Queue::decode(r)?);
+        }
+        Ok(Self { port, queues })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.port);
+        out.zeros(4);
+        for queue in &self.queues {
+            queue.encode(out);
+        }
+    }
+}
+
+impl Queue {
+    fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let length = usize::from(r.peek_u16(8)?);
+        if length < QUEUE_BYTES {
+            return error::BAD_LEN.says(format!("queue of {length} bytes; it has at least 16"));
+        }
+        let mut r = r.part(length, "a queue", error::BAD_LEN)?;
+        let (id, port) = (r.u32()?, r.u32()?);
+        r.skip(8)?;
+        let mut queue = Self { id, port, min_rate: None, max_rate: None };
+        while !r.is_empty() {
+            let (kind, length) = (r.u16()?, r.u16()?);
+            if length < 8 {
+                return error::BAD_LEN.says(format!("queue property of {length} bytes; it has at least 8"));
+            }
+            let mut property = r.part(usize::from(length) - 4, "a queue property", error::BAD_LEN)?;
+            property.skip(4)?;
+            match kind {
+                MIN_RATE => queue.min_rate = Some(property.u16()?),
+                MAX_RATE => queue.max_rate = Some(property.u16()?),
+                _ => {}
+            }
+        }
+        Ok(queue)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.put_u32(self.id);
+        out.put_u32(self.port);
+        out.zeros(8);
+        for (kind, rate) in [(MIN_RATE, self.min_rate), (MAX_RATE, self.max_rate)] {
+            if let Some(rate) = rate {
+                out.put_u16(kind);
+                out.put_u16(RATE_BYTES);
+                out.zeros(4);
+                out.put_u16(rate);
+                out.zeros(6);
+            }
+        }
+        out.patch_length(start + 8, start);
+    }
+}

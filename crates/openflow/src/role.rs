@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Roles of controllers (6.3.4, 7.3.9), and which asynchronous messages reach which (7.3.10).
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use crate::flow_mod::RemovedReason;
+use crate::packet::PacketInReason;
+use crate::port::PortReason;
+
+/// A controller's role (OFPCR_ROLE_*).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// In a request: do not change it.
+    NoChange,
+    /// Full access, like all equals.
+    #[default]
+    Equal,
+    /// Full access, at most one.
+    Master,
+    /// May read only.
+    Slave,
+}
+
+/// Asks for a role, or tells which one is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoleMessage {
+    /// The role.
+    pub role: Role,
+    /// Number of the election that master and slave come from.
+    pub generation_id: u64,
+}
+
+impl RoleMessage {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let role = match r.u32()? {
+            0 => Role::NoChange,
+            1 => Role::Equal,
+            2 => Role::Master,
+            3 => Role::Slave,
+            role => return error::ROLE_BAD_ROLE.says(format!("role {role}; roles are 0 to 3")),
+        };
+        r.skip(4)?;
+        Ok(Self { role, generation_id: r.u64()? })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u32(self.role as u32);
+        out.zeros(4);
+        out.put_u64(self.generation_id);
+    }
+}
+
+/// The newest election that the switch has heard of, over all its controllers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Generation(Option<u64>);
+
+impl Generation {
+    /// Its number; all ones before the first.
+    #[must_use]
+    pub fn id(self) -> u64 {
+        self.0.unwrap_or(u64::MAX)
+    }
+
+    /// Takes a role request in: one for master or slave must not come from an older election. Numbers wrap around.
+    ///
+    /// # Errors
+    /// OFPRRFC_STALE.
+    pub fn accept(&mut self, request: &RoleMessage) -> Result<(), DecodeError> {
+        if !matches!(request.role, Role::Master | Role::Slave) {
+            return Ok(());
+        }
+        let id = request.generation_id;
+        if let Some(newest) = self.0
+            && (id.wrapping_sub(newest) as i64) < 0
+        {
+            return error::ROLE_STALE
+                .says(format!("generation {id:#x} is older than {newest:#x}, which was asked for already"));
+        }
+        self.0 = Some(id);
+        Ok(())
+    }
+}
+
+/// An asynchronous message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AsyncKind {
+    /// A packet-in.
+    PacketIn(PacketInReason),
+    /// A port-status.
+    PortStatus(PortReason),
+    /// A flow-removed.
+    FlowRemoved(RemovedReason),
+}
+
+/// Which asynchronous messages a controller gets: bit `n` stands for reason `n`; the first mask counts for master and
+/// equal, the second for slave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AsyncConfig {
+    /// Reasons of packet-ins.
+    pub packet_in: [u32; 2],
+    /// Reasons of port-status messages.
+    pub port_status: [u32; 2],
+    /// Reasons of flow-removed messages.
+    pub flow_removed: [u32; 2],
+}
+
+impl Default for AsyncConfig {
+    /// As the standard says: slaves get port-status messages only, nobody gets packets with an invalid TTL.
+    fn default() -> Self {
+        Self { packet_in: [0b11, 0], port_status: [0b111, 0b111], flow_removed: [0b1111, 0] }
+    }
+}
+
+impl AsyncConfig {
+    /// Whether a controller in this role gets this message.
+    #[must_use]
+    pub fn allows(&self, role: Role, kind: AsyncKind) -> bool {
+        let column = usize::from(role == Role::Slave);
+        let (masks, reason) = match kind {
+            AsyncKind::PacketIn(reason) => (self.packet_in, reason as u8),
+            AsyncKind::PortStatus(reason) => (self.port_status, reason as u8),
+            AsyncKind::FlowRemoved(reason) => (self.flow_removed, reason as u8),
+        };
+        masks[column] >> reason & 1 == 1
+    }
+
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self {
+            packet_in: [r.u32()?, r.u32()?],
+            port_status: [r.u32()?, r.u32()?],
+            flow_removed: [r.u32()?, r.u32()?],
+        })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        for mask in [self.packet_in, self.port_status, self.flow_removed].concat() {
+            out.put_u32(mask);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_elections_are_stale_also_around_the_wrap() {
+        let mut generation = Generation::default();
+        let mut ask =
+            |role, generation_id| generation.accept(&RoleMessage { role, generation_id }).map_err(|e| e.code);
+        assert_eq!(ask(Role::Master, u64::MAX), Ok(()));
+        assert_eq!(ask(Role::Slave, 1), Ok(()));
+        assert_eq!(ask(Role::Master, u64::MAX), Err(error::ROLE_STALE));
+        assert_eq!(ask(Role::Equal, 0), Ok(()));
+        assert_eq!(ask(Role::Master, 0), Err(error::ROLE_STALE));
+        assert_eq!(ask(Role::Master, 1), Ok(()));
+        assert_eq!(generation.id(), 1);
+    }
+
+    #[test]
+    fn slaves_hear_of_ports_only_unless_they_ask_for_more() {
+        let mut config = AsyncConfig::default();
+        let packet = AsyncKind::PacketIn(PacketInReason::Action);
+        let port = AsyncKind::PortStatus(PortReason::Delete);
+        assert!(config.allows(Role::Equal, packet) && config.allows(Role::Master, packet));
+        assert!(!config.allows(Role::Slave, packet) && config.allows(Role::Slave, port));
+        assert!(!config.allows(Role::Master, AsyncKind::PacketIn(PacketInReason::InvalidTtl)));
+        assert!(config.allows(Role::Master, AsyncKind::FlowRemoved(RemovedReason::GroupDelete)));
+        config.packet_in = [0, 2];
+        assert!(!config.allows(Role::Master, packet) && config.allows(Role::Slave, packet));
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! ERROR (7.4.4), and the experimenter messages (7.5.4): the ONF's bundles are known, all others are refused.
+
+use crate::bundle::{BundleAdd, BundleControl};
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError, ErrorCode};
+use crate::message::Message;
+use crate::ours;
+
+/// An ERROR message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ErrorMessage {
+    /// Type and code.
+    pub code: ErrorCode,
+    /// The start of the message at fault, 64 bytes of it or all; a text for OFPET_HELLO_FAILED.
+    pub data: Vec<u8>,
+}
+
+impl ErrorMessage {
+    pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (kind, code) = (r.u16()?, r.u16()?);
+        let code = match kind {
+            0xffff => ErrorCode::of_experimenter(r.u32()?, code),
+            _ => ErrorCode::new(kind, code),
+        };
+        Ok(Self { code, data: r.rest().to_vec() })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.put_u16(self.code.kind);
+        out.put_u16(self.code.code);
+        if let Some(experimenter) = self.code.experimenter {
+            out.put_u32(experimenter);
+        }
+        out.put(&self.data);
+    }
+}
+
+/// Type numbers of the ONF's extension 230 (bundles for OpenFlow 1.3).
+const BUNDLE_CONTROL: u32 = 2300;
+const BUNDLE_ADD: u32 = 2301;
+
+pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Message, DecodeError> {
+    let (experimenter, exp_type) = (r.u32()?, r.u32()?);
+    match (experimenter, exp_type) {
+        (ours::ONF, BUNDLE_CONTROL) => BundleControl::decode(r).map(Message::BundleControl),
+        (ours::ONF, BUNDLE_ADD) => BundleAdd::decode(xid, r).map(Message::BundleAdd),
+        (ours::ONF | ours::EXPERIMENTER, _) => error::BAD_EXP_TYPE
+            .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
+        _ => error::BAD_EXPERIMENTER.says(format!(
+            "messages of experimenter {experimenter:#x} (here type {exp_type}) are not known; bundles of the ONF \
+             (0x4f4e4600, 2300 and 2301) are"
+        )),
+    }
+}
+
+pub(crate) fn encode_bundle_control(control: &BundleControl, out: &mut Vec<u8>) {
+    out.put_u32(ours::ONF);
+    out.put_u32(BUNDLE_CONTROL);
+    control.encode(out);
+}
+
+pub(crate) fn encode_bundle_add(add: &BundleAdd, xid: u32, out: &mut Vec<u8>) {
+    out.put_u32(ours::ONF);
+    out.put_u32(BUNDLE_ADD);
+    add.encode(xid, out);
+}
