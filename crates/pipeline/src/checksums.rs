@@ -116,3 +116,7 @@ fn adjust(frame: &mut Frame, at: usize, change: impl FnOnce(u16) -> u16) {
         [*high, *low] = change(u16::from_be_bytes([*high, *low])).to_be_bytes();
     }
 }
+
+#[cfg(test)]
+#[path = "checksums_tests.rs"]
+mod tests;

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet whose checksum is left to the hardware ends, once it is completed, as one that came with a whole checksum.
+
+use crate::field_write::FieldWrite;
+use crate::packet::Packet;
+use crate::{tags, ttl};
+use flow::action::SetField;
+use flow::{Field, Slice, SliceBase};
+use frame::{Frame, PartialChecksum};
+use wire::layers::header;
+use wire::{Depth, PacketBuilder, checksum, segment};
+
+fn packets() -> Vec<Vec<u8>> {
+    let start = || PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let (a, b) = ([0x20; 16], [0x30; 16]);
+    let mut made = Vec::new();
+    for payload in [&b""[..], b"odd", b"some payload of even length."] {
+        for tagged in [false, true] {
+            let start = || if tagged { start().vlan(0x8100, 7) } else { start() };
+            made.push(start().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(1, 2).payload(payload).build());
+            made.push(start().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(payload).build());
+            made.push(start().ipv6(a, b).tcp(1, 2).payload(payload).build());
+            made.push(start().ipv6(a, b).udp(1, 2).payload(payload).build());
+        }
+    }
+    made
+}
+
+/// The packet as a sender with offloads gives it: the field holds the sum of the pseudo-header.
+fn left_open(bytes: &[u8]) -> Frame {
+    let layers = wire::locate(bytes, Depth::L4);
+    let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
+    let (proto, offset) = if layers.present & header::TCP != 0 { (6, 16) } else { (17, 6) };
+    let len = layers.l4_end - u32::from(layers.l4);
+    let pseudo = if layers.present & header::IPV4 != 0 {
+        let at = |from: usize| bytes[from..from + 4].try_into().unwrap();
+        checksum::pseudo_v4(at(l3 + 12), at(l3 + 16), proto, len)
+    } else {
+        let at = |from: usize| bytes[from..from + 16].try_into().unwrap();
+        checksum::pseudo_v6(at(l3 + 8), at(l3 + 24), proto, len)
+    };
+    let mut frame = Frame::from_bytes(bytes);
+    frame.bytes_mut()[l4 + offset..l4 + offset + 2].copy_from_slice(&pseudo.to_be_bytes());
+    frame.meta.checksum = Some(PartialChecksum { start: layers.l4, offset: offset as u16 });
+    frame
+}
+
+fn changed(frame: Frame, change: &dyn Fn(&mut Packet)) -> Frame {
+    let mut packet = Packet::empty();
+    packet.admit(frame);
+    change(&mut packet);
+    packet.take_frame()
+}
+
+/// Changes that a packet has no header for leave it as it is.
+fn applied(_: Result<(), flow::DropReason>) {}
+
+fn set(field: Field, value: u128) -> impl Fn(&mut Packet) {
+    let set = FieldWrite::compile(&SetField { field, value, mask: field.full_mask() });
+    move |packet| applied(set.run(packet))
+}
+
+type Change = Box<dyn Fn(&mut Packet)>;
+
+#[test]
+fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {
+    let slice = |base, offset, length| Field::Slice(Slice::new(base, offset, length).unwrap());
+    let changes: Vec<Change> = vec![
+        Box::new(set(Field::Ipv4Src, 0x0b01_0203)),
+        Box::new(set(Field::Ipv4Dst, 0xc0a8_fffe)),
+        Box::new(set(Field::Ipv6Src, 0xfe80_0000_0000_0000_0000_0000_0000_00ff)),
+        Box::new(set(Field::Ipv6Dst, 77)),
+        Box::new(set(Field::TcpDst, 65_000)),
+        Box::new(set(Field::UdpSrc, 9)),
+        Box::new(set(Field::IpDscp, 46)),
+        Box::new(set(Field::EthDst, 99)),
+        Box::new(set(slice(SliceBase::L3, 100, 13), 0x1555)),
+        Box::new(set(slice(SliceBase::L4, 3, 9), 0x1ff)),
+        Box::new(|packet| applied(ttl::dec_nw(packet))),
+        Box::new(|packet| applied(tags::push_vlan(packet, 0x88a8))),
+        Box::new(|packet| applied(tags::pop_vlan(packet))),
+        Box::new(|packet| applied(tags::push_mpls(packet, 0x8847))),
+        Box::new(|packet| {
+            applied(tags::push_vlan(packet, 0x8100));
+            set(Field::Ipv4Src, 0x0101_0101)(packet);
+            set(Field::TcpSrc, 4_321)(packet);
+        }),
+    ];
+    let mut differing = 0;
+    for bytes in packets() {
+        for (number, change) in changes.iter().enumerate() {
+            let whole = changed(Frame::from_bytes(&bytes), change);
+            let mut open = changed(left_open(&bytes), change);
+            differing += usize::from(whole.bytes() != bytes);
+            let left = open.meta.checksum.unwrap();
+            assert!(segment::complete_partial(open.bytes_mut(), left.start.into(), left.offset.into()));
+            assert_eq!(open.bytes(), whole.bytes(), "change {number} of {bytes:02x?}");
+        }
+    }
+    assert!(differing > packets().len() * 6);
+}
