@@ -3,6 +3,7 @@
 
 mod clock;
 mod links;
+mod load;
 mod ports;
 mod serve;
 mod start;
@@ -74,7 +75,7 @@ impl DaemonError {
 /// What keeps it from starting, or from going on.
 pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
     let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
-    let daemon = Daemon::start(config, || open(config), flows)?;
+    let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
     // A closed stderr is no reason to stop forwarding.
     let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config));
     daemon.serve(&stop)

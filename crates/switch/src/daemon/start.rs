@@ -3,25 +3,20 @@
 
 use super::clock::Clock;
 use super::links::describe;
+use super::load::load;
 use super::thread::{self, ControlWake, Shared};
-use super::{DaemonError, OpenPort};
+use super::{DaemonError, OpenPort, Stop};
 use crate::config::Config;
 use crate::control::Listener;
-use crate::flow_file::{FlowFile, read_pieces};
 use flow::PortNo;
 use model::{Changed, Model};
 use port::wait::Wake;
 use port::{Link, PortError};
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 use worker::{PortQueues, WorkerSet};
-
-/// Bytes of a flow file that are parsed at a time.
-const PIECE_BYTES: usize = 64 * 1_024;
 
 /// A switch that forwards.
 pub struct Daemon {
@@ -38,7 +33,7 @@ pub struct Daemon {
 impl Daemon {
     /// Starts forwarding over the ports that `open` opens: only once the control socket is ours, for a second daemon by
     /// the same configuration must not touch the devices of the first. With `flows`, packets meet these flows from the
-    /// first on.
+    /// first on. None if it was told to stop before it forwarded anything.
     ///
     /// # Errors
     /// The control socket can not be made, a port can not be opened, or the flow file is wrong.
@@ -46,11 +41,14 @@ impl Daemon {
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
         flows: Option<&Path>,
-    ) -> Result<Self, DaemonError> {
-        let mut daemon = Self::set_up(config, open, flows)?;
-        daemon.put_into_force();
+        stop: &Stop,
+    ) -> Result<Option<Self>, DaemonError> {
+        let Some(mut daemon) = Self::set_up(config, open, flows, stop)? else { return Ok(None) };
+        if !daemon.put_into_force(stop) {
+            return Ok(None);
+        }
         daemon.start_threads(config)?;
-        Ok(daemon)
+        Ok(Some(daemon))
     }
 
     /// All but the threads: ports, flows and links may still wait on the way to the workers.
@@ -58,7 +56,8 @@ impl Daemon {
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
         flows: Option<&Path>,
-    ) -> Result<Self, DaemonError> {
+        stop: &Stop,
+    ) -> Result<Option<Self>, DaemonError> {
         let clock = Clock::new();
         let listener = Listener::bind(&config.control)?;
         let mut ports = open()?;
@@ -80,8 +79,10 @@ impl Daemon {
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
-        if let Some(path) = flows {
-            load(&mut model, clock, path)?;
+        if let Some(path) = flows
+            && load(&mut model, clock, path, Some(stop))?.is_none()
+        {
+            return Ok(None);
         }
         let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
         let daemon = Self {
@@ -93,17 +94,22 @@ impl Daemon {
             control: Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) }),
             links: known.into_iter().map(|(number, _, link)| (number, link)).collect(),
         };
-        Ok(daemon)
+        Ok(Some(daemon))
     }
 
     /// Applies everything, by hand while no thread runs: a worker in its loop applies a few operations and then receives,
     /// so its first packets would meet a switch of which half is there. The links are told for the same reason.
-    fn put_into_force(&mut self) {
+    /// False if it was told to stop.
+    fn put_into_force(&mut self, stop: &Stop) -> bool {
         let barrier = self.model.barrier();
         while !self.model.is_applied(barrier) {
+            if stop.is_told() {
+                return false;
+            }
             self.workers.iter().for_each(|worker| worker.apply());
         }
         self.workers.iter().for_each(|worker| worker.keep_house());
+        !stop.is_told()
     }
 
     fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
@@ -148,7 +154,7 @@ pub fn check(config: &Config, flows: &Path) -> Result<Changed, DaemonError> {
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
-    load(&mut model, clock, flows)
+    Ok(load(&mut model, clock, flows, None)?.unwrap_or_default())
 }
 
 fn model_config(config: &Config) -> model::Config {
@@ -158,19 +164,6 @@ fn model_config(config: &Config) -> model::Config {
         low_latency_cookie: config.datapath.low_latency_cookie,
         ..model::Config::default()
     }
-}
-
-fn load(model: &mut Model<WorkerSet>, clock: Clock, path: &Path) -> Result<Changed, DaemonError> {
-    let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
-    let mut file = FlowFile::new(names);
-    let read = File::open(path).and_then(|opened| {
-        read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
-            file.push(piece);
-            Ok(())
-        })
-    });
-    read.map_err(|source| DaemonError::ReadFlows { path: path.into(), source })?;
-    file.apply(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
 }
 
 #[cfg(test)]
@@ -186,6 +179,7 @@ mod tests {
         let text =
             format!("control = {:?}\n[[worker]]\n[[worker]]\n[[datapath]]\nid = 1\n", folder.join("s.sock"));
         let config = Config::parse(&text).unwrap();
+        let (stop, _tell) = Stop::by_hand().unwrap();
         let mut handles = Vec::new();
         let ports = (1..=PORTS).map(|number| {
             let (mut queues, handle) = pair(number, 1, 4);
@@ -193,10 +187,10 @@ mod tests {
             let queue = Box::new(queues.remove(0)) as Box<dyn port::Queue>;
             OpenPort { number, name: format!("p{number}"), queues: vec![(number as usize % 2, queue)] }
         });
-        let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None).unwrap();
+        let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None, &stop).unwrap().unwrap();
         let barrier = daemon.model.barrier();
         assert!(!daemon.model.is_applied(barrier));
-        daemon.put_into_force();
+        assert!(daemon.put_into_force(&stop));
         assert!(daemon.model.is_applied(barrier));
         let links = daemon.model.plane_mut().port_links();
         assert_eq!(links.values().filter(|link| link.up).count(), PORTS as usize);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! How the daemon is told to stop.
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -29,6 +30,12 @@ impl Stop {
     pub fn by_hand() -> io::Result<(Self, UnixStream)> {
         let (tell, told) = UnixStream::pair()?;
         Ok((Self(told), tell))
+    }
+
+    /// Whether it was told to stop.
+    pub(super) fn is_told(&self) -> bool {
+        let mut set = [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)];
+        matches!(poll(&mut set, Some(&Timespec::default())), Ok(ready) if ready > 0)
     }
 
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {

@@ -46,6 +46,12 @@ pub fn config(socket: &Path, workers: usize, ports: usize) -> Config {
     Config::parse(&text).unwrap()
 }
 
+/// Starts a daemon without ports that nobody will tell to stop.
+pub fn start_bare(config: &Config, flows: Option<&Path>) -> Result<Daemon, DaemonError> {
+    let (stop, _tell) = Stop::by_hand().unwrap();
+    Daemon::start(config, || Ok(Vec::new()), flows, &stop).map(Option::unwrap)
+}
+
 impl Lab {
     pub fn start(workers: usize, ports: usize, flows: Option<&str>) -> Self {
         Self::start_under_traffic(workers, ports, flows, &[])
@@ -75,8 +81,8 @@ impl Lab {
             let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
             OpenPort { number: port.number, name: port.name.clone(), queues }
         });
-        let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref()).unwrap();
         let (stop, tell) = Stop::by_hand().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), flows.as_deref(), &stop).unwrap().unwrap();
         let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
         Self { ports: handles, socket, folder, stop: Some(tell), thread }
     }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The socket's file.
 
-use crate::lab::{Lab, config, folder};
+use crate::lab::{LONG, Lab, config, folder, start_bare};
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
-use switch::daemon::Daemon;
+use std::time::Instant;
+use switch::daemon::{Daemon, Stop};
 
 #[test]
 fn only_the_owner_may_open_it_and_nobody_takes_it_away() {
@@ -16,7 +18,8 @@ fn only_the_owner_may_open_it_and_nobody_takes_it_away() {
         opened = true;
         Ok(Vec::new())
     };
-    let second = Daemon::start(&config(&lab.socket, 1, 0), open, None);
+    let (stop, _tell) = Stop::by_hand().unwrap();
+    let second = Daemon::start(&config(&lab.socket, 1, 0), open, None, &stop);
     let message = second.err().unwrap().to_string();
     assert!(message.contains("another switch answers on this control socket"), "{message}");
     assert!(!opened, "the first one's devices are touched");
@@ -30,11 +33,11 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     let path = folder.join("control.sock");
     drop(UnixListener::bind(&path).unwrap());
     assert!(path.exists());
-    drop(Daemon::start(&config(&path, 1, 0), || Ok(Vec::new()), None).unwrap());
+    drop(start_bare(&config(&path, 1, 0), None).unwrap());
     assert!(!path.exists());
 
     std::fs::write(&path, "precious").unwrap();
-    let message = Daemon::start(&config(&path, 1, 0), || Ok(Vec::new()), None).err().unwrap().to_string();
+    let message = start_bare(&config(&path, 1, 0), None).err().unwrap().to_string();
     assert!(message.contains("is no socket"), "{message}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
     std::fs::remove_dir_all(&folder).unwrap();
@@ -46,14 +49,41 @@ fn a_flow_file_that_is_wrong_keeps_it_from_starting() {
     std::fs::create_dir(&folder).unwrap();
     let (socket, flows) = (folder.join("control.sock"), folder.join("start.flows"));
     std::fs::write(&flows, "in_port=1,actions=output:2\nin_port=nobody,actions=drop\n").unwrap();
-    let message =
-        Daemon::start(&config(&socket, 1, 0), || Ok(Vec::new()), Some(&flows)).err().unwrap().to_string();
+    let message = start_bare(&config(&socket, 1, 0), Some(&flows)).err().unwrap().to_string();
     assert!(message.contains("start.flows: line 2, column "), "{message}");
     assert!(!socket.exists());
-    let message = Daemon::start(&config(&socket, 1, 0), || Ok(Vec::new()), Some(&folder.join("none")))
-        .err()
-        .unwrap()
-        .to_string();
+    let message = start_bare(&config(&socket, 1, 0), Some(&folder.join("none"))).err().unwrap().to_string();
     assert!(message.contains("none: can not read the flow file"), "{message}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// While it reads a flow file, even one of which nothing comes.
+#[test]
+fn it_stops_before_it_is_ready() {
+    let folder = folder();
+    std::fs::create_dir(&folder).unwrap();
+    let socket = folder.join("control.sock");
+    let (silent, endless) = (folder.join("silent"), folder.join("endless"));
+    for pipe in [&silent, &endless] {
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    }
+    let writer = endless.clone();
+    let writer = std::thread::spawn(move || {
+        let mut pipe = std::fs::File::create(writer).unwrap();
+        while pipe.write_all(b"# no flow yet\n").is_ok() {}
+    });
+    for flows in [&silent, &endless] {
+        let (stop, tell) = Stop::by_hand().unwrap();
+        let told = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            drop(tell);
+        });
+        let start = Instant::now();
+        let daemon = Daemon::start(&config(&socket, 1, 0), || Ok(Vec::new()), Some(flows), &stop).unwrap();
+        assert!(daemon.is_none() && start.elapsed() < LONG);
+        assert!(!socket.exists());
+        told.join().unwrap();
+    }
+    writer.join().unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The flow file of the start.
+
+use super::clock::Clock;
+use super::{DaemonError, Stop};
+use crate::flow_file::{FlowFile, read_pieces};
+use model::{Changed, Model};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io::{self, BufReader, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+use worker::WorkerSet;
+
+/// Bytes of a flow file that are parsed at a time.
+const PIECE_BYTES: usize = 64 * 1_024;
+
+/// Puts a flow file into force; none if told to stop before that.
+pub fn load(
+    model: &mut Model<WorkerSet>,
+    clock: Clock,
+    path: &Path,
+    stop: Option<&Stop>,
+) -> Result<Option<Changed>, DaemonError> {
+    let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
+    let mut file = FlowFile::new(names);
+    let limit = model.config().limits.entries;
+    let is_stopped = || stop.is_some_and(Stop::is_told);
+    let read = Stoppable::open(path, stop).and_then(|opened| {
+        read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
+            if is_stopped() {
+                return Err(ErrorKind::Other.into());
+            }
+            file.push(piece);
+            if file.len() > limit {
+                let sentence = format!("has more than {limit} flows, the most a switch holds");
+                return Err(io::Error::new(ErrorKind::InvalidData, sentence));
+            }
+            Ok(())
+        })
+    });
+    if is_stopped() {
+        return Ok(None);
+    }
+    read.map_err(|source| DaemonError::ReadFlows { path: path.into(), source })?;
+    match file.apply(model, clock.now()) {
+        Ok(_) if is_stopped() => Ok(None),
+        Ok(changed) => Ok(Some(changed)),
+        Err(mistakes) => Err(DaemonError::Flows { path: path.into(), mistakes }),
+    }
+}
+
+/// A file, or a pipe to which nobody may ever write: a read ends when the daemon is told to stop.
+struct Stoppable<'a> {
+    file: File,
+    stop: Option<&'a Stop>,
+}
+
+impl<'a> Stoppable<'a> {
+    fn open(path: &Path, stop: Option<&'a Stop>) -> io::Result<Self> {
+        // Opening a pipe otherwise waits for its other end, with no way to stop.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        Ok(Self { file: File::from(rustix::fs::open(path, flags, Mode::empty())?), stop })
+    }
+}
+
+impl Read for Stoppable<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let file = PollFd::from_borrowed_fd(self.file.as_fd(), PollFlags::IN);
+            let polled = match self.stop {
+                Some(stop) => {
+                    poll(&mut [file, PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN)], None)
+                }
+                None => poll(&mut [file], None),
+            };
+            match polled {
+                // `Interrupted` would be tried again.
+                Ok(_) if self.stop.is_some_and(Stop::is_told) => return Err(ErrorKind::Other.into()),
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            match self.file.read(buffer) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
+        }
+    }
+}
