@@ -35,6 +35,7 @@ mod key_names;
 mod match_list;
 mod old_actions;
 mod own_actions;
+mod pieces;
 mod print_action;
 mod print_flow;
 mod print_match;
@@ -45,6 +46,7 @@ mod suggest;
 mod value;
 
 pub use error::SyntaxError;
+pub use pieces::{LINE_BYTES, read_pieces};
 pub use print_flow::{FlowStats, format_entry, format_flow};
 
 use crate::{Command, FlowMod, Instructions, Match, PortNo};

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow files: read in pieces, put into force as one bundle.
 
+pub use flow::syntax::{LINE_BYTES, read_pieces};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{FlowMod, Nanos, PortNo};
 use model::{Changed, DataPlane, Model};
 use std::collections::HashMap;
-use std::io::{self, BufRead, Read};
 
-/// Longest line, in bytes.
-pub const LINE_BYTES: usize = 65_536;
 /// Mistakes that are told one by one.
 const MISTAKES_TOLD: usize = 10;
 
@@ -130,38 +128,6 @@ impl FlowFile {
     }
 }
 
-/// Reads a flow file in pieces of whole lines, each of `piece_bytes` or a little more.
-///
-/// # Errors
-/// The reader's, those of `take`, or text that is not UTF-8.
-pub fn read_pieces(
-    mut reader: impl BufRead,
-    piece_bytes: usize,
-    mut take: impl FnMut(&str) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut piece = Vec::with_capacity(piece_bytes + 1_024);
-    let mut lines = 0_u32;
-    loop {
-        let start = piece.len();
-        let got = reader.by_ref().take(LINE_BYTES as u64 + 1).read_until(b'\n', &mut piece)?;
-        lines += 1;
-        if got > LINE_BYTES || std::str::from_utf8(&piece[start..]).is_err() {
-            let wrong = if got > LINE_BYTES { "is too long" } else { "is not UTF-8 text" };
-            let sentence = format!(
-                "line {lines}: {wrong}; a flow file has one flow a line, such as in_port=1,actions=output:2"
-            );
-            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
-        }
-        if piece.len() >= piece_bytes || (got == 0 && !piece.is_empty()) {
-            take(std::str::from_utf8(&piece).unwrap_or_default())?;
-            piece.clear();
-        }
-        if got == 0 {
-            return Ok(());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,22 +163,5 @@ mod tests {
         assert!(file.partial.len() < 2 * LINE_BYTES);
         file.push("\n");
         assert!(file.mistakes[0].starts_with("line 1: is longer than"), "{:?}", file.mistakes);
-    }
-
-    #[test]
-    fn a_file_that_is_no_text_is_refused_with_the_line() {
-        let mut pieces = Vec::new();
-        let mut read = |bytes: &[u8]| {
-            read_pieces(bytes, 4, |piece| {
-                pieces.push(piece.to_owned());
-                Ok(())
-            })
-        };
-        assert!(read(b"one\ntwo\nthree").is_ok());
-        let error = read(b"one\n\xff\n").unwrap_err().to_string();
-        assert!(error.starts_with("line 2: is not UTF-8 text"), "{error}");
-        let error = read(&vec![b'x'; LINE_BYTES + 1]).unwrap_err().to_string();
-        assert!(error.starts_with("line 1: is too long"), "{error}");
-        assert_eq!(pieces, ["one\n", "two\n", "three", "one\n"]);
     }
 }

@@ -20,6 +20,9 @@ pub enum ReplayError {
         /// What is wrong with it.
         source: CaptureError,
     },
+    /// The capture is a pipe, a folder or a device.
+    #[error("{}: is no regular file; a capture is read twice, so write it to a file first", .0.display())]
+    NoFile(PathBuf),
     /// The flows cannot be read.
     #[error("{}: cannot read the flows: {source}", path.display())]
     ReadFlows {
@@ -42,7 +45,7 @@ pub enum ReplayError {
         /// The file.
         path: PathBuf,
         /// The line.
-        line: usize,
+        line: u32,
         /// Why it is refused.
         source: ModelError,
     },
