@@ -175,5 +175,10 @@ pub fn replay(replay: &Replay) -> Done {
     let summary = sim::replay::replay(&options)?;
     let mut out = stdout();
     write!(out, "{summary}")?;
-    Ok(out.flush()?)
+    out.flush()?;
+    if let Some(damage) = &summary.damage {
+        // A closed stderr is no reason to fail: the summary has told.
+        let _ = writeln!(io::stderr(), "shunt: {}: the capture ends early: {damage}", replay.pcap.display());
+    }
+    Ok(())
 }

@@ -186,6 +186,30 @@ fn a_killed_switch_leaves_a_socket_that_the_next_one_replaces() {
     assert_eq!(place.signal("TERM").0, Some(0));
 }
 
+/// A switch that still waits for its flows is no reason to wait for its end.
+#[test]
+fn a_switch_stops_before_it_is_ready() {
+    for name in ["TERM", "INT"] {
+        let mut place = Place::new();
+        let pipe = place.path("pipe");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let config = place.path("switch.toml");
+        let mut child = shunt()
+            .args(["run", "-c", text(&config), "--flows", text(&pipe)])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        while !place.path("control.sock").exists() {
+            assert_eq!(child.try_wait().unwrap(), None);
+            std::thread::yield_now();
+        }
+        place.switch = Some((child, stderr));
+        assert_eq!(place.signal(name), (Some(0), String::new()));
+        assert!(!place.path("control.sock").exists());
+    }
+}
+
 #[test]
 fn a_flow_file_that_is_wrong_changes_nothing() {
     let mut place = Place::new();
@@ -247,6 +271,37 @@ fn check_tells_mistakes_and_what_has_no_effect() {
     let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
     let message = failed(output, 1);
     assert!(message.contains("wrong.toml: line 4: unknown field `mode`"), "{message}");
+}
+
+#[test]
+fn a_capture_that_is_damaged_is_told_on_stderr() {
+    let place = Place::new();
+    let flows = place.write("one.flows", "in_port=1,actions=output:2\n");
+    let (capture, out) = (place.path("in.pcap"), place.path("out"));
+    // The header of a capture of Ethernet, then packets of 60 bytes.
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+    for _ in 0..2 {
+        bytes.extend([[0, 0, 0, 0], [0, 0, 0, 0], [60, 0, 0, 0], [60, 0, 0, 0]].concat());
+        bytes.extend([2; 60]);
+    }
+    let replay = |bytes: &[u8]| {
+        std::fs::write(&capture, bytes).unwrap();
+        let files = ["--pcap", text(&capture), "--flows", text(&flows), "--out", text(&out)];
+        shunt().arg("replay").args(files).output().unwrap()
+    };
+    let message = failed(replay(&bytes[..80]), 1);
+    assert!(
+        message.starts_with("shunt: ") && message.contains("in.pcap: packet 1: the file ends"),
+        "{message}"
+    );
+    assert!(!out.exists());
+    let cut = replay(&bytes[..bytes.len() - 1]);
+    assert_eq!(cut.status.code(), Some(0));
+    let message = String::from_utf8(cut.stderr).unwrap();
+    assert!(message.contains("in.pcap: the capture ends early: packet 2: ") && message.lines().count() == 1);
+    assert!(String::from_utf8(cut.stdout).unwrap().contains("forwarded       1 in 1 copies\n"));
+    let whole = replay(&bytes);
+    assert_eq!((whole.status.code(), whole.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
 #[test]

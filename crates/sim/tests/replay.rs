@@ -200,4 +200,23 @@ fn a_cut_capture_is_replayed_up_to_the_cut() {
     let (summary, _) = run(&Options::new(&capture, flows_file(), ""), Engine::Worker, &folder);
     assert_eq!(summary.packets, 1);
     assert!(summary.damage.is_some_and(|damage| damage.contains("packet 2")));
+    // Within the first packet: nothing can be replayed.
+    fs::write(&capture, &whole[..24 + 16 + 9]).unwrap();
+    let out = folder.path().join("out");
+    let error = replay(&Options::new(&capture, flows_file(), &out)).unwrap_err().to_string();
+    assert!(error.contains("cut.pcap: packet 1: the file ends within it"), "{error}");
+    assert!(!out.exists(), "nothing is written for it");
+}
+
+#[test]
+fn what_is_no_file_is_refused_without_waiting_for_it() {
+    let folder = Folder::new("pipe");
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for capture in [pipe.as_path(), folder.path(), Path::new("/dev/zero")] {
+        let out = folder.path().join("out");
+        let error = replay(&Options::new(capture, flows_file(), &out)).unwrap_err().to_string();
+        assert!(error.contains("is no regular file; a capture is read twice"), "{error}");
+        assert!(!out.exists(), "nothing is written for it");
+    }
 }

@@ -19,8 +19,13 @@ pub(super) struct Survey {
     pub damage: Option<String>,
 }
 
-/// Looks at all packets, so that nothing is written for a capture that cannot be replayed.
+/// Looks at all packets, so that nothing is written for a capture that cannot be replayed: one of which not a single
+/// packet is whole is none.
 pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
+    // Opening a pipe would wait for who writes it. What cannot be looked at is refused when it is opened.
+    if std::fs::metadata(&options.capture).is_ok_and(|there| !there.is_file()) {
+        return Err(ReplayError::NoFile(options.capture.clone()));
+    }
     let mut reader = open(options)?;
     let mut survey = Survey::default();
     let mut start_ns = None;
@@ -31,6 +36,9 @@ pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
                 survey.ports.insert(options.port_of(packet.interface));
             }
             Ok(None) => break,
+            Err(damage @ CaptureError::Packet { .. }) if start_ns.is_none() => {
+                return Err(failed(options, damage));
+            }
             Err(damage @ CaptureError::Packet { .. }) => survey.damage = Some(damage.to_string()),
             Err(source) => return Err(failed(options, source)),
         }
