@@ -22,7 +22,8 @@ pub(crate) fn complete_checksum(frame: &mut Frame) -> bool {
     true
 }
 
-/// The segments of a super-frame, whatever stands before its IP header; none if the metadata does not fit the bytes.
+/// The segments of a super-frame, whatever stands before its IP header; none if the metadata does not fit the bytes, or
+/// if it is in a tunnel whose headers can not be put right.
 pub(crate) fn segments(frame: &Frame) -> Option<Segments<'_>> {
     let gso = frame.meta.gso?;
     let layers = layers(frame, gso.kind)?;

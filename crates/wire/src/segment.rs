@@ -3,14 +3,18 @@
 //!
 //! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL), and
 //! super-frames of up to 64 kB that a device would cut (TSO, USO). VLAN tags, IPv4 options and IPv6 extension headers
-//! are fine; what runs inside a tunnel is not looked at, and IP fragmentation (UFO) is not done.
+//! are fine. Of a super-frame in tunnels, `layers` tells the innermost packet's headers, and those around it are put
+//! right in each segment. IP fragmentation (UFO) is not done.
+
+mod outer;
 
 #[cfg(test)]
 mod tests;
 
 use crate::layers::header;
 use crate::view::Field;
-use crate::{Layers, checksum, ipv4, tcp};
+use crate::{Layers, checksum, tcp};
+use outer::Outer;
 
 /// Bytes from an SCTP header to its CRC; no other protocol has its checksum there.
 const SCTP_CHECKSUM: usize = 8;
@@ -53,6 +57,8 @@ pub struct Segments<'a> {
     is_tcp: bool,
     /// Sum of the pseudo-header without its length.
     addresses: u16,
+    /// Headers before `l3` that change from segment to segment.
+    outer: Outer,
     /// Payload bytes written.
     sent: usize,
     /// Segments written.
@@ -61,7 +67,8 @@ pub struct Segments<'a> {
 
 /// Cuts the TCP super-frame, whose headers `layers` tells ([`crate::Depth::L4`]), into segments of at most `size`
 /// payload bytes. Its checksum must be partial, as virtio-net asks of every frame that is to be cut. None if there is
-/// no whole TCP header in an unfragmented packet, if an IPv6 jumbo payload, or if `size` is 0.
+/// no whole TCP header in an unfragmented packet, if an IPv6 jumbo payload, if `size` is 0, or if it is in a tunnel whose
+/// headers can not be put right: one of a kind not known, or one that numbers its packets.
 ///
 /// Headers are copied; sequence numbers and IPv4 identifications advance; PSH and FIN stay in the last segment only,
 /// CWR in the first only (RFC 3168, section 6.1.2: it is sent once).
@@ -108,6 +115,7 @@ impl<'a> Segments<'a> {
             // The pseudo-header's own length goes, each segment's will come. This way a routing header's last
             // destination, which the sender put into the sum, stays in it.
             addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
+            outer: Outer::find(frame, l3)?,
             sent: 0,
             count: 0,
         })
@@ -151,6 +159,7 @@ impl<'a> Segments<'a> {
             0u16.store(&mut l4[UDP_CHECKSUM..]);
             checksum::udp(pseudo, l4).store(&mut l4[UDP_CHECKSUM..]);
         }
+        self.outer.finish(out, self.count);
         self.sent += payload_len;
         self.count = self.count.wrapping_add(1);
         Some(total)
@@ -163,12 +172,7 @@ impl<'a> Segments<'a> {
             (payload_len as u16).store(&mut ip[4..]);
             return;
         }
-        let total_len = ip.len() as u16;
-        if let Ok(mut ip) = ipv4::Packet::new_checked(ip) {
-            ip.set_total_len(total_len);
-            ip.set_id(ip.id().wrapping_add(self.count));
-            ip.fill_checksum();
-        }
+        outer::finish_ipv4(ip, self.count);
     }
 
     fn finish_tcp(&self, l4: &mut [u8], is_last: bool) {

@@ -188,6 +188,42 @@ fn super_frames_pass_with_vlan_tags_pushed_and_popped() {
     });
 }
 
+/// TCP through a VXLAN between the hosts, made with these options: inner addresses are 10.1.0.<host>.
+fn transfer_in_vxlan(lab: &Lab, options: &str) {
+    lab.connect(1);
+    lab.connect(2);
+    for (host, other) in [(1, 2), (2, 1)] {
+        let ip = format!("ip -n h{host}");
+        let kind = format!("vxlan id 7 remote 10.0.0.{other} dstport 4789 dev eth0 {options}");
+        run(&format!("{ip} link add vx0 type {kind}"));
+        run(&format!("{ip} addr add 10.1.0.{host}/24 dev vx0"));
+        run(&format!("{ip} link set vx0 up"));
+    }
+    let forwarder = Forwarder::start([open_one(1, "p1"), open_one(2, "p2")], |_, _| {});
+    let start = Instant::now();
+    transfer(lab, "10.1.0.2");
+    let took = start.elapsed();
+    let seen = forwarder.finish();
+    assert_super_frames(&seen);
+    assert_nothing_lost(&seen);
+    // With wrong headers outside, only what is sent again gets through, a segment at a time.
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
+
+#[test]
+fn super_frames_in_vxlan_are_cut_into_segments() {
+    in_lab("hosts::super_frames_in_vxlan_are_cut_into_segments", 2, |lab| {
+        transfer_in_vxlan(lab, "noudpcsum");
+    });
+}
+
+#[test]
+fn super_frames_in_vxlan_keep_an_outer_checksum() {
+    in_lab("hosts::super_frames_in_vxlan_keep_an_outer_checksum", 2, |lab| {
+        transfer_in_vxlan(lab, "udpcsum");
+    });
+}
+
 #[test]
 fn super_frames_behind_mpls_are_cut_into_segments() {
     in_lab("hosts::super_frames_behind_mpls_are_cut_into_segments", 2, |lab| {
