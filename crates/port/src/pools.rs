@@ -51,6 +51,14 @@ impl Pools {
         }
     }
 
+    /// True if a frame of `len` bytes needs a large one and none is free, but small ones are: a packet that waits for it
+    /// would hold up those behind it.
+    #[must_use]
+    #[inline]
+    pub fn lacks_only_large(&self, len: usize) -> bool {
+        len > self.small.capacity_bytes() && self.large.available() == 0 && self.small.available() > 0
+    }
+
     /// Takes a frame back; a frame of another home is returned to the caller.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
@@ -88,8 +96,11 @@ mod tests {
         let small = pools.get(SMALL_FRAME_BYTES).unwrap();
         let large = pools.get(SMALL_FRAME_BYTES + 1).unwrap();
         assert!(pools.get(1).is_none() && pools.get(9000).is_none());
+        assert!(!pools.lacks_only_large(9000));
         assert!(pools.fits(9000) && !pools.fits(LARGE_FRAME_BYTES + 1));
-        assert!(pools.put(small).is_ok() && pools.put(large).is_ok());
+        assert!(pools.put(small).is_ok());
+        assert!(pools.lacks_only_large(9000) && !pools.lacks_only_large(SMALL_FRAME_BYTES));
+        assert!(pools.put(large).is_ok() && !pools.lacks_only_large(9000));
         assert_eq!((pools.available(), pools.large.available()), (1, 1));
         assert!(pools.put(Frame::with_capacity(SMALL_FRAME_BYTES, 4)).is_err());
         assert!(!Pools::new(0, 4, 0).fits(3000));

@@ -32,7 +32,8 @@ pub struct Link {
 pub trait Queue: Send {
     /// Appends up to `max` received frames to `burst` and returns how many. `meta.in_port` and `meta.sequence` are set:
     /// the sequence counts the frames this queue has handed out, from 0. Never blocks. When `pools` are used up, frames
-    /// stay in the device. What can never be handed out (runt, truncated, oversized) is a counted drop.
+    /// stay in the device. What can never be handed out (runt, truncated, oversized) is a counted drop; so is, in a
+    /// device, a long frame while only large frames are used up, for those behind it.
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize;
 
     /// Takes from the front of `frames` as many as the device accepts and returns how many; they are moved to `done`,

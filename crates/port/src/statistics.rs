@@ -13,6 +13,8 @@ pub enum Drop {
     RxRunt,
     /// Longer than any frame of the worker's pools.
     RxOversized,
+    /// Long, and all large frames of the worker's pools are in use: what is behind it must not wait for one.
+    RxNoLargeFrame,
     /// Longer than the device's MTU allows, and not to be cut into segments.
     TxOversized,
     /// Shorter than an Ethernet header.
@@ -31,11 +33,12 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons with their names, in the order of their counters.
-    pub const ALL: [(Self, &'static str); 11] = [
+    pub const ALL: [(Self, &'static str); 12] = [
         (Self::RxKernel, "rx_kernel"),
         (Self::RxTruncated, "rx_truncated"),
         (Self::RxRunt, "rx_runt"),
         (Self::RxOversized, "rx_oversized"),
+        (Self::RxNoLargeFrame, "rx_no_large_frame"),
         (Self::TxOversized, "tx_oversized"),
         (Self::TxRunt, "tx_runt"),
         (Self::TxUnfinished, "tx_unfinished"),
@@ -138,6 +141,6 @@ mod tests {
         for (position, (_, count)) in twice.named_drops().enumerate() {
             assert_eq!(count, 2 * (position as u64 + 1));
         }
-        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (10, 45));
+        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (15, 51));
     }
 }

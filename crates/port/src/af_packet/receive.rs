@@ -56,6 +56,8 @@ fn arrival(slot: &Slot<'_>, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arriva
         Some(Drop::RxOversized)
     } else if slot.bytes.len() < slot.len && !whole_in_queue {
         Some(Drop::RxTruncated)
+    } else if pools.lacks_only_large(len) {
+        Some(Drop::RxNoLargeFrame)
     } else {
         None
     };

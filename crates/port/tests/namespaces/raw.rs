@@ -256,6 +256,44 @@ fn long_frames_come_whole_and_only_where_there_is_room() {
     });
 }
 
+#[test]
+fn long_frames_without_room_do_not_hold_short_ones() {
+    in_lab("raw::long_frames_without_room_do_not_hold_short_ones", 0, |_: &Lab| {
+        veth("va", "vb");
+        run("ip link set va mtu 9000");
+        run("ip link set vb mtu 9000");
+        for resized in [false, true] {
+            // Long packets come in slots, or, where slots were made for another MTU, by the socket's queue.
+            let mtu = if resized { 1500 } else { 9000 };
+            run(&format!("ip link set vb mtu {mtu}"));
+            let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
+            run("ip link set vb mtu 9000");
+            let mut pools = Pools::new(0, 8, 1);
+            let mut burst = Vec::new();
+            let packets = [(9000, 1), (5000, 2), (60, 3), (6000, 4), (60, 5)];
+            let packets = packets.map(|(len, fill)| packet(&[], len, fill));
+            send(&mut *a, &packets);
+            fill(&mut *b, &mut pools, &mut burst, 3);
+            assert_eq!(b.statistics().drops(Drop::RxNoLargeFrame), 2);
+            burst.drain(..).zip([0, 2, 4]).for_each(|(frame, at)| {
+                assert!(frame.bytes() == packets[at], "packet {at}");
+                pools.put(frame).unwrap();
+            });
+            // With neither kind free, all wait.
+            let mut held: Vec<_> = std::iter::from_fn(|| pools.get(60)).collect();
+            held.extend(std::iter::from_fn(|| pools.get(9000)));
+            assert_eq!(held.len(), 9);
+            send(&mut *a, &packets[..1]);
+            pause();
+            assert_eq!(b.receive(&mut pools, &mut burst, 8), 0);
+            held.into_iter().for_each(|frame| pools.put(frame).unwrap());
+            fill(&mut *b, &mut pools, &mut burst, 1);
+            assert!(burst[0].bytes() == packets[0]);
+            assert_eq!(b.statistics().drops(Drop::RxNoLargeFrame), 2);
+        }
+    });
+}
+
 /// A super-frame of 5,000 bytes of payload, its checksum open, behind `front`: Ethernet, tags and IP header.
 fn super_frame(front: &[u8], kind: GsoKind, size: u16) -> Frame {
     let (l4_len, offset) = if kind == GsoKind::Udp { (8, 6) } else { (20, 16) };
