@@ -8,6 +8,7 @@
 //! Hosts in namespaces leave checksums and segmentation to their device. With PACKET_VNET_HDR such packets arrive with
 //! metadata instead of finished bytes, and leave the same way for the kernel to finish where it must.
 
+mod copies;
 mod cut;
 mod receive;
 mod socket;

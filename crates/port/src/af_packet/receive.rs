@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From ring slots to frames.
 
+use super::copies::Copies;
+use super::socket::Socket;
 use super::{PacketQueue, vnet};
-use crate::sys::{self, Slot, VNET_BYTES};
+use crate::sys::{Slot, VNET_BYTES};
 use crate::{Drop, MIN_FRAME_BYTES, Pools};
 use frame::Frame;
-use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 const TAG_AT: usize = 12;
 const TAG_BYTES: usize = 4;
@@ -26,8 +27,12 @@ impl PacketQueue {
         let mut count = 0;
         // Drops count as well, so that a flood of them does not hold the worker.
         for _ in 0..max {
-            let Some(slot) = self.socket.ring.peek() else { break };
-            match arrival(&slot, self.socket.borrow(), pools) {
+            let Socket { ring, copies, fd } = &mut self.socket;
+            let Some(slot) = ring.peek() else {
+                copies.ring_is_empty(fd.as_fd());
+                break;
+            };
+            match arrival(&slot, copies, fd.as_fd(), pools) {
                 Arrival::Frame(mut frame) => {
                     frame.meta.in_port = self.number;
                     frame.meta.sequence = self.sequence;
@@ -46,7 +51,7 @@ impl PacketQueue {
 }
 
 /// Takes the packet of a slot, from the slot or, if it is longer, from the socket's queue.
-fn arrival(slot: &Slot<'_>, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arrival {
+fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arrival {
     let whole_in_queue = slot.status & libc::TP_STATUS_COPY != 0;
     let tag = slot.status & libc::TP_STATUS_VLAN_VALID != 0;
     let len = slot.len + if tag { TAG_BYTES } else { 0 };
@@ -63,7 +68,7 @@ fn arrival(slot: &Slot<'_>, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arriva
     };
     if let Some(reason) = refused {
         if whole_in_queue {
-            let _ = fetch(socket, &mut []);
+            copies.skip(socket, slot);
         }
         return Arrival::Dropped(reason);
     }
@@ -71,10 +76,10 @@ fn arrival(slot: &Slot<'_>, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arriva
     let header = if whole_in_queue {
         let sized = frame.set_len(slot.len);
         debug_assert!(sized, "the pool was chosen by length");
-        match fetch(socket, frame.bytes_mut()) {
-            Ok((header, whole)) if whole == slot.len => header,
-            _ => return give_back(frame, pools, Drop::RxTruncated),
-        }
+        let Some(header) = copies.take(socket, slot, frame.bytes_mut()) else {
+            return give_back(frame, pools, Drop::RxTruncated);
+        };
+        header
     } else {
         let filled = frame.fill(slot.bytes);
         debug_assert!(filled, "the pool was chosen by length");
@@ -93,11 +98,6 @@ fn give_back(frame: Frame, pools: &mut Pools, reason: Drop) -> Arrival {
     // It came from these pools, so that they take it.
     let _ = pools.put(frame);
     Arrival::Dropped(reason)
-}
-
-/// The next packet of the socket's queue. A pending error of the interface is reported first, once.
-fn fetch(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<([u8; VNET_BYTES], usize)> {
-    sys::receive_copy(socket, bytes).or_else(|_| sys::receive_copy(socket, bytes))
 }
 
 /// The kernel takes a packet's outermost VLAN tag off and tells of it beside the packet.

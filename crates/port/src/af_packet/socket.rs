@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One raw socket with its ring, and the fanout group that the sockets of one port share.
 
+use super::copies::Copies;
 use crate::sys::{self, Interface, Ring};
 use crate::{Link, PortError, Spec};
 use std::io;
@@ -64,7 +65,9 @@ impl Port {
 pub(super) struct Socket {
     // Dropped in this order: the mapping before the socket it belongs to.
     pub(super) ring: Ring,
-    fd: OwnedFd,
+    /// Packets too long for a slot of it.
+    pub(super) copies: Copies,
+    pub(super) fd: OwnedFd,
 }
 
 impl Socket {
@@ -118,7 +121,7 @@ impl Socket {
             join(port, socket, ifindex)
                 .map_err(|e| port.error("join the queues' fanout group (the interface must be up)", e))?;
         }
-        Ok(Self { ring, fd })
+        Ok(Self { ring, copies: Copies::default(), fd })
     }
 
     /// Lets packets in.
