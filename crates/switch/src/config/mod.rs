@@ -7,10 +7,15 @@ mod file;
 mod text;
 mod value;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Where the control socket is when nothing else is said.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
+
+/// Longest configuration file.
+const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
 /// Checked settings of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,9 +127,18 @@ impl Config {
     /// # Errors
     /// The first mistake.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let mut bytes = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(FILE_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        Self::parse(&text).map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
+        let parsed = if bytes.len() as u64 > FILE_BYTES {
+            let problem =
+                format!("is longer than {FILE_BYTES} bytes; name a TOML file with a switch's configuration");
+            Err(Mistake { line: None, key: String::new(), problem })
+        } else {
+            text::decode(bytes).and_then(|text| Self::parse(&text))
+        };
+        parsed.map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
     }
 
     /// Checks a file's text.

@@ -65,7 +65,52 @@ fn what_may_be_left_out_has_the_default_of_the_contract() {
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "no socket's path", "such as"]),
     ("control = \"/tmp/s1.sock\"", "kontrol = \"\"", &["line 2: ", "`kontrol`", "`control`"]),
-    ("control = \"/tmp/s1.sock\"", "control = 3", &["line 2: ", "expected a string"]),
+    (
+        "control = \"/tmp/s1.sock\"",
+        "control = 3",
+        &["line 2: control: is the number 3, and a string is needed; write control = \"/run/shunt/s1.sock\""],
+    ),
+    (
+        "[[worker]]",
+        "[worker]",
+        &["line 3: worker: is a table, and a list of tables is needed; write [[worker]]"],
+    ),
+    (
+        "[[datapath]]\nid",
+        "[datapath]\nid",
+        &["line 6: datapath: is a table, and a list of tables is needed; write [[datapath]]"],
+    ),
+    (
+        "cpu = 1",
+        "cpu = \"one\"",
+        &["line 4: worker[0].cpu: is the string \"one\", and a whole number is needed; write cpu = 1"],
+    ),
+    ("cpu = 1", "cpu = 1.5", &["line 4: worker[0].cpu: is the fraction 1.5, and a whole number is needed"]),
+    ("cpu = 1", "cpu = 99999999999999999999", &["line 4: worker[0].cpu: ", "write cpu = 1"]),
+    (
+        "enabled = false",
+        "enabled = 0",
+        &["line 13: datapath.low_latency.learn.enabled: is the number 0, and true or false is needed"],
+    ),
+    (
+        "enabled = true",
+        "enabled = \"yes\"",
+        &["line 15: datapath.ffp.enabled: ", "true or false is needed; write enabled = false"],
+    ),
+    (
+        "number = 2",
+        "number = true",
+        &["line 28: datapath.port[1].number: is true, and a whole number is needed; write number = 1"],
+    ),
+    (
+        "workers = [0]",
+        "workers = 0",
+        &[
+            "line 26: datapath.port[0].workers: is the number 0, and a list of whole numbers is needed; write workers = [0]",
+        ],
+    ),
+    ("workers = [0]", "workers = [\n  \"0\"]", &["line 27: datapath.port[0].workers: is the string \"0\""]),
+    ("id = 1", "id = [1]", &["line 7: datapath.id: is a list, and a whole number is needed; write id = 1"]),
     ("control = \"/tmp/s1.sock\"", "control = \"/tmp", &["line 2: "]),
     ("[[worker]]\ncpu = 1\nidle = \"adaptive\"", "", &["worker: ", "add [[worker]]"]),
     ("cpu = 1", "cpu = -1", &["worker[0].cpu: -1 is out of range; use 0 to 8191"]),
@@ -147,4 +192,15 @@ fn every_mistake_has_its_sentence() {
 fn a_file_that_is_not_there_is_named() {
     let message = Config::load(Path::new("no/such.toml")).unwrap_err().to_string();
     assert!(message.starts_with("no/such.toml: can not read the configuration: "), "{message}");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_the_line() {
+    let path = std::env::temp_dir().join(format!("shunt-config-{}.toml", std::process::id()));
+    std::fs::write(&path, b"[[worker]]\n# \xff\n").unwrap();
+    let message = Config::load(&path).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(message.contains(".toml: line 2: is not UTF-8 text"), "{message}");
+    let message = Config::load(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert!(message.contains("is longer than"), "{message}");
 }

@@ -1,17 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From text to the file's structure; the parser's complaints become mistakes with a line.
+//! From text to the file's structure; the parser's complaints become mistakes with line and key.
 
 use super::Mistake;
 use super::file::File;
+use toml::de::Error;
+
+/// What each key takes: its type in words, and an example.
+const KEYS: &[(&str, &str, &str)] = &[
+    ("control", STRING, "control = \"/run/shunt/s1.sock\""),
+    ("dpdk", "a table", "[dpdk]"),
+    ("eal", "a list of strings", "eal = [\"--in-memory\"]"),
+    ("worker", TABLES, "[[worker]]"),
+    ("cpu", NUMBER, "cpu = 1"),
+    ("idle", STRING, "idle = \"adaptive\""),
+    ("datapath", TABLES, "[[datapath]]"),
+    ("id", NUMBER, "id = 1"),
+    ("openflow", "a table", "[datapath.openflow]"),
+    ("controllers", "a list of strings", "controllers = [\"tcp:127.0.0.1:6653\"]"),
+    ("listen", STRING, "listen = \"127.0.0.1:6654\""),
+    ("fail_mode", STRING, "fail_mode = \"secure\""),
+    ("low_latency", "a table", "[datapath.low_latency]"),
+    ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
+    ("learn", "a table", "learn = { enabled = false }"),
+    ("min_pps", NUMBER, "min_pps = 1000"),
+    ("window", STRING, "window = \"5s\""),
+    ("min_timeout", STRING, "min_timeout = \"10m\""),
+    ("ffp", "a table", "[datapath.ffp]"),
+    ("enabled", "true or false", "enabled = false"),
+    ("lut_entries", NUMBER, "lut_entries = 4096"),
+    ("port_cache", "a table", "[datapath.port_cache]"),
+    ("mode", STRING, "mode = \"off\""),
+    ("entries", NUMBER, "entries = 64"),
+    ("queue", NUMBER, "queue = 64"),
+    ("port", TABLES, "[[datapath.port]]"),
+    ("number", NUMBER, "number = 1"),
+    ("name", STRING, "name = \"p1\""),
+    ("driver", STRING, "driver = \"af_packet\""),
+    ("device", STRING, "device = \"veth1\""),
+    ("workers", "a list of whole numbers", "workers = [0]"),
+];
+const STRING: &str = "a string";
+const NUMBER: &str = "a whole number";
+const TABLES: &str = "a list of tables";
+
+/// Keys that stand for lists of tables, whose entries are numbered.
+const LISTS: [&str; 2] = ["worker", "datapath.port"];
 
 pub fn read(text: &str) -> Result<File, Mistake> {
-    toml::from_str(text).map_err(|error| Mistake {
-        line: error.span().map(|span| line_of(text, span.start)),
+    toml::from_str(text).map_err(|error| mistake(text, &error))
+}
+
+/// As [`read`], of a file's bytes.
+pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
+    String::from_utf8(bytes).map_err(|error| Mistake {
+        line: Some(line_of(error.as_bytes(), error.utf8_error().valid_up_to())),
         key: String::new(),
-        problem: error.message().replace('\n', "; "),
+        problem: "is not UTF-8 text; a configuration is a TOML file, saved as UTF-8".to_owned(),
     })
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
+fn mistake(text: &str, error: &Error) -> Mistake {
+    let told = error.message();
+    let line = error.span().map(|span| line_of(text.as_bytes(), span.start));
+    let plain = |key| Mistake { line, key, problem: told.replace('\n', "; ") };
+    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
+        return plain(String::new());
+    };
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let header = text[line_start..].starts_with('[');
+    let Some((path, key)) = (if header { header_at(text, before.len()) } else { key_at(before) }) else {
+        return plain(String::new());
+    };
+    let Some((_, needed, example)) = KEYS.iter().find(|(name, _, _)| *name == key) else {
+        return plain(String::new());
+    };
+    let problem = if let Some(found) = told.strip_prefix("invalid type: ") {
+        let found = in_words(found.rsplit_once(", expected").map_or(found, |(found, _)| found));
+        format!("is {found}, and {needed} is needed; write {example}")
+    } else if told.contains("integer") || told.contains("number") {
+        format!("is no number that can be read ({}); write {example}", told.replace('\n', "; "))
+    } else {
+        return plain(String::new());
+    };
+    Mistake { line, key: path, problem }
+}
+
+/// The parser's words for what it found.
+fn in_words(found: &str) -> String {
+    let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
+    let kind = match (kind, value) {
+        ("map", _) => return "a table".to_owned(),
+        ("sequence", _) => return "a list".to_owned(),
+        ("integer", _) => "the number",
+        ("string", _) => "the string",
+        ("floating", _) => {
+            return format!("the fraction {}", value.trim_start_matches("point ").replace('`', ""));
+        }
+        ("boolean", _) => return value.replace('`', ""),
+        _ => return found.replace('`', ""),
+    };
+    format!("{kind} {}", value.replace('`', ""))
+}
+
+/// Path and name of the header around a place.
+fn header_at(text: &str, offset: usize) -> Option<(String, String)> {
+    let line = text.get(text.get(..offset)?.rfind('\n').map_or(0, |at| at + 1)..)?.lines().next()?;
+    let path = line.trim().trim_matches(['[', ']']).trim();
+    Some((path.to_owned(), path.rsplit('.').next()?.to_owned()))
+}
+
+/// Path and name of the key whose value begins where `before` ends, or within whose value that is.
+fn key_at(before: &str) -> Option<(String, String)> {
+    let (left, _) = before.rsplit_once('=')?;
+    let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let left = left.trim_end();
+    let start = left.rfind(|c| !is_key(c)).map_or(0, |at| at + 1);
+    let key = left[start..].to_owned();
+    let line_start = left.rfind('\n').map_or(0, |at| at + 1);
+    let mut path = section(&before[..line_start]);
+    let outer = left[line_start..start].split(['=', '{']).next().unwrap_or_default();
+    let outer = outer.trim().trim_end_matches('.');
+    for part in [outer, key.as_str()].into_iter().filter(|part| !part.is_empty()) {
+        if !path.is_empty() {
+            path.push('.');
+        }
+        path.push_str(part);
+    }
+    Some((path, key))
+}
+
+/// The section at the end of the text, as the checks name it: `datapath.port[2]`.
+fn section(text: &str) -> String {
+    let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
+    let is_header = |line: &&str| line.trim_start().starts_with('[') && line.trim_end().ends_with(']');
+    let headers: Vec<String> = text.lines().filter(is_header).map(name).collect();
+    let Some(last) = headers.last() else { return String::new() };
+    if !LISTS.contains(&last.as_str()) {
+        return last.clone();
+    }
+    let number = headers.iter().filter(|header| *header == last).count() - 1;
+    format!("{last}[{number}]")
+}
+
+fn line_of(text: &[u8], offset: usize) -> usize {
+    text.iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }
