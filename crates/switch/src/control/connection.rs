@@ -4,6 +4,7 @@
 
 use super::flows::Walk;
 use super::protocol::{Changes, Request};
+use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
 use flow::Nanos;
@@ -20,7 +21,7 @@ const OUTBOX_BYTES: usize = 256 * 1_024;
 /// Bytes read in one go.
 const READ_BYTES: usize = 64 * 1_024;
 /// Operations parked on the way to the workers above which no request is taken.
-const PARKED_MAX: usize = 256;
+pub const PARKED_MAX: usize = 256;
 
 /// What requests are answered from.
 pub struct State<'a> {
@@ -48,6 +49,10 @@ struct Load {
 pub struct Connection {
     stream: UnixStream,
     inbox: Vec<u8>,
+    /// Bytes of `inbox` whose requests are taken.
+    taken: usize,
+    /// Bytes of `inbox` in which no further end of a request was found.
+    searched: usize,
     outbox: Vec<u8>,
     /// Bytes of `outbox` that are sent.
     sent: usize,
@@ -64,6 +69,8 @@ impl Connection {
         Self {
             stream,
             inbox: Vec::new(),
+            taken: 0,
+            searched: 0,
             outbox: Vec::new(),
             sent: 0,
             job: None,
@@ -80,7 +87,7 @@ impl Connection {
     pub fn wants_to_read(&self) -> bool {
         !self.ended
             && self.job.is_none()
-            && self.inbox.len() <= REQUEST_BYTES
+            && self.inbox.len() - self.taken <= REQUEST_BYTES
             && self.waiting() < OUTBOX_BYTES
     }
 
@@ -133,7 +140,7 @@ impl Connection {
     }
 
     fn has_line(&self) -> bool {
-        self.inbox.contains(&b'\n')
+        self.inbox[self.taken..].contains(&b'\n')
     }
 
     fn write(&mut self) {
@@ -155,6 +162,9 @@ impl Connection {
     }
 
     fn read(&mut self) -> bool {
+        self.inbox.drain(..self.taken);
+        self.searched -= self.taken;
+        self.taken = 0;
         let start = self.inbox.len();
         self.inbox.resize(start + READ_BYTES, 0);
         let got = self.stream.read(&mut self.inbox[start..]);
@@ -194,8 +204,9 @@ impl Connection {
 
     /// Takes one request; false if none is whole.
     fn take_line(&mut self, state: &mut State<'_>) -> bool {
-        let Some(end) = self.inbox.iter().position(|&byte| byte == b'\n') else {
-            if self.inbox.len() > REQUEST_BYTES {
+        let Some(end) = self.inbox[self.searched..].iter().position(|&byte| byte == b'\n') else {
+            self.searched = self.inbox.len();
+            if self.inbox.len() - self.taken > REQUEST_BYTES {
                 let sentence = format!(
                     "the request has no end within {REQUEST_BYTES} bytes; send one JSON object a line"
                 );
@@ -203,9 +214,11 @@ impl Connection {
             }
             return false;
         };
-        let rest = self.inbox.split_off(end + 1);
-        let line = std::mem::replace(&mut self.inbox, rest);
-        match parse(&line[..end]) {
+        let end = self.searched + end;
+        let parsed = parse(&self.inbox[self.taken..end]);
+        self.searched = end + 1;
+        self.taken = end + 1;
+        match parsed {
             Ok(None) => {}
             Ok(Some((id, request))) => self.start(id, request, state),
             Err((id, sentence)) => self.error(id, &sentence),
@@ -283,6 +296,7 @@ impl Connection {
         self.drop_load(state);
         self.error(id, sentence);
         self.inbox = Vec::new();
+        (self.taken, self.searched) = (0, 0);
         self.ended = true;
     }
 
@@ -313,26 +327,4 @@ impl Connection {
         self.outbox.extend_from_slice(line.to_string().as_bytes());
         self.outbox.push(b'\n');
     }
-}
-
-/// The id, if it could be read, and why.
-type Refusal = (Option<u64>, String);
-
-/// A request and its id; none for an empty line.
-fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
-    if line.trim_ascii().is_empty() {
-        return Ok(None);
-    }
-    let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
-        (None, format!("the request is no JSON object: {error}; send lines such as {{\"id\":1,\"request\":\"ports\"}}"))
-    })?;
-    let id = object.remove("id").and_then(|id| id.as_u64()).ok_or_else(|| {
-        (
-            None,
-            "the request has no \"id\"; give it a whole number from 0, which the answer repeats".to_owned(),
-        )
-    })?;
-    serde_json::from_value(Value::Object(object))
-        .map(|request| Some((id, request)))
-        .map_err(|error| (Some(id), format!("the request is not understood: {error}")))
 }

@@ -21,6 +21,7 @@ mod connection;
 mod flows;
 mod listener;
 mod protocol;
+mod request;
 mod show;
 
 pub use client::{Client, ClientError};
@@ -28,7 +29,7 @@ pub use protocol::{
     Changes, Counters, FlowForm, FlowPart, FlowRow, Mac, Macs, Port, Ports, Request, Table, Tables,
 };
 
-pub(crate) use connection::{Connection, State};
+pub(crate) use connection::{Connection, PARKED_MAX, State};
 pub use listener::ListenError;
 pub(crate) use listener::Listener;
 

@@ -39,6 +39,24 @@ pub enum Request {
     Clear,
 }
 
+impl Request {
+    /// Names of its members beside `request`.
+    pub(super) fn members(&self) -> &'static [&'static str] {
+        match self {
+            Self::Flows { .. } => &["form"],
+            Self::Load { .. } => &["text", "last"],
+            Self::Ports
+            | Self::Tables
+            | Self::Counters
+            | Self::Macs
+            | Self::Ffp
+            | Self::Cache
+            | Self::Stateless
+            | Self::Clear => &[],
+        }
+    }
+}
+
 /// Forms of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

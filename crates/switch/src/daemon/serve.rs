@@ -2,9 +2,9 @@
 //! The control thread: owns the model, answers clients, and does what the clock and the workers ask for.
 
 use super::{Daemon, DaemonError, Stop, links};
-use crate::control::{Connection, State};
+use crate::control::{Connection, PARKED_MAX, State};
 use flow::Nanos;
-use model::Notice;
+use model::{DataPlane, Notice};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
@@ -38,16 +38,18 @@ impl Daemon {
             let mut more = self.model.poll(now);
             self.drain_notices();
             more |= self.serve_clients(&mut clients, &mut loading_room);
+            // No request is taken while the workers have so much to do.
+            let congested = self.model.plane_mut().parked() >= PARKED_MAX;
             let sleep_ns = if more {
                 0
-            } else if clients.iter().any(Connection::waits_for_barrier) {
+            } else if congested || clients.iter().any(Connection::waits_for_barrier) {
                 BARRIER_NS
             } else {
                 let due =
                     self.model.next_deadline().map_or(TEND_NS, |at| at.saturating_sub(self.clock.now()));
                 due.min(TEND_NS)
             };
-            if self.wait(stop, &mut clients, sleep_ns)? {
+            if self.wait(stop, &mut clients, sleep_ns, congested)? {
                 return Ok(());
             }
         }
@@ -79,11 +81,17 @@ impl Daemon {
     }
 
     /// Waits for something to do; true when told to stop.
-    fn wait(&self, stop: &Stop, clients: &mut Vec<Connection>, sleep_ns: Nanos) -> Result<bool, DaemonError> {
+    fn wait(
+        &self,
+        stop: &Stop,
+        clients: &mut Vec<Connection>,
+        sleep_ns: Nanos,
+        congested: bool,
+    ) -> Result<bool, DaemonError> {
         let wake = &self.control.wake;
         let flags = |client: &Connection| {
             let mut flags = PollFlags::empty();
-            flags.set(PollFlags::IN, client.wants_to_read());
+            flags.set(PollFlags::IN, !congested && client.wants_to_read());
             flags.set(PollFlags::OUT, client.wants_to_write());
             flags
         };

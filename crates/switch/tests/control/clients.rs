@@ -3,6 +3,7 @@
 
 use crate::counters;
 use crate::lab::{Lab, until};
+use std::io::Write;
 use switch::control::{Request, Tables};
 
 #[test]
@@ -23,6 +24,19 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
             "\"id\":5",
             "unknown field `x`",
         ),
+        (
+            "{\"id\":5,\"request\":\"ports\",\"form\":\"rows\"}",
+            "\"id\":5",
+            "unknown field `form`; this request has no",
+        ),
+        ("{\"id\":5,\"request\":\"clear\",\"table\":1}", "\"id\":5", "unknown field `table`"),
+        ("{\"id\":5,\"request\":\"ports\",\"request\":\"clear\"}", "\"id\":5", "\\\"request\\\" twice"),
+        (
+            "{\"id\":5,\"request\":\"flows\",\"form\":\"rows\",\"form\":\"rows\"}",
+            "\"id\":5",
+            "\\\"form\\\" twice",
+        ),
+        ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "give it one"),
         ("{\"id\":6,\"request\":\"ffp\"}", "\"id\":6", "not in this build yet"),
         ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
         ("{\"id\":6,\"request\":\"stateless\"}", "\"id\":6", "not in this build yet"),
@@ -43,6 +57,21 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
         assert!(raw.line().contains(&format!("\"id\":{id}")));
     }
     assert_eq!(raw.line(), "");
+}
+
+/// All requests that were read at once are taken one by one, without moving the rest each time.
+#[test]
+fn a_crowd_of_requests_in_one_go_is_answered_in_order() {
+    const REQUESTS: u32 = 20_000;
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    let sent: String = (0..REQUESTS).map(|id| format!("{{\"id\":{id},\"request\":\"wrong\"}}\n")).collect();
+    let mut writer = raw.writer();
+    let sending = std::thread::spawn(move || writer.write_all(sent.as_bytes()).unwrap());
+    for id in 0..REQUESTS {
+        assert!(raw.line().contains(&format!("\"id\":{id}}}")), "{id}");
+    }
+    sending.join().unwrap();
 }
 
 #[test]

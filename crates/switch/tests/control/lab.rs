@@ -138,6 +138,11 @@ impl Raw {
         self.0.get_mut().write_all(bytes)
     }
 
+    /// To send while answers are read.
+    pub fn writer(&self) -> UnixStream {
+        self.0.get_ref().try_clone().unwrap()
+    }
+
     /// The next line; empty at the end.
     pub fn line(&mut self) -> String {
         let mut line = String::new();

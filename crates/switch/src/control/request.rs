@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From a line to a request. What is not understood is refused: a misspelt member must not be taken for none.
+
+use super::protocol::Request;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
+use serde_json::{Map, Value};
+use std::fmt::{self, Formatter};
+
+/// The id, if it could be read, and why.
+pub type Refusal = (Option<u64>, String);
+
+/// A request and its id; none for an empty line.
+pub fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
+    if line.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let Members(mut object, twice) = serde_json::from_slice(line).map_err(|error| {
+        (None, format!("the request is no JSON object: {error}; send lines such as {{\"id\":1,\"request\":\"ports\"}}"))
+    })?;
+    let id = object.remove("id").filter(|_| twice.as_deref() != Some("id")).and_then(|id| id.as_u64());
+    let id = id.ok_or_else(|| {
+        (
+            None,
+            "the request has no \"id\"; give it one, a whole number from 0, which the answer repeats"
+                .to_owned(),
+        )
+    })?;
+    let wrong = |sentence| (Some(id), format!("the request is not understood: {sentence}"));
+    if let Some(name) = twice {
+        return Err(wrong(format!("it has \"{name}\" twice; give each member once")));
+    }
+    let names: Vec<String> = object.keys().filter(|name| *name != "request").cloned().collect();
+    let request: Request =
+        serde_json::from_value(Value::Object(object)).map_err(|error| wrong(error.to_string()))?;
+    let members = request.members();
+    match names.iter().find(|name| !members.contains(&name.as_str())) {
+        None => Ok(Some((id, request))),
+        Some(name) if members.is_empty() => {
+            Err(wrong(format!("unknown field `{name}`; this request has no fields but `id` and `request`")))
+        }
+        Some(name) => Err(wrong(format!("unknown field `{name}`, expected `{}`", members.join("`, `")))),
+    }
+}
+
+/// An object's members, and the first that is there more than once.
+struct Members(Map<String, Value>, Option<String>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Members;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+        /// More than any request has; the rest need not be kept to be refused.
+        const MEMBERS_MAX: usize = 16;
+        let mut members = Members(Map::new(), None);
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            if members.0.insert(name.clone(), value).is_some() {
+                members.1.get_or_insert(name);
+            }
+            if members.0.len() > MEMBERS_MAX {
+                return Err(A::Error::custom(format!("more than {MEMBERS_MAX} members")));
+            }
+        }
+        Ok(members)
+    }
+}
