@@ -2,15 +2,18 @@
 //! The socket in the file system: made for its owner only, never taken from a living daemon, removed at the end.
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Clients that may wait to be accepted.
 const BACKLOG: i32 = 64;
+/// How long another process may hold the folder of the socket.
+const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
 /// Why there is no control socket.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +27,12 @@ pub enum ListenError {
     /// Something that is no socket is there.
     #[error("{}: is there already and is no socket; move it away, or use another `control` path", .0.display())]
     NoSocket(PathBuf),
+    /// Another process holds the folder's lock.
+    #[error(
+        "{}: another process has locked this folder of the control socket for {} s; look who (`fuser -v`), or use \
+         another `control` path", .0.display(), LOCK_LIMIT.as_secs()
+    )]
+    Locked(PathBuf),
     /// The system refused.
     #[error("{}: can not {what}: {source}", path.display())]
     Io {
@@ -56,13 +65,10 @@ impl Listener {
             .create(folder)
             .map_err(io("make the control socket's folder"))?;
         // Two daemons that start at once must not take the socket from each other: one looks and binds at a time.
-        let turn = File::open(folder).map_err(io("open the control socket's folder"))?;
-        turn.lock().map_err(io("lock the control socket's folder"))?;
+        let _turn = take_turn(folder)?;
         remove_stale(path)?;
         let address = SocketAddrUnix::new(path).map_err(|e| io("name the control socket")(e.into()))?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-            .map_err(|e| io("make the control socket")(e.into()))?;
+        let socket = socket().map_err(io("make the control socket"))?;
         rustix::net::bind(&socket, &address).map_err(|e| io("bind the control socket")(e.into()))?;
         // Nobody can connect before `listen`, so there is no moment in which others may.
         fs::set_permissions(path, Permissions::from_mode(0o600))
@@ -96,6 +102,29 @@ impl Drop for Listener {
     }
 }
 
+/// A stream socket that does not block.
+fn socket() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
+}
+
+/// Locks the folder until the file is dropped. Who holds it needs milliseconds, unless it is no switch.
+fn take_turn(folder: &Path) -> Result<File, ListenError> {
+    let io = |what| move |source: io::Error| ListenError::Io { path: folder.into(), what, source };
+    let file = File::open(folder).map_err(io("open the control socket's folder"))?;
+    let end = Instant::now() + LOCK_LIMIT;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(io("lock the control socket's folder")(error)),
+            Err(TryLockError::WouldBlock) if Instant::now() >= end => {
+                return Err(ListenError::Locked(folder.into()));
+            }
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(10)),
+        }
+    }
+}
+
 fn remove_stale(path: &Path) -> Result<(), ListenError> {
     let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), what, source };
     match fs::symlink_metadata(path) {
@@ -104,7 +133,11 @@ fn remove_stale(path: &Path) -> Result<(), ListenError> {
         Ok(there) if !there.file_type().is_socket() => return Err(ListenError::NoSocket(path.into())),
         Ok(_) => {}
     }
-    match UnixStream::connect(path) {
+    // Without waiting: whoever listens there may accept nobody.
+    let connected = SocketAddrUnix::new(path)
+        .map_err(io::Error::from)
+        .and_then(|address| Ok(rustix::net::connect(socket()?, &address)?));
+    match connected {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             fs::remove_file(path).map_err(io("remove the stale control socket"))
         }

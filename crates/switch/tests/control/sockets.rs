@@ -2,6 +2,7 @@
 //! The socket's file.
 
 use crate::lab::{LONG, Lab, config, folder, start_bare};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
@@ -40,6 +41,36 @@ fn a_stale_socket_is_replaced_and_a_file_is_not() {
     let message = start_bare(&config(&path, 1, 0), None).err().unwrap().to_string();
     assert!(message.contains("is no socket"), "{message}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+/// Nothing that others do may hold it up for ever: a listener that accepts nobody, a lock on the folder.
+#[test]
+fn it_does_not_wait_for_others() {
+    let folder = folder();
+    std::fs::create_dir(&folder).unwrap();
+    let path = folder.join("control.sock");
+    let deaf = UnixListener::bind(&path).unwrap();
+    let mut waiting = Vec::new();
+    // Until the listener's queue is full.
+    for _ in 0..5_000 {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).unwrap();
+        if connect(&socket, &SocketAddrUnix::new(&path).unwrap()).is_err() {
+            break;
+        }
+        waiting.push(socket);
+        assert!(waiting.len() < 5_000);
+    }
+    let message = start_bare(&config(&path, 1, 0), None).err().unwrap().to_string();
+    assert!(message.contains("another switch answers on this control socket"), "{message}");
+    drop((deaf, waiting));
+    let lock = std::fs::File::open(&folder).unwrap();
+    lock.lock().unwrap();
+    let message = start_bare(&config(&path, 1, 0), None).err().unwrap().to_string();
+    assert!(message.contains("another process has locked this folder"), "{message}");
+    drop(lock);
+    start_bare(&config(&path, 1, 0), None).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
