@@ -70,8 +70,10 @@ impl Shared {
     pub fn keep_house(&self) {
         match self.worker.try_lock() {
             Ok(mut worker) => worker.housekeeping(),
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => {}
+            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return,
         }
+        // A device may have been opened anew, and the worker sleeps on descriptors of the old one.
+        self.wake.wake();
     }
 
     pub fn stop(&self) {
