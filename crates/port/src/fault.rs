@@ -106,6 +106,10 @@ impl<Q: Queue> Queue for Faulty<Q> {
         self.inner.descriptor()
     }
 
+    fn generation(&self) -> u64 {
+        self.inner.generation()
+    }
+
     fn statistics(&self) -> Statistics {
         let mut statistics = self.inner.statistics();
         statistics.rx_packets -= self.lost;

@@ -44,9 +44,16 @@ pub trait Queue: Send {
     /// What `transmit` accepts unfinished.
     fn capabilities(&self) -> Capabilities;
 
-    /// A descriptor that is readable when packets wait; none for a driver that must be polled. It may change whenever
-    /// `poll_link` is called.
+    /// A descriptor that is readable when packets wait; none for a driver that must be polled. To be asked for before
+    /// each sleep, by who serves the queue: that takes off a pending error, which would end the sleep at once. The number
+    /// stays the queue's as long as the queue lives, also when `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd>;
+
+    /// How often `poll_link` has reopened the device. Who calls it for a thread that sleeps on the descriptor must wake
+    /// that thread when this has grown: its sleep is on the old device.
+    fn generation(&self) -> u64 {
+        0
+    }
 
     /// Counters since the queue was opened.
     fn statistics(&self) -> Statistics;
@@ -71,6 +78,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn descriptor(&self) -> Option<RawFd> {
         (**self).descriptor()
+    }
+
+    fn generation(&self) -> u64 {
+        (**self).generation()
     }
 
     fn statistics(&self) -> Statistics {

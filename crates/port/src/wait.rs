@@ -10,7 +10,9 @@ use std::time::Duration;
 pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
 
 /// Sleeps until one of `descriptors` is readable or `timeout` (none: for ever) is over; returns how many are ready. A
-/// signal ends the sleep early with 0. A socket's pending error counts as ready once, and is taken off.
+/// signal ends the sleep early with 0. A socket's pending error counts as ready; the queue it belongs to takes it off when
+/// asked for its descriptor again. Nothing but the poll itself is done to a descriptor, so that one that was closed
+/// meanwhile does no harm.
 ///
 /// # Errors
 /// More than [`MAX_DESCRIPTORS`] descriptors, or the system's refusal.

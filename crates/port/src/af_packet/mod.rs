@@ -61,6 +61,7 @@ struct PacketQueue {
     batch: SendBatch,
     cutter: Cutter,
     sequence: u64,
+    generation: u64,
     mtu: Option<u32>,
     statistics: Statistics,
     /// What the kernel says it dropped; it forgets when asked.
@@ -77,6 +78,7 @@ impl PacketQueue {
             batch: SendBatch::new(),
             cutter: Cutter::new(),
             sequence: 0,
+            generation: 0,
             mtu,
             statistics: Statistics::default(),
             kernel_drops: Cell::new(0),
@@ -97,7 +99,9 @@ impl PacketQueue {
         self.fetch_kernel_drops();
         let lost = self.socket.drain();
         self.statistics.dropped_many(Drop::RxKernel, lost);
-        self.socket = fresh;
+        if self.socket.replace(fresh).is_ok() {
+            self.generation += 1;
+        }
     }
 }
 
@@ -115,7 +119,12 @@ impl Queue for PacketQueue {
     }
 
     fn descriptor(&self) -> Option<RawFd> {
+        self.socket.take_error();
         Some(self.socket.descriptor())
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
     }
 
     fn statistics(&self) -> Statistics {

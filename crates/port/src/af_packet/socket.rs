@@ -137,6 +137,21 @@ impl Socket {
         self.fd.as_raw_fd()
     }
 
+    /// Becomes `fresh`, under the old descriptor's number.
+    pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
+        let Self { ring, copies, fd } = fresh;
+        sys::replace(&self.fd, fd)?;
+        // The old socket lives until its ring is unmapped, here.
+        self.ring = ring;
+        self.copies = copies;
+        Ok(())
+    }
+
+    /// Takes a pending error off, which would wake who waits for packets again and again; true if there was one.
+    pub(super) fn take_error(&self) -> bool {
+        sys::take_error(self.fd.as_fd()).is_some()
+    }
+
     pub(super) fn link(&self, port: &Port) -> Link {
         Interface::new(self.fd.as_fd(), &port.device).link()
     }

@@ -124,6 +124,15 @@ pub(crate) fn accept_all(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
 }
 
+/// Makes the descriptor `number` stand for what `file` stands for, in one step: the number is never free in between, so
+/// that no other file can get it while another thread polls it. What it stood for before is closed.
+pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
+    // SAFETY: no pointers. Both descriptors are open and owned; afterwards `number` still owns its number, and `file`
+    // closes its own.
+    unsafe { check(libc::dup3(file.as_raw_fd(), number.as_raw_fd(), libc::O_CLOEXEC))? };
+    Ok(())
+}
+
 /// Takes the pending error off a socket, so that it does not wake a waiting thread again.
 pub(crate) fn take_error(socket: BorrowedFd<'_>) -> Option<i32> {
     option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR).ok().filter(|error| *error != 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Waiting for descriptors, and the descriptor that wakes a waiting thread.
 
-use super::{check, take_error};
+use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -31,16 +31,7 @@ pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Resu
         libc::ppoll(set.as_mut_ptr(), descriptors.len() as libc::nfds_t, limit, std::ptr::null())
     });
     match ready {
-        Ok(0) => Ok(0),
-        Ok(ready) => {
-            for entry in &set[..descriptors.len()] {
-                if entry.revents & libc::POLLERR != 0 {
-                    // SAFETY: the caller's descriptor; borrowed for one call that fails harmlessly if it is not open.
-                    take_error(unsafe { BorrowedFd::borrow_raw(entry.fd) });
-                }
-            }
-            Ok(ready as usize)
-        }
+        Ok(ready) => Ok(ready as usize),
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
         Err(error) => Err(error),
     }

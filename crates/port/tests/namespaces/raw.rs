@@ -196,13 +196,43 @@ fn a_device_that_goes_and_comes_back_is_survived() {
     });
 }
 
+#[test]
+fn a_reopened_device_keeps_its_descriptor_and_is_told_of() {
+    in_lab("raw::a_reopened_device_keeps_its_descriptor_and_is_told_of", 0, |_: &Lab| {
+        veth("va", "vb");
+        let mut a = open_one(1, "va");
+        let descriptor = a.descriptor().unwrap();
+        run("ip link del va");
+        // The error that tells of it ends a sleep, and leaves that to the queue.
+        let wait = |limit_ms| port::wait::wait(&[descriptor], Some(Duration::from_millis(limit_ms))).unwrap();
+        assert_eq!((wait(1000), wait(1000)), (1, 1));
+        assert_eq!(a.descriptor(), Some(descriptor));
+        assert_eq!((wait(10), a.generation()), (0, 0));
+        await_link(&mut *a, false);
+        veth("va", "vb");
+        let before = descriptors();
+        await_link(&mut *a, true);
+        assert_eq!((a.generation(), a.descriptor()), (1, Some(descriptor)));
+        assert_eq!(descriptors(), before, "the old socket is closed");
+        let mut b = open_one(2, "vb");
+        send(&mut *b, &[packet(&[], 60, 5)]);
+        assert_eq!(wait(1000), 1, "the number stands for the new socket");
+        assert_eq!(receive(&mut *a, 1), [packet(&[], 60, 5)]);
+        a.poll_link();
+        assert_eq!(a.generation(), 1);
+    });
+}
+
+/// How many descriptors this process has open.
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
 fn assert_survives_without_device(queue: &mut dyn Queue, drops: u64) {
     await_link(queue, false);
     send(queue, &[packet(&[], 60, 1)]);
     assert_eq!(queue.statistics().drops(Drop::TxLinkDown), drops);
-    let descriptor = [queue.descriptor().unwrap()];
-    port::wait::wait(&descriptor, Some(Duration::from_millis(10))).unwrap();
-    let ready = port::wait::wait(&descriptor, Some(Duration::from_millis(10))).unwrap();
+    let ready = port::wait::wait(&[queue.descriptor().unwrap()], Some(Duration::from_millis(10))).unwrap();
     assert_eq!(ready, 0, "a device that is gone does not wake for ever");
     assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
 }
