@@ -23,6 +23,10 @@ impl Limits {
     pub const ACTION_SET_FIELDS: usize = 16;
     /// VLAN tags that the walk over a packet passes.
     pub const VLAN_TAGS: usize = 8;
+    /// Groups that may follow each other from one to the next.
+    pub const GROUP_CHAIN: usize = 8;
+    /// Buckets of one group.
+    pub const GROUP_BUCKETS: usize = 1_024;
     /// Packets in a burst.
     pub const BURST_PACKETS: usize = 32;
     /// Ports of one datapath.

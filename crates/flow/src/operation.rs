@@ -2,6 +2,7 @@
 //! The operations that change a data plane. Model and data plane speak in these; a sequence of them, each with its
 //! place among the packets, is what the law is about.
 
+use crate::group::Group;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
 
@@ -18,6 +19,11 @@ pub enum Operation {
     Port(PortState),
     /// A port went away.
     RemovePort(PortNo),
+    /// A group was added, or replaced with all that it had counted. The groups that it sends to or watches exist, and
+    /// from none of them does a chain lead back to it.
+    Group(Arc<Group>),
+    /// A group went away. No entry and no other group sends to it.
+    RemoveGroup(u32),
 }
 
 /// A change of one entry.

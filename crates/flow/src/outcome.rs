@@ -78,6 +78,8 @@ reasons! {
     ActionSetFull = "action_set_full";
     /// A group that does not exist.
     NoSuchGroup = "no_such_group";
+    /// A group without a bucket that can be used.
+    NoLiveBucket = "no_live_bucket";
     /// An action that this data plane does not execute.
     UnsupportedAction = "unsupported_action";
     /// No free frame for a copy.

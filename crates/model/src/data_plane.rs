@@ -26,6 +26,9 @@ pub trait DataPlane {
     /// A table's counters.
     fn table_counters(&mut self, table: u8) -> TableCounters;
 
+    /// A group's counters since it was added or replaced; none for a group that is not there.
+    fn group_counters(&mut self, id: u32) -> Option<GroupCounters>;
+
     /// A port's counters; none for a port that the data plane does not have.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
@@ -57,6 +60,15 @@ pub struct TableCounters {
     pub lookups: u64,
     /// Packets that hit an entry.
     pub matches: u64,
+}
+
+/// Counters of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounters {
+    /// Packets and bytes that reached it.
+    pub total: (u64, u64),
+    /// Packets and bytes that each bucket was used for.
+    pub buckets: Vec<(u64, u64)>,
 }
 
 /// Counters of a port.

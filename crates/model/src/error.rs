@@ -12,6 +12,8 @@ const BAD_INSTRUCTION: u16 = 3;
 const FLOW_MOD_FAILED: u16 = 5;
 /// OFPET_BAD_MATCH.
 const BAD_MATCH: u16 = 4;
+/// OFPET_GROUP_MOD_FAILED.
+const GROUP_MOD_FAILED: u16 = 6;
 /// OFPET_PORT_MOD_FAILED.
 const PORT_MOD_FAILED: u16 = 7;
 /// OFPET_METER_MOD_FAILED.
@@ -73,8 +75,44 @@ pub enum ModelError {
         slices: usize,
     },
     /// A group that is not there (OFPBAC_BAD_OUT_GROUP).
-    #[error("group {0} does not exist; this build has no groups yet")]
+    #[error("group {0} does not exist; add it before what sends to it")]
     NoSuchGroup(u32),
+    /// A group that is there already (OFPGMFC_GROUP_EXISTS).
+    #[error("group {0} exists already; modify or delete it instead")]
+    GroupExists(u32),
+    /// A group to be modified that is not there (OFPGMFC_UNKNOWN_GROUP).
+    #[error("group {0} does not exist; add it instead")]
+    UnknownGroup(u32),
+    /// A group that cannot be (OFPGMFC_INVALID_GROUP).
+    #[error("group {group}: {why}")]
+    InvalidGroup {
+        /// The group.
+        group: u32,
+        /// What is wrong, and what would be right.
+        why: &'static str,
+    },
+    /// Too many buckets (OFPGMFC_OUT_OF_BUCKETS).
+    #[error("group {group} has {buckets} buckets; {} is the most", flow::Limits::GROUP_BUCKETS)]
+    TooManyBuckets {
+        /// The group.
+        group: u32,
+        /// How many it has.
+        buckets: usize,
+    },
+    /// A chain of groups that leads back (OFPGMFC_LOOP).
+    #[error("a chain of groups leads from group {0} back to it")]
+    GroupLoop(u32),
+    /// A chain of groups that is too long (OFPGMFC_CHAINING_UNSUPPORTED).
+    #[error("group {0} makes a chain of more than {most} groups", most = flow::Limits::GROUP_CHAIN)]
+    GroupChain(u32),
+    /// A group to be deleted that another sends to or watches (OFPGMFC_CHAINED_GROUP).
+    #[error("group {sender} sends to group {group} or watches it; change or delete that one first")]
+    ChainedGroup {
+        /// The group to be deleted.
+        group: u32,
+        /// The other.
+        sender: u32,
+    },
     /// A meter that is not there (OFPMMFC_UNKNOWN_METER).
     #[error("meter {0} does not exist; this build has no meters yet")]
     NoSuchMeter(u32),
@@ -105,6 +143,13 @@ impl ModelError {
             Self::IndexTooLarge { .. } => (BAD_MATCH, 7),
             Self::Invalid(error) => of_validation(error),
             Self::NoSuchGroup(_) => (BAD_ACTION, 9),
+            Self::GroupExists(_) => (GROUP_MOD_FAILED, 0),
+            Self::InvalidGroup { .. } => (GROUP_MOD_FAILED, 1),
+            Self::TooManyBuckets { .. } => (GROUP_MOD_FAILED, 4),
+            Self::GroupChain(_) => (GROUP_MOD_FAILED, 5),
+            Self::GroupLoop(_) => (GROUP_MOD_FAILED, 7),
+            Self::UnknownGroup(_) => (GROUP_MOD_FAILED, 8),
+            Self::ChainedGroup { .. } => (GROUP_MOD_FAILED, 9),
             Self::NoSuchMeter(_) => (METER_MOD_FAILED, 3),
             Self::UnsupportedAction(_) => (BAD_ACTION, 0),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {

@@ -3,6 +3,7 @@
 
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
+use crate::groups::Groups;
 use crate::model::{Carried, Model};
 use crate::notices::RemovedReason;
 use crate::select::Qualities;
@@ -69,7 +70,7 @@ impl<D: DataPlane> Model<D> {
     fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
         validate(&m)?;
         if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
-            executable(&m.instructions)?;
+            executable(&m.instructions, &self.groups)?;
         }
         match m.command {
             Command::Add => self.stage_flow(now, m, staged),
@@ -229,13 +230,15 @@ impl<D: DataPlane> Model<D> {
 }
 
 /// Refuses what the pipeline does not execute: better an error now than packets dropped later.
-fn executable(instructions: &Instructions) -> Result<(), ModelError> {
+pub(crate) fn executable(instructions: &Instructions, groups: &Groups) -> Result<(), ModelError> {
     if let Some(meter) = instructions.meter {
         return Err(ModelError::NoSuchMeter(meter));
     }
     for action in instructions.apply.iter().chain(&instructions.write) {
         match action {
-            Action::Group(group) => return Err(ModelError::NoSuchGroup(*group)),
+            Action::Group(group) if !groups.contains_key(group) => {
+                return Err(ModelError::NoSuchGroup(*group));
+            }
             Action::PushPbb(_)
             | Action::PopPbb
             | Action::PushKey(_)

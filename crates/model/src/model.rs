@@ -3,6 +3,7 @@
 
 use crate::config::{Config, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
+use crate::groups::Groups;
 use crate::macs::Macs;
 use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
 use crate::ports::Port;
@@ -49,6 +50,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) timers: [Timers; 2],
     pub(crate) macs: Macs,
     pub(crate) ports: BTreeMap<PortNo, Port>,
+    pub(crate) groups: Groups,
     pub(crate) notices: Notices,
     /// The version submitted last.
     pub(crate) version: u64,
@@ -77,6 +79,7 @@ impl<D: DataPlane> Model<D> {
             timers: [Timers::default(), Timers::default()],
             macs: Macs::default(),
             ports: BTreeMap::new(),
+            groups: Groups::new(),
             notices: Notices::new(config.limits.notices),
             config,
             version: 0,

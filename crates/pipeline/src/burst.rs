@@ -13,6 +13,7 @@
 use crate::cells::Cells;
 use crate::counters::{Counters, Tally};
 use crate::extract::Extractor;
+use crate::groups::GroupTable;
 use crate::output::Egress;
 use crate::outs::Outs;
 use crate::packet::{Packet, State};
@@ -41,6 +42,7 @@ pub struct Pipeline {
     programs: Vec<Option<Arc<Program>>>,
     cells: Cells,
     ports: Arc<PortTable>,
+    groups: Arc<GroupTable>,
     counters: Arc<Counters>,
     packets: Box<[Packet]>,
     keys: Box<[u64]>,
@@ -53,6 +55,7 @@ pub(crate) struct Run<'a, E> {
     pub programs: &'a [Option<Arc<Program>>],
     pub cells: &'a Cells,
     pub ports: &'a PortTable,
+    pub groups: &'a GroupTable,
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
     pub tally: Tally,
@@ -72,6 +75,7 @@ impl Pipeline {
             programs: Vec::new(),
             cells: Cells::default(),
             ports: Arc::default(),
+            groups: Arc::default(),
             counters,
             packets: packets.into_boxed_slice(),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
@@ -110,6 +114,7 @@ impl Pipeline {
             }
             Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
             Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
+            Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
         }
     }
 
@@ -126,6 +131,7 @@ impl Pipeline {
             programs: &self.programs,
             cells: &self.cells,
             ports: &self.ports,
+            groups: &self.groups,
             egress,
             outs: &mut self.outs,
             tally: Tally::default(),

@@ -16,7 +16,7 @@ impl<E: Egress> Run<'_, E> {
         // Nothing comes after the last applied action when neither a table nor an action set is to follow.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
-        if !self.steps(packet, &program.apply, ends) {
+        if !self.steps(packet, &program.apply, ends, 0) {
             packet.state = State::Done;
             return;
         }
@@ -45,17 +45,20 @@ impl<E: Egress> Run<'_, E> {
     #[inline(never)]
     pub(crate) fn action_set(&mut self, packet: &mut Packet) {
         let steps = packet.set.ordered();
-        self.steps(packet, &steps, true);
+        self.steps(packet, &steps, true, 0);
         packet.state = State::Done;
     }
 
-    /// Runs actions in order; false when one of them ended the packet. `ends`: nothing follows the last.
+    /// Runs actions in order; false when one of them ended the packet. `ends`: nothing follows the last. `chain`: groups
+    /// that led here.
     #[inline(always)]
-    fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool) -> bool {
+    pub(crate) fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool, chain: usize) -> bool {
         for (number, step) in steps.iter().enumerate() {
             // Most actions are outputs, and many entries have no other.
             if let Step::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, ends && number + 1 == steps.len());
+            } else if let Step::Group(group) = *step {
+                self.group(packet, group, ends && number + 1 == steps.len(), chain);
             } else if let Err(reason) = change(packet, step) {
                 self.fail(packet, reason);
                 return false;
@@ -69,7 +72,7 @@ impl<E: Egress> Run<'_, E> {
 #[inline(never)]
 fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
     match *step {
-        Step::Output { .. } => {}
+        Step::Output { .. } | Step::Group(_) => {}
         Step::Queue(queue) => packet.queue = queue,
         Step::Write(write) => write.run(packet)?,
         Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,
@@ -82,7 +85,6 @@ fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
         Step::DecNwTtl => ttl::dec_nw(packet)?,
         Step::CopyTtlOut => ttl::copy_out(packet),
         Step::CopyTtlIn => ttl::copy_in(packet),
-        Step::Group(_) => return Err(DropReason::NoSuchGroup),
         Step::Unsupported => return Err(DropReason::UnsupportedAction),
     }
     Ok(())

@@ -45,7 +45,7 @@ pub enum Step {
 }
 
 impl Step {
-    fn compile(action: &Action) -> Self {
+    pub(crate) fn compile(action: &Action) -> Self {
         match action {
             Action::Output { port, max_len } => Self::Output { port: *port, max_len: *max_len },
             Action::Group(group) => Self::Group(*group),

@@ -4,6 +4,7 @@
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
+use crate::groups::GroupTable;
 use crate::ports::PortTable;
 use crate::program::Program;
 use flow::EntryId;
@@ -36,12 +37,21 @@ pub enum Update {
     SwapCells(Cells),
     /// The ports.
     SwapPorts(Arc<PortTable>),
+    /// The groups.
+    SwapGroups(Arc<GroupTable>),
 }
 
 impl Update {
     /// True for the parts that swap, whatever the size of what they swap.
     #[must_use]
     pub fn is_swap(&self) -> bool {
-        matches!(self, Self::SwapTable(..) | Self::SwapPrograms(_) | Self::SwapCells(_) | Self::SwapPorts(_))
+        matches!(
+            self,
+            Self::SwapTable(..)
+                | Self::SwapPrograms(_)
+                | Self::SwapCells(_)
+                | Self::SwapPorts(_)
+                | Self::SwapGroups(_)
+        )
     }
 }

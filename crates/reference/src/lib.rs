@@ -5,6 +5,7 @@ mod action_set;
 mod bits;
 mod checksums;
 mod fields;
+mod groups;
 mod headers;
 mod output;
 mod packet;
@@ -16,6 +17,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
+use flow::group::Group;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
     port_no,
@@ -28,12 +30,23 @@ use std::sync::Arc;
 pub struct Reference {
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
+    groups: BTreeMap<u32, Arc<Group>>,
+    group_counters: BTreeMap<u32, GroupCounters>,
     /// Packets and bytes.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// Lookups and matches.
     table_counters: BTreeMap<u8, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
     copy_drops: BTreeMap<DropReason, u64>,
+}
+
+/// Packets and bytes that a group and its buckets have taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupCounters {
+    /// The group's.
+    pub total: (u64, u64),
+    /// Each bucket's.
+    pub buckets: Vec<(u64, u64)>,
 }
 
 /// A copy sent by a port.
@@ -122,6 +135,22 @@ impl Reference {
             Operation::Port(state) => {
                 Err(format!("port {:#x} is not a port's number: 1 to {:#x} are", state.number, port_no::MAX))
             }
+            Operation::Group(group) => {
+                if let Some(missing) = group.references().find(|id| !self.groups.contains_key(id)) {
+                    return Err(format!(
+                        "group {} sends to or watches group {missing}, which is not there",
+                        group.id
+                    ));
+                }
+                let buckets = vec![(0, 0); group.buckets.len()];
+                self.group_counters.insert(group.id, GroupCounters { total: (0, 0), buckets });
+                self.groups.insert(group.id, Arc::clone(group));
+                Ok(())
+            }
+            Operation::RemoveGroup(id) => match self.groups.remove(id) {
+                Some(_) => Ok(()),
+                None => Err(format!("there is no group {id} to remove")),
+            },
             Operation::RemovePort(number) => match self.ports.remove(number) {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no port {number} to remove")),
@@ -140,7 +169,7 @@ impl Reference {
     /// Sends a frame that came in by `in_port` through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         let packet = packet::Packet::arriving(in_port, frame);
-        let mut run = run::Run::new(&self.ports, &self.tables, packet);
+        let mut run = run::Run::new(&self.ports, &self.tables, &self.groups, packet);
         run.process();
         for (table, hit, frame_bytes) in &run.hits {
             let (lookups, matches) = self.table_counters.entry(*table).or_default();
@@ -150,6 +179,15 @@ impl Reference {
                 let (packets, bytes) = self.entry_counters.entry(*id).or_default();
                 *packets += 1;
                 *bytes += *frame_bytes as u64;
+            }
+        }
+        for (id, buckets, frame_bytes) in &run.group_hits {
+            let counters = self.group_counters.entry(*id).or_default();
+            counters.total.0 += 1;
+            counters.total.1 += *frame_bytes as u64;
+            for bucket in buckets {
+                counters.buckets[*bucket].0 += 1;
+                counters.buckets[*bucket].1 += *frame_bytes as u64;
             }
         }
         let processed = run.finish();
@@ -173,6 +211,12 @@ impl Reference {
     #[must_use]
     pub fn entry_counters(&self, id: EntryId) -> Option<(u64, u64)> {
         self.entry_counters.get(&id).copied()
+    }
+
+    /// What a group has counted since it was added.
+    #[must_use]
+    pub fn group_counters(&self, id: u32) -> Option<&GroupCounters> {
+        self.group_counters.get(&id).filter(|_| self.groups.contains_key(&id))
     }
 
     /// A table's lookups and matches.

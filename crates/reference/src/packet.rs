@@ -8,6 +8,7 @@ use flow::{DropReason, PortNo};
 /// Bytes by which pushed headers may make a frame longer than it arrived.
 const HEADROOM_BYTES: isize = 128;
 
+#[derive(Clone)]
 pub(crate) struct Packet {
     pub bytes: Vec<u8>,
     pub headers: Headers,

@@ -6,13 +6,16 @@ use crate::packet::Packet;
 use crate::set_field::set_field;
 use crate::tables::Tables;
 use crate::{Learned, PacketIn, Processed, Sent, headers};
+use flow::group::Group;
 use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PortNo, PortState};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a packet's way needs and what it has left so far.
 pub(crate) struct Run<'a> {
     pub ports: &'a BTreeMap<PortNo, PortState>,
     pub tables: &'a Tables,
+    pub groups: &'a BTreeMap<u32, Arc<Group>>,
     pub packet: Packet,
     pub sent: Vec<Sent>,
     pub packet_ins: Vec<PacketIn>,
@@ -23,14 +26,22 @@ pub(crate) struct Run<'a> {
     pub refreshed: Vec<EntryId>,
     /// Each lookup: table, entry hit and the frame's length in bytes at that moment.
     pub hits: Vec<(u8, Option<u32>, usize)>,
+    /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
+    pub group_hits: Vec<(u32, Vec<usize>, usize)>,
     low_latency: bool,
 }
 
 impl<'a> Run<'a> {
-    pub fn new(ports: &'a BTreeMap<PortNo, PortState>, tables: &'a Tables, packet: Packet) -> Self {
+    pub fn new(
+        ports: &'a BTreeMap<PortNo, PortState>,
+        tables: &'a Tables,
+        groups: &'a BTreeMap<u32, Arc<Group>>,
+        packet: Packet,
+    ) -> Self {
         Self {
             ports,
             tables,
+            groups,
             packet,
             sent: Vec::new(),
             packet_ins: Vec::new(),
@@ -38,6 +49,7 @@ impl<'a> Run<'a> {
             learn: Vec::new(),
             refreshed: Vec::new(),
             hits: Vec::new(),
+            group_hits: Vec::new(),
             low_latency: true,
         }
     }
@@ -129,14 +141,17 @@ impl<'a> Run<'a> {
     }
 
     /// Executes one action of `entry`. An error ends the packet; an output that fails does not.
-    fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
+    pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
         match action {
             Action::Output { port, max_len } => {
                 self.output(*port, *max_len, entry);
                 Ok(())
             }
-            Action::Group(_) => Err(DropReason::NoSuchGroup),
+            Action::Group(group) => {
+                self.group(*group, entry);
+                Ok(())
+            }
             Action::SetQueue(queue) => {
                 packet.queue = *queue;
                 Ok(())

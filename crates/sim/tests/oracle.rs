@@ -24,4 +24,5 @@ fn fast_path_and_reference_agree_by_the_law() {
     assert!(coverage.overlapping * 2 >= coverage.packets, "half of the packets meet overlapping rules");
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.multi_table > 0);
+    assert!(coverage.group_uses > 0);
 }

@@ -5,6 +5,7 @@
 mod board;
 mod cell_store;
 mod dock;
+mod groups;
 mod programs;
 mod routes;
 mod set;

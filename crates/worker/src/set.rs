@@ -3,11 +3,12 @@
 
 use crate::board::{Boards, PortReport};
 use crate::cell_store::CellStore;
+use crate::groups::Groups;
 use crate::programs::{Programs, is_miss_entry};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, PortCounters, TableCounters, Totals};
+use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Counters, Event, Extractor, PortTable, ProgramId, Update, Updates};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -49,6 +50,7 @@ pub struct WorkerSet {
     /// What each living or not yet released entry runs.
     running: HashMap<EntryId, Running>,
     ports: BTreeMap<PortNo, PortState>,
+    groups: Groups,
     version: u64,
     next_link: usize,
 }
@@ -65,6 +67,7 @@ impl WorkerSet {
             programs: Programs::default(),
             running: HashMap::new(),
             ports: BTreeMap::new(),
+            groups: Groups::default(),
             version: 0,
             next_link: 0,
         }
@@ -209,6 +212,14 @@ impl DataPlane for WorkerSet {
                 self.ports.insert(state.number, state);
                 self.port_table(&mut parts);
             }
+            Operation::Group(group) => {
+                self.groups.set(&group, self.links.len());
+                self.groups.updates(&mut parts);
+            }
+            Operation::RemoveGroup(id) => {
+                self.groups.remove(id);
+                self.groups.updates(&mut parts);
+            }
             Operation::RemovePort(number) => {
                 self.ports.remove(&number);
                 self.port_table(&mut parts);
@@ -249,6 +260,10 @@ impl DataPlane for WorkerSet {
             sum.matches += matches;
         }
         sum
+    }
+
+    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+        self.groups.counters(id)
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

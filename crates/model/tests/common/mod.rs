@@ -9,8 +9,8 @@ use flow::{
 };
 use frame::Frame;
 use model::{
-    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, Model, Notice, PortCounters,
-    PortDesc, TableCounters, Totals,
+    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, Model, Notice,
+    PortCounters, PortDesc, TableCounters, Totals,
 };
 use pipeline::Event;
 use std::collections::{HashMap, VecDeque};
@@ -109,6 +109,10 @@ impl DataPlane for FakePlane {
 
     fn table_counters(&mut self, table: u8) -> TableCounters {
         TableCounters { lookups: u64::from(table), matches: 0 }
+    }
+
+    fn group_counters(&mut self, _: u32) -> Option<GroupCounters> {
+        None
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

@@ -7,7 +7,10 @@ use super::rules::{LINEAR, Style};
 use super::templates::Template;
 use fastrand::Rng;
 use flow::{Command, FlowMod, Nanos, PortNo};
-use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, Notice, PortConfig, PortDesc, RemovedReason};
+use model::{
+    Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Model, Notice, PortConfig, PortDesc,
+    RemovedReason,
+};
 use port::Queue;
 use port::mem::{self, MemHandle};
 use reference::{Processed, Reference};
@@ -89,6 +92,7 @@ impl Driver {
                 learned: Vec::new(),
                 entries: Vec::new(),
                 tables: Vec::new(),
+                groups: Vec::new(),
                 totals: model::Totals::default(),
                 updates: 0,
                 live_updates: 0,
@@ -129,6 +133,10 @@ impl Driver {
     }
 
     fn first_rules(&mut self) -> Result<(), String> {
+        for id in 1..=self.style.groups {
+            let group = self.style.group(&mut self.rng, id);
+            self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
+        }
         let mut mods = Vec::new();
         // Now and then a table is large: its additions fill a head more than once, and modifies come as new pages.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.u8(0..self.style.tables));
@@ -292,6 +300,18 @@ impl Driver {
             self.port_change(egress);
             return self.account(&before, port, &bytes);
         }
+        if self.style.groups > 0 && self.rng.u8(0..10) == 0 {
+            let before = self.shadow.process(port, &bytes);
+            let id = self.rng.u32(1..=self.style.groups);
+            let group = self.style.group(&mut self.rng, id);
+            self.model.group_mod(self.now, GroupCommand::Modify, group).map_err(|error| error.to_string())?;
+            self.follow()?;
+            // Only a group in use is an update that counts.
+            let live = usize::from(self.shadow.process(port, &bytes) != before);
+            self.record.updates += live;
+            self.record.live_updates += live;
+            return Ok(());
+        }
         if self.rng.u8(0..24) == 0 {
             // Many changes at once: a swap. Deletes a whole table, or all entries of a cookie.
             let before = self.shadow.process(port, &bytes);
@@ -403,6 +423,8 @@ impl Driver {
         }
         let plane = self.model.plane_mut();
         self.record.tables = (0..=LINEAR).map(|table| (table, plane.table_counters(table))).collect();
+        self.record.groups =
+            (1..=self.style.groups).filter_map(|id| Some((id, plane.group_counters(id)?))).collect();
         self.record.totals = plane.totals();
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);

@@ -32,6 +32,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         operations: record.operations.len(),
         expired: record.expired,
         packet_ins: record.reported.len(),
+        group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
         ..Coverage::default()
     };
     let replay = replay(&record, &mut coverage)?;
@@ -311,6 +312,12 @@ fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
             ));
         }
     }
+    for (id, counters) in &record.groups {
+        let expected = reference.group_counters(*id).cloned().unwrap_or_default();
+        if (counters.total, &counters.buckets) != (expected.total, &expected.buckets) {
+            return Err(format!("group {id} counted {counters:?}, expected {expected:?}"));
+        }
+    }
     let totals = &record.totals;
     let sums = (totals.received, totals.forwarded, totals.consumed, totals.copies);
     let expected = (record.arrivals.len() as u64, replay.outcomes[0], replay.outcomes[1], replay.copies);
@@ -336,5 +343,5 @@ fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
             ));
         }
     }
-    Ok(record.entries.len() + record.tables.len() + 2 * DropReason::ALL.len() + 4)
+    Ok(record.entries.len() + record.tables.len() + record.groups.len() + 2 * DropReason::ALL.len() + 4)
 }

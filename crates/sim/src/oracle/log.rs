@@ -3,7 +3,7 @@
 
 use flow::{EntryId, Nanos, Operation, PacketInReason, PortNo};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, PortCounters, TableCounters, Totals};
+use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, Probe};
 use worker::WorkerSet;
 
@@ -87,6 +87,10 @@ impl DataPlane for Recorder {
         self.plane.table_counters(table)
     }
 
+    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+        self.plane.group_counters(id)
+    }
+
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
         self.plane.port_counters(port)
     }
@@ -167,6 +171,7 @@ pub(super) struct Record {
     /// Counters at the end: entries, tables, totals.
     pub entries: Vec<(EntryId, EntryCounters)>,
     pub tables: Vec<(u8, TableCounters)>,
+    pub groups: Vec<(u32, GroupCounters)>,
     pub totals: Totals,
     pub updates: usize,
     pub live_updates: usize,

@@ -45,6 +45,8 @@ pub struct Coverage {
     pub packet_ins: usize,
     /// Packets that went through more than one table.
     pub multi_table: usize,
+    /// Packets that reached groups, each group counted.
+    pub group_uses: u64,
     /// Counters compared.
     pub counters: usize,
 }
@@ -63,6 +65,7 @@ impl Coverage {
         }
         self.packet_ins += other.packet_ins;
         self.multi_table += other.multi_table;
+        self.group_uses += other.group_uses;
         self.counters += other.counters;
     }
 }
@@ -82,6 +85,7 @@ impl fmt::Display for Coverage {
             share(dropped, self.packets),
             self.packet_ins
         )?;
+        writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(
             f,
             "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}",

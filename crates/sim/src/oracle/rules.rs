@@ -4,6 +4,7 @@
 use super::templates::{Template, ipv4, ipv6, mac};
 use fastrand::Rng;
 use flow::action::SetField;
+use flow::group::{Bucket, Group, GroupType};
 use flow::{
     Action, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase, port_no,
 };
@@ -20,6 +21,8 @@ pub(super) struct Style {
     pub exact: Vec<Option<Vec<Field>>>,
     /// Slices that rules use beside named fields.
     pub slices: Vec<Field>,
+    /// Groups: 1 to this.
+    pub groups: u32,
 }
 
 /// The linear table's number, and its places.
@@ -42,7 +45,8 @@ impl Style {
         let exact =
             (0..tables).map(|_| (rng.u8(0..3) == 0).then(|| few[rng.usize(0..few.len())].to_vec())).collect();
         let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
-        Self { ports: rng.u32(2..6), tables, exact, slices }
+        let groups = if rng.bool() { rng.u32(1..5) } else { 0 };
+        Self { ports: rng.u32(2..6), tables, exact, slices, groups }
     }
 
     /// An entry that the packet matches in this table.
@@ -151,9 +155,34 @@ impl Style {
             10 => Action::CopyTtlOut,
             11 => Action::CopyTtlIn,
             12 => Action::SetQueue(rng.u32(0..3)),
+            20 | 21 if self.groups > 0 => Action::Group(rng.u32(1..=self.groups)),
             13..20 => self.set_field(rng),
             _ => self.output(rng),
         }
+    }
+
+    /// A group of this number. It may send to groups of lower numbers.
+    pub fn group(&self, rng: &mut Rng, id: u32) -> Group {
+        let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
+            [rng.usize(0..4)];
+        let buckets = if kind == GroupType::Indirect { 1 } else { rng.usize(0..4) };
+        let bucket = |rng: &mut Rng| {
+            let mut actions: Vec<Action> = (0..rng.usize(0..4))
+                .map(|_| self.action(rng))
+                .filter(|action| !matches!(action, Action::Group(_)))
+                .collect();
+            if id > 1 && rng.u8(0..4) == 0 {
+                actions.push(Action::Group(rng.u32(1..id)));
+            }
+            let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
+            Bucket {
+                weight: if kind == GroupType::Select { rng.u16(1..4) } else { 0 },
+                watch_port: (watches && rng.bool()).then(|| rng.u32(1..=self.ports)),
+                watch_group: (watches && id > 1 && rng.u8(0..3) == 0).then(|| rng.u32(1..id)),
+                actions,
+            }
+        };
+        Group { id, kind, buckets: (0..buckets).map(|_| bucket(rng)).collect() }
     }
 
     fn set_field(&self, rng: &mut Rng) -> Action {

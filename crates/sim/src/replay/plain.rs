@@ -6,7 +6,7 @@ use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
 use flow::{EntryId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
-use model::{DataPlane, EntryCounters, Model, PortCounters, TableCounters, Totals};
+use model::{DataPlane, EntryCounters, GroupCounters, Model, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, PacketIn};
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -107,6 +107,11 @@ impl DataPlane for PlainPlane {
     fn table_counters(&mut self, table: u8) -> TableCounters {
         let (lookups, matches) = self.reference.table_counters(table);
         TableCounters { lookups, matches }
+    }
+
+    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+        let counters = self.reference.group_counters(id)?;
+        Some(GroupCounters { total: counters.total, buckets: counters.buckets.clone() })
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

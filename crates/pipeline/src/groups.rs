@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Groups. Each bucket that is used works on a copy of the packet as it reached the group; a group that is the packet's
+//! last action lets its last bucket work on the packet itself.
+
+use crate::action_set::ActionSet;
+use crate::burst::Run;
+use crate::cells::Cell;
+use crate::output::Egress;
+use crate::packet::Packet;
+use crate::program::Step;
+use flow::group::{Bucket, FlowHash, Group, GroupType, pick};
+use flow::{DropReason, Limits};
+use std::sync::Arc;
+use wire::Depth;
+use wire::layers::header;
+
+/// A group, compiled.
+#[derive(Debug)]
+pub struct CompiledGroup {
+    group: Group,
+    /// For each bucket its actions in the order of execution.
+    steps: Vec<Box<[Step]>>,
+}
+
+impl CompiledGroup {
+    /// Compiles a group.
+    ///
+    /// # Errors
+    /// The number of the first bucket whose actions are more than an action set holds.
+    pub fn compile(group: &Group) -> Result<Self, usize> {
+        let compile = |(number, bucket): (usize, &Bucket)| {
+            let steps: Vec<Step> = bucket.actions.iter().map(Step::compile).collect();
+            let mut set = ActionSet::default();
+            set.write(&steps).map_err(|_| number)?;
+            Ok(set.ordered().into_iter().collect())
+        };
+        let steps = group.buckets.iter().enumerate().map(compile).collect::<Result<_, usize>>()?;
+        Ok(Self { group: group.clone(), steps })
+    }
+}
+
+/// What a group and its buckets have counted in one worker.
+#[derive(Debug)]
+pub struct GroupCells {
+    /// The group's.
+    pub total: Cell,
+    /// Each bucket's.
+    pub buckets: Box<[Cell]>,
+}
+
+impl GroupCells {
+    /// Cells for a group of so many buckets.
+    #[must_use]
+    pub fn new(buckets: usize) -> Self {
+        Self { total: Cell::default(), buckets: (0..buckets).map(|_| Cell::default()).collect() }
+    }
+}
+
+/// All groups of one worker, by number.
+#[derive(Clone, Debug, Default)]
+pub struct GroupTable {
+    groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>,
+}
+
+impl GroupTable {
+    /// The groups, in the order of their numbers.
+    #[must_use]
+    pub fn new(groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>) -> Self {
+        debug_assert!(groups.is_sorted_by_key(|(id, ..)| *id));
+        Self { groups }
+    }
+
+    fn get(&self, id: u32) -> Option<(&CompiledGroup, &GroupCells)> {
+        let at = self.groups.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+        Some((&self.groups[at].1, &self.groups[at].2))
+    }
+}
+
+impl<E: Egress> Run<'_, E> {
+    /// Processes the packet by a group. `last`: nothing happens to the packet afterwards. `chain`: groups before it.
+    #[inline(never)]
+    pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, last: bool, chain: usize) {
+        let groups = self.groups;
+        let Some((compiled, cells)) = groups.get(id).filter(|_| chain < Limits::GROUP_CHAIN) else {
+            return self.fail(packet, DropReason::NoSuchGroup);
+        };
+        cells.total.count(1, packet.frame.len() as u64, self.now);
+        let group = &compiled.group;
+        let one = match group.kind {
+            GroupType::All => {
+                for number in 0..group.buckets.len() {
+                    let last = last && number + 1 == group.buckets.len();
+                    self.bucket(packet, compiled, cells, number, last, chain);
+                }
+                if group.buckets.is_empty() {
+                    self.fail(packet, DropReason::NoLiveBucket);
+                }
+                return;
+            }
+            GroupType::Indirect => group.buckets.first().map(|_| 0),
+            GroupType::FastFailover => group.buckets.iter().position(|bucket| self.is_live(bucket, chain)),
+            GroupType::Select => {
+                let weights = group.buckets.iter().map(|b| if self.is_live(b, chain) { b.weight } else { 0 });
+                pick(flow_hash(packet), weights)
+            }
+        };
+        match one {
+            Some(number) => self.bucket(packet, compiled, cells, number, last, chain),
+            None => self.fail(packet, DropReason::NoLiveBucket),
+        }
+    }
+
+    fn bucket(
+        &mut self,
+        packet: &mut Packet,
+        group: &CompiledGroup,
+        cells: &GroupCells,
+        number: usize,
+        last: bool,
+        chain: usize,
+    ) {
+        cells.buckets[number].count(1, packet.frame.len() as u64, self.now);
+        let steps = &group.steps[number];
+        if last {
+            self.steps(packet, steps, true, chain + 1);
+            return;
+        }
+        let Some(mut copy) = self.egress.buffer(packet.frame.len()) else {
+            return self.fail(packet, DropReason::NoBuffer);
+        };
+        if !copy.copy_from(&packet.frame) {
+            self.egress.free(copy);
+            return self.fail(packet, DropReason::NoBuffer);
+        }
+        let original = std::mem::replace(&mut packet.frame, copy);
+        let kept = (packet.ext, packet.layers, packet.queue);
+        self.steps(packet, steps, false, chain + 1);
+        (packet.ext, packet.layers, packet.queue) = kept;
+        let copy = std::mem::replace(&mut packet.frame, original);
+        self.egress.free(copy);
+    }
+
+    fn is_live(&self, bucket: &Bucket, chain: usize) -> bool {
+        let port_up = |port| self.ports.get(port).is_some_and(|state| state.up);
+        let group_live = |id| {
+            let group = self.groups.get(id).filter(|_| chain < Limits::GROUP_CHAIN);
+            group.is_some_and(|(g, _)| g.group.buckets.iter().any(|bucket| self.is_live(bucket, chain + 1)))
+        };
+        bucket.is_live(port_up, group_live)
+    }
+}
+
+/// The packet's hash, as [`FlowHash`] says.
+fn flow_hash(packet: &mut Packet) -> u32 {
+    packet.locate(Depth::L4);
+    let (bytes, layers) = (packet.frame.bytes(), &packet.layers);
+    let part = |from: usize, len: usize| bytes.get(from..from + len).unwrap_or_default();
+    let mut hash = FlowHash::default();
+    hash.add(part(0, 12));
+    hash.add(&layers.eth_type.to_be_bytes());
+    let tagged = layers.present & header::VLAN != 0;
+    hash.add(&if tagged { 0x1000 | (layers.vlan_tci & 0xfff) } else { 0 }.to_be_bytes());
+    if layers.present & header::IP != 0 {
+        hash.add(&[layers.ip_proto]);
+        let (at, len) = if layers.present & header::IPV4 != 0 { (12, 8) } else { (8, 32) };
+        hash.add(part(usize::from(layers.l3) + at, len));
+        let ported = header::TCP | header::UDP | header::SCTP;
+        if layers.present & ported != 0 {
+            hash.add(part(layers.l4.into(), 4));
+        }
+    }
+    hash.finish()
+}
