@@ -58,8 +58,8 @@ pub trait Queue: Send {
     /// Counters since the queue was opened.
     fn statistics(&self) -> Statistics;
 
-    /// Asks for the link's state: now and then, not per packet, for it makes system calls. Reopens a device that
-    /// vanished and came back.
+    /// The link's state: to be called now and then, not per packet, for it makes a system call, and more after a change.
+    /// Reopens a device that vanished and came back.
     fn poll_link(&mut self) -> Link;
 }
 

@@ -10,6 +10,7 @@
 
 mod copies;
 mod cut;
+mod link;
 mod receive;
 mod socket;
 mod transmit;
@@ -19,11 +20,13 @@ use crate::sys::SendBatch;
 use crate::{Capabilities, Drop, Link, Pools, PortError, Queue, Queues, Spec, Statistics};
 use cut::Cutter;
 use frame::Frame;
+use link::Watch;
 use socket::{Port, Socket};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The driver's name.
 pub const NAME: &str = "af_packet";
@@ -47,10 +50,14 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     for socket in &sockets {
         socket.start(&port)?;
     }
-    Ok(sockets
+    sockets
         .into_iter()
-        .map(|socket| Box::new(PacketQueue::new(spec.number, Arc::clone(&port), socket)) as Box<dyn Queue>)
-        .collect())
+        .map(|socket| {
+            let watch = Watch::new(&socket, &port)?;
+            let queue = PacketQueue::new(spec.number, Arc::clone(&port), socket, watch);
+            Ok(Box::new(queue) as Box<dyn Queue>)
+        })
+        .collect()
 }
 
 /// One queue: a socket that is replaced when its interface has been.
@@ -62,15 +69,14 @@ struct PacketQueue {
     cutter: Cutter,
     sequence: u64,
     generation: u64,
-    mtu: Option<u32>,
+    watch: Watch,
     statistics: Statistics,
     /// What the kernel says it dropped; it forgets when asked.
     kernel_drops: Cell<u64>,
 }
 
 impl PacketQueue {
-    fn new(number: u32, port: Arc<Port>, socket: Socket) -> Self {
-        let mtu = socket.link(&port).mtu;
+    fn new(number: u32, port: Arc<Port>, socket: Socket, watch: Watch) -> Self {
         Self {
             number,
             port,
@@ -79,7 +85,7 @@ impl PacketQueue {
             cutter: Cutter::new(),
             sequence: 0,
             generation: 0,
-            mtu,
+            watch,
             statistics: Statistics::default(),
             kernel_drops: Cell::new(0),
         }
@@ -135,14 +141,12 @@ impl Queue for PacketQueue {
     }
 
     fn poll_link(&mut self) -> Link {
-        if self.socket.is_stale(&self.port) {
-            self.reopen();
+        if self.watch.is_due(Instant::now()) {
+            if self.socket.is_stale(&self.port) {
+                self.reopen();
+            }
+            self.watch.ask(&self.socket, &self.port, Instant::now());
         }
-        let link = self.socket.link(&self.port);
-        if link.mtu.is_some() {
-            self.mtu = link.mtu;
-        }
-        // While an interface of that name exists that could not be opened, nothing passes.
-        Link { up: link.up && !self.socket.is_stale(&self.port), ..link }
+        self.watch.link
     }
 }

@@ -40,7 +40,7 @@ impl Port {
         })
     }
 
-    fn error(&self, what: &'static str, source: io::Error) -> PortError {
+    pub(super) fn error(&self, what: &'static str, source: io::Error) -> PortError {
         match source.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => PortError::NoPermission { port: self.name.clone(), what },
             Some(libc::ENODEV | libc::ENXIO) => {
@@ -147,18 +147,23 @@ impl Socket {
         Ok(())
     }
 
-    /// Takes a pending error off, which would wake who waits for packets again and again; true if there was one.
-    pub(super) fn take_error(&self) -> bool {
-        sys::take_error(self.fd.as_fd()).is_some()
+    /// Takes a pending error off, which would wake who waits for packets again and again.
+    pub(super) fn take_error(&self) {
+        sys::take_error(self.fd.as_fd());
     }
 
     pub(super) fn link(&self, port: &Port) -> Link {
         Interface::new(self.fd.as_fd(), &port.device).link()
     }
 
+    /// Index of the interface that this socket is bound to; -1 when that is gone.
+    pub(super) fn bound_index(&self) -> i32 {
+        sys::bound_index(self.fd.as_fd()).unwrap_or(-1)
+    }
+
     /// True if the port's device exists but is not the one this socket is bound to (also if it has its number).
     pub(super) fn is_stale(&self, port: &Port) -> bool {
-        let bound = sys::bound_index(self.fd.as_fd()).unwrap_or(-1);
+        let bound = self.bound_index();
         Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != bound)
     }
 

@@ -42,7 +42,7 @@ impl PacketQueue {
                 self.drop_front(Drop::TxRunt, frames, done);
                 continue;
             }
-            match way(front, self.mtu) {
+            match way(front, self.watch.link.mtu) {
                 Way::Kernel(_) => {}
                 Way::TooLong => {
                     self.drop_front(Drop::TxOversized, frames, done);
@@ -53,7 +53,7 @@ impl PacketQueue {
                     continue;
                 }
             }
-            let mtu = self.mtu;
+            let mtu = self.watch.link.mtu;
             let packets = frames.iter().map_while(|frame| match way(frame, mtu) {
                 Way::Kernel(header) if frame.len() >= MIN_FRAME_BYTES => Some((header, frame.bytes())),
                 _ => None,

@@ -5,11 +5,13 @@
 
 mod device;
 mod message;
+mod monitor;
 mod poll;
 mod ring;
 
 pub(crate) use device::{Interface, NAME_BYTES};
 pub(crate) use message::{SEND_BATCH, SendBatch, VNET_BYTES, VnetBytes, receive_copy};
+pub(crate) use monitor::{Change, Monitor};
 pub(crate) use poll::{MAX_DESCRIPTORS, clear_event, event, poll, raise_event};
 pub(crate) use ring::{Ring, Slot};
 
@@ -134,6 +136,7 @@ pub(crate) fn replace(number: &OwnedFd, file: OwnedFd) -> io::Result<()> {
 }
 
 /// Takes the pending error off a socket, so that it does not wake a waiting thread again.
-pub(crate) fn take_error(socket: BorrowedFd<'_>) -> Option<i32> {
-    option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR).ok().filter(|error| *error != 0)
+pub(crate) fn take_error(socket: BorrowedFd<'_>) {
+    // Reading takes it off. What it was, the next system call that matters tells again.
+    let _ = option::<libc::c_int>(socket, libc::SOL_SOCKET, libc::SO_ERROR);
 }

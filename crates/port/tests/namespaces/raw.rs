@@ -92,6 +92,19 @@ fn link_tells_mac_mtu_and_speed() {
         let link = a.poll_link();
         assert_eq!((link.up, link.mac, link.mtu), (true, Some([2, 0, 0, 0, 0x12, 0x34]), Some(1400)));
         assert_eq!(link.speed_mbps, Some(10_000));
+        // Changes are told of: they do not wait until the link is asked again.
+        run("ip link set va address 02:00:00:00:12:35");
+        run("ip link set va mtu 1300");
+        let link = a.poll_link();
+        assert_eq!((link.up, link.mac, link.mtu), (true, Some([2, 0, 0, 0, 0x12, 0x35]), Some(1300)));
+        run("ip link set va down");
+        assert!(!a.poll_link().up);
+        run("ip link set va name vc");
+        assert_eq!(a.poll_link().mac, None);
+        run("ip link add name va type veth peer name vd");
+        assert_eq!(a.generation(), 0);
+        a.poll_link();
+        assert_eq!(a.generation(), 1, "the interface that has the name now is the port's");
     });
 }
 
