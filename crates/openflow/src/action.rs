@@ -130,10 +130,7 @@ fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     }
     let subtype = r.u16()?;
     match (id, subtype) {
-        (ours::NICIRA, ours::action::NICIRA_REG_LOAD2) => {
-            r.skip(6)?;
-            set_field(r, true)
-        }
+        (ours::NICIRA, ours::action::NICIRA_REG_LOAD2) => set_field(r, true),
         (ours::NICIRA, ours::action::NICIRA_REG_LOAD) => nicira::reg_load(r),
         (ours::EXPERIMENTER, ours::action::PUSH_KEY) => {
             let (hops, epoch, length) = (r.u8()?, r.u8()?, r.u16()?);
@@ -214,7 +211,6 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
             } else {
                 number(out, EXPERIMENTER, ours::NICIRA);
                 out.put_u16(ours::action::NICIRA_REG_LOAD2);
-                out.zeros(6);
             }
             oxm::encode(out, *field, *value, *mask);
         }

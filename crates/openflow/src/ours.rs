@@ -31,8 +31,8 @@
 //! No messages are defined yet: the ID is answered with OFPBRC_BAD_EXP_TYPE.
 //!
 //! Masked set-field actions of named fields, which OpenFlow 1.3 does not have, go as Nicira's `reg_load2`
-//! (experimenter 0x2320, subtype 33: zeros 48, an OXM with a mask, zeros to a multiple of 8), which ovs-ofctl prints
-//! as set_field; they come as that or as `reg_load` (subtype 7), which ovs-ofctl sends.
+//! (experimenter 0x2320, subtype 33, an OXM with a mask, zeros to a multiple of 8 bytes), which ovs-ofctl prints as
+//! set_field; they come as that or as `reg_load` (subtype 7), which ovs-ofctl sends.
 
 /// Our experimenter ID.
 pub const EXPERIMENTER: u32 = 0xff53_484e;

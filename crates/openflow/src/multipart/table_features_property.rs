@@ -103,9 +103,9 @@ pub enum TableProperty {
     WriteActions(Entries, Vec<TypeId>),
     /// Actions in apply-actions.
     ApplyActions(Entries, Vec<TypeId>),
-    /// Match fields.
+    /// Match fields, masked where they can be.
     Match(Vec<OxmId>),
-    /// Match fields that may be left out.
+    /// Match fields that may be left out. ovs-ofctl wants them without masks.
     Wildcards(Vec<OxmId>),
     /// Fields that write-actions can set.
     WriteSetField(Entries, Vec<OxmId>),

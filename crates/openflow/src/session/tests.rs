@@ -1,1 +1,282 @@
 // SPDX-License-Identifier: Apache-2.0
+use super::*;
+use crate::multipart::flow_stats::FlowStats;
+use crate::multipart::parts::Parts;
+use crate::multipart::{Answer, MultipartReply};
+
+const SECOND: Nanos = 1_000_000_000;
+
+/// A message in hex, with its length set.
+fn message(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Header { version, kind, length: (8 + body.len()) as u16, xid }.write(&mut bytes);
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Message::Hello(Hello { version, bitmap }).encode_one(1, &mut bytes);
+    bytes
+}
+
+/// What the session says, message by message.
+fn said(session: &mut Session) -> Vec<Message> {
+    let bytes = session.output().to_vec();
+    session.consume(bytes.len());
+    let mut rest = &bytes[..];
+    let mut messages = Vec::new();
+    while let Some(header) = Header::read(rest) {
+        let (one, next) = rest.split_at(usize::from(header.length));
+        // The answer to a HELLO may be of another version.
+        let mut one = one.to_vec();
+        one[0] = VERSION;
+        messages.push(crate::decode(&one).unwrap());
+        rest = next;
+    }
+    messages
+}
+
+fn open() -> Session {
+    let mut session = Session::new(SessionConfig::default(), 0);
+    assert_eq!(session.receive(&hello(4, None), 0), 8);
+    assert_eq!(session.next_event(), Some(SessionEvent::Opened));
+    assert_eq!(said(&mut session), [Message::Hello(Hello::ours())]);
+    session
+}
+
+fn events(session: &mut Session) -> Vec<SessionEvent> {
+    std::iter::from_fn(|| session.next_event()).collect()
+}
+
+#[test]
+fn versions_are_agreed_on_by_bitmap_or_by_the_lower_one() {
+    for (version, bitmap, agreed) in [
+        (4, None, true),
+        (6, None, true),
+        (6, Some(1 << 1 | 1 << 4), true),
+        (1, Some(1 << 4), true),
+        (1, None, false),
+        (3, None, false),
+        (6, Some(1 << 6 | 1 << 1), false),
+        (4, Some(0), false),
+    ] {
+        let mut session = Session::new(SessionConfig::default(), 0);
+        session.receive(&hello(version, bitmap), 0);
+        let events = events(&mut session);
+        assert_eq!(events == [SessionEvent::Opened], agreed, "{version} {bitmap:?} {events:?}");
+        assert_eq!(session.is_open(), agreed);
+    }
+}
+
+#[test]
+fn a_peer_of_version_1_0_is_told_what_to_do() {
+    let mut session = Session::new(SessionConfig::default(), 0);
+    session.receive(&message(1, 0, 9, &[]), 0);
+    let events = events(&mut session);
+    let [SessionEvent::Closed { reason }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(
+        reason.to_string(),
+        "the peer speaks OpenFlow 1.0 at most, this switch 1.3 only; make the peer speak 1.3 (ovs-ofctl and its \
+         like: use -O OpenFlow13)"
+    );
+    let answer = session.output()[16..].to_vec();
+    assert_eq!(answer[..2], [1, 1], "an ERROR in the peer's own version");
+    assert_eq!(answer[4..12], [0, 0, 0, 9, 0, 0, 0, 0], "its number, HELLO_FAILED, INCOMPATIBLE");
+    assert!(answer.ends_with(b"use -O OpenFlow13"));
+    assert!(!session.wants_read() && session.next_event().is_none());
+    session.send(1, &Message::BarrierReply).unwrap();
+    assert_eq!(session.output()[16..], answer, "nothing follows");
+}
+
+#[test]
+fn a_peer_that_does_not_begin_with_hello_is_refused_at_once() {
+    for bytes in [&b"GET / HTTP/1.1\r\n"[..], &message(4, 5, 1, &[])] {
+        let mut session = Session::new(SessionConfig::default(), 0);
+        session.receive(bytes, 0);
+        let reason = CloseReason::NoHello(bytes[1]);
+        assert_eq!(events(&mut session), [SessionEvent::Closed { reason }]);
+    }
+}
+
+#[test]
+fn bytes_may_trickle() {
+    let mut session = open();
+    let two = [message(4, 5, 7, &[]), message(4, 20, 8, &[])].concat();
+    let mut got = Vec::new();
+    for byte in two {
+        assert_eq!(session.receive(&[byte], 0), 1);
+        got.extend(events(&mut session));
+    }
+    let requests: Vec<_> = got
+        .into_iter()
+        .map(|event| match event {
+            SessionEvent::Request(r) => (r.xid, r.message, r.head.bytes().len()),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(requests, [(7, Message::FeaturesRequest, 8), (8, Message::BarrierRequest, 8)]);
+}
+
+#[test]
+fn echoes_are_answered_and_refusals_carry_the_message() {
+    let mut session = open();
+    let long = message(4, 99, 5, &[7; 100]);
+    session.receive(&[message(4, 2, 3, b"ping"), long.clone(), message(4, 21, 6, &[])].concat(), 0);
+    let events = events(&mut session);
+    let codes: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            SessionEvent::Refused { xid, error } => (*xid, error.code),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(codes, [(5, error::BAD_TYPE), (6, error::BAD_TYPE)]);
+    let error = |data: &[u8]| Message::Error(ErrorMessage { code: error::BAD_TYPE, data: data.to_vec() });
+    assert_eq!(
+        said(&mut session),
+        [Message::EchoReply(b"ping".to_vec()), error(&long[..64]), error(&message(4, 21, 6, &[]))]
+    );
+    assert!(session.is_open());
+}
+
+#[test]
+fn lengths_and_versions_that_hide_the_next_message_close() {
+    for (bytes, code) in
+        [(&[4, 5, 0, 7, 0, 0, 0, 1], error::BAD_LEN), (&[5, 5, 0, 8, 0, 0, 0, 1], error::BAD_VERSION)]
+    {
+        let mut session = open();
+        session.receive(bytes, 0);
+        let events = events(&mut session);
+        let [SessionEvent::Closed { reason: CloseReason::Framing(error) }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!(error.code, code);
+        assert_eq!(said(&mut session), [Message::Error(ErrorMessage { code, data: bytes.to_vec() })]);
+        assert_eq!((session.is_open(), session.wants_read(), session.next_deadline()), (false, false, None));
+    }
+}
+
+#[test]
+fn input_holds_one_message_and_gives_the_rest_back() {
+    let mut session = open();
+    let longest = message(4, 2, 1, &vec![1; MESSAGE_BYTES_MAX - 8]);
+    let mut flood = longest.clone();
+    flood.extend_from_slice(&longest);
+    let taken = session.receive(&flood, 0);
+    assert_eq!(taken, MESSAGE_BYTES_MAX);
+    assert!(!session.wants_read() && session.receive(&flood[taken..], 0) == 0);
+    assert_eq!(session.next_event(), None);
+    assert_eq!(session.output().len(), MESSAGE_BYTES_MAX);
+    assert_eq!(session.receive(&flood[taken..], 0), MESSAGE_BYTES_MAX);
+}
+
+#[test]
+fn a_peer_that_floods_and_never_reads_meets_a_limit() {
+    let config = SessionConfig { output_limit: 10_000, ..SessionConfig::default() };
+    let mut session = Session::new(config, 0);
+    session.receive(&hello(4, None), 0);
+    assert_eq!(session.next_event(), Some(SessionEvent::Opened));
+    let echo = message(4, 2, 1, &[0; 992]);
+    let mut most = 0;
+    for _ in 0..1_000 {
+        session.receive(&echo, 0);
+        assert_eq!(session.next_event(), None);
+        most = most.max(session.output().len());
+    }
+    assert!(most <= 10_000 + 1_000, "{most} bytes of output");
+    assert!(session.is_output_full() && !session.wants_read());
+    // What was taken in is answered once there is room.
+    session.consume(most);
+    assert_eq!(session.next_event(), None);
+    assert!(session.output().len() > 10_000);
+}
+
+#[test]
+fn silence_is_asked_about_and_then_ends_it() {
+    let mut session = open();
+    assert_eq!(session.next_deadline(), Some(15 * SECOND));
+    session.tick(15 * SECOND - 1);
+    assert_eq!(said(&mut session), []);
+    session.tick(15 * SECOND);
+    session.tick(16 * SECOND);
+    assert_eq!(said(&mut session), [Message::EchoRequest(Vec::new())]);
+    session.receive(&message(4, 3, 0, &[]), 20 * SECOND);
+    assert_eq!(session.next_event(), None);
+    assert_eq!(session.next_deadline(), Some(35 * SECOND));
+    session.tick(35 * SECOND);
+    assert_eq!(session.next_deadline(), Some(50 * SECOND));
+    session.tick(50 * SECOND);
+    assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::EchoTimeout }]);
+}
+
+#[test]
+fn a_trickled_hello_gets_no_more_time() {
+    let mut session = Session::new(SessionConfig::default(), 0);
+    // A HELLO of 256 bytes, one a second.
+    for (byte, second) in [4, 0, 1, 0, 0, 0, 0, 0, 0].into_iter().zip(1..) {
+        session.receive(&[byte], second * SECOND);
+        session.tick(second * SECOND);
+        assert_eq!(session.next_event(), None);
+    }
+    session.tick(10 * SECOND);
+    assert_eq!(session.next_event(), Some(SessionEvent::Closed { reason: CloseReason::HelloTimeout }));
+}
+
+#[test]
+fn a_slow_reader_lives_as_long_as_it_reads() {
+    let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
+    let mut session = Session::new(config, 0);
+    session.receive(&hello(4, None), 0);
+    session.next_event();
+    session.send(1, &Message::EchoReply(vec![0; 5_000])).unwrap();
+    for second in 1..100 {
+        session.consume(10);
+        session.tick(second * SECOND);
+    }
+    assert!(session.is_open());
+    for second in 100..140 {
+        session.tick(second * SECOND);
+    }
+    assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::EchoTimeout }]);
+}
+
+#[test]
+fn long_replies_go_in_parts_of_whole_items() {
+    let mut session = open();
+    let entry = |n: u64| FlowStats { cookie: n, ..FlowStats::default() };
+    let mut parts = Parts::new(77);
+    let out = session.output_mut().unwrap();
+    for n in 0..5_000 {
+        parts.push(&entry(n), out).unwrap();
+    }
+    parts.finish(out);
+    let mut by_hand = Vec::new();
+    let all = Answer::Flow((0..5_000).map(entry).collect());
+    encode(&Message::MultipartReply(MultipartReply::from(all)), 77, &mut by_hand).unwrap();
+    assert_eq!(session.output(), by_hand);
+    let mut cookies = Vec::new();
+    let mut more_flags = Vec::new();
+    for message in said(&mut session) {
+        let Message::MultipartReply(MultipartReply { more, answer: Answer::Flow(list) }) = message else {
+            panic!("{message:?}")
+        };
+        cookies.extend(list.iter().map(|e| e.cookie));
+        more_flags.push(more);
+    }
+    assert!(cookies.iter().copied().eq(0..5_000));
+    assert_eq!(more_flags.len(), 5, "56 bytes each, 1170 a part");
+    assert!(more_flags[..4].iter().all(|more| *more) && !more_flags[4]);
+    // Nothing to tell is one empty part.
+    let mut empty = Vec::new();
+    Parts::<FlowStats>::new(1).finish(&mut empty);
+    assert_eq!(empty, message(4, 19, 1, &[0, 1, 0, 0, 0, 0, 0, 0]));
+}
+
+#[test]
+fn a_message_that_is_too_long_is_not_sent() {
+    let mut session = open();
+    let echo = Message::EchoReply(vec![0; MESSAGE_BYTES_MAX]);
+    assert_eq!(session.send(1, &echo), Err(TooLong(MESSAGE_BYTES_MAX + 8)));
+    assert_eq!(session.output(), []);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What holds for any message: it decodes to what was encoded; cut or corrupted it is refused or taken, never a panic,
+//! and what is taken encodes to something that decodes to the same.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+
+mod common;
+
+use common::{hex, message};
+use openflow::{DecodeError, Header, MESSAGE_BYTES_MAX, Message, decode, encode};
+
+/// Random messages that go there and back.
+const ROUND_TRIPS: usize = 30_000;
+/// Corrupted messages.
+const MUTATIONS: usize = 1_000_000;
+
+fn encoded(message: &Message, xid: u32) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, xid, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn what_was_encoded_decodes_to_the_same() {
+    let mut rng = fastrand::Rng::with_seed(1);
+    for _ in 0..ROUND_TRIPS {
+        let (sent, xid) = (message(&mut rng), rng.u32(..));
+        let bytes = encoded(&sent, xid);
+        assert_eq!(Header::read(&bytes).unwrap().xid, xid);
+        match decode(&bytes) {
+            Ok(got) => assert_eq!(got, sent, "{}", hex(&bytes)),
+            Err(error) => panic!("{error}: {sent:?} as {}", hex(&bytes)),
+        }
+    }
+}
+
+#[test]
+fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
+    let mut rng = fastrand::Rng::with_seed(2);
+    for _ in 0..1_000 {
+        let bytes = encoded(&message(&mut rng), 7);
+        for length in (0..bytes.len()).step_by(1 + bytes.len() / 64) {
+            // As it came, and with a length that says so.
+            assert!(decode(&bytes[..length]).is_err());
+            let mut cut = bytes[..length].to_vec();
+            set_length(&mut cut);
+            check(&cut);
+        }
+    }
+}
+
+fn set_length(bytes: &mut [u8]) {
+    let length = (bytes.len() as u16).to_be_bytes();
+    if let Some(place) = bytes.get_mut(2..4) {
+        place.copy_from_slice(&length);
+    }
+}
+
+/// Decodes any bytes; what is taken has bytes of ours that go there and back. Returns the refusal.
+fn check(bytes: &[u8]) -> Option<DecodeError> {
+    let taken = match decode(bytes) {
+        Ok(taken) => taken,
+        Err(error) => {
+            assert!(!error.problem.is_empty());
+            return Some(error);
+        }
+    };
+    let xid = Header::read(bytes).unwrap().xid;
+    let mut ours = Vec::new();
+    if encode(&taken, xid, &mut ours).is_err() {
+        return None;
+    }
+    // A long reply becomes several parts: look at the first.
+    ours.truncate(Header::read(&ours).unwrap().length.into());
+    let again = decode(&ours).unwrap_or_else(|e| panic!("{e}: {taken:?} from {}", hex(bytes)));
+    assert_eq!(hex(&encoded(&again, xid)), hex(&ours), "{taken:?} from {}", hex(bytes));
+    if let Message::FlowMod(_) | Message::GroupMod(_) | Message::PacketOut(_) | Message::MeterMod(_) = taken {
+        assert_eq!(again, taken, "{}", hex(bytes));
+    }
+    None
+}
+
+/// Corrupts a message where it hurts: numbers at aligned places get values at the edges, parts are cut, doubled,
+/// swapped with another message's.
+fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>, other: &[u8]) {
+    const EDGES: &[u16] = &[0, 1, 3, 4, 7, 8, 15, 16, 17, 24, 0x7fff, 0x8000, 0xfff8, 0xfffe, 0xffff];
+    for _ in 0..rng.usize(1..4) {
+        if bytes.len() <= 8 {
+            bytes.extend_from_slice(&other[8.min(other.len())..]);
+        }
+        if bytes.len() <= 10 {
+            return;
+        }
+        let at = rng.usize(8..bytes.len() - 1);
+        match rng.u8(..8) {
+            0 => bytes[at] ^= 1 << rng.u8(..8),
+            1 => bytes[at] = rng.u8(..),
+            2 | 3 => {
+                let even = at & !1;
+                bytes[even..even + 2].copy_from_slice(&EDGES[rng.usize(..EDGES.len())].to_be_bytes());
+            }
+            4 => {
+                let even = at & !1;
+                let near = i32::from(u16::from_be_bytes([bytes[even], bytes[even + 1]])) + rng.i32(-9..9);
+                bytes[even..even + 2].copy_from_slice(&(near as u16).to_be_bytes());
+            }
+            5 => bytes.truncate(at),
+            6 => {
+                let part = bytes[at & !7..].to_vec();
+                bytes.extend_from_slice(&part[..part.len().min(64)]);
+            }
+            _ => {
+                let start = (at & !7).min(other.len());
+                bytes.truncate(at & !7);
+                bytes.extend_from_slice(&other[start..]);
+            }
+        }
+    }
+    bytes.truncate(MESSAGE_BYTES_MAX);
+    if rng.u8(..16) != 0 {
+        set_length(bytes);
+    }
+    if rng.u8(..32) == 0 {
+        bytes[1] = rng.u8(..32);
+    }
+}
+
+#[test]
+fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
+    let mut rng = fastrand::Rng::with_seed(3);
+    let pool: Vec<Vec<u8>> = (0..2_000).map(|_| encoded(&message(&mut rng), 1)).collect();
+    let mut refused = std::collections::BTreeMap::<String, usize>::new();
+    let mut taken = 0;
+    for _ in 0..MUTATIONS {
+        let mut bytes = pool[rng.usize(..pool.len())].clone();
+        let other = pool[rng.usize(..pool.len())].clone();
+        mutate(&mut rng, &mut bytes, &other);
+        match check(&bytes) {
+            Some(error) => *refused.entry(error.code.to_string()).or_default() += 1,
+            None => taken += 1,
+        }
+    }
+    // The corruption reaches all corners: many messages are still fine, and the refusals are of many kinds.
+    assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} taken");
+    assert!(refused.len() >= 30, "{refused:?}");
+    println!("{taken} of {MUTATIONS} taken; {refused:#?}");
+}
