@@ -25,15 +25,17 @@ pub type Queues = Vec<Box<dyn Queue>>;
 pub struct Driver {
     /// The name that configuration uses.
     pub name: &'static str,
+    /// Checks what is to be opened without touching a device.
+    pub check: fn(&Spec) -> Result<(), PortError>,
     /// Opens a port's queues.
     pub open: fn(&Spec) -> Result<Queues, PortError>,
 }
 
 /// All drivers.
 pub const DRIVERS: &[Driver] = &[
-    Driver { name: mem::NAME, open: mem::open },
-    Driver { name: pcap::NAME, open: pcap::open },
-    Driver { name: af_packet::NAME, open: af_packet::open },
+    Driver { name: mem::NAME, check: mem::check, open: mem::open },
+    Driver { name: pcap::NAME, check: pcap::check, open: pcap::open },
+    Driver { name: af_packet::NAME, check: af_packet::check, open: af_packet::open },
 ];
 
 /// Opens a port: one queue for each worker that serves it.
@@ -41,28 +43,76 @@ pub const DRIVERS: &[Driver] = &[
 /// # Errors
 /// An unknown driver, a device that is missing or wrong, missing privileges.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
-    match DRIVERS.iter().find(|driver| driver.name == spec.driver) {
-        Some(driver) => (driver.open)(spec),
-        None => Err(PortError::UnknownDriver {
-            port: spec.name.clone(),
-            driver: spec.driver.clone(),
-            known: DRIVERS.iter().map(|driver| driver.name).collect::<Vec<_>>().join(", "),
-        }),
-    }
+    (driver(spec)?.open)(spec)
+}
+
+/// Checks whether a port could be opened as far as its specification tells: driver, device notation, number of queues.
+/// Opens nothing and needs no privileges; whether the device or file exists is not looked at.
+///
+/// # Errors
+/// What [`open`] would refuse whatever devices there are.
+pub fn check(spec: &Spec) -> Result<(), PortError> {
+    (driver(spec)?.check)(spec)
+}
+
+fn driver(spec: &Spec) -> Result<&'static Driver, PortError> {
+    DRIVERS.iter().find(|driver| driver.name == spec.driver).ok_or_else(|| PortError::UnknownDriver {
+        port: spec.name.clone(),
+        driver: spec.driver.clone(),
+        known: DRIVERS.iter().map(|driver| driver.name).collect::<Vec<_>>().join(", "),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn spec(driver: &str, device: &str, queues: usize) -> Spec {
+        Spec { number: 1, name: "p1".into(), driver: driver.into(), device: device.into(), queues }
+    }
+
     #[test]
     fn an_unknown_driver_is_named_with_the_known_ones() {
-        let spec =
-            Spec { number: 1, name: "p1".into(), driver: "mme".into(), device: String::new(), queues: 1 };
-        let message = open(&spec).err().unwrap().to_string();
-        assert!(
-            message.contains("p1") && message.contains("\"mme\"") && message.contains("mem"),
-            "{message}"
-        );
+        let spec = spec("mme", "", 1);
+        for error in [open(&spec).err(), check(&spec).err()] {
+            let message = error.unwrap().to_string();
+            assert!(
+                message.contains("p1") && message.contains("\"mme\"") && message.contains("mem"),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_specification_is_checked_without_a_device() {
+        for (driver, device, queues) in [
+            ("mem", "null", 4),
+            ("pcap", "in=no/such/file,loop=0", 1),
+            ("pcap", "out=no/such/folder/file", 1),
+            ("af_packet", "nosuch0", 1),
+            ("af_packet", "fifteen-bytes-x", 256),
+        ] {
+            assert!(check(&spec(driver, device, queues)).is_ok(), "{driver} {device}");
+        }
+        for (driver, device, queues, part) in [
+            ("mem", "nul", 1, "\"null\""),
+            ("mem", "null", 0, "at least 1"),
+            ("pcap", "a.pcap", 1, "KEY=VALUE"),
+            ("pcap", "in=a", 2, "exactly 1"),
+            ("af_packet", "", 1, "has no bytes"),
+            ("af_packet", "sixteen-bytes-xx", 1, "16 bytes"),
+            ("af_packet", "eth 0", 1, "' '"),
+            ("af_packet", "eth0\u{b}", 1, "'\\u{b}'"),
+            ("af_packet", "eth0:1", 1, "':'"),
+            ("af_packet", "a/b", 1, "'/'"),
+            ("af_packet", "eth\0", 1, "'\\0'"),
+            ("af_packet", "..", 1, "\"..\""),
+            ("af_packet", "lo", 257, "1 to 256"),
+        ] {
+            let message = check(&spec(driver, device, queues)).unwrap_err().to_string();
+            assert!(message.contains("port p1") && message.contains(part), "{message}");
+            // Nothing that is refused here would have been opened, nor for another reason.
+            assert_eq!(open(&spec(driver, device, queues)).err().unwrap().to_string(), message);
+        }
     }
 }

@@ -18,7 +18,7 @@ mod queue;
 mod statistics;
 mod sys;
 
-pub use drivers::{DRIVERS, Driver, Queues, Spec, open};
+pub use drivers::{DRIVERS, Driver, Queues, Spec, check, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};

@@ -16,7 +16,7 @@ mod socket;
 mod transmit;
 mod vnet;
 
-use crate::sys::SendBatch;
+use crate::sys::{self, SendBatch};
 use crate::{Capabilities, Drop, Link, Pools, PortError, Queue, Queues, Spec, Statistics};
 use cut::Cutter;
 use frame::Frame;
@@ -31,12 +31,11 @@ use std::time::Instant;
 /// The driver's name.
 pub const NAME: &str = "af_packet";
 
-/// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and brings the
-/// interface up. With more than one queue the kernel spreads packets by flow.
+/// Checks the number of queues and whether an interface can have the device's name.
 ///
 /// # Errors
-/// No such interface, not an Ethernet interface, no right to open raw sockets.
-pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+/// What the kernel would refuse as a name; no queues, or more than a fanout group takes.
+pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 || spec.queues > 256 {
         return Err(PortError::BadQueues {
             port: spec.name.clone(),
@@ -45,6 +44,34 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
             expected: "1 to 256",
         });
     }
+    // As `dev_valid_name` of the kernel.
+    let name = &spec.device;
+    let refused = |c: &char| matches!(c, '/' | ':' | '\0' | '\u{b}') || c.is_ascii_whitespace();
+    let wrong = match name.len() {
+        0 => "the name has no bytes".into(),
+        len if len > sys::NAME_BYTES => format!("the name has {len} bytes"),
+        _ if name == "." || name == ".." => format!("no interface can be named {name:?}"),
+        _ => match name.chars().find(refused) {
+            Some(c) => format!("no interface can have {c:?} in its name"),
+            None => return Ok(()),
+        },
+    };
+    Err(PortError::BadDevice {
+        port: spec.name.clone(),
+        driver: NAME,
+        device: name.clone(),
+        wrong,
+        expected: "the name of a network interface: 1 to 15 bytes without spaces, slashes and colons",
+    })
+}
+
+/// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and brings the
+/// interface up. With more than one queue the kernel spreads packets by flow.
+///
+/// # Errors
+/// As for [`check`]; no such interface, not an Ethernet interface, no right to open raw sockets.
+pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    check(spec)?;
     let port = Port::new(spec);
     let sockets = (0..spec.queues).map(|_| Socket::open(&port)).collect::<Result<Vec<_>, _>>()?;
     for socket in &sockets {

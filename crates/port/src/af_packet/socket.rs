@@ -74,9 +74,6 @@ impl Socket {
     /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before `start`,
     /// so that no packet comes twice while the sockets of a port join their group one after the other.
     pub(super) fn open(port: &Port) -> Result<Self, PortError> {
-        if port.device.is_empty() || port.device.len() > sys::NAME_BYTES || port.device.contains('\0') {
-            return Err(port.bad_device(format!("not a name of 1 to {} bytes", sys::NAME_BYTES)));
-        }
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let socket = fd.as_fd();
         let interface = Interface::new(socket, &port.device);

@@ -12,20 +12,37 @@ use crate::{PortError, Queue, Queues, Spec};
 /// The driver's name.
 pub const NAME: &str = "mem";
 
+/// Checks that the device is one that [`open`] knows.
+///
+/// # Errors
+/// Any device string but "null", no queues.
+pub fn check(spec: &Spec) -> Result<(), PortError> {
+    if spec.queues == 0 {
+        return Err(PortError::BadQueues {
+            port: spec.name.clone(),
+            driver: NAME,
+            queues: spec.queues,
+            expected: "at least 1",
+        });
+    }
+    if spec.device == "null" {
+        return Ok(());
+    }
+    Err(PortError::BadDevice {
+        port: spec.name.clone(),
+        driver: NAME,
+        device: spec.device.clone(),
+        wrong: "unknown".into(),
+        expected: "\"null\"",
+    })
+}
+
 /// Opens `spec.queues` queues of the device "null": nothing is received, what is transmitted is counted and forgotten.
 ///
 /// # Errors
-/// Any other device string.
+/// Any other device string, no queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
-    if spec.device != "null" {
-        return Err(PortError::BadDevice {
-            port: spec.name.clone(),
-            driver: NAME,
-            device: spec.device.clone(),
-            wrong: "unknown".into(),
-            expected: "\"null\"",
-        });
-    }
+    check(spec)?;
     Ok((0..spec.queues)
         .map(|_| Box::new(LoopQueue::new(spec.number, Vec::new())) as Box<dyn Queue>)
         .collect())

@@ -12,13 +12,15 @@ use wire::capture::{CaptureError, CaptureReader, CaptureWriter};
 /// The driver's name.
 pub const NAME: &str = "pcap";
 
-/// Opens the device "in=FILE,out=FILE,loop=N": the packets of one capture are received N times (once without `loop`,
-/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished. The input is
-/// read into memory here. A port has one queue.
+/// Checks the device string and the number of queues; files are not looked at.
 ///
 /// # Errors
-/// A device string that says something else, a file that can not be read or created, a damaged capture.
-pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+/// As for [`open`], but for files.
+pub fn check(spec: &Spec) -> Result<(), PortError> {
+    device(spec).map(drop)
+}
+
+fn device(spec: &Spec) -> Result<Device<'_>, PortError> {
     if spec.queues != 1 {
         return Err(PortError::BadQueues {
             port: spec.name.clone(),
@@ -27,20 +29,34 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
             expected: "exactly 1: the packets of a file have one order",
         });
     }
-    let bad = |wrong: String| PortError::BadDevice {
+    Device::parse(&spec.device).map_err(|wrong| bad(spec, wrong))
+}
+
+fn bad(spec: &Spec, wrong: String) -> PortError {
+    PortError::BadDevice {
         port: spec.name.clone(),
         driver: NAME,
         device: spec.device.clone(),
         wrong,
         expected: device::EXPECTED,
-    };
-    let device = Device::parse(&spec.device).map_err(bad)?;
+    }
+}
+
+/// Opens the device "in=FILE,out=FILE,loop=N": the packets of one capture are received N times (once without `loop`,
+/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished. The input is
+/// read into memory here. A port has one queue.
+///
+/// # Errors
+/// A device string that says something else, a file that can not be read or created, a damaged capture.
+pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    let device = device(spec)?;
+    let bad_file = |path: &str, error: CaptureError| bad(spec, format!("file {path}: {error}"));
     let mut queue = PcapQueue::new(spec.number, device.rounds);
     if let Some(path) = device.input {
-        load(path, &mut queue).map_err(|error| bad(format!("file {path}: {error}")))?;
+        load(path, &mut queue).map_err(|error| bad_file(path, error))?;
     }
     if let Some(path) = device.output {
-        queue.write_to(CaptureWriter::create(path).map_err(|error| bad(format!("file {path}: {error}")))?);
+        queue.write_to(CaptureWriter::create(path).map_err(|error| bad_file(path, error))?);
     }
     Ok(vec![Box::new(queue) as Box<dyn Queue>])
 }
