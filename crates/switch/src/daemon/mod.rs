@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The daemon: opens ports, starts a thread for each worker, and keeps the model in the control thread.
 
+mod claim;
 mod clock;
 mod links;
 mod load;
@@ -10,6 +11,7 @@ mod start;
 mod stop;
 mod thread;
 
+pub use claim::Claim;
 pub use ports::{OpenPort, open};
 pub use start::{Daemon, check};
 pub use stop::Stop;
@@ -26,6 +28,17 @@ pub enum DaemonError {
     /// A port could not be opened.
     #[error(transparent)]
     Port(#[from] port::PortError),
+    /// Another switch serves the port's device.
+    #[error(
+        "port {port}: another switch serves the device \"{device}\" in this network namespace, and the two would feed \
+         each other; stop it first, or give this port another device"
+    )]
+    Taken {
+        /// The port's name.
+        port: String,
+        /// The device.
+        device: String,
+    },
     /// The control socket could not be made.
     #[error(transparent)]
     Listen(#[from] ListenError),

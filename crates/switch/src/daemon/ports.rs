@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Opens the ports of a configuration.
 
-use crate::config::Config;
-use port::{Link, PortError, Queue, Spec};
+use super::DaemonError;
+use super::claim::{Claim, ClaimError};
+use crate::config::{Config, PortConfig};
+use port::{Link, Queue, Spec};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -12,6 +14,8 @@ pub struct OpenPort {
     pub name: String,
     /// Its queues with the numbers of the workers that serve them.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
+    /// That its interface is served by no other switch.
+    pub claim: Option<Claim>,
 }
 
 impl OpenPort {
@@ -29,18 +33,34 @@ impl OpenPort {
 /// Opens all ports of a configuration.
 ///
 /// # Errors
-/// The first that can not be opened.
-pub fn open(config: &Config) -> Result<Vec<OpenPort>, PortError> {
-    let open_one = |port: &crate::config::PortConfig| {
-        let queues = port::open(&Spec {
-            number: port.number,
-            name: port.name.clone(),
-            driver: port.driver.clone(),
-            device: port.device.clone(),
-            queues: port.workers.len(),
-        })?;
+/// The first that can not be opened, or that another switch serves.
+pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
+    let open_one = |port: &PortConfig| {
+        let claim = claim(port)?;
+        let queues = port::open(&spec(port))?;
         let queues = port.workers.iter().copied().zip(queues).collect();
-        Ok(OpenPort { number: port.number, name: port.name.clone(), queues })
+        Ok(OpenPort { number: port.number, name: port.name.clone(), queues, claim })
     };
     config.datapath.ports.iter().map(open_one).collect()
+}
+
+fn claim(port: &PortConfig) -> Result<Option<Claim>, DaemonError> {
+    if port.driver != port::af_packet::NAME {
+        return Ok(None);
+    }
+    Claim::take(&port.device).map_err(|error| match error {
+        ClaimError::Taken => DaemonError::Taken { port: port.name.clone(), device: port.device.clone() },
+        ClaimError::Io(source) => DaemonError::Io { what: "claim a port's device", source },
+    })
+}
+
+/// What a driver is asked for.
+pub(super) fn spec(port: &PortConfig) -> Spec {
+    Spec {
+        number: port.number,
+        name: port.name.clone(),
+        driver: port.driver.clone(),
+        device: port.device.clone(),
+        queues: port.workers.len(),
+    }
 }

@@ -5,13 +5,13 @@ use super::clock::Clock;
 use super::links::describe;
 use super::load::load;
 use super::thread::{self, ControlWake, Shared};
-use super::{DaemonError, OpenPort, Stop};
+use super::{Claim, DaemonError, OpenPort, Stop};
 use crate::config::Config;
 use crate::control::Listener;
 use flow::PortNo;
 use model::{Changed, Model};
+use port::Link;
 use port::wait::Wake;
-use port::{Link, PortError};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +28,7 @@ pub struct Daemon {
     pub(super) control: Arc<ControlWake>,
     /// Links as the model knows them.
     pub(super) links: Vec<(PortNo, Link)>,
+    _claims: Vec<Claim>,
 }
 
 impl Daemon {
@@ -39,7 +40,7 @@ impl Daemon {
     /// The control socket can not be made, a port can not be opened, or the flow file is wrong.
     pub fn start(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
@@ -54,7 +55,7 @@ impl Daemon {
     /// All but the threads: ports, flows and links may still wait on the way to the workers.
     fn set_up(
         config: &Config,
-        open: impl FnOnce() -> Result<Vec<OpenPort>, PortError>,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
@@ -63,6 +64,7 @@ impl Daemon {
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
+        let claims = ports.iter_mut().filter_map(|port| port.claim.take()).collect();
         let queues = ports.into_iter().map(|p| PortQueues { number: p.number, queues: p.queues }).collect();
         let sizes = worker::Config { workers: config.workers.len(), ..worker::Config::default() };
         let (mut plane, workers) = worker::build(&sizes, queues);
@@ -93,6 +95,7 @@ impl Daemon {
             threads: Vec::new(),
             control: Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) }),
             links: known.into_iter().map(|(number, _, link)| (number, link)).collect(),
+            _claims: claims,
         };
         Ok(Some(daemon))
     }
@@ -185,7 +188,12 @@ mod tests {
             let (mut queues, handle) = pair(number, 1, 4);
             handles.push(handle);
             let queue = Box::new(queues.remove(0)) as Box<dyn port::Queue>;
-            OpenPort { number, name: format!("p{number}"), queues: vec![(number as usize % 2, queue)] }
+            OpenPort {
+                number,
+                name: format!("p{number}"),
+                queues: vec![(number as usize % 2, queue)],
+                claim: None,
+            }
         });
         let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None, &stop).unwrap().unwrap();
         let barrier = daemon.model.barrier();

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Interfaces belong to one switch at a time: two that forward between the same interfaces would feed each other's
+//! floods.
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, netdevice, socket_with};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// An interface that is ours until this is dropped, or the process ends in whatever way.
+///
+/// It is a socket with an abstract name, which the kernel gives away once in a network namespace.
+#[derive(Debug)]
+pub struct Claim {
+    _socket: OwnedFd,
+}
+
+/// Why an interface was not claimed.
+#[derive(Debug)]
+pub enum ClaimError {
+    /// Another switch has it.
+    Taken,
+    /// The system refused.
+    Io(io::Error),
+}
+
+impl Claim {
+    /// Claims an interface by the name that the kernel has for it; none if there is no such interface.
+    pub fn take(interface: &str) -> Result<Option<Self>, ClaimError> {
+        let io = |error: Errno| ClaimError::Io(error.into());
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).map_err(io)?;
+        // It may have been called by an alternative name. Opening the port tells of one that is not there.
+        let Ok(index) = netdevice::name_to_index(&socket, interface) else { return Ok(None) };
+        let Ok(name) = netdevice::index_to_name(&socket, index) else { return Ok(None) };
+        let address = SocketAddrUnix::new_abstract_name(format!("shunt interface {name}").as_bytes());
+        match address.and_then(|address| bind(&socket, &address)) {
+            Ok(()) => Ok(Some(Self { _socket: socket })),
+            Err(Errno::ADDRINUSE) => Err(ClaimError::Taken),
+            Err(error) => Err(io(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_is_claimed_once_and_free_again_after() {
+        let first = Claim::take("lo").unwrap();
+        assert!(first.is_some());
+        assert!(matches!(Claim::take("lo"), Err(ClaimError::Taken)));
+        drop(first);
+        assert!(Claim::take("lo").unwrap().is_some());
+        assert!(Claim::take("no-such-dev").unwrap().is_none());
+    }
+}
