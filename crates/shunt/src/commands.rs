@@ -66,18 +66,16 @@ pub fn run(run: &Run, control: Option<&Path>) -> Done {
 
 pub fn check(check: &Check) -> Done {
     let config = Config::load(&check.config)?;
-    let flows = match &check.flows {
-        Some(flows) => Some((flows, daemon::check(&config, flows)?)),
-        None => None,
-    };
+    let changes = daemon::check(&config, check.flows.as_deref())?;
     let mut out = stdout();
     let (ports, workers) = (config.datapath.ports.len(), config.workers.len());
-    writeln!(out, "{}: right; {ports} ports, {workers} workers", check.config.display())?;
+    let (ports, workers) = (print::count(ports, "port"), print::count(workers, "worker"));
+    writeln!(out, "{}: right; {ports}, {workers}", check.config.display())?;
     for note in &config.notes {
         writeln!(out, "note: {note}")?;
     }
-    if let Some((flows, changes)) = flows {
-        writeln!(out, "{}: right; {} flows", flows.display(), changes.added)?;
+    if let (Some(flows), Some(changes)) = (&check.flows, changes) {
+        writeln!(out, "{}: right; {}", flows.display(), print::count(changes.added, "flow"))?;
     }
     Ok(out.flush()?)
 }
@@ -141,7 +139,9 @@ pub fn flows(flows: &Flows, control: Option<&Path>) -> Done {
         Flows::Dump { config } => print_flows(&mut connect(control, config.as_deref())?, FlowForm::File),
         Flows::Clear { config } => {
             let changes: Changes = connect(control, config.as_deref())?.ask(&Request::Clear)?;
-            say(&format!("{} flows deleted, {} default flows added", changes.removed, changes.added))
+            let (removed, added) =
+                (print::count(changes.removed, "flow"), print::count(changes.added, "default flow"));
+            say(&format!("{removed} deleted, {added} added"))
         }
     }
 }
@@ -155,7 +155,8 @@ fn load(path: &Path, control: Option<&Path>, config: Option<&Path>) -> Done {
         client.load(|take| read_pieces(BufReader::new(opened), PIECE_BYTES, take))
     };
     let changes: Changes = loaded.map_err(|source| Failure::Load { path: path.into(), source })?;
-    say(&format!("{} flows added, {} modified, {} removed", changes.added, changes.modified, changes.removed))
+    let added = print::count(changes.added, "flow");
+    say(&format!("{added} added, {} modified, {} removed", changes.modified, changes.removed))
 }
 
 fn say(sentence: &str) -> Done {

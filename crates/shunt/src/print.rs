@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use switch::control::{Counters, FlowPart, Macs, Ports, Tables};
 
+/// A number of things: "1 port", "2 ports".
+pub fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 /// JSON on one line.
 pub fn value(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{value}")

@@ -155,7 +155,7 @@ fn a_switch_runs_is_asked_and_stops() {
         assert!(place.fails(&["show", what]).contains("not in this build yet"), "{what}");
     }
 
-    assert_eq!(place.prints(&["flows", "clear"]), "4 flows deleted, 1 default flows added\n");
+    assert_eq!(place.prints(&["flows", "clear"]), "4 flows deleted, 1 default flow added\n");
     let mut loading = shunt()
         .args(["flows", "load", "-", "-c", text(&place.path("switch.toml"))])
         .stdin(Stdio::piped())
@@ -259,14 +259,20 @@ fn check_tells_mistakes_and_what_has_no_effect() {
     let output = shunt().args(["check", "-c", text(&config)]).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("switch.toml: right; 2 ports, 1 workers\n"), "{said}");
+    assert!(said.contains("switch.toml: right; 2 ports, 1 worker\n"), "{said}");
     assert!(said.contains("note: ffp.enabled has no effect"), "{said}");
     let flows = place.write("one.flows", "in_port=p2,actions=drop\n");
     let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
-    assert!(String::from_utf8(output.stdout).unwrap().contains("one.flows: right; 1 flows\n"));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("one.flows: right; 1 flow\n"));
     let flows = place.write("one.flows", "in_port=p3,actions=drop\n");
     let output = shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
     assert!(failed(output, 1).contains("one.flows: line 1, "));
+    let text_of = |control: &Path| format!("control = {control:?}\n[[worker]]\n[[datapath]]\nid = 1\n");
+    for (control, says) in [(place.path(""), "is no socket"), (config.join("x.sock"), "not a directory")] {
+        let wrong = place.write("wrong.toml", &text_of(&control));
+        let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);
+        assert!(message.contains(text(&control)) && message.contains(says), "{message}");
+    }
     let wrong = place.write("wrong.toml", "[[worker]]\n[[datapath]]\nid = 1\nmode = 3\n");
     let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
     let message = failed(output, 1);

@@ -78,6 +78,22 @@ impl Listener {
         Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
     }
 
+    /// Whether a socket could be made there, as far as that can be told without making anything.
+    pub fn check(path: &Path) -> Result<(), ListenError> {
+        match fs::symlink_metadata(path) {
+            Ok(there) if !there.file_type().is_socket() => return Err(ListenError::NoSocket(path.into())),
+            _ => {}
+        }
+        match path.ancestors().skip(1).find(|folder| folder.exists()) {
+            Some(folder) if !folder.is_dir() => Err(ListenError::Io {
+                path: path.into(),
+                what: "make the control socket's folder",
+                source: ErrorKind::NotADirectory.into(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// A client that waits, if any; it does not block.
     pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         match self.socket.accept() {

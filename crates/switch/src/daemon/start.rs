@@ -145,11 +145,12 @@ impl Drop for Daemon {
     }
 }
 
-/// Checks a flow file against a configuration, without opening anything. Returns what loading it would change.
+/// Checks what [`Daemon::start`] would need, without opening anything. Returns what loading the flow file would change.
 ///
 /// # Errors
-/// What [`Daemon::start`] would say of it.
-pub fn check(config: &Config, flows: &Path) -> Result<Changed, DaemonError> {
+/// What [`Daemon::start`] would say, as far as that can be told before.
+pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
+    Listener::check(&config.control)?;
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
@@ -157,7 +158,7 @@ pub fn check(config: &Config, flows: &Path) -> Result<Changed, DaemonError> {
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
-    Ok(load(&mut model, clock, flows, None)?.unwrap_or_default())
+    flows.map_or(Ok(None), |flows| load(&mut model, clock, flows, None))
 }
 
 fn model_config(config: &Config) -> model::Config {
