@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Any bytes from a peer, in any pieces: the session's memory stays bounded, it ends or goes on, and what it takes for a
+//! message encodes to bytes that decode and encode to themselves.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use openflow::{Header, Message, Session, SessionConfig, SessionEvent, decode, encode};
+
+const OUTPUT_LIMIT: usize = 4_096;
+/// What one message can add to the output: an echo reply of its length, or an ERROR.
+const ANSWER_MAX: usize = openflow::MESSAGE_BYTES_MAX;
+
+fuzz_target!(|data: &[u8]| {
+    // The first byte chooses the size of the pieces, the rest is what the peer sends behind its HELLO.
+    let Some((&size, stream)) = data.split_first() else { return };
+    let mut session = Session::new(SessionConfig { output_limit: OUTPUT_LIMIT, ..SessionConfig::default() }, 0);
+    session.receive(&[4, 0, 0, 8, 0, 0, 0, 0], 0);
+    let mut closed = false;
+    for (piece, now) in stream.chunks(usize::from(size) + 1).zip(0..) {
+        session.receive(piece, now);
+        while let Some(event) = session.next_event() {
+            assert!(!closed, "an event after the last");
+            match event {
+                SessionEvent::Request(request) => there_and_back(&request.message, request.xid),
+                SessionEvent::Closed { .. } => closed = true,
+                SessionEvent::Opened | SessionEvent::Refused { .. } => {}
+            }
+        }
+        assert!(session.output().len() <= OUTPUT_LIMIT + ANSWER_MAX);
+        session.consume(usize::from(size));
+        session.tick(now);
+    }
+});
+
+fn there_and_back(message: &Message, xid: u32) {
+    let mut ours = Vec::new();
+    if encode(message, xid, &mut ours).is_err() {
+        return;
+    }
+    assert_eq!(Header::read(&ours).map(|h| usize::from(h.length)), Some(ours.len()));
+    match decode(&ours) {
+        Ok(again) => {
+            let mut bytes = Vec::new();
+            assert_eq!(encode(&again, xid, &mut bytes), Ok(()));
+            assert_eq!(bytes, ours, "{message:?}");
+        }
+        Err(error) => panic!("{error}: {message:?}"),
+    }
+}
