@@ -2,6 +2,7 @@
 //! The operations that change a data plane. Model and data plane speak in these; a sequence of them, each with its
 //! place among the packets, is what the law is about.
 
+use crate::Action;
 use crate::group::Group;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
@@ -22,8 +23,21 @@ pub enum Operation {
     /// A group was added, or replaced with all that it had counted. The groups that it sends to or watches exist, and
     /// from none of them does a chain lead back to it.
     Group(Arc<Group>),
+    /// A packet of the controller's goes its way, judged by the version of this operation.
+    PacketOut(Arc<PacketOut>),
     /// A group went away. No entry and no other group sends to it.
     RemoveGroup(u32),
+}
+
+/// A packet from the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketOut {
+    /// The port it is taken to have come in by: a real one, or CONTROLLER for none.
+    pub in_port: PortNo,
+    /// Actions applied to it. An output to TABLE stands last, if at all: then the packet goes through the tables.
+    pub actions: Vec<Action>,
+    /// The frame.
+    pub bytes: Vec<u8>,
 }
 
 /// A change of one entry.

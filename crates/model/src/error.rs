@@ -4,6 +4,8 @@
 use flow::PortNo;
 use flow::validate::ValidateError;
 
+/// OFPET_BAD_REQUEST.
+const BAD_REQUEST: u16 = 1;
 /// OFPET_BAD_ACTION.
 const BAD_ACTION: u16 = 2;
 /// OFPET_BAD_INSTRUCTION.
@@ -77,6 +79,12 @@ pub enum ModelError {
     /// A group that is not there (OFPBAC_BAD_OUT_GROUP).
     #[error("group {0} does not exist; add it before what sends to it")]
     NoSuchGroup(u32),
+    /// A packet-out from a port that is not there (OFPBRC_BAD_PORT).
+    #[error("the packet cannot have come in by port {0:#x}; give a port that exists, or CONTROLLER")]
+    BadInPort(PortNo),
+    /// A packet-out too short for an Ethernet header (OFPBRC_BAD_PACKET).
+    #[error("a packet of {0} bytes has no Ethernet header; 14 bytes are the least")]
+    BadPacket(usize),
     /// A group that is there already (OFPGMFC_GROUP_EXISTS).
     #[error("group {0} exists already; modify or delete it instead")]
     GroupExists(u32),
@@ -142,6 +150,8 @@ impl ModelError {
             Self::Overlap { .. } | Self::IndexTaken { .. } => (FLOW_MOD_FAILED, 3),
             Self::IndexTooLarge { .. } => (BAD_MATCH, 7),
             Self::Invalid(error) => of_validation(error),
+            Self::BadInPort(_) => (BAD_REQUEST, 11),
+            Self::BadPacket(_) => (BAD_REQUEST, 12),
             Self::NoSuchGroup(_) => (BAD_ACTION, 9),
             Self::GroupExists(_) => (GROUP_MOD_FAILED, 0),
             Self::InvalidGroup { .. } => (GROUP_MOD_FAILED, 1),

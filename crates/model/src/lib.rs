@@ -13,6 +13,7 @@ pub mod groups;
 pub mod macs;
 pub mod model;
 pub mod notices;
+mod packet_out;
 mod poll;
 pub mod ports;
 pub mod select;

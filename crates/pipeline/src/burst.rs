@@ -20,7 +20,7 @@ use crate::packet::{Packet, State};
 use crate::ports::PortTable;
 use crate::probe::{Probe, Step};
 use crate::program::Program;
-use crate::update::{Update, Updates};
+use crate::update::{PacketOut, Update, Updates};
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome};
 use frame::Frame;
 use std::sync::Arc;
@@ -115,6 +115,8 @@ impl Pipeline {
             Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
             Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
+            // The worker sends it when the whole operation is in force.
+            Update::PacketOut(_) => {}
         }
     }
 
@@ -125,6 +127,50 @@ impl Pipeline {
         now: Nanos,
         egress: &mut E,
         probe: &mut P,
+    ) {
+        let count = frames.len().min(BURST);
+        self.run(count, now, egress, probe, |run, packets, probe| {
+            for (packet, frame) in packets.iter_mut().zip(frames.drain(..count)) {
+                probe.packet(frame.meta.in_port, frame.meta.sequence);
+                run.admit(packet, frame);
+            }
+        });
+    }
+
+    /// Sends a packet of the controller's its way. It counts as received.
+    pub fn packet_out<E: Egress, P: Probe>(
+        &mut self,
+        out: &PacketOut,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) {
+        let mut frame = egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
+        let copied = frame.fill(&out.bytes);
+        frame.meta.in_port = out.in_port;
+        self.run(1, now, egress, probe, |run, packets, _| {
+            let packet = &mut packets[0];
+            let short = frame.len() < ETHERNET_BYTES;
+            packet.admit(frame);
+            (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
+            packet.state = State::Done;
+            if short || !copied {
+                packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
+            } else if run.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
+                packet.state = State::Lookup(0);
+            }
+        });
+    }
+
+    /// Takes `count` packets, set up by `admit`, through the tables and out.
+    #[inline(always)]
+    fn run<E: Egress, P: Probe>(
+        &mut self,
+        count: usize,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+        admit: impl FnOnce(&mut Run<'_, E>, &mut [Packet], &mut P),
     ) {
         let mut run = Run {
             tables: &self.tables,
@@ -137,12 +183,8 @@ impl Pipeline {
             tally: Tally::default(),
             now,
         };
-        let count = frames.len().min(BURST);
         let packets = &mut self.packets[..count];
-        for (packet, frame) in packets.iter_mut().zip(frames.drain(..count)) {
-            probe.packet(frame.meta.in_port, frame.meta.sequence);
-            run.admit(packet, frame);
-        }
+        admit(&mut run, packets, probe);
         probe.mark(Step::Admit, count as u32);
         let mut waiting = [0u8; BURST];
         let mut ids = [NONE; BURST];

@@ -37,4 +37,4 @@ pub use output::Egress;
 pub use ports::PortTable;
 pub use probe::{Probe, Step};
 pub use program::Program;
-pub use update::{Update, Updates};
+pub use update::{PacketOut, Update, Updates};

@@ -28,7 +28,7 @@ pub(crate) fn forward<E: Egress>(run: &mut Run<'_, E>, packet: &mut Packet, last
         return run.fail(packet, DropReason::ReservedMulticast);
     }
     let in_port = packet.ext.in_port();
-    if source[0] & 1 == 0 && source != [0; 6] {
+    if source[0] & 1 == 0 && source != [0; 6] && flow::port_no::is_real(in_port) {
         learn(run, Learn { vid, mac: source, port: in_port });
     }
     let known = if destination[0] & 1 == 0 { lookup(run, vid, destination) } else { None };

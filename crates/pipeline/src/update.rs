@@ -6,8 +6,8 @@ use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
 use crate::groups::GroupTable;
 use crate::ports::PortTable;
-use crate::program::Program;
-use flow::EntryId;
+use crate::program::{Program, Step};
+use flow::{Action, EntryId, PortNo, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
@@ -18,6 +18,31 @@ pub struct Updates {
     pub version: u64,
     /// The parts, in order.
     pub parts: Vec<Update>,
+}
+
+/// A packet of the controller's, compiled.
+#[derive(Debug)]
+pub struct PacketOut {
+    pub(crate) in_port: PortNo,
+    pub(crate) steps: Box<[Step]>,
+    pub(crate) to_tables: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl PacketOut {
+    /// Compiles a packet-out.
+    #[must_use]
+    pub fn compile(out: &operation::PacketOut) -> Self {
+        let to_table = |action: &Action| matches!(action, Action::Output { port: port_no::TABLE, .. });
+        let to_tables = out.actions.last().is_some_and(to_table);
+        let actions = &out.actions[..out.actions.len() - usize::from(to_tables)];
+        Self {
+            in_port: out.in_port,
+            steps: actions.iter().map(Step::compile).collect(),
+            to_tables,
+            bytes: out.bytes.clone(),
+        }
+    }
 }
 
 /// A part of an operation.
@@ -39,6 +64,8 @@ pub enum Update {
     SwapPorts(Arc<PortTable>),
     /// The groups.
     SwapGroups(Arc<GroupTable>),
+    /// A packet of the controller's, sent when the operation is in force.
+    PacketOut(Box<PacketOut>),
 }
 
 impl Update {

@@ -18,6 +18,7 @@ mod walk;
 mod tests;
 
 use flow::group::Group;
+use flow::operation::PacketOut;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
     port_no,
@@ -48,6 +49,12 @@ pub struct GroupCounters {
     /// Each bucket's.
     pub buckets: Vec<(u64, u64)>,
 }
+
+/// A lookup: table, entry hit, and the frame's length in bytes at that moment.
+type Hit = (u8, Option<u32>, usize);
+
+/// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
+type GroupHit = (u32, Vec<usize>, usize);
 
 /// A copy sent by a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +154,10 @@ impl Reference {
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
+            Operation::PacketOut(packet) => {
+                self.packet_out(packet);
+                Ok(())
+            }
             Operation::RemoveGroup(id) => match self.groups.remove(id) {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no group {id} to remove")),
@@ -166,12 +177,27 @@ impl Reference {
         Ok(())
     }
 
+    /// Sends a packet of the controller's its way.
+    pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
+        let arriving = packet::Packet::arriving(packet.in_port, &packet.bytes);
+        let mut run = run::Run::new(&self.ports, &self.tables, &self.groups, arriving);
+        run.packet_out(&packet.actions);
+        let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
+        self.count(&hits, &group_hits, run.finish())
+    }
+
     /// Sends a frame that came in by `in_port` through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         let packet = packet::Packet::arriving(in_port, frame);
         let mut run = run::Run::new(&self.ports, &self.tables, &self.groups, packet);
         run.process();
-        for (table, hit, frame_bytes) in &run.hits {
+        let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
+        self.count(&hits, &group_hits, run.finish())
+    }
+
+    /// Counts what a packet has hit and what became of it.
+    fn count(&mut self, hits: &[Hit], group_hits: &[GroupHit], processed: Processed) -> Processed {
+        for (table, hit, frame_bytes) in hits {
             let (lookups, matches) = self.table_counters.entry(*table).or_default();
             *lookups += 1;
             if let Some(id) = hit {
@@ -181,7 +207,7 @@ impl Reference {
                 *bytes += *frame_bytes as u64;
             }
         }
-        for (id, buckets, frame_bytes) in &run.group_hits {
+        for (id, buckets, frame_bytes) in group_hits {
             let counters = self.group_counters.entry(*id).or_default();
             counters.total.0 += 1;
             counters.total.1 += *frame_bytes as u64;
@@ -190,7 +216,6 @@ impl Reference {
                 counters.buckets[*bucket].1 += *frame_bytes as u64;
             }
         }
-        let processed = run.finish();
         if let Outcome::Dropped(reason) = processed.outcome {
             *self.drops.entry(reason).or_default() += 1;
         }

@@ -79,7 +79,7 @@ impl Run<'_> {
         if destination & !0xf == 0x0180_c200_0000 {
             return Err(DropReason::ReservedMulticast);
         }
-        if source != 0 && !is_group(source) {
+        if port_no::is_real(in_port) && source != 0 && !is_group(source) {
             match self.tables.learned(vid, source) {
                 Some((entry, port)) if port == in_port => self.refreshed.push(entry),
                 _ => self.learn.push(Learned { vid, mac: source, port: in_port }),

@@ -61,6 +61,33 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// A packet-out: its actions, and then the tables if its last output says so.
+    pub fn packet_out(&mut self, actions: &[Action]) {
+        if self.packet.bytes.len() < 14 {
+            self.reasons.push(DropReason::Runt);
+            return;
+        }
+        let sender = FlowEntry {
+            id: u32::MAX,
+            table: 0,
+            priority: 1,
+            matching: flow::Match::any(),
+            instructions: flow::Instructions::default(),
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            cookie: 0,
+            flags: flow::EntryFlags::default(),
+            low_latency: true,
+        };
+        let done = actions.iter().try_for_each(|action| match action {
+            Action::Output { port: flow::port_no::TABLE, .. } => self.walk_tables(),
+            action => self.execute(action, &sender),
+        });
+        if let Err(reason) = done {
+            self.reasons.push(reason);
+        }
+    }
+
     /// What became of the packet: the last reason counts if there is no copy of it.
     pub fn finish(mut self) -> Processed {
         let outcome = if !self.sent.is_empty() {

@@ -9,7 +9,7 @@ use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
-use pipeline::{Counters, Event, Extractor, PortTable, ProgramId, Update, Updates};
+use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -215,6 +215,12 @@ impl DataPlane for WorkerSet {
             Operation::Group(group) => {
                 self.groups.set(&group, self.links.len());
                 self.groups.updates(&mut parts);
+            }
+            Operation::PacketOut(packet) => {
+                // One worker sends it; in its order the packet stands where the operation does.
+                if let Some(parts) = parts.first_mut() {
+                    parts.push(Update::PacketOut(Box::new(PacketOut::compile(&packet))));
+                }
             }
             Operation::RemoveGroup(id) => {
                 self.groups.remove(id);

@@ -129,6 +129,7 @@ pub fn build_with<P: Probe>(
             channel,
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity(OUTBOX_FRAMES),
+            now: 0,
             probe: probe(),
         });
     }

@@ -6,7 +6,7 @@ use crate::board::{Board, PortReport};
 use crate::dock::{Dock, Handover};
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Updates};
+use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Update, Updates};
 use port::Queue;
 use rtrb::{Consumer, Producer};
 use std::os::fd::RawFd;
@@ -62,6 +62,8 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) channel: Channel,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
+    /// When the turn began, or the last one.
+    pub(crate) now: Nanos,
     pub(crate) probe: P,
 }
 
@@ -69,6 +71,7 @@ impl<P: Probe> Worker<P> {
     /// One turn of the loop. Never blocks.
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
+        self.now = now;
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         self.dock.collect();
         for at in 0..self.served.len() {
@@ -83,7 +86,7 @@ impl<P: Probe> Worker<P> {
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
-        turn.waiting = self.dock.outboxes.iter().any(|outbox| !outbox.frames.is_empty());
+        turn.waiting = self.has_output();
         turn
     }
 
@@ -94,6 +97,11 @@ impl<P: Probe> Worker<P> {
         while applied < OPERATIONS_PER_TURN && self.channel.spent.slots() > 0 {
             let Ok(mut updates) = self.channel.requests.pop() else { break };
             self.pipeline.apply(&mut updates, &mut self.probe);
+            for part in &updates.parts {
+                if let Update::PacketOut(out) = part {
+                    self.pipeline.packet_out(out, self.now, &mut self.dock, &mut self.probe);
+                }
+            }
             self.channel.applied.store(updates.version, Ordering::Release);
             drop(self.channel.spent.push(updates));
             applied += 1;
@@ -160,6 +168,12 @@ impl<P: Probe> Worker<P> {
     #[must_use]
     pub fn must_poll(&self) -> bool {
         self.served.iter().any(|served| served.queue.descriptor().is_none())
+    }
+
+    /// Whether frames wait for a device: a sleeping worker for which operations were applied is woken for them.
+    #[must_use]
+    pub fn has_output(&self) -> bool {
+        self.dock.outboxes.iter().any(|outbox| !outbox.frames.is_empty())
     }
 
     /// Whether operations or handed-over frames wait: asked once more after the sleeping flag is set.

@@ -6,7 +6,8 @@ use super::log::{Arrival, OrderLog, Record, Recorder, STEP_NS_MAX};
 use super::rules::{LINEAR, Style};
 use super::templates::Template;
 use fastrand::Rng;
-use flow::{Command, FlowMod, Nanos, PortNo};
+use flow::operation::PacketOut;
+use flow::{Action, Command, FlowMod, Nanos, PortNo, port_no};
 use model::{
     Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Model, Notice, PortConfig, PortDesc,
     RemovedReason,
@@ -14,6 +15,7 @@ use model::{
 use port::Queue;
 use port::mem::{self, MemHandle};
 use reference::{Processed, Reference};
+use std::collections::BTreeMap;
 use worker::{PortQueues, Worker, build_with};
 
 /// Frames of a worker: enough that nothing is lost for lack of room.
@@ -85,6 +87,7 @@ impl Driver {
             record: Record {
                 arrivals: Vec::new(),
                 operations: Vec::new(),
+                injected: BTreeMap::new(),
                 submitted: Vec::new(),
                 logs: Vec::new(),
                 sent,
@@ -300,6 +303,9 @@ impl Driver {
             self.port_change(egress);
             return self.account(&before, port, &bytes);
         }
+        if self.rng.u8(0..8) == 0 {
+            return self.inject(template);
+        }
         if self.style.groups > 0 && self.rng.u8(0..10) == 0 {
             let before = self.shadow.process(port, &bytes);
             let id = self.rng.u32(1..=self.style.groups);
@@ -350,6 +356,34 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Sends a packet of the controller's.
+    fn inject(&mut self, template: usize) -> Result<(), String> {
+        let tag = self.record.arrivals.len();
+        let in_port = if self.rng.bool() { port_no::CONTROLLER } else { self.rng.u32(1..=self.style.ports) };
+        let mut actions = self.style.instructions(&mut self.rng, LINEAR).apply;
+        if self.rng.bool() {
+            actions.push(Action::output(port_no::TABLE));
+        }
+        let bytes = self.templates[template].tagged(tag);
+        let packet = PacketOut { in_port, actions, bytes: bytes.clone() };
+        if self.model.packet_out(packet).is_ok() {
+            let version = self.model.barrier();
+            self.record.injected.insert(version, tag);
+            // A flow of its own.
+            let flow = 1 << 40 | tag as u64;
+            let arrival = Arrival {
+                port: in_port,
+                worker: 0,
+                sequence: 0,
+                flow,
+                bytes,
+                acknowledged: self.acknowledged,
+            };
+            self.record.arrivals.push(arrival);
+        }
+        self.follow()
     }
 
     /// Counts an update, and whether it changed what becomes of the packet.

@@ -4,10 +4,10 @@
 
 use super::Coverage;
 use super::log::{Arrival, Entry, Record, Reported, tag};
-use flow::{DropReason, Outcome, PortNo};
+use flow::{DropReason, Operation, Outcome, PortNo};
 use pipeline::Learn;
 use reference::{Processed, Reference};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the reference gave for each arrival, in the serial order.
 struct Replay {
@@ -85,10 +85,14 @@ fn check_logs(record: &Record) -> Result<Positions, String> {
 
 /// Every arrival was judged once, and by no version older than the last whose barrier was answered before.
 fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> {
-    if positions.len() != record.arrivals.len() {
-        return Err(format!("{} packets arrived, {} were judged", record.arrivals.len(), positions.len()));
+    let arrived = record.arrivals.len() - record.injected.len();
+    if positions.len() != arrived {
+        return Err(format!("{arrived} packets arrived, {} were judged", positions.len()));
     }
-    for (number, arrival) in record.arrivals.iter().enumerate() {
+    let injected: BTreeSet<usize> = record.injected.values().copied().collect();
+    for (number, arrival) in
+        record.arrivals.iter().enumerate().filter(|(number, _)| !injected.contains(number))
+    {
         let Some((_, version)) = positions.get(&(arrival.port, arrival.worker, arrival.sequence)) else {
             return Err(format!("packet {number} was never judged"));
         };
@@ -108,6 +112,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         .arrivals
         .iter()
         .enumerate()
+        .filter(|(_, a)| a.flow >> 40 == 0)
         .map(|(number, a)| ((a.port, a.worker, a.sequence), number))
         .collect();
     let mut made = Replay {
@@ -120,13 +125,19 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let mut next = vec![0; record.logs.len()];
     for version in 0..=record.operations.len() {
         if version > 0 {
-            made.reference.apply(&record.operations[version - 1])?;
+            match &record.operations[version - 1] {
+                Operation::PacketOut(packet) => {
+                    let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
+                    let processed = made.reference.packet_out(packet);
+                    made.note(*number, processed, coverage);
+                }
+                operation => made.reference.apply(operation)?,
+            }
         }
         for (worker, log) in record.logs.iter().enumerate() {
             while let Some(Entry::Packet { port, sequence }) = log.get(next[worker]) {
                 next[worker] += 1;
                 if let Some(number) = by_place.get(&(*port, worker, *sequence)) {
-                    made.order.push(*number);
                     made.packet(*number, &record.arrivals[*number], coverage);
                 }
             }
@@ -138,7 +149,15 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
 
 impl Replay {
     fn packet(&mut self, number: usize, arrival: &Arrival, coverage: &mut Coverage) {
-        let processed = self.reference.process(arrival.port, &arrival.bytes);
+        let first = self.reference.process(arrival.port, &arrival.bytes);
+        let table = first.hits.first().map_or(0, |(table, _)| *table);
+        coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
+        self.note(number, first, coverage);
+    }
+
+    /// Takes down what the reference made of a packet.
+    fn note(&mut self, number: usize, processed: Processed, coverage: &mut Coverage) {
+        self.order.push(number);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
             Outcome::Consumed => 1,
@@ -150,8 +169,6 @@ impl Replay {
         }
         self.copies += processed.sent.len() as u64;
         coverage.multi_table += usize::from(processed.hits.len() > 1);
-        let first = processed.hits.first().map_or(0, |(table, _)| *table);
-        coverage.overlapping += usize::from(self.reference.matches(first, arrival.port, &arrival.bytes) > 1);
         self.processed[number] = Some(processed);
     }
 
@@ -181,7 +198,7 @@ fn describe(record: &Record, replay: &Replay, number: usize) -> String {
         text += &format!("\n    table {table} entry {id:?}");
         // An id may have been used several times: the changes of all its lives are told.
         for (at, operation) in record.operations.iter().enumerate() {
-            let flow::Operation::Entries(changes) = operation else { continue };
+            let Operation::Entries(changes) = operation else { continue };
             for change in changes {
                 match change {
                     flow::EntryChange::Add(e) if Some(e.id) == *id => {

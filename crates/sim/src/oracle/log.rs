@@ -5,6 +5,7 @@ use flow::{EntryId, Nanos, Operation, PacketInReason, PortNo};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, Probe};
+use std::collections::BTreeMap;
 use worker::WorkerSet;
 
 /// A worker's order: which packet it judged, which operation it put in force.
@@ -161,6 +162,8 @@ pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
 pub(super) struct Record {
     pub arrivals: Vec<Arrival>,
     pub operations: Vec<Operation>,
+    /// Packets of the controller's among the arrivals, by the version that sends them.
+    pub injected: BTreeMap<u64, usize>,
     /// For each operation, how many entries each worker had logged when it was submitted.
     pub submitted: Vec<Vec<usize>>,
     pub logs: Vec<Vec<Entry>>,
