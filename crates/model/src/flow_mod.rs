@@ -67,6 +67,24 @@ impl<D: DataPlane> Model<D> {
         self.bundle(now, mods).unwrap_or_default()
     }
 
+    /// Switches between secure and standalone, for a datapath that has lost or found its controllers. Standalone it
+    /// forgets their flows and learns; secure again, it forgets the standalone default if that is still there.
+    pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
+        let default = self.default_entries().pop();
+        self.config.standalone = standalone;
+        if standalone {
+            return self.clear(now);
+        }
+        let Some(mut default) = default else { return Changed::default() };
+        let there = self.store.find(0, default.priority, &default.matching);
+        if !there.and_then(|id| self.store.entry(id)).is_some_and(|e| e.instructions == default.instructions)
+        {
+            return Changed::default();
+        }
+        default.command = Command::DeleteStrict;
+        self.flow_mod(now, default).unwrap_or_default()
+    }
+
     fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
         validate(&m)?;
         if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {

@@ -5,6 +5,7 @@
 //! clock: the time comes in as `now`, changes go out as [`flow::Operation`]s to a [`DataPlane`], and what a controller
 //! is to be told waits as a [`Notice`].
 
+pub mod agent;
 pub mod config;
 pub mod data_plane;
 pub mod error;

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Bundles: flow-mods that come into force together, or not at all.
+
+use super::channel::Channel;
+use super::{Context, Refusal, Shared, flow_mod};
+use crate::data_plane::DataPlane;
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_ORDERED, code};
+use openflow::{Head, Message, Request};
+use std::collections::BTreeMap;
+
+/// Bundles of one channel at a time.
+const BUNDLES: usize = 16;
+/// Messages in the open bundles of all channels.
+const MESSAGES: usize = 1_000_000;
+
+#[derive(Debug)]
+struct Bundle {
+    flags: u16,
+    closed: bool,
+    /// Number and first bytes of each message, for the ERROR that may name it.
+    origins: Vec<(u32, Head)>,
+    mods: Vec<flow::FlowMod>,
+}
+
+/// A channel's bundles, by number.
+#[derive(Debug, Default)]
+pub struct Bundles(BTreeMap<u32, Bundle>);
+
+impl Bundles {
+    /// Messages in all of them.
+    pub fn messages(&self) -> usize {
+        self.0.values().map(|bundle| bundle.mods.len()).sum()
+    }
+
+    fn open(&mut self, id: u32, flags: u16) -> Result<(), Refusal> {
+        if flags & !(FLAG_ATOMIC | FLAG_ORDERED) != 0 {
+            return Err(Refusal::new(code::BAD_FLAGS, format!("bundle flags {flags:#x}; 1 and 2 are known")));
+        }
+        if self.0.contains_key(&id) {
+            return Err(Refusal::new(code::BUNDLE_EXIST, format!("bundle {id:#x} is open already")));
+        }
+        if self.0.len() >= BUNDLES {
+            return Err(Refusal::new(code::OUT_OF_BUNDLES, format!("{BUNDLES} bundles are open, the most")));
+        }
+        self.0.insert(id, Bundle { flags, closed: false, origins: Vec::new(), mods: Vec::new() });
+        Ok(())
+    }
+
+    fn get(&mut self, id: u32, flags: u16) -> Result<&mut Bundle, Refusal> {
+        match self.0.get_mut(&id) {
+            None => Err(Refusal::new(code::BAD_ID, format!("there is no bundle {id:#x}; open it first"))),
+            Some(bundle) if bundle.flags != flags => Err(Refusal::new(
+                code::BAD_FLAGS,
+                format!("bundle {id:#x} was opened with flags {:#x}, not {flags:#x}", bundle.flags),
+            )),
+            Some(bundle) => Ok(bundle),
+        }
+    }
+
+    fn take(&mut self, id: u32, shared: &mut Shared) -> Option<Bundle> {
+        let bundle = self.0.remove(&id)?;
+        shared.bundled = shared.bundled.saturating_sub(bundle.mods.len());
+        Some(bundle)
+    }
+}
+
+impl Channel {
+    pub(super) fn bundle_control<D: DataPlane>(
+        &mut self,
+        control: &BundleControl,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<Message, Refusal> {
+        let (id, flags) = (control.bundle_id, control.flags);
+        let kind = match control.kind {
+            BundleKind::OpenRequest => self.bundles.open(id, flags).map(|()| BundleKind::OpenReply),
+            BundleKind::CloseRequest => {
+                let bundle = self.bundles.get(id, flags)?;
+                if std::mem::replace(&mut bundle.closed, true) {
+                    return Err(Refusal::new(
+                        code::BUNDLE_CLOSED,
+                        format!("bundle {id:#x} is closed already"),
+                    ));
+                }
+                Ok(BundleKind::CloseReply)
+            }
+            BundleKind::CommitRequest => {
+                self.bundles.get(id, flags)?;
+                self.commit(id, shared, context).map(|()| BundleKind::CommitReply)
+            }
+            BundleKind::DiscardRequest => match self.bundles.take(id, shared) {
+                Some(_) => Ok(BundleKind::DiscardReply),
+                None => Err(Refusal::new(code::BAD_ID, format!("there is no bundle {id:#x} to discard"))),
+            },
+            BundleKind::OpenReply
+            | BundleKind::CloseReply
+            | BundleKind::CommitReply
+            | BundleKind::DiscardReply => {
+                Err(Refusal::new(code::BAD_TYPE, "only a switch sends replies to bundle controls"))
+            }
+        }?;
+        Ok(Message::BundleControl(BundleControl { bundle_id: id, kind, flags }))
+    }
+
+    /// Does all that is in a bundle; the bundle is gone in any case. A message at fault gets an ERROR of its own.
+    fn commit<D: DataPlane>(
+        &mut self,
+        id: u32,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<(), Refusal> {
+        let Some(bundle) = self.bundles.take(id, shared) else { return Ok(()) };
+        let Err((at, error)) = context.model.bundle(context.now, bundle.mods) else { return Ok(()) };
+        if let Some((xid, head)) = bundle.origins.get(at) {
+            self.session.send_error(*xid, error.openflow(), head);
+        }
+        Err(Refusal::new(
+            code::MSG_FAILED,
+            format!("message {at} of bundle {id:#x}, counted from 0: {error}"),
+        ))
+    }
+
+    pub(super) fn bundle_add(
+        &mut self,
+        request: &Request,
+        add: &BundleAdd,
+        shared: &mut Shared,
+    ) -> Result<(), Refusal> {
+        let Message::FlowMod(m) = &*add.message else {
+            return Err(Refusal::new(code::MSG_UNSUP, "only flow-mods can be in a bundle"));
+        };
+        flow_mod::check_buffer(m)?;
+        // ONF 230: the first message may open the bundle.
+        if !self.bundles.0.contains_key(&add.bundle_id) {
+            self.bundles.open(add.bundle_id, add.flags)?;
+        }
+        let bundle = self.bundles.get(add.bundle_id, add.flags)?;
+        if bundle.closed {
+            return Err(Refusal::new(code::BUNDLE_CLOSED, "the bundle is closed; commit or discard it"));
+        }
+        if shared.bundled >= MESSAGES {
+            return Err(Refusal::new(
+                code::MSG_TOO_MANY,
+                format!("bundles hold {MESSAGES} messages, the most; commit some first"),
+            ));
+        }
+        shared.bundled += 1;
+        bundle.origins.push((request.xid, request.head));
+        bundle.mods.push(m.flow.clone());
+        Ok(())
+    }
+}

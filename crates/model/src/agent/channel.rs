@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One connection to a controller. Requests are done in order; a barrier holds back what comes after it, and a long
+//! answer only the next long answer. Memory is bounded: a session holds one message, at most [`HELD_MAX`] requests
+//! wait here, and an answer grows only while little of it waits to be read.
+
+use super::bundle::Bundles;
+use super::dump::Dump;
+use super::{ChannelId, Context, Refusal, Shared};
+use crate::data_plane::DataPlane;
+use flow::Nanos;
+use openflow::features::SwitchConfig;
+use openflow::role::{AsyncConfig, AsyncKind, Role};
+use openflow::{CloseReason, Message, Request, Session, SessionConfig, SessionEvent};
+use std::collections::VecDeque;
+
+/// Requests begun in one step.
+const REQUESTS_PER_STEP: usize = 64;
+/// Requests that wait behind a barrier, a long answer or a full data plane before the session is asked for no more.
+/// Until then echoes are answered.
+const HELD_MAX: usize = 16;
+/// Bytes of output up to which a long answer goes on.
+const ANSWER_BYTES: usize = 64 * 1_024;
+/// Operations parked on the way to the workers above which no request is begun.
+const PARKED_MAX: usize = 256;
+/// Bytes of output up to which asynchronous messages are sent. Packet-ins stop earlier, at the session's own limit.
+const ASYNC_BYTES: usize = 1_024 * 1_024;
+
+/// Something that happened on a channel, for the log and the driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelEvent {
+    /// The version is agreed on.
+    Opened,
+    /// A message was refused, and answered by an ERROR: why.
+    Refused(String),
+    /// The controller sent an ERROR.
+    Error(String),
+    /// It is over: write the rest of the output and close the connection.
+    Closed(CloseReason),
+}
+
+/// What a step did.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// There is more to do at once.
+    pub more: bool,
+    /// What happened.
+    pub events: Vec<ChannelEvent>,
+}
+
+/// What a channel is busy with.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Waits until this version is in force, then answers the barrier with this number.
+    Barrier(u32, u64),
+    Dump(Box<Dump>),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Channel {
+    pub(super) id: ChannelId,
+    pub(super) session: Session,
+    /// As it asked for; who is no longer master is slave.
+    pub(super) asked_role: Role,
+    pub(super) async_config: AsyncConfig,
+    pub(super) config: SwitchConfig,
+    pub(super) bundles: Bundles,
+    job: Option<Job>,
+    held: VecDeque<Box<Request>>,
+    /// Asynchronous messages that found no room.
+    lost: u64,
+}
+
+impl Channel {
+    pub(super) fn new(id: ChannelId, config: SessionConfig, now: Nanos) -> Self {
+        Self {
+            id,
+            session: Session::new(config, now),
+            asked_role: Role::Equal,
+            async_config: AsyncConfig::default(),
+            config: SwitchConfig::default(),
+            bundles: Bundles::default(),
+            job: None,
+            held: VecDeque::new(),
+            lost: 0,
+        }
+    }
+
+    /// Takes in bytes that were read; returns how many there was room for.
+    pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
+        self.session.receive(bytes, now)
+    }
+
+    /// Whether reading makes sense.
+    #[must_use]
+    pub fn wants_read(&self) -> bool {
+        self.held.len() < HELD_MAX && self.session.wants_read()
+    }
+
+    /// What is to be written to the connection.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.session.output()
+    }
+
+    /// Says that the first `count` bytes of the output are written.
+    pub fn consume(&mut self, count: usize) {
+        self.session.consume(count);
+    }
+
+    /// Whether it waits for a change to come into force.
+    #[must_use]
+    pub fn waits_for_barrier(&self) -> bool {
+        matches!(self.job, Some(Job::Barrier(..)))
+    }
+
+    /// Whether requests wait, or an answer is under way.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.job.is_some() || !self.held.is_empty()
+    }
+
+    /// When the clock next makes something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        self.session.next_deadline()
+    }
+
+    /// Asynchronous messages that were not sent because the peer did not read.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub(super) fn step<D: DataPlane>(
+        &mut self,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Progress {
+        self.session.tick(context.now);
+        let mut events = Vec::new();
+        let mut left = REQUESTS_PER_STEP;
+        self.advance(context);
+        while left > 0 {
+            if let Some(request) = self.next_ready(context) {
+                left -= 1;
+                if let Err(refusal) = self.start(&request, shared, context) {
+                    self.session.send_error(request.xid, refusal.code, &request.head);
+                    events.push(ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code)));
+                }
+                self.advance(context);
+                continue;
+            }
+            if self.held.len() >= HELD_MAX {
+                break;
+            }
+            match self.session.next_event() {
+                None => break,
+                Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
+                Some(SessionEvent::Request(request)) => match request.message {
+                    Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
+                    _ => self.held.push_back(request),
+                },
+                Some(SessionEvent::Refused { error, .. }) => {
+                    left -= 1;
+                    events.push(ChannelEvent::Refused(error.to_string()));
+                }
+                Some(SessionEvent::Closed { reason }) => {
+                    self.held.clear();
+                    self.job = None;
+                    events.push(ChannelEvent::Closed(reason));
+                    break;
+                }
+            }
+        }
+        let dumps = matches!(self.job, Some(Job::Dump(_))) && self.has_room();
+        Progress { more: left == 0 || dumps, events }
+    }
+
+    fn has_room(&self) -> bool {
+        self.session.output().len() < ANSWER_BYTES
+    }
+
+    /// The next request, if it may begin now.
+    fn next_ready<D: DataPlane>(&mut self, context: &mut Context<'_, D>) -> Option<Box<Request>> {
+        let request = self.held.front()?;
+        let free = match &self.job {
+            None => true,
+            Some(Job::Barrier(..)) => false,
+            Some(Job::Dump(_)) => !waits_for_others(&request.message),
+        };
+        if !free || self.session.is_output_full() || context.model.plane_mut().parked() >= PARKED_MAX {
+            return None;
+        }
+        self.held.pop_front()
+    }
+
+    /// Goes on with the job.
+    fn advance<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
+        self.job = match self.job.take() {
+            Some(Job::Barrier(xid, version)) if context.model.is_applied(version) => {
+                self.reply(xid, &Message::BarrierReply);
+                None
+            }
+            Some(Job::Dump(dump)) if self.has_room() => {
+                dump.advance(&mut self.session, context).map(|rest| Job::Dump(Box::new(rest)))
+            }
+            other => other,
+        };
+    }
+
+    pub(super) fn begin(&mut self, job: Job) {
+        self.job = Some(job);
+    }
+
+    /// Sends a reply that fits one message, or parts by itself.
+    pub(super) fn reply(&mut self, xid: u32, message: &Message) {
+        if self.session.send(xid, message).is_err() {
+            self.lost += 1;
+        }
+    }
+
+    pub(super) fn tell(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) {
+        if !self.session.is_open() || !self.async_config.allows(self.role(shared), kind) {
+            return;
+        }
+        let full = match kind {
+            AsyncKind::PacketIn(_) => self.session.is_output_full(),
+            _ => self.session.output().len() > ASYNC_BYTES,
+        };
+        if full || self.session.send(0, message).is_err() {
+            self.lost += 1;
+        }
+    }
+
+    /// Returns what it holds of what all share.
+    pub(super) fn give_back(self, shared: &mut Shared) {
+        shared.bundled = shared.bundled.saturating_sub(self.bundles.messages());
+        if shared.master == Some(self.id) {
+            shared.master = None;
+        }
+    }
+}
+
+/// Whether a request must not overtake a long answer that is under way: a barrier is answered behind it, and there is
+/// one long answer at a time.
+fn waits_for_others(message: &Message) -> bool {
+    use openflow::multipart::Query;
+    match message {
+        Message::BarrierRequest => true,
+        Message::MultipartRequest(request) => {
+            matches!(request.query, Query::Flow(_) | Query::Aggregate(_) | Query::TableFeatures(_))
+        }
+        _ => false,
+    }
+}
+
+impl Channel {
+    fn start<D: DataPlane>(
+        &mut self,
+        request: &Request,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<(), Refusal> {
+        if let Some(reply) = self.answer(request, shared, context)? {
+            self.reply(request.xid, &reply);
+        }
+        Ok(())
+    }
+}

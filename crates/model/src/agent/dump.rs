@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Answers that are too long to be made at once.
+
+use super::{Context, table_features};
+use crate::data_plane::DataPlane;
+use crate::select::FlowFilter;
+use crate::stats::{self, FlowCursor};
+use flow::Limits;
+use openflow::multipart::flow_stats::{self, FlowQuery};
+use openflow::multipart::parts::Parts;
+use openflow::multipart::table_features::TableFeatures;
+use openflow::multipart::{Answer, MultipartReply};
+use openflow::{Message, Session};
+
+/// Entries looked at in one go.
+const ENTRIES_PER_STEP: usize = 256;
+/// Tables described in one go.
+const TABLES_PER_STEP: u8 = 16;
+
+/// How far such an answer is.
+#[derive(Debug)]
+pub enum Dump {
+    Flows { parts: Parts<flow_stats::FlowStats>, filter: FlowFilter, cursor: FlowCursor },
+    Aggregate { xid: u32, filter: FlowFilter, cursor: FlowCursor, sum: stats::Aggregate },
+    TableFeatures { parts: Parts<TableFeatures>, next: u8 },
+}
+
+impl Dump {
+    pub fn flows(xid: u32, query: &FlowQuery) -> Self {
+        Self::Flows { parts: Parts::new(xid), filter: filter(query), cursor: FlowCursor::default() }
+    }
+
+    pub fn aggregate(xid: u32, query: &FlowQuery) -> Self {
+        let (filter, cursor) = (filter(query), FlowCursor::default());
+        Self::Aggregate { xid, filter, cursor, sum: stats::Aggregate::default() }
+    }
+
+    pub fn table_features(xid: u32) -> Self {
+        Self::TableFeatures { parts: Parts::new(xid), next: 0 }
+    }
+
+    /// Makes the next part of the answer; what is left to do then, if anything.
+    pub fn advance<D: DataPlane>(self, session: &mut Session, context: &mut Context<'_, D>) -> Option<Self> {
+        let out = session.output_mut()?;
+        match self {
+            Self::Flows { mut parts, filter, mut cursor } => {
+                for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
+                    // An entry came in one message and has no more to it than that, so it fits one.
+                    let _ = parts.push(&flow_stats(&flow), out);
+                }
+                if cursor.is_done() {
+                    parts.finish(out);
+                    return None;
+                }
+                Some(Self::Flows { parts, filter, cursor })
+            }
+            Self::Aggregate { xid, filter, mut cursor, mut sum } => {
+                context.model.aggregate(&filter, &mut cursor, ENTRIES_PER_STEP, &mut sum);
+                if !cursor.is_done() {
+                    return Some(Self::Aggregate { xid, filter, cursor, sum });
+                }
+                let flows = u32::try_from(sum.flows).unwrap_or(u32::MAX);
+                let answer = flow_stats::Aggregate { packets: sum.packets, bytes: sum.bytes, flows };
+                let reply = MultipartReply::from(Answer::Aggregate(answer));
+                // It has a fixed length.
+                let _ = session.send(xid, &Message::MultipartReply(reply));
+                None
+            }
+            Self::TableFeatures { mut parts, next } => {
+                let limit = context.model.config().limits.entries;
+                let end = next.saturating_add(TABLES_PER_STEP).min(Limits::TABLES as u8);
+                for table in next..end {
+                    // A few hundred bytes.
+                    let _ = parts.push(&table_features::of(table, limit), out);
+                }
+                if usize::from(end) == Limits::TABLES {
+                    parts.finish(out);
+                    return None;
+                }
+                Some(Self::TableFeatures { parts, next: end })
+            }
+        }
+    }
+}
+
+fn filter(query: &FlowQuery) -> FlowFilter {
+    FlowFilter {
+        table: query.table,
+        matching: query.matching.clone(),
+        cookie: query.cookie,
+        cookie_mask: query.cookie_mask,
+        out_port: query.out_port,
+        out_group: query.out_group,
+    }
+}
+
+fn flow_stats(flow: &stats::FlowStats) -> flow_stats::FlowStats {
+    let entry = &flow.entry;
+    flow_stats::FlowStats {
+        table: entry.table,
+        duration_ns: flow.duration_ns,
+        priority: entry.priority,
+        idle_timeout_s: entry.idle_timeout_s,
+        hard_timeout_s: entry.hard_timeout_s,
+        flags: entry.flags,
+        cookie: entry.cookie,
+        packets: flow.packets,
+        bytes: flow.bytes,
+        matching: entry.matching.clone(),
+        instructions: entry.instructions.clone(),
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The OpenFlow agent: several controllers' channels over one [`Model`], without I/O.
+//!
+//! Each connection is a [`Channel`] with an `openflow::Session` of its own. The driver gives a channel what it reads,
+//! calls [`Agent::step`], and writes the channel's output; [`Agent::tell`] passes a [`Notice`] on to the channels that
+//! want it. Each call does a bounded amount of work, and a channel whose peer does not read is not worked for.
+
+mod bundle;
+mod channel;
+mod describe;
+mod dump;
+mod flow_mod;
+mod notice;
+mod port_mod;
+mod query;
+mod request;
+mod role;
+mod table_features;
+
+pub use channel::{Channel, ChannelEvent, Progress};
+
+use crate::data_plane::DataPlane;
+use crate::model::Model;
+use crate::notices::Notice;
+use flow::Nanos;
+use openflow::role::Generation;
+use openflow::{ErrorCode, SessionConfig};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// What requests are answered from.
+pub struct Context<'a, D: DataPlane> {
+    /// The switch.
+    pub model: &'a mut Model<D>,
+    /// The time.
+    pub now: Nanos,
+    /// Publishes the counters that the data plane does not keep live, before ports are asked for.
+    pub refresh: &'a mut dyn FnMut(),
+}
+
+/// A channel's number; never used twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChannelId(u64);
+
+/// What all channels share.
+#[derive(Debug, Default)]
+struct Shared {
+    generation: Generation,
+    master: Option<ChannelId>,
+    /// Messages in bundles that are not committed.
+    bundled: usize,
+}
+
+/// Why a request is refused.
+#[derive(Debug)]
+struct Refusal {
+    code: ErrorCode,
+    problem: Cow<'static, str>,
+}
+
+impl Refusal {
+    fn new(code: ErrorCode, problem: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, problem: problem.into() }
+    }
+}
+
+impl From<crate::ModelError> for Refusal {
+    fn from(error: crate::ModelError) -> Self {
+        Self::new(error.openflow().into(), error.to_string())
+    }
+}
+
+/// All channels of a datapath.
+#[derive(Debug, Default)]
+pub struct Agent {
+    channels: BTreeMap<ChannelId, Channel>,
+    next: u64,
+    shared: Shared,
+}
+
+impl Agent {
+    /// Begins a channel on a fresh connection.
+    pub fn open(&mut self, now: Nanos, config: SessionConfig) -> ChannelId {
+        let id = ChannelId(self.next);
+        self.next += 1;
+        self.channels.insert(id, Channel::new(id, config, now));
+        id
+    }
+
+    /// A channel, for its input and output.
+    pub fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
+        self.channels.get_mut(&id)
+    }
+
+    /// Works off what a channel received, a bounded part of it.
+    pub fn step<D: DataPlane>(&mut self, id: ChannelId, context: &mut Context<'_, D>) -> Progress {
+        match self.channels.get_mut(&id) {
+            Some(channel) => channel.step(&mut self.shared, context),
+            None => Progress::default(),
+        }
+    }
+
+    /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
+    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, notice: Notice) {
+        if let Some((kind, message)) = notice::message(&notice) {
+            for channel in self.channels.values_mut() {
+                channel.tell(&self.shared, kind, &message);
+            }
+        }
+        if let Notice::PacketIn(packet_in) = notice {
+            model.recycle(packet_in.frame);
+        }
+    }
+
+    /// Forgets a channel whose connection is gone.
+    pub fn close(&mut self, id: ChannelId) {
+        if let Some(channel) = self.channels.remove(&id) {
+            channel.give_back(&mut self.shared);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Multipart requests.
+
+use super::channel::{Channel, Job};
+use super::dump::Dump;
+use super::{Context, Refusal, describe, table_features};
+use crate::data_plane::DataPlane;
+use flow::{PortNo, port_no};
+use openflow::multipart::flow_stats::TableStats;
+use openflow::multipart::group_stats::GroupFeatures;
+use openflow::multipart::meter_stats::MeterFeatures;
+use openflow::multipart::port_stats::PortStats;
+use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
+use openflow::{Message, error, meter};
+
+/// All queues (OFPQ_ALL).
+const ALL_QUEUES: u32 = u32::MAX;
+
+impl Channel {
+    pub(super) fn multipart<D: DataPlane>(
+        &mut self,
+        xid: u32,
+        asked: &MultipartRequest,
+        context: &mut Context<'_, D>,
+    ) -> Result<Option<Message>, Refusal> {
+        let answer = match &asked.query {
+            Query::Desc => Answer::Desc(Box::new(describe::description(context.model.config()))),
+            Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query)),
+            Query::Aggregate(query) => return self.begin_dump(Dump::aggregate(xid, query)),
+            Query::TableFeatures(tables) => {
+                table_features::check(tables, context.model.config().limits.entries)?;
+                if asked.more {
+                    return Ok(None);
+                }
+                return self.begin_dump(Dump::table_features(xid));
+            }
+            Query::Table => Answer::Table(tables(context)),
+            Query::PortStats { port } => Answer::PortStats(port_stats(*port, context)?),
+            Query::PortDesc => Answer::PortDesc(context.model.ports().map(describe::port).collect()),
+            Query::Queue { port, queue } => {
+                if *port != port_no::ANY && context.model.port(*port).is_none() {
+                    return Err(Refusal::new(error::QUEUE_BAD_PORT, format!("port {port} does not exist")));
+                }
+                if *queue != ALL_QUEUES {
+                    return Err(Refusal::new(error::QUEUE_BAD_QUEUE, "ports have no queues to ask for"));
+                }
+                Answer::Queue(Vec::new())
+            }
+            Query::Group { .. } => Answer::Group(Vec::new()),
+            Query::GroupDesc => Answer::GroupDesc(Vec::new()),
+            Query::GroupFeatures => Answer::GroupFeatures(GroupFeatures::default()),
+            Query::Meter { meter } => {
+                known_meter(*meter)?;
+                Answer::Meter(Vec::new())
+            }
+            Query::MeterConfig { meter } => {
+                known_meter(*meter)?;
+                Answer::MeterConfig(Vec::new())
+            }
+            Query::MeterFeatures => Answer::MeterFeatures(MeterFeatures::default()),
+        };
+        Ok(Some(Message::MultipartReply(MultipartReply::from(answer))))
+    }
+
+    fn begin_dump(&mut self, dump: Dump) -> Result<Option<Message>, Refusal> {
+        self.begin(Job::Dump(Box::new(dump)));
+        Ok(None)
+    }
+}
+
+fn known_meter(number: u32) -> Result<(), Refusal> {
+    if number == meter::ALL {
+        return Ok(());
+    }
+    Err(Refusal::new(error::METER_UNKNOWN, format!("meter {number} does not exist")))
+}
+
+fn tables<D: DataPlane>(context: &mut Context<'_, D>) -> Vec<TableStats> {
+    let row = |stats: crate::TableStats| TableStats {
+        table: stats.table,
+        active: u32::try_from(stats.active).unwrap_or(u32::MAX),
+        lookups: stats.lookups,
+        matches: stats.matches,
+    };
+    context.model.tables().into_iter().map(row).collect()
+}
+
+fn port_stats<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -> Result<Vec<PortStats>, Refusal> {
+    (context.refresh)();
+    let now = context.now;
+    let ports: Vec<_> =
+        context.model.ports().filter(|p| port == port_no::ANY || p.desc.number == port).cloned().collect();
+    if ports.is_empty() && port != port_no::ANY {
+        return Err(Refusal::new(error::BAD_PORT, format!("port {port} does not exist")));
+    }
+    let row = |port: &crate::Port| {
+        let counters = context.model.port_counters(port.desc.number).unwrap_or_default();
+        describe::port_stats(port, &counters, now)
+    };
+    Ok(ports.iter().map(row).collect())
+}

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which request is answered where.
+
+use super::channel::{Channel, Job};
+use super::{Context, Refusal, Shared, describe};
+use crate::data_plane::DataPlane;
+use flow::{PortNo, port_no};
+use openflow::error;
+use openflow::features::Fragments;
+use openflow::group::Change;
+use openflow::queue::QueueConfig;
+use openflow::role::Role;
+use openflow::{Message, Request};
+
+impl Channel {
+    /// Does a request. The answer, if it has one that is ready.
+    pub(super) fn answer<D: DataPlane>(
+        &mut self,
+        request: &Request,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<Option<Message>, Refusal> {
+        if self.role(shared) == Role::Slave && request.message.is_barred_for_slaves() {
+            return Err(Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"));
+        }
+        match &request.message {
+            Message::FeaturesRequest => {
+                Ok(Some(Message::FeaturesReply(describe::features(context.model.config()))))
+            }
+            Message::GetConfigRequest => Ok(Some(Message::GetConfigReply(self.config))),
+            Message::SetConfig(config) => {
+                if config.fragments != Fragments::Normal {
+                    return Err(Refusal::new(
+                        error::SWITCH_CONFIG_BAD_FLAGS,
+                        "fragments are neither dropped nor reassembled here; use OFPC_FRAG_NORMAL",
+                    ));
+                }
+                self.config = *config;
+                Ok(None)
+            }
+            Message::BarrierRequest => {
+                self.begin(Job::Barrier(request.xid, context.model.barrier()));
+                Ok(None)
+            }
+            Message::FlowMod(flow_mod) => super::flow_mod::flow_mod(context, flow_mod).map(|()| None),
+            Message::PortMod(port_mod) => super::port_mod::port_mod(context, port_mod).map(|()| None),
+            Message::TableMod(table_mod) => match table_mod.config {
+                // Bits 0 and 1 are OFPTC_DEPRECATED_MASK: they had a meaning before 1.3.
+                0..=3 => Ok(None),
+                _ => Err(Refusal::new(
+                    error::TABLE_MOD_BAD_CONFIG,
+                    "OpenFlow 1.3 knows no table configuration",
+                )),
+            },
+            Message::GroupMod(change) => match change.command {
+                Change::Add => Err(Refusal::new(error::GROUP_BAD_TYPE, "this build has no groups yet")),
+                Change::Modify => Err(Refusal::new(error::GROUP_UNKNOWN, "this build has no groups yet")),
+                Change::Delete => Ok(None),
+            },
+            Message::MeterMod(change) => match change.command {
+                Change::Add => Err(Refusal::new(error::METER_OUT_OF_METERS, "this build has no meters yet")),
+                Change::Modify => Err(Refusal::new(error::METER_UNKNOWN, "this build has no meters yet")),
+                Change::Delete => Ok(None),
+            },
+            Message::PacketOut(_) => {
+                Err(Refusal::new(error::REQUEST_EPERM, "this build can not send packets for controllers yet"))
+            }
+            Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
+            Message::QueueGetConfigRequest { port } => queue_config(*port, context).map(Some),
+            Message::RoleRequest(asked) => self.role_request(asked, shared).map(Some),
+            Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.async_config))),
+            Message::SetAsync(config) => {
+                self.async_config = *config;
+                Ok(None)
+            }
+            Message::BundleControl(control) => self.bundle_control(control, shared, context).map(Some),
+            Message::BundleAdd(add) => self.bundle_add(request, add, shared).map(|()| None),
+            // The session answers or refuses these.
+            _ => Ok(None),
+        }
+    }
+}
+
+/// No port has queues that can be configured.
+fn queue_config<D: DataPlane>(port: PortNo, context: &Context<'_, D>) -> Result<Message, Refusal> {
+    if port != port_no::ANY && context.model.port(port).is_none() {
+        return Err(Refusal::new(error::QUEUE_BAD_PORT, format!("port {port} does not exist")));
+    }
+    Ok(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() }))
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Roles: at most one channel is master; who was it before is slave from then on.
+
+use super::channel::Channel;
+use super::{Refusal, Shared};
+use openflow::Message;
+use openflow::role::{Role, RoleMessage};
+
+impl Channel {
+    /// The role that holds: equal, master or slave.
+    pub(super) fn role(&self, shared: &Shared) -> Role {
+        match self.asked_role {
+            Role::Master if shared.master != Some(self.id) => Role::Slave,
+            other => other,
+        }
+    }
+
+    pub(super) fn role_request(
+        &mut self,
+        asked: &RoleMessage,
+        shared: &mut Shared,
+    ) -> Result<Message, Refusal> {
+        shared.generation.accept(asked).map_err(|error| Refusal::new(error.code, error.problem))?;
+        if asked.role != Role::NoChange {
+            self.asked_role = asked.role;
+            if asked.role == Role::Master {
+                shared.master = Some(self.id);
+            } else if shared.master == Some(self.id) {
+                shared.master = None;
+            }
+        }
+        let generation_id = shared.generation.id();
+        Ok(Message::RoleReply(RoleMessage { role: self.role(shared), generation_id }))
+    }
+}

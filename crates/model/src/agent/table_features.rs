@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What tables can do. All can do the same, and a request to make them like something less is granted: it then stands
+//! for what the controller is going to use.
+
+use super::Refusal;
+use flow::{Field, Limits};
+use openflow::error;
+use openflow::multipart::table_features::TableFeatures;
+use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
+
+/// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions.
+const INSTRUCTIONS: [u16; 5] = [1, 2, 3, 4, 5];
+/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, set-field.
+const ACTIONS: [u16; 13] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 23, 24, 25];
+
+/// A table's features. What is told of ordinary entries holds for table-miss entries, too.
+pub fn of(table: u8, max_entries: usize) -> TableFeatures {
+    let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
+    let fields = |can: fn(&Field) -> bool| -> Vec<OxmId> {
+        Field::NAMED.iter().filter(|f| can(f)).map(|f| OxmId::of(*f, f.maskable())).collect()
+    };
+    let written = || -> Vec<OxmId> {
+        Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect()
+    };
+    let goto: Vec<u8> = (table.saturating_add(1)..Limits::TABLES as u8).collect();
+    // The last table leads nowhere.
+    let instructions = if goto.is_empty() { &INSTRUCTIONS[1..] } else { &INSTRUCTIONS[..] };
+    TableFeatures {
+        table,
+        name: String::new(),
+        metadata_match: u64::MAX,
+        metadata_write: u64::MAX,
+        config: 0,
+        max_entries: u32::try_from(max_entries).unwrap_or(u32::MAX),
+        properties: vec![
+            TableProperty::Instructions(Entries::Ordinary, ids(instructions)),
+            TableProperty::NextTables(Entries::Ordinary, goto),
+            TableProperty::WriteActions(Entries::Ordinary, ids(&ACTIONS)),
+            TableProperty::ApplyActions(Entries::Ordinary, ids(&ACTIONS)),
+            TableProperty::Match(fields(|_| true)),
+            TableProperty::Wildcards(fields(|_| true)),
+            TableProperty::WriteSetField(Entries::Ordinary, written()),
+            TableProperty::ApplySetField(Entries::Ordinary, written()),
+        ],
+    }
+}
+
+/// Whether tables can be as it is asked for: with no more than they can do anyway.
+pub fn check(asked: &[TableFeatures], limit: usize) -> Result<(), Refusal> {
+    for (at, features) in asked.iter().enumerate() {
+        let table = features.table;
+        if usize::from(table) >= Limits::TABLES || asked[..at].iter().any(|other| other.table == table) {
+            return Err(Refusal::new(
+                error::TABLE_FEATURES_BAD_TABLE,
+                format!("table {table} is named twice, or is none; tables are 0 to 254"),
+            ));
+        }
+        if features.max_entries as usize > limit {
+            return Err(Refusal::new(
+                error::TABLE_FEATURES_BAD_ARGUMENT,
+                format!("table {table} can not have {} entries; {limit} is the most", features.max_entries),
+            ));
+        }
+        if let Some(problem) = features.properties.iter().find_map(|property| beyond(table, property)) {
+            return Err(Refusal::new(error::TABLE_FEATURES_BAD_ARGUMENT, problem));
+        }
+    }
+    Ok(())
+}
+
+/// What a property asks for that tables can not do.
+fn beyond(table: u8, property: &TableProperty) -> Option<String> {
+    let unknown = |list: &[TypeId], known: &[u16], what: &str| {
+        let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
+        Some(format!("table {table} has no {what} of type {}", other.number))
+    };
+    let field = |list: &[OxmId]| {
+        let other = list.iter().find(|id| id.field().is_none() && id.experimenter.is_none())?;
+        Some(format!("table {table} has no field {} of class {:#x}", other.number, other.class))
+    };
+    match property {
+        TableProperty::Instructions(_, list) => {
+            // Meters are counted in: a controller may name them and use none.
+            unknown(list, &[&INSTRUCTIONS[..], &[6]].concat(), "instruction")
+        }
+        TableProperty::WriteActions(_, list) | TableProperty::ApplyActions(_, list) => {
+            // So are groups.
+            unknown(list, &[&ACTIONS[..], &[22]].concat(), "action")
+        }
+        TableProperty::NextTables(_, list) => {
+            let other = list.iter().find(|next| **next <= table || usize::from(**next) >= Limits::TABLES)?;
+            Some(format!("table {table} can not lead to table {other}"))
+        }
+        TableProperty::Match(list)
+        | TableProperty::Wildcards(list)
+        | TableProperty::WriteSetField(_, list)
+        | TableProperty::ApplySetField(_, list) => field(list),
+        TableProperty::Experimenter(..) => None,
+    }
+}
