@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tables can do (7.3.5.5).
+//! What tables can do (7.3.5.5). ovs-ofctl takes a reply only if it has one table at least, and each table the eight
+//! properties for ordinary entries.
 
 use super::kind;
 use super::parts::private::Coded;
