@@ -55,7 +55,13 @@ impl Shared {
     /// Does for a sleeping worker what was queued for it, or wakes it.
     pub fn nudge(&self) {
         match self.worker.try_lock() {
-            Ok(mut worker) => while worker.apply() > 0 {},
+            Ok(mut worker) => {
+                while worker.apply() > 0 {}
+                // A packet of the controller's waits for its device, or in another worker's ring.
+                if worker.has_output() || worker.handed_over().next().is_some() {
+                    self.wake.wake();
+                }
+            }
             Err(_) => self.wake.wake(),
         }
     }
@@ -159,7 +165,7 @@ impl Loop<'_> {
 
     fn turn(&self, worker: &mut Worker, now: Nanos) -> Turn {
         let turn = worker.turn(now);
-        if turn.received > 0 {
+        if worker.has_events() || worker.handed_over().next().is_some() {
             // Pairs with the fences of who goes to sleep: frames and events were put into their rings before.
             fence(Ordering::SeqCst);
             for peer in worker.handed_over() {
