@@ -68,7 +68,7 @@ pub struct Request {
     pub xid: u32,
     /// What it is. Also ERROR messages come this way.
     pub message: Message,
-    /// Its first bytes, for [`Session::send_error`].
+    /// Its first bytes, for [`crate::Session::send_error`].
     pub head: Head,
 }
 
