@@ -118,5 +118,4 @@ fn adjust(frame: &mut Frame, at: usize, change: impl FnOnce(u16) -> u16) {
 }
 
 #[cfg(test)]
-#[path = "checksums_tests.rs"]
 mod tests;
