@@ -273,6 +273,13 @@ fn check_tells_mistakes_and_what_has_no_effect() {
         let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);
         assert!(message.contains(text(&control)) && message.contains(says), "{message}");
     }
+    let right = std::fs::read_to_string(&config).unwrap();
+    for (driver, device) in [("mem", "nil"), ("pcap", "out"), ("af_packet", "much-too-long-a-name")] {
+        let by = format!("\"{driver}\"\ndevice = \"{device}\"");
+        let wrong = place.write("wrong.toml", &right.replacen("\"mem\"\ndevice = \"null\"", &by, 1));
+        let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);
+        assert!(message.starts_with("shunt: port p1: ") && message.contains(device), "{message}");
+    }
     let wrong = place.write("wrong.toml", "[[worker]]\n[[datapath]]\nid = 1\nmode = 3\n");
     let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
     let message = failed(output, 1);

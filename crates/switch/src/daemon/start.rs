@@ -4,6 +4,7 @@
 use super::clock::Clock;
 use super::links::describe;
 use super::load::load;
+use super::ports::spec;
 use super::thread::{self, ControlWake, Shared};
 use super::{Claim, DaemonError, OpenPort, Stop};
 use crate::config::Config;
@@ -151,6 +152,7 @@ impl Drop for Daemon {
 /// What [`Daemon::start`] would say, as far as that can be told before.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     Listener::check(&config.control)?;
+    config.datapath.ports.iter().try_for_each(|port| port::check(&spec(port)))?;
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
