@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A barrier means applied, with workers in threads of their own: after it is answered no packet of any worker is judged
+//! by what was before.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::{Command, Field, FieldMatch, FlowMod, Instructions, Match};
+use model::{Config, Model, PortDesc};
+use port::Queue;
+use port::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+use worker::{PortQueues, WorkerSet, build};
+
+const WORKERS: usize = 2;
+const ROUNDS: u64 = 3_000;
+
+/// A packet that has not come out after this long is lost.
+const LONGEST: Duration = Duration::from_secs(20);
+
+fn to(port: u32) -> FlowMod {
+    FlowMod {
+        matching: Match::new([FieldMatch::exact(Field::InPort, 1)]).unwrap(),
+        instructions: Instructions::apply(vec![flow::Action::output(port)]),
+        ..FlowMod::default()
+    }
+}
+
+/// Changes where packets go, by another kind of change each round: a modify, a replacing add, a bundle with many others.
+fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
+    let changed = match round % 3 {
+        0 => model.flow_mod(round, FlowMod { command: Command::Modify, ..to(port) }).unwrap(),
+        1 => model.flow_mod(round, to(port)).unwrap(),
+        _ => {
+            let other = |n: u32| FlowMod {
+                matching: Match::new([FieldMatch::exact(Field::InPort, u128::from(100 + n))]).unwrap(),
+                ..to(9)
+            };
+            let mods = (0..80).map(other).chain([to(port)]).collect();
+            model.bundle(round, mods).unwrap()
+        }
+    };
+    assert!(changed.added + changed.modified > 0);
+}
+
+#[test]
+fn after_a_barrier_every_worker_judges_by_the_new_rules() {
+    let mut handles = Vec::new();
+    let mut ports = Vec::new();
+    for number in 1..=3 {
+        let (queues, handle) = mem::pair(number, WORKERS, 64);
+        handles.push(handle);
+        let boxed = queues.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
+        ports.push(PortQueues { number, queues: boxed.collect() });
+    }
+    let config =
+        worker::Config { workers: WORKERS, small_frames: 512, large_frames: 0, ..worker::Config::default() };
+    let (set, workers) = build(&config, ports);
+    let mut model = Model::new(Config::default(), set, 0);
+    for number in 1..=3 {
+        model
+            .add_port(0, PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }, true)
+            .unwrap();
+    }
+    model.flow_mod(0, to(2)).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = workers
+        .into_iter()
+        .map(|mut worker| {
+            let stop = Arc::clone(&stop);
+            thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    if worker.turn(1).is_idle() {
+                        // Two busy workers and a control thread share two cores here.
+                        thread::yield_now();
+                    }
+                }
+            })
+        })
+        .collect();
+    let mut wrong = Vec::new();
+    for round in 1..=ROUNDS {
+        let port = 2 + (round % 2) as u32;
+        change(&mut model, round, port);
+        let version = model.barrier();
+        while !model.is_applied(version) {
+            thread::yield_now();
+        }
+        model.poll(round);
+        for worker in 0..WORKERS {
+            assert!(handles[0].push(worker, &[round as u8; 60]));
+        }
+        for worker in 0..WORKERS {
+            let pushed = Instant::now();
+            let came_by = loop {
+                assert!(
+                    pushed.elapsed() < LONGEST,
+                    "round {round}: a packet of worker {worker} came nowhere"
+                );
+                if let Some(by) = (1..3).find(|at| handles[*at].pop(worker).is_some()) {
+                    break by as u32 + 1;
+                }
+                thread::yield_now();
+            };
+            if came_by != port {
+                wrong.push((round, worker));
+            }
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    assert!(wrong.is_empty(), "rounds and workers that judged by old rules: {wrong:?}");
+}
