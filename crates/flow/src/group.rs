@@ -126,7 +126,7 @@ mod tests {
             counts[pick(hash.finish(), [1, 2, 3].into_iter()).unwrap()] += 1;
         }
         for (count, expected) in counts.into_iter().zip([5_000, 10_000, 15_000i32]) {
-            assert!((expected - count as i32).abs() < expected / 10, "{counts:?}");
+            assert!((expected - count).abs() < expected / 10, "{counts:?}");
         }
     }
 }

@@ -25,6 +25,8 @@ impl Limits {
     pub const VLAN_TAGS: usize = 8;
     /// Groups that may follow each other from one to the next.
     pub const GROUP_CHAIN: usize = 8;
+    /// Bands of one meter.
+    pub const METER_BANDS: usize = 16;
     /// Buckets of one group.
     pub const GROUP_BUCKETS: usize = 1_024;
     /// Packets in a burst.

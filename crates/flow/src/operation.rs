@@ -4,6 +4,7 @@
 
 use crate::Action;
 use crate::group::Group;
+use crate::meter::Meter;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
 
@@ -23,6 +24,10 @@ pub enum Operation {
     /// A group was added, or replaced with all that it had counted. The groups that it sends to or watches exist, and
     /// from none of them does a chain lead back to it.
     Group(Arc<Group>),
+    /// A meter was added, or replaced with all that it had counted.
+    Meter(Arc<Meter>),
+    /// A meter went away. No entry uses it.
+    RemoveMeter(u32),
     /// A packet of the controller's goes its way, judged by the version of this operation.
     PacketOut(Arc<PacketOut>),
     /// A group went away. No entry and no other group sends to it.

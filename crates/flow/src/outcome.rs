@@ -76,6 +76,8 @@ reasons! {
     NoHeadroom = "no_headroom";
     /// More different set-field actions in one packet's action set than it can hold.
     ActionSetFull = "action_set_full";
+    /// Over the rate of a meter's drop band.
+    MeterBand = "meter_band";
     /// A group that does not exist.
     NoSuchGroup = "no_such_group";
     /// A group without a bucket that can be used.

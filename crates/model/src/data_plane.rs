@@ -29,6 +29,9 @@ pub trait DataPlane {
     /// A group's counters since it was added or replaced; none for a group that is not there.
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters>;
 
+    /// A meter's counters since it was added or replaced; none for a meter that is not there.
+    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;
+
     /// A port's counters; none for a port that the data plane does not have.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
@@ -69,6 +72,15 @@ pub struct GroupCounters {
     pub total: (u64, u64),
     /// Packets and bytes that each bucket was used for.
     pub buckets: Vec<(u64, u64)>,
+}
+
+/// Counters of a meter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MeterCounters {
+    /// Packets and bytes that reached it.
+    pub total: (u64, u64),
+    /// Packets and bytes that each band was applied to.
+    pub bands: Vec<(u64, u64)>,
 }
 
 /// Counters of a port.

@@ -122,8 +122,30 @@ pub enum ModelError {
         sender: u32,
     },
     /// A meter that is not there (OFPMMFC_UNKNOWN_METER).
-    #[error("meter {0} does not exist; this build has no meters yet")]
+    #[error("meter {0} does not exist; add it first")]
     NoSuchMeter(u32),
+    /// A meter that is there already (OFPMMFC_METER_EXISTS).
+    #[error("meter {0} exists already; modify or delete it instead")]
+    MeterExists(u32),
+    /// A meter that cannot be (OFPMMFC_INVALID_METER).
+    #[error("meter {meter}: {why}")]
+    InvalidMeter {
+        /// The meter.
+        meter: u32,
+        /// What is wrong, and what would be right.
+        why: &'static str,
+    },
+    /// Too many bands (OFPMMFC_OUT_OF_BANDS).
+    #[error("meter {meter} has {bands} bands; {most} is the most", most = flow::Limits::METER_BANDS)]
+    TooManyBands {
+        /// The meter.
+        meter: u32,
+        /// How many it has.
+        bands: usize,
+    },
+    /// A band without a rate (OFPMMFC_BAD_RATE).
+    #[error("meter {0} has a band of rate 0; give each band a rate above 0")]
+    ZeroRate(u32),
     /// An action that the pipeline does not execute (OFPBAC_BAD_TYPE).
     #[error("{0} is not executed by this build yet; leave it out")]
     UnsupportedAction(String),
@@ -161,6 +183,10 @@ impl ModelError {
             Self::UnknownGroup(_) => (GROUP_MOD_FAILED, 8),
             Self::ChainedGroup { .. } => (GROUP_MOD_FAILED, 9),
             Self::NoSuchMeter(_) => (METER_MOD_FAILED, 3),
+            Self::MeterExists(_) => (METER_MOD_FAILED, 1),
+            Self::InvalidMeter { .. } => (METER_MOD_FAILED, 2),
+            Self::ZeroRate(_) => (METER_MOD_FAILED, 6),
+            Self::TooManyBands { .. } => (METER_MOD_FAILED, 11),
             Self::UnsupportedAction(_) => (BAD_ACTION, 0),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {
                 (PORT_MOD_FAILED, 0)

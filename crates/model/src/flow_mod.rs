@@ -4,11 +4,12 @@
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::groups::Groups;
+use crate::meters::Meters;
 use crate::model::{Carried, Model};
 use crate::notices::RemovedReason;
 use crate::select::Qualities;
 use crate::stage::{Staged, Step};
-use crate::store::Life;
+use crate::store::{Life, Slot};
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
 use flow::{Action, Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
@@ -88,7 +89,7 @@ impl<D: DataPlane> Model<D> {
     fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
         validate(&m)?;
         if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
-            executable(&m.instructions, &self.groups)?;
+            executable(&m.instructions, &self.groups, &self.meters)?;
         }
         match m.command {
             Command::Add => self.stage_flow(now, m, staged),
@@ -190,6 +191,20 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
+    /// Deletes the entries that are told, in one operation.
+    pub(crate) fn delete_entries(&mut self, now: Nanos, told: impl Fn(&FlowEntry) -> bool) {
+        let wanted = |slot: &Slot| {
+            slot.life == Life::Live && slot.entry.as_ref().is_some_and(|e| e.table < MAC_TABLE && told(e))
+        };
+        let slots = self.store.slots().iter().enumerate();
+        let ids: Vec<EntryId> = slots.filter(|(_, slot)| wanted(slot)).map(|(id, _)| id as EntryId).collect();
+        let mut staged = Staged::default();
+        for id in ids {
+            self.stage_remove(id, Some(RemovedReason::Delete), &mut staged);
+        }
+        self.commit(now, staged);
+    }
+
     /// Empties a table without looking its entries up one by one.
     fn stage_delete_table(&mut self, table: u8, staged: &mut Staged) {
         let ids = self.store.unlink_all(table);
@@ -248,8 +263,12 @@ impl<D: DataPlane> Model<D> {
 }
 
 /// Refuses what the pipeline does not execute: better an error now than packets dropped later.
-pub(crate) fn executable(instructions: &Instructions, groups: &Groups) -> Result<(), ModelError> {
-    if let Some(meter) = instructions.meter {
+pub(crate) fn executable(
+    instructions: &Instructions,
+    groups: &Groups,
+    meters: &Meters,
+) -> Result<(), ModelError> {
+    if let Some(meter) = instructions.meter.filter(|meter| !meters.contains_key(meter)) {
         return Err(ModelError::NoSuchMeter(meter));
     }
     for action in instructions.apply.iter().chain(&instructions.write) {

@@ -128,7 +128,7 @@ impl<D: DataPlane> Model<D> {
         for bucket in &group.buckets {
             validate_actions(&bucket.actions)?;
             let actions = bucket.actions.iter().filter(|a| !matches!(a, Action::Group(_))).cloned().collect();
-            executable(&Instructions::apply(actions), &self.groups)?;
+            executable(&Instructions::apply(actions), &self.groups, &self.meters)?;
         }
         if pipeline::CompiledGroup::compile(group).is_err() {
             return Err(ModelError::InvalidGroup {

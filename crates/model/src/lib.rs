@@ -12,6 +12,7 @@ pub mod error;
 pub mod flow_mod;
 pub mod groups;
 pub mod macs;
+pub mod meters;
 pub mod model;
 pub mod notices;
 mod packet_out;
@@ -25,11 +26,14 @@ mod table;
 mod timers;
 
 pub use config::{Config, Limits};
-pub use data_plane::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
+pub use data_plane::{
+    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
+};
 pub use error::ModelError;
 pub use flow_mod::Changed;
 pub use groups::{GroupCommand, GroupStats};
 pub use macs::Mac;
+pub use meters::{MeterCommand, MeterStats};
 pub use model::Model;
 pub use notices::{FlowRemoved, Notice, NoticeDrops, PacketIn, PortReason, RemovedReason};
 pub use ports::{Port, PortConfig, PortDesc};

@@ -5,6 +5,7 @@ use crate::config::{Config, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
 use crate::groups::Groups;
 use crate::macs::Macs;
+use crate::meters::Meters;
 use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
 use crate::ports::Port;
 use crate::store::{Life, Store};
@@ -51,6 +52,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) macs: Macs,
     pub(crate) ports: BTreeMap<PortNo, Port>,
     pub(crate) groups: Groups,
+    pub(crate) meters: Meters,
     pub(crate) notices: Notices,
     /// The version submitted last.
     pub(crate) version: u64,
@@ -80,6 +82,7 @@ impl<D: DataPlane> Model<D> {
             macs: Macs::default(),
             ports: BTreeMap::new(),
             groups: Groups::new(),
+            meters: Meters::new(),
             notices: Notices::new(config.limits.notices),
             config,
             version: 0,

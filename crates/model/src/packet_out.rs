@@ -34,7 +34,7 @@ impl<D: DataPlane> Model<D> {
             return Err(ValidateError::OutPort(port_no::TABLE).into());
         }
         validate_actions(actions)?;
-        executable(&Instructions::apply(actions.to_vec()), &self.groups)?;
+        executable(&Instructions::apply(actions.to_vec()), &self.groups, &self.meters)?;
         self.version = self.plane.submit(Operation::PacketOut(Arc::new(packet)));
         Ok(())
     }

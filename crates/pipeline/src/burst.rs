@@ -14,6 +14,7 @@ use crate::cells::Cells;
 use crate::counters::{Counters, Tally};
 use crate::extract::Extractor;
 use crate::groups::GroupTable;
+use crate::meters::MeterTable;
 use crate::output::Egress;
 use crate::outs::Outs;
 use crate::packet::{Packet, State};
@@ -43,6 +44,7 @@ pub struct Pipeline {
     cells: Cells,
     ports: Arc<PortTable>,
     groups: Arc<GroupTable>,
+    meters: Arc<MeterTable>,
     counters: Arc<Counters>,
     packets: Box<[Packet]>,
     keys: Box<[u64]>,
@@ -56,6 +58,7 @@ pub(crate) struct Run<'a, E> {
     pub cells: &'a Cells,
     pub ports: &'a PortTable,
     pub groups: &'a GroupTable,
+    pub meters: &'a MeterTable,
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
     pub tally: Tally,
@@ -76,6 +79,7 @@ impl Pipeline {
             cells: Cells::default(),
             ports: Arc::default(),
             groups: Arc::default(),
+            meters: Arc::default(),
             counters,
             packets: packets.into_boxed_slice(),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
@@ -115,6 +119,7 @@ impl Pipeline {
             Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
             Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
+            Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
             // The worker sends it when the whole operation is in force.
             Update::PacketOut(_) => {}
         }
@@ -178,6 +183,7 @@ impl Pipeline {
             cells: &self.cells,
             ports: &self.ports,
             groups: &self.groups,
+            meters: &self.meters,
             egress,
             outs: &mut self.outs,
             tally: Tally::default(),

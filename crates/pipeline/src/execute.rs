@@ -13,6 +13,12 @@ impl<E: Egress> Run<'_, E> {
     pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
+        if let Some(meter) = program.meter
+            && !self.meter(packet, meter)
+        {
+            packet.state = State::Done;
+            return;
+        }
         // Nothing comes after the last applied action when neither a table nor an action set is to follow.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());

@@ -75,6 +75,8 @@ impl Step {
 /// An entry's instructions, compiled.
 #[derive(Debug, Default)]
 pub struct Program {
+    /// The meter that comes first.
+    pub meter: Option<u32>,
     /// Actions done at once.
     pub apply: Box<[Step]>,
     /// Empty the action set.
@@ -96,6 +98,7 @@ impl Program {
     #[must_use]
     pub fn compile(instructions: &Instructions, low_latency: bool, miss_entry: bool) -> Self {
         Self {
+            meter: instructions.meter,
             apply: instructions.apply.iter().map(Step::compile).collect(),
             clear: instructions.clear,
             write: instructions.write.iter().map(Step::compile).collect(),

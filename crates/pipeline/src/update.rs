@@ -5,6 +5,7 @@
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
 use crate::groups::GroupTable;
+use crate::meters::MeterTable;
 use crate::ports::PortTable;
 use crate::program::{Program, Step};
 use flow::{Action, EntryId, PortNo, operation, port_no};
@@ -64,6 +65,8 @@ pub enum Update {
     SwapPorts(Arc<PortTable>),
     /// The groups.
     SwapGroups(Arc<GroupTable>),
+    /// The meters.
+    SwapMeters(Arc<MeterTable>),
     /// A packet of the controller's, sent when the operation is in force.
     PacketOut(Box<PacketOut>),
 }
@@ -79,6 +82,7 @@ impl Update {
                 | Self::SwapCells(_)
                 | Self::SwapPorts(_)
                 | Self::SwapGroups(_)
+                | Self::SwapMeters(_)
         )
     }
 }

@@ -134,7 +134,7 @@ impl<'a> Run<'a> {
             self.low_latency &= hit.as_ref().is_some_and(|entry| entry.low_latency);
             let entry = hit.ok_or(DropReason::TableMiss)?;
             let instructions = &entry.instructions;
-            // There are no meters yet.
+            // Meters let every packet pass here.
             for action in &instructions.apply {
                 self.execute(action, &entry)?;
             }

@@ -6,6 +6,7 @@ mod board;
 mod cell_store;
 mod dock;
 mod groups;
+mod meters;
 mod programs;
 mod routes;
 mod set;

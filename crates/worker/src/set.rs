@@ -4,11 +4,12 @@
 use crate::board::{Boards, PortReport};
 use crate::cell_store::CellStore;
 use crate::groups::Groups;
+use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
+use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -51,6 +52,7 @@ pub struct WorkerSet {
     running: HashMap<EntryId, Running>,
     ports: BTreeMap<PortNo, PortState>,
     groups: Groups,
+    meters: Meters,
     version: u64,
     next_link: usize,
 }
@@ -68,6 +70,7 @@ impl WorkerSet {
             running: HashMap::new(),
             ports: BTreeMap::new(),
             groups: Groups::default(),
+            meters: Meters::default(),
             version: 0,
             next_link: 0,
         }
@@ -216,6 +219,14 @@ impl DataPlane for WorkerSet {
                 self.groups.set(&group, self.links.len());
                 self.groups.updates(&mut parts);
             }
+            Operation::Meter(meter) => {
+                self.meters.set(&meter);
+                self.meters.updates(&mut parts);
+            }
+            Operation::RemoveMeter(id) => {
+                self.meters.remove(id);
+                self.meters.updates(&mut parts);
+            }
             Operation::PacketOut(packet) => {
                 // One worker sends it; in its order the packet stands where the operation does.
                 if let Some(parts) = parts.first_mut() {
@@ -270,6 +281,10 @@ impl DataPlane for WorkerSet {
 
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
         self.groups.counters(id)
+    }
+
+    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+        self.meters.counters(id)
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

@@ -9,8 +9,8 @@ use flow::{
 };
 use frame::Frame;
 use model::{
-    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, Model, Notice,
-    PortCounters, PortDesc, TableCounters, Totals,
+    Config, DataPlane, EntryCounters, FlowCursor, FlowFilter, FlowStats, GroupCounters, MeterCounters, Model,
+    Notice, PortCounters, PortDesc, TableCounters, Totals,
 };
 use pipeline::Event;
 use std::collections::{HashMap, VecDeque};
@@ -112,6 +112,10 @@ impl DataPlane for FakePlane {
     }
 
     fn group_counters(&mut self, _: u32) -> Option<GroupCounters> {
+        None
+    }
+
+    fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
         None
     }
 

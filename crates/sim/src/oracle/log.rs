@@ -3,7 +3,7 @@
 
 use flow::{EntryId, Nanos, Operation, PacketInReason, PortNo};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, GroupCounters, PortCounters, TableCounters, Totals};
+use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, Probe};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
@@ -90,6 +90,10 @@ impl DataPlane for Recorder {
 
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
         self.plane.group_counters(id)
+    }
+
+    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+        self.plane.meter_counters(id)
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

@@ -6,7 +6,9 @@ use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
 use flow::{EntryId, Nanos, Operation, Outcome, PortNo};
 use frame::{Frame, Meta};
-use model::{DataPlane, EntryCounters, GroupCounters, Model, PortCounters, TableCounters, Totals};
+use model::{
+    DataPlane, EntryCounters, GroupCounters, MeterCounters, Model, PortCounters, TableCounters, Totals,
+};
 use pipeline::{Event, Learn, PacketIn};
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -112,6 +114,11 @@ impl DataPlane for PlainPlane {
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
         let counters = self.reference.group_counters(id)?;
         Some(GroupCounters { total: counters.total, buckets: counters.buckets.clone() })
+    }
+
+    /// The reference has no clock to meter by.
+    fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
+        None
     }
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Meter-mods: what is refused, what goes with a meter, and what the data plane is told.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::meter::{Band, Meter, MeterBand};
+use flow::{FlowMod, Instructions, Operation};
+use model::MeterCommand::{Add, Delete, DeleteAll, Modify};
+use model::ModelError;
+
+fn meter(id: u32, rates: &[u32]) -> Meter {
+    let band = |rate: &u32| MeterBand { band: Band::Drop, rate: *rate, burst: 0 };
+    Meter { id, packets: true, stats: true, burst: false, bands: rates.iter().map(band).collect() }
+}
+
+#[test]
+fn meters_come_change_and_go_with_their_entries() {
+    let mut m = plain();
+    let entry = || FlowMod {
+        instructions: Instructions { meter: Some(3), ..Instructions::default() },
+        ..add(1, mac(1), 0)
+    };
+    assert_eq!(m.flow_mod(0, entry()).unwrap_err(), ModelError::NoSuchMeter(3));
+    m.meter_mod(0, Add, meter(3, &[10])).unwrap();
+    m.flow_mod(0, entry()).unwrap();
+    m.flow_mod(0, add(1, mac(2), 1)).unwrap();
+    m.meter_mod(4, Modify, meter(3, &[10, 20])).unwrap();
+    let stats = m.meter(9, 3).unwrap();
+    assert_eq!((stats.references, stats.duration_ns, stats.meter.bands.len()), (1, 9, 2));
+    m.meter_mod(9, Delete, meter(3, &[])).unwrap();
+    assert_eq!((m.meter_ids(), m.flow_count()), (vec![], 1), "its entries go with it");
+    m.meter_mod(9, Delete, meter(3, &[])).unwrap();
+    m.meter_mod(9, Add, meter(4, &[1])).unwrap();
+    m.meter_mod(9, DeleteAll, meter(0, &[])).unwrap();
+    assert!(matches!(m.plane_mut().operations.last(), Some(Operation::RemoveMeter(4))));
+}
+
+#[test]
+fn what_openflow_refuses_is_refused_with_its_numbers() {
+    let mut m = plain();
+    m.meter_mod(0, Add, meter(1, &[1])).unwrap();
+    let mut refused = |command, meter: Meter| m.meter_mod(0, command, meter).unwrap_err().openflow();
+    assert_eq!(refused(Add, meter(1, &[1])), (12, 1));
+    assert_eq!(refused(Modify, meter(2, &[1])), (12, 3));
+    assert_eq!(refused(Add, meter(0, &[1])), (12, 2));
+    assert_eq!(refused(Add, meter(0xffff_0001, &[1])), (12, 2));
+    assert_eq!(refused(Add, meter(2, &[0])), (12, 6));
+    assert_eq!(refused(Add, meter(2, &[1; 17])), (12, 11));
+}

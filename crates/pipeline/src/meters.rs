@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Meters. A band is one bucket for all workers, kept as the time at which it would be empty (GCRA): a packet moves that
+//! time on by what it costs, and is over the rate if the time then lies further ahead than the burst lasts.
+
+use crate::burst::Run;
+use crate::field_write::FieldWrite;
+use crate::output::Egress;
+use crate::packet::Packet;
+use flow::action::SetField;
+use flow::meter::{Band, Meter, MeterBand};
+use flow::{DropReason, Field, Nanos};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use wire::layers::header;
+
+/// How long a band's burst lasts where none is given.
+const DEFAULT_BURST_NS: Nanos = 100_000_000;
+
+/// Nanoseconds of a second.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What a meter or band has counted, over all workers.
+#[derive(Debug, Default)]
+pub struct MeterCount {
+    packets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl MeterCount {
+    fn add(&self, bytes: u64) {
+        self.packets.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// Packets and bytes.
+    #[must_use]
+    pub fn read(&self) -> (u64, u64) {
+        (self.packets.load(Relaxed), self.bytes.load(Relaxed))
+    }
+}
+
+/// One band's bucket.
+#[derive(Debug)]
+struct Bucket {
+    band: MeterBand,
+    /// When all that was let through is paid for.
+    paid_ns: AtomicU64,
+    count: MeterCount,
+}
+
+/// A meter, shared by all workers.
+#[derive(Debug)]
+pub struct MeterState {
+    meter: Meter,
+    count: MeterCount,
+    /// The highest rate first: of the bands that a packet exceeds that one applies.
+    buckets: Vec<Bucket>,
+}
+
+impl MeterState {
+    /// A meter whose buckets are full.
+    #[must_use]
+    pub fn new(meter: &Meter) -> Self {
+        let mut bands = meter.bands.clone();
+        bands.sort_by_key(|band| std::cmp::Reverse(band.rate));
+        let bucket = |band| Bucket { band, paid_ns: AtomicU64::new(0), count: MeterCount::default() };
+        Self {
+            meter: meter.clone(),
+            count: MeterCount::default(),
+            buckets: bands.into_iter().map(bucket).collect(),
+        }
+    }
+
+    /// Packets and bytes that reached the meter.
+    #[must_use]
+    pub fn count(&self) -> (u64, u64) {
+        self.count.read()
+    }
+
+    /// Packets and bytes of each band, in the order in which the meter lists them.
+    #[must_use]
+    pub fn bands(&self) -> Vec<(u64, u64)> {
+        let of = |band: &MeterBand| self.buckets.iter().find(|b| b.band == *band).map(|b| b.count.read());
+        self.meter.bands.iter().map(|band| of(band).unwrap_or_default()).collect()
+    }
+
+    /// The band that a packet of so many bytes exceeds now, if any. Bands that it does not exceed are charged.
+    fn exceeded(&self, bytes: u64, now: Nanos) -> Option<&Bucket> {
+        let mut exceeded = None;
+        for bucket in &self.buckets {
+            if !bucket.take(&self.meter, bytes, now) && exceeded.is_none() {
+                exceeded = Some(bucket);
+            }
+        }
+        exceeded
+    }
+}
+
+impl Bucket {
+    /// Charges a packet; false if it is over the rate.
+    fn take(&self, meter: &Meter, bytes: u64, now: Nanos) -> bool {
+        let rate = u64::from(self.band.rate).max(1);
+        // Units: packets/s, or kbit/s.
+        let (cost_ns, unit_ns) = if meter.packets {
+            (SECOND_NS / rate, SECOND_NS / rate)
+        } else {
+            (bytes * 8 * 1_000_000 / rate, SECOND_NS / rate)
+        };
+        let burst_ns = match self.band.burst {
+            0 => DEFAULT_BURST_NS,
+            burst => u64::from(burst).saturating_mul(unit_ns),
+        };
+        let most_ns = burst_ns.max(cost_ns);
+        let charge = |paid: u64| {
+            let after = paid.max(now).saturating_add(cost_ns);
+            (after - now <= most_ns).then_some(after)
+        };
+        self.paid_ns.fetch_update(Relaxed, Relaxed, charge).is_ok()
+    }
+}
+
+/// All meters by number.
+#[derive(Clone, Debug, Default)]
+pub struct MeterTable {
+    meters: Vec<(u32, Arc<MeterState>)>,
+}
+
+impl MeterTable {
+    /// The meters, in the order of their numbers.
+    #[must_use]
+    pub fn new(meters: Vec<(u32, Arc<MeterState>)>) -> Self {
+        debug_assert!(meters.is_sorted_by_key(|(id, _)| *id));
+        Self { meters }
+    }
+
+    fn get(&self, id: u32) -> Option<&MeterState> {
+        let at = self.meters.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.meters[at].1)
+    }
+}
+
+impl<E: Egress> Run<'_, E> {
+    /// Meters the packet; false if it is dropped.
+    #[inline(never)]
+    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32) -> bool {
+        let meters = self.meters;
+        let Some(meter) = meters.get(id) else { return true };
+        let bytes = packet.frame.len() as u64;
+        meter.count.add(bytes);
+        let Some(bucket) = meter.exceeded(bytes, self.now) else { return true };
+        bucket.count.add(bytes);
+        match bucket.band.band {
+            Band::Drop => {
+                self.fail(packet, DropReason::MeterBand);
+                false
+            }
+            Band::DscpRemark { precedence_level } => {
+                remark(packet, precedence_level);
+                true
+            }
+        }
+    }
+}
+
+/// Raises the drop precedence of an assured forwarding class (RFC 2597); other classes stay as they are.
+fn remark(packet: &mut Packet, steps: u8) {
+    if !packet.has(header::IP) {
+        return;
+    }
+    let dscp = packet.layers.ip_tos >> 2;
+    let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
+    if !(1..=4).contains(&class) || precedence == 0 || dscp & 1 != 0 {
+        return;
+    }
+    let value = u128::from(class << 3 | precedence.saturating_add(steps).min(3) << 1);
+    let set = SetField { field: Field::IpDscp, value, mask: Field::IpDscp.full_mask() };
+    // The header is there: nothing to drop for.
+    let _ = FieldWrite::compile(&set).run(packet);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn meter(packets: bool, bands: &[(u32, u32)]) -> MeterState {
+        let band = |&(rate, burst): &(u32, u32)| MeterBand { band: Band::Drop, rate, burst };
+        MeterState::new(&Meter {
+            id: 1,
+            packets,
+            stats: true,
+            burst: true,
+            bands: bands.iter().map(band).collect(),
+        })
+    }
+
+    /// Packets of 1,000 bytes let through in a second, sent one each `every_ns`.
+    fn through(meter: &MeterState, every_ns: u64, from_ns: u64) -> u64 {
+        let times = (0..SECOND_NS / every_ns).map(|n| from_ns + n * every_ns);
+        times.filter(|now| meter.exceeded(1_000, *now).is_none()).count() as u64
+    }
+
+    #[test]
+    fn rates_hold_in_packets_and_in_bits() {
+        let packets = meter(true, &[(1_000, 10)]);
+        assert!((1_000..=1_011).contains(&through(&packets, 100_000, 0)));
+        assert_eq!(through(&packets, 2_000_000, 10 * SECOND_NS), 500, "below the rate nothing is dropped");
+        // 8,000 kbit/s are 1,000 packets of 1,000 bytes.
+        let bits = meter(false, &[(8_000, 80)]);
+        assert!((1_000..=1_011).contains(&through(&bits, 100_000, 0)));
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_burst_passes_an_idle_meter() {
+        let slow = meter(false, &[(1, 1)]);
+        assert!(slow.exceeded(1_500, 0).is_none());
+        assert!(slow.exceeded(1_500, SECOND_NS).is_some());
+        assert!(slow.exceeded(1_500, 13 * SECOND_NS).is_none());
+    }
+
+    #[test]
+    fn of_several_bands_exceeded_the_highest_rate_applies() {
+        let two = meter(true, &[(100, 1), (1_000, 1)]);
+        let mut hit = [0; 2];
+        for n in 0..10_000u64 {
+            match two.exceeded(100, n * 100_000).map(|bucket| bucket.band.rate) {
+                Some(100) => hit[0] += 1,
+                Some(_) => hit[1] += 1,
+                None => {}
+            }
+        }
+        assert!((890..=910).contains(&hit[0]) && (8_990..=9_010).contains(&hit[1]), "{hit:?}");
+    }
+}
