@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or all of `target/report`.
+//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or all of `target/report`. With `--into PAGE` first,
+//! puts them into a page instead, between the lines that [`BEGIN`] and [`END`] begin.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -9,10 +10,14 @@ use shunt_bench::{markdown, read};
 
 const FOLDER: &str = "target/report";
 
+/// Begins the line before the tables of a page.
+const BEGIN: &str = "<!-- figures";
+
+/// Begins the line behind them.
+const END: &str = "<!-- end of figures";
+
 fn main() -> ExitCode {
-    let named: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let printed = (if named.is_empty() { all() } else { Ok(named) }).and_then(|paths| print(&paths));
-    match printed {
+    match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(fault) => {
             let _ = writeln!(io::stderr(), "shunt-bench: {fault}");
@@ -30,11 +35,58 @@ fn all() -> Result<Vec<PathBuf>, String> {
     Ok(paths)
 }
 
-fn print(paths: &[PathBuf]) -> Result<(), String> {
+fn run() -> Result<(), String> {
+    let mut arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let page = if arguments.first().is_some_and(|first| first.as_os_str() == "--into") {
+        arguments.remove(0);
+        if arguments.is_empty() {
+            return Err("--into needs a page: shunt-bench --into README.md".into());
+        }
+        Some(arguments.remove(0))
+    } else {
+        None
+    };
+    let tables = tables(&if arguments.is_empty() { all()? } else { arguments })?;
+    let Some(page) = page else {
+        return io::stdout().write_all(tables.as_bytes()).map_err(|error| error.to_string());
+    };
+    let told = |error: io::Error| format!("{}: {error}", page.display());
+    let text = std::fs::read_to_string(&page).map_err(told)?;
+    let text = put_between(&text, &tables).ok_or_else(|| {
+        format!("{}: no line that begins with `{BEGIN}` and one behind it with `{END}`", page.display())
+    })?;
+    std::fs::write(&page, text).map_err(told)
+}
+
+fn tables(paths: &[PathBuf]) -> Result<String, String> {
+    let mut text = String::new();
     for path in paths {
         let figures = read(path).map_err(|error| error.to_string())?;
         let title = path.file_stem().unwrap_or_default().to_string_lossy();
-        writeln!(io::stdout(), "### {title}\n\n{}", markdown(&figures)).map_err(|error| error.to_string())?;
+        text += &format!("### {title}\n\n{}\n", markdown(&figures).trim_end());
+        text += "\n";
     }
-    Ok(())
+    Ok(text)
+}
+
+/// The page with `tables` between its two lines.
+fn put_between(page: &str, tables: &str) -> Option<String> {
+    let begin = page.find(BEGIN)?;
+    let from = begin + page[begin..].find('\n')? + 1;
+    let to = from + page[from..].find(END)?;
+    Some(format!("{}\n{tables}{}", &page[..from], &page[to..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_replace_what_stood_between_the_lines() {
+        let page = "a\n<!-- figures: made -->\nold\nolder\n<!-- end of figures -->\nb\n";
+        let made = put_between(page, "### t\n\n| x |\n").unwrap();
+        assert_eq!(made, "a\n<!-- figures: made -->\n\n### t\n\n| x |\n<!-- end of figures -->\nb\n");
+        assert_eq!(put_between(&made, "### t\n\n| x |\n").unwrap(), made);
+        assert_eq!(put_between("<!-- figures -->", "t"), None);
+    }
 }
