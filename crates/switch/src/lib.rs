@@ -7,3 +7,4 @@ pub mod control;
 pub mod daemon;
 pub mod flow_file;
 pub mod log;
+mod openflow;

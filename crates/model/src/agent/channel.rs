@@ -249,7 +249,14 @@ fn waits_for_others(message: &Message) -> bool {
     match message {
         Message::BarrierRequest => true,
         Message::MultipartRequest(request) => {
-            matches!(request.query, Query::Flow(_) | Query::Aggregate(_) | Query::TableFeatures(_))
+            matches!(
+                request.query,
+                Query::Flow(_)
+                    | Query::Aggregate(_)
+                    | Query::TableFeatures(_)
+                    | Query::Group { .. }
+                    | Query::GroupDesc
+            )
         }
         _ => false,
     }

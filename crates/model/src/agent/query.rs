@@ -7,7 +7,6 @@ use super::{Context, Refusal, describe, table_features};
 use crate::data_plane::DataPlane;
 use flow::{PortNo, port_no};
 use openflow::multipart::flow_stats::TableStats;
-use openflow::multipart::group_stats::GroupFeatures;
 use openflow::multipart::meter_stats::MeterFeatures;
 use openflow::multipart::port_stats::PortStats;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
@@ -46,9 +45,9 @@ impl Channel {
                 }
                 Answer::Queue(Vec::new())
             }
-            Query::Group { .. } => Answer::Group(Vec::new()),
-            Query::GroupDesc => Answer::GroupDesc(Vec::new()),
-            Query::GroupFeatures => Answer::GroupFeatures(GroupFeatures::default()),
+            Query::Group { group } => return self.begin_dump(Dump::group_stats(xid, *group)),
+            Query::GroupDesc => return self.begin_dump(Dump::groups(xid)),
+            Query::GroupFeatures => Answer::GroupFeatures(super::group::features()),
             Query::Meter { meter } => {
                 known_meter(*meter)?;
                 Answer::Meter(Vec::new())

@@ -52,19 +52,13 @@ impl Channel {
                     "OpenFlow 1.3 knows no table configuration",
                 )),
             },
-            Message::GroupMod(change) => match change.command {
-                Change::Add => Err(Refusal::new(error::GROUP_BAD_TYPE, "this build has no groups yet")),
-                Change::Modify => Err(Refusal::new(error::GROUP_UNKNOWN, "this build has no groups yet")),
-                Change::Delete => Ok(None),
-            },
+            Message::GroupMod(change) => super::group::group_mod(context, change).map(|()| None),
             Message::MeterMod(change) => match change.command {
                 Change::Add => Err(Refusal::new(error::METER_OUT_OF_METERS, "this build has no meters yet")),
                 Change::Modify => Err(Refusal::new(error::METER_UNKNOWN, "this build has no meters yet")),
                 Change::Delete => Ok(None),
             },
-            Message::PacketOut(_) => {
-                Err(Refusal::new(error::REQUEST_EPERM, "this build can not send packets for controllers yet"))
-            }
+            Message::PacketOut(packet) => super::packet_out::packet_out(context, packet).map(|()| None),
             Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
             Message::QueueGetConfigRequest { port } => queue_config(*port, context).map(Some),
             Message::RoleRequest(asked) => self.role_request(asked, shared).map(Some),

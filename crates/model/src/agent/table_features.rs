@@ -10,15 +10,15 @@ use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty
 
 /// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions.
 const INSTRUCTIONS: [u16; 5] = [1, 2, 3, 4, 5];
-/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, set-field.
-const ACTIONS: [u16; 13] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 23, 24, 25];
+/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field.
+pub const ACTIONS: [u16; 14] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25];
 
 /// A table's features. What is told of ordinary entries holds for table-miss entries, too.
 pub fn of(table: u8, max_entries: usize) -> TableFeatures {
     let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
-    let fields = |can: fn(&Field) -> bool| -> Vec<OxmId> {
-        Field::NAMED.iter().filter(|f| can(f)).map(|f| OxmId::of(*f, f.maskable())).collect()
-    };
+    let matched = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect();
+    // A mask here would say that the wildcard has one: ovs-ofctl refuses that.
+    let wildcards = Field::NAMED.iter().map(|f| OxmId::of(*f, false)).collect();
     let written = || -> Vec<OxmId> {
         Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect()
     };
@@ -37,8 +37,8 @@ pub fn of(table: u8, max_entries: usize) -> TableFeatures {
             TableProperty::NextTables(Entries::Ordinary, goto),
             TableProperty::WriteActions(Entries::Ordinary, ids(&ACTIONS)),
             TableProperty::ApplyActions(Entries::Ordinary, ids(&ACTIONS)),
-            TableProperty::Match(fields(|_| true)),
-            TableProperty::Wildcards(fields(|_| true)),
+            TableProperty::Match(matched),
+            TableProperty::Wildcards(wildcards),
             TableProperty::WriteSetField(Entries::Ordinary, written()),
             TableProperty::ApplySetField(Entries::Ordinary, written()),
         ],
@@ -84,8 +84,7 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             unknown(list, &[&INSTRUCTIONS[..], &[6]].concat(), "instruction")
         }
         TableProperty::WriteActions(_, list) | TableProperty::ApplyActions(_, list) => {
-            // So are groups.
-            unknown(list, &[&ACTIONS[..], &[22]].concat(), "action")
+            unknown(list, &ACTIONS, "action")
         }
         TableProperty::NextTables(_, list) => {
             let other = list.iter().find(|next| **next <= table || usize::from(**next) >= Limits::TABLES)?;

@@ -3,7 +3,7 @@
 
 use super::file::{self, File};
 use super::value::{controller, cookie, duration, in_range, listen_address, port_name};
-use super::{Config, DEFAULT_CONTROL, Datapath, Idle, Mistake, PortConfig, WorkerConfig};
+use super::{Config, DEFAULT_CONTROL, Datapath, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
 use flow::{Limits, port_no};
 use std::path::PathBuf;
 
@@ -13,6 +13,8 @@ const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
 const WORKERS: usize = 64;
 /// Longest path that fits a unix socket's address on Linux, in bytes.
 const SOCKET_PATH_BYTES: usize = 107;
+/// Controllers of one datapath.
+const CONTROLLERS: usize = 16;
 /// Numbers of CPUs that Linux can have.
 const CPUS: i64 = 8_192;
 
@@ -90,7 +92,7 @@ fn workers(list: &[file::Worker]) -> Result<Vec<WorkerConfig>, Mistake> {
 
 fn datapath(d: file::Datapath, workers: usize, notes: &mut Vec<String>) -> Result<Datapath, Mistake> {
     let id = at("datapath.id", in_range(d.id, 1..=i64::MAX))?;
-    openflow(&d.openflow, notes)?;
+    let openflow = openflow(&d.openflow, notes)?;
     let low_latency_cookie = match &d.low_latency.cookie {
         Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
         None => None,
@@ -101,35 +103,41 @@ fn datapath(d: file::Datapath, workers: usize, notes: &mut Vec<String>) -> Resul
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
-    // Without a channel to controllers there are none, and a datapath without controllers learns by itself.
-    Ok(Datapath { id, standalone: true, low_latency_cookie, ports })
+    Ok(Datapath { id, openflow, low_latency_cookie, ports })
 }
 
-fn openflow(o: &file::OpenFlow, notes: &mut Vec<String>) -> Result<(), Mistake> {
-    const MISSING: &str = "this build has no OpenFlow channel yet";
+fn openflow(o: &file::OpenFlow, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
+    if o.controllers.len() > CONTROLLERS {
+        let problem = format!("there are {}; {CONTROLLERS} is the most", o.controllers.len());
+        return Err(wrong("datapath.openflow.controllers", problem));
+    }
+    let mut controllers = Vec::with_capacity(o.controllers.len());
     for (n, text) in o.controllers.iter().enumerate() {
-        at(format!("datapath.openflow.controllers[{n}]"), controller(text))?;
-    }
-    if let Some(listen) = &o.listen {
-        at("datapath.openflow.listen", listen_address(listen))?;
-        return Err(wrong("datapath.openflow.listen", format!("{MISSING}; leave the key out")));
-    }
-    if !o.controllers.is_empty() {
-        return Err(wrong("datapath.openflow.controllers", format!("{MISSING}; use controllers = []")));
-    }
-    match o.fail_mode.as_deref() {
-        None | Some("standalone") => {}
-        Some("secure") => {
-            notes.push(
-                "fail_mode = \"secure\" has no effect: without controllers the datapath learns MACs.".into(),
-            );
+        let key = format!("datapath.openflow.controllers[{n}]");
+        let address = at(key.clone(), controller(text))?;
+        if controllers.contains(&address) {
+            return Err(wrong(key, format!("\"{text}\" is there twice; name each controller once")));
         }
+        controllers.push(address);
+    }
+    let listen = match &o.listen {
+        Some(text) => Some(at("datapath.openflow.listen", listen_address(text))?),
+        None => None,
+    };
+    let standalone = match o.fail_mode.as_deref() {
+        Some("standalone") => true,
+        None | Some("secure") => false,
         Some(other) => {
             let problem = format!("\"{other}\" is unknown; use \"secure\" or \"standalone\"");
             return Err(wrong("datapath.openflow.fail_mode", problem));
         }
+    };
+    if o.fail_mode.as_deref() == Some("secure") && controllers.is_empty() {
+        notes.push(
+            "fail_mode = \"secure\" has no effect: without controllers the datapath learns MACs.".into(),
+        );
     }
-    Ok(())
+    Ok(OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen })
 }
 
 fn learn(l: &file::Learn) -> Result<(), Mistake> {

@@ -9,6 +9,7 @@ mod value;
 
 use std::fs::File;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Where the control socket is when nothing else is said.
@@ -54,12 +55,23 @@ pub enum Idle {
 pub struct Datapath {
     /// Its number.
     pub id: u64,
-    /// Forwards by learned MACs without a controller.
-    pub standalone: bool,
+    /// Its channels to controllers.
+    pub openflow: OpenFlow,
     /// Value and mask of the cookies whose entries are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
     /// Its ports, in the order of the file.
     pub ports: Vec<PortConfig>,
+}
+
+/// Channels to controllers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFlow {
+    /// Controllers to connect to, tried for ever.
+    pub controllers: Vec<SocketAddr>,
+    /// Where controllers and tools may connect to.
+    pub listen: Option<SocketAddr>,
+    /// Forwards by learned MACs while no controller of the list is connected.
+    pub standalone: bool,
 }
 
 /// One port.

@@ -43,7 +43,7 @@ fn the_example_of_the_contract_is_read() {
     let config = Config::parse(GOOD).unwrap();
     assert_eq!(config.control, Path::new("/tmp/s1.sock"));
     assert_eq!(config.workers, [WorkerConfig { cpu: Some(1), idle: Idle::Adaptive }]);
-    assert_eq!((config.datapath.id, config.datapath.standalone), (1, true));
+    assert_eq!((config.datapath.id, config.datapath.openflow.standalone), (1, true));
     assert_eq!(config.datapath.low_latency_cookie, Some((0x4c4c << 48, 0xffff << 48)));
     let p1 = &config.datapath.ports[0];
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (1, "p1", "veth1"));
@@ -59,6 +59,20 @@ fn what_may_be_left_out_has_the_default_of_the_contract() {
     assert_eq!(config.workers, [WorkerConfig { cpu: None, idle: Idle::Adaptive }]);
     assert_eq!(config.datapath.ports, []);
     assert!(config.notes.iter().any(|n| n.contains("worker 0 serves no port")), "{:?}", config.notes);
+}
+
+#[test]
+fn the_fail_mode_says_what_is_done_without_controllers() {
+    let openflow = |by: &str| {
+        let text = GOOD.replacen("controllers = []\nfail_mode = \"standalone\"", by, 1);
+        assert_ne!(text, GOOD);
+        Config::parse(&text).unwrap().datapath.openflow
+    };
+    let secure = openflow("controllers = [\"tcp:1.2.3.4\"]\nlisten = \"[::1]:6654\"");
+    assert_eq!(secure.controllers, ["1.2.3.4:6653".parse().unwrap()]);
+    assert_eq!((secure.listen, secure.standalone), (Some("[::1]:6654".parse().unwrap()), false));
+    assert!(openflow("controllers = [\"tcp:1.2.3.4\"]\nfail_mode = \"standalone\"").standalone);
+    assert!(openflow("fail_mode = \"secure\"").standalone);
 }
 
 /// What is replaced, what by, and what the message must say.
@@ -121,15 +135,10 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("controllers = []", "controllers = [\"tcp:x\"]", &["controllers[0]: \"tcp:x\"", "tcp:127.0.0.1:6653"]),
     (
         "controllers = []",
-        "controllers = [\"tcp:1.2.3.4:6653\"]",
-        &["no OpenFlow channel yet", "controllers = []"],
+        "controllers = [\"tcp:1.2.3.4\", \"tcp:1.2.3.4:6653\"]",
+        &["controllers[1]: \"tcp:1.2.3.4:6653\" is there twice"],
     ),
     ("controllers = []", "listen = \"x:1\"", &["datapath.openflow.listen: \"x:1\"", "127.0.0.1:6654"]),
-    (
-        "controllers = []",
-        "listen = \"[::1]:6654\"",
-        &["datapath.openflow.listen: ", "no OpenFlow channel yet"],
-    ),
     (
         "fail_mode = \"standalone\"",
         "fail_mode = \"safe\"",

@@ -68,15 +68,17 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// `tcp:IP[:PORT]`.
-pub fn controller(text: &str) -> Result<(), String> {
-    let address = text.strip_prefix("tcp:");
-    let good = address.is_some_and(|a| a.parse::<SocketAddr>().is_ok() || a.parse::<IpAddr>().is_ok());
-    if good {
-        return Ok(());
-    }
-    Err(format!(
-        "\"{text}\" is no controller; write tcp:IP:PORT, such as \"tcp:127.0.0.1:6653\" or \"tcp:[::1]:6653\""
-    ))
+pub fn controller(text: &str) -> Result<SocketAddr, String> {
+    /// The port that IANA gave OpenFlow.
+    const PORT: u16 = 6_653;
+    let address = text.strip_prefix("tcp:").unwrap_or_default();
+    let whole = address.parse().ok();
+    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT));
+    whole.or_else(without_port).ok_or_else(|| {
+        format!(
+            "\"{text}\" is no controller; write tcp:IP:PORT, such as \"tcp:127.0.0.1:6653\" or \"tcp:[::1]:6653\""
+        )
+    })
 }
 
 /// A port's name goes into flow files and OpenFlow messages, next to numbers and reserved names.
@@ -126,6 +128,15 @@ mod tests {
         }
         assert!(cookie("0/0").unwrap_err().contains("empty mask"));
         assert!(cookie("0x13/0xf0").unwrap_err().contains("\"0x10/0xf0\""));
+    }
+
+    #[test]
+    fn a_controller_without_a_port_has_openflows() {
+        assert_eq!(controller("tcp:10.0.0.1"), Ok(([10, 0, 0, 1], 6_653).into()));
+        assert_eq!(controller("tcp:[::1]:6633"), Ok("[::1]:6633".parse().unwrap()));
+        for wrong in ["", "tcp:", "10.0.0.1:6653", "tcp:host:1", "ssl:10.0.0.1:6653"] {
+            assert!(controller(wrong).unwrap_err().contains("tcp:IP:PORT"), "{wrong}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::config::{Config, Idle};
 use crate::control::ListenError;
 use crate::flow_file::FlowFileError;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Why the daemon could not start, or had to end.
@@ -42,6 +43,16 @@ pub enum DaemonError {
     /// The control socket could not be made.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// The address for OpenFlow connections can not be listened on.
+    #[error(
+        "can not listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
+    )]
+    OpenFlow {
+        /// The address.
+        address: SocketAddr,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The flow file can not be read.
     #[error("{}: can not read the flow file: {source}", path.display())]
     ReadFlows {
@@ -90,15 +101,16 @@ pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
     let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
     // A closed stderr is no reason to stop forwarding.
-    let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config));
+    let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config, &daemon));
     daemon.serve(&stop)
 }
 
-fn ready_line(config: &Config) -> String {
+fn ready_line(config: &Config, daemon: &Daemon) -> String {
     let ports: Vec<String> =
         config.datapath.ports.iter().map(|port| format!("{}={}", port.number, port.name)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
-    format!("control {}, ports {ports}", config.control.display())
+    let openflow = daemon.openflow_address().map_or_else(String::new, |at| format!(", OpenFlow {at}"));
+    format!("control {}{openflow}, ports {ports}", config.control.display())
 }
 
 /// Whether a worker sleeps.

@@ -4,7 +4,7 @@
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, PARKED_MAX, State};
 use flow::Nanos;
-use model::{DataPlane, Notice};
+use model::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 use std::sync::atomic::{Ordering, fence};
@@ -36,13 +36,16 @@ impl Daemon {
                 tended_ns = now;
             }
             let mut more = self.model.poll(now);
-            self.drain_notices();
+            more |= self.serve_openflow();
             more |= self.serve_clients(&mut clients, &mut loading_room);
             // No request is taken while the workers have so much to do.
             let congested = self.model.plane_mut().parked() >= PARKED_MAX;
             let sleep_ns = if more {
                 0
-            } else if congested || clients.iter().any(Connection::waits_for_barrier) {
+            } else if congested
+                || clients.iter().any(Connection::waits_for_barrier)
+                || self.openflow.waits_for_barrier()
+            {
                 BARRIER_NS
             } else {
                 let due =
@@ -55,13 +58,10 @@ impl Daemon {
         }
     }
 
-    /// Without a channel to controllers nobody is to be told; packet-ins count as consumed.
-    fn drain_notices(&mut self) {
-        while let Some(notice) = self.model.next_notice() {
-            if let Notice::PacketIn(packet_in) = notice {
-                self.model.recycle(packet_in.frame);
-            }
-        }
+    fn serve_openflow(&mut self) -> bool {
+        let workers = &self.workers;
+        let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
+        self.openflow.step(&mut self.model, self.clock.now(), &mut refresh)
     }
 
     fn serve_clients(&mut self, clients: &mut Vec<Connection>, loading_room: &mut usize) -> bool {
@@ -82,7 +82,7 @@ impl Daemon {
 
     /// Waits for something to do; true when told to stop.
     fn wait(
-        &self,
+        &mut self,
         stop: &Stop,
         clients: &mut Vec<Connection>,
         sleep_ns: Nanos,
@@ -101,6 +101,8 @@ impl Daemon {
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
         ];
         set.extend(clients.iter().map(|client| PollFd::from_borrowed_fd(client.descriptor(), flags(client))));
+        let of_clients = set.len();
+        self.openflow.descriptors(&mut set);
         let limit = Timespec { tv_sec: 0, tv_nsec: sleep_ns.min(TEND_NS) as _ };
         match poll(&mut set, Some(&limit)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -109,7 +111,9 @@ impl Daemon {
         let told = |n: usize| set.get(n).is_some_and(|fd| !fd.revents().is_empty());
         let (stopped, called) = (told(0), told(1));
         wake.clear();
+        let answers: Vec<PollFlags> = set.drain(..).skip(of_clients).map(|fd| fd.revents()).collect();
         drop(set);
+        self.openflow.woken(answers.into_iter());
         if called {
             self.accept(clients);
         }

@@ -9,10 +9,12 @@ use super::thread::{self, ControlWake, Shared};
 use super::{Claim, DaemonError, OpenPort, Stop};
 use crate::config::Config;
 use crate::control::Listener;
+use crate::openflow::Channels;
 use flow::PortNo;
 use model::{Changed, Model};
 use port::Link;
 use port::wait::Wake;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,6 +26,7 @@ pub struct Daemon {
     pub(super) model: Model<WorkerSet>,
     pub(super) clock: Clock,
     pub(super) listener: Listener,
+    pub(super) openflow: Channels,
     pub(super) workers: Arc<[Arc<Shared>]>,
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) control: Arc<ControlWake>,
@@ -53,6 +56,12 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
+    /// Where OpenFlow connections are accepted, if anywhere; with port 0 in the configuration, the port that was free.
+    #[must_use]
+    pub fn openflow_address(&self) -> Option<SocketAddr> {
+        self.openflow.address()
+    }
+
     /// All but the threads: ports, flows and links may still wait on the way to the workers.
     fn set_up(
         config: &Config,
@@ -62,6 +71,8 @@ impl Daemon {
     ) -> Result<Option<Self>, DaemonError> {
         let clock = Clock::new();
         let listener = Listener::bind(&config.control)?;
+        let openflow = Channels::open(&config.datapath.openflow)
+            .map_err(|(address, source)| DaemonError::OpenFlow { address, source })?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
@@ -92,6 +103,7 @@ impl Daemon {
             model,
             clock,
             listener,
+            openflow,
             workers: shared.into(),
             threads: Vec::new(),
             control: Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) }),
@@ -166,7 +178,7 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
 fn model_config(config: &Config) -> model::Config {
     model::Config {
         datapath_id: config.datapath.id,
-        standalone: config.datapath.standalone,
+        standalone: config.datapath.openflow.standalone,
         low_latency_cookie: config.datapath.low_latency_cookie,
         ..model::Config::default()
     }

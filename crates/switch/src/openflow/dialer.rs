@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Connects to one controller, again and again, with pauses that double up to a limit.
+
+use super::prepare;
+use flow::Nanos;
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// First pause after a failure.
+const PAUSE_NS: Nanos = 250_000_000;
+/// Longest pause.
+const PAUSE_MAX_NS: Nanos = 8_000_000_000;
+/// How long a connection may take to be made.
+const CONNECT_NS: Nanos = 5_000_000_000;
+
+#[derive(Debug)]
+enum State {
+    Waiting { until_ns: Nanos },
+    Connecting { socket: OwnedFd, until_ns: Nanos, ready: bool },
+    Connected { open: bool },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Dialer {
+    address: SocketAddr,
+    state: State,
+    pause_ns: Nanos,
+}
+
+impl Dialer {
+    pub fn new(address: SocketAddr) -> Self {
+        Self { address, state: State::Waiting { until_ns: 0 }, pause_ns: PAUSE_NS }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The socket that is being connected.
+    pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::Connecting { socket, .. } => Some(socket.as_fd()),
+            _ => None,
+        }
+    }
+
+    pub fn woken(&mut self, answer: PollFlags) {
+        if let State::Connecting { ready, .. } = &mut self.state {
+            *ready |= !answer.is_empty();
+        }
+    }
+
+    /// Whether the controller speaks OpenFlow with us.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, State::Connected { open: true })
+    }
+
+    /// The version is agreed on: the next failure is a first one.
+    pub fn opened(&mut self) {
+        self.pause_ns = PAUSE_NS;
+        self.state = State::Connected { open: true };
+    }
+
+    /// The connection ended.
+    pub fn lost(&mut self, now: Nanos) {
+        self.state = State::Waiting { until_ns: now.saturating_add(self.pause_ns) };
+        self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);
+    }
+
+    /// Goes on; a connection, when it is made, or why it is not.
+    pub fn step(&mut self, now: Nanos) -> Option<io::Result<TcpStream>> {
+        match &self.state {
+            State::Waiting { until_ns } if now >= *until_ns => match dial(self.address) {
+                Ok(socket) => {
+                    let until_ns = now.saturating_add(CONNECT_NS);
+                    self.state = State::Connecting { socket, until_ns, ready: false };
+                    None
+                }
+                Err(error) => Some(self.failed(error, now)),
+            },
+            State::Connecting { ready: false, until_ns, .. } if now >= *until_ns => {
+                Some(self.failed(io::ErrorKind::TimedOut.into(), now))
+            }
+            State::Connecting { ready: true, .. } => {
+                let State::Connecting { socket, .. } =
+                    std::mem::replace(&mut self.state, State::Connected { open: false })
+                else {
+                    return None;
+                };
+                Some(match finish(socket) {
+                    Ok(stream) => Ok(stream),
+                    Err(error) => self.failed(error, now),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn failed(&mut self, error: io::Error, now: Nanos) -> io::Result<TcpStream> {
+        self.lost(now);
+        Err(error)
+    }
+}
+
+/// Begins to connect.
+fn dial(address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn finish(socket: OwnedFd) -> io::Result<TcpStream> {
+    sockopt::socket_error(&socket)??;
+    let stream = TcpStream::from(socket);
+    prepare(&stream)?;
+    Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, Timespec, poll};
+    use std::net::TcpListener;
+
+    fn wait(dialer: &mut Dialer) {
+        let answer = {
+            let mut set = [PollFd::from_borrowed_fd(dialer.descriptor().unwrap(), PollFlags::OUT)];
+            poll(&mut set, Some(&Timespec { tv_sec: 10, tv_nsec: 0 })).unwrap();
+            set[0].revents()
+        };
+        dialer.woken(answer);
+    }
+
+    #[test]
+    fn pauses_double_until_the_controller_is_there() {
+        let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = nobody.local_addr().unwrap();
+        drop(nobody);
+        let mut dialer = Dialer::new(address);
+        let mut now = 0;
+        for pause_ns in [PAUSE_NS, 2 * PAUSE_NS, 4 * PAUSE_NS] {
+            let mut result = dialer.step(now);
+            if result.is_none() {
+                wait(&mut dialer);
+                result = dialer.step(now);
+            }
+            assert!(result.unwrap().is_err());
+            assert!(dialer.step(now + pause_ns - 1).is_none() && dialer.descriptor().is_none());
+            now += pause_ns;
+        }
+        let listener = TcpListener::bind(address).unwrap();
+        assert!(dialer.step(now).is_none());
+        wait(&mut dialer);
+        let stream = dialer.step(now).unwrap().unwrap();
+        assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
+        assert!(!dialer.is_open());
+        dialer.opened();
+        assert!(dialer.is_open());
+        dialer.lost(now);
+        assert!(!dialer.is_open() && dialer.step(now + PAUSE_NS - 1).is_none());
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Fail mode standalone: when the datapath learns by itself because no controller is connected.
+
+use flow::Nanos;
+
+/// How long all controllers have to be gone: one that restarts finds its flows again.
+const PATIENCE_NS: Nanos = 5_000_000_000;
+
+/// Watches the controllers.
+#[derive(Debug)]
+pub struct Fallback {
+    /// The datapath has controllers, and is to learn without them.
+    enabled: bool,
+    /// Since when no controller is connected.
+    lost_ns: Option<Nanos>,
+}
+
+impl Fallback {
+    pub fn new(enabled: bool) -> Self {
+        Self { enabled, lost_ns: None }
+    }
+
+    /// Whether the datapath is to learn by itself from now on, where that changes.
+    pub fn step(&mut self, connected: bool, standalone: bool, now: Nanos) -> Option<bool> {
+        if !self.enabled {
+            return None;
+        }
+        if connected {
+            self.lost_ns = None;
+            return standalone.then_some(false);
+        }
+        let lost = *self.lost_ns.get_or_insert(now);
+        (!standalone && now.saturating_sub(lost) >= PATIENCE_NS).then_some(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_learns_until_a_controller_comes_and_some_time_after_the_last_went() {
+        let mut fallback = Fallback::new(true);
+        assert_eq!(fallback.step(false, true, 0), None);
+        assert_eq!(fallback.step(true, true, 1), Some(false));
+        assert_eq!(fallback.step(true, false, 2), None);
+        assert_eq!(fallback.step(false, false, 3), None);
+        assert_eq!(fallback.step(true, false, PATIENCE_NS), None);
+        assert_eq!(fallback.step(false, false, PATIENCE_NS + 3), None);
+        assert_eq!(fallback.step(false, false, 2 * PATIENCE_NS + 3), Some(true));
+        assert_eq!(Fallback::new(false).step(true, true, 0), None);
+    }
+}

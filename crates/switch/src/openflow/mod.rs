@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+//! OpenFlow's sockets: those who connect to us, and controllers that we connect to. All is done in the control thread
+//! without blocking; what is said on a connection is the business of [`model::agent`].
+//!
+//! Limits: [`CONNECTIONS`] at a time; a connection is read only while the agent has room for its requests, and what is
+//! to be written to it stays within the agent's bounds.
+
+mod dialer;
+mod fallback;
+mod link;
+mod log_limit;
+
+use crate::config;
+use dialer::Dialer;
+use fallback::Fallback;
+use flow::Nanos;
+use link::Link;
+use log_limit::LogLimit;
+use model::agent::{Agent, ChannelEvent, Context};
+use model::{Model, Notice};
+use rustix::event::{PollFd, PollFlags};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use worker::WorkerSet;
+
+/// Connections that others made, at a time.
+const CONNECTIONS: usize = 1_024;
+/// Connections accepted in one go.
+const ACCEPTS_PER_STEP: usize = 64;
+/// How long nobody is accepted after the system had no room for another connection.
+const ACCEPT_PAUSE_NS: Nanos = 100_000_000;
+/// Notices passed on in one go.
+const NOTICES_PER_STEP: usize = 1_024;
+
+/// Who made a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// The other side.
+    Peer,
+    /// We, to the controller with this number in the configuration.
+    Controller(usize),
+}
+
+/// All OpenFlow connections of a datapath.
+pub struct Channels {
+    agent: Agent,
+    listener: Option<TcpListener>,
+    /// Until when nobody is accepted.
+    deaf_until_ns: Nanos,
+    /// Somebody waits to be accepted.
+    called: bool,
+    dialers: Vec<Dialer>,
+    links: Vec<(Origin, Link)>,
+    fallback: Fallback,
+    log: LogLimit,
+}
+
+impl Channels {
+    /// Listens; controllers are dialled by the first step.
+    ///
+    /// # Errors
+    /// The address that is to be listened on, and the system's refusal.
+    pub fn open(config: &config::OpenFlow) -> Result<Self, (SocketAddr, io::Error)> {
+        let listener = match config.listen {
+            Some(address) => Some(listen(address).map_err(|error| (address, error))?),
+            None => None,
+        };
+        Ok(Self {
+            agent: Agent::default(),
+            listener,
+            deaf_until_ns: 0,
+            called: false,
+            dialers: config.controllers.iter().map(|address| Dialer::new(*address)).collect(),
+            links: Vec::new(),
+            fallback: Fallback::new(config.standalone && !config.controllers.is_empty()),
+            log: LogLimit::default(),
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> Option<SocketAddr> {
+        self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
+    }
+
+    /// Descriptors to sleep on, and for what. [`Channels::woken`] wants their answers in the same order.
+    pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
+        if let Some(listener) = &self.listener {
+            set.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        }
+        for dialer in &self.dialers {
+            set.extend(dialer.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
+        }
+        for (_, link) in &self.links {
+            set.extend(link.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, link.waits_for())));
+        }
+    }
+
+    /// Takes what the sleep ended with.
+    pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
+        if self.listener.is_some() {
+            self.called = answers.next().is_some_and(|flags| !flags.is_empty());
+        }
+        for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
+            dialer.woken(answers.next().unwrap_or(PollFlags::empty()));
+        }
+        for (_, link) in self.links.iter_mut().filter(|(_, link)| link.descriptor().is_some()) {
+            link.woken(answers.next().unwrap_or(PollFlags::empty()));
+        }
+    }
+
+    /// Whether somebody waits for a change to come into force.
+    pub fn waits_for_barrier(&mut self) -> bool {
+        let agent = &mut self.agent;
+        self.links
+            .iter()
+            .any(|(_, link)| agent.channel(link.channel()).is_some_and(|channel| channel.waits_for_barrier()))
+    }
+
+    /// Does a bounded amount of what there is to do, and says whether there is more.
+    pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
+        let mut more = self.pass_notices_on(model);
+        self.accept(now);
+        for (number, dialer) in self.dialers.iter_mut().enumerate() {
+            match dialer.step(now) {
+                Some(Ok(stream)) => {
+                    more = true;
+                    let link = Link::new(stream, dialer.address(), &mut self.agent, now);
+                    self.links.push((Origin::Controller(number), link));
+                }
+                Some(Err(error)) => {
+                    let address = dialer.address();
+                    self.log.line(now, || tracing::info!("controller {address} is not reached: {error}"));
+                }
+                None => {}
+            }
+        }
+        let mut context = Context { model, now, refresh };
+        for (origin, link) in &mut self.links {
+            let progress = link.step(&mut self.agent, &mut context);
+            more |= progress.more;
+            for event in progress.events {
+                let peer = link.peer();
+                if let (ChannelEvent::Opened, Origin::Controller(number)) = (&event, *origin)
+                    && let Some(dialer) = self.dialers.get_mut(number)
+                {
+                    dialer.opened();
+                }
+                self.log.line(now, || log(peer, &event));
+            }
+        }
+        self.forget_those_that_ended(now);
+        let connected = self.dialers.iter().any(Dialer::is_open);
+        if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
+            let words = if standalone { "lost: the datapath learns by itself" } else { "is there again" };
+            tracing::info!("controller {words}");
+            model.set_standalone(now, standalone);
+            more = true;
+        }
+        more
+    }
+
+    fn forget_those_that_ended(&mut self, now: Nanos) {
+        let (agent, dialers) = (&mut self.agent, &mut self.dialers);
+        self.links.retain_mut(|(origin, link)| {
+            if link.is_over() {
+                agent.close(link.channel());
+                if let Origin::Controller(number) = *origin
+                    && let Some(dialer) = dialers.get_mut(number)
+                {
+                    dialer.lost(now);
+                }
+            }
+            !link.is_over()
+        });
+    }
+
+    fn pass_notices_on(&mut self, model: &mut Model<WorkerSet>) -> bool {
+        for _ in 0..NOTICES_PER_STEP {
+            let Some(notice) = model.next_notice() else { return false };
+            if let Notice::PortStatus { port, .. } = &notice {
+                tracing::debug!(port = port.desc.name, "port status");
+            }
+            self.agent.tell(model, notice);
+        }
+        true
+    }
+
+    fn accept(&mut self, now: Nanos) {
+        let Some(listener) = &self.listener else { return };
+        if !self.called || now < self.deaf_until_ns {
+            return;
+        }
+        for _ in 0..ACCEPTS_PER_STEP {
+            match listener.accept() {
+                Ok((_, peer)) if self.accepted() >= CONNECTIONS => {
+                    self.log.line(now, || {
+                        tracing::warn!(
+                            "{peer} is turned away: {CONNECTIONS} OpenFlow connections are the most"
+                        );
+                    });
+                }
+                Ok((stream, peer)) => {
+                    if let Err(error) = prepare(&stream) {
+                        self.log.line(now, || tracing::warn!("{peer} is turned away: {error}"));
+                        continue;
+                    }
+                    self.links.push((Origin::Peer, Link::new(stream, peer, &mut self.agent, now)));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.called = false;
+                    return;
+                }
+                // One that is gone before it was accepted says nothing about the next.
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                Err(error) => {
+                    self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
+                    self.log.line(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn accepted(&self) -> usize {
+        self.links.iter().filter(|(origin, _)| *origin == Origin::Peer).count()
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn prepare(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nonblocking(true)?;
+    stream.set_nodelay(true)
+}
+
+fn log(peer: SocketAddr, event: &ChannelEvent) {
+    use openflow::CloseReason as Reason;
+    match event {
+        ChannelEvent::Opened => tracing::info!("{peer}: OpenFlow 1.3"),
+        ChannelEvent::Refused(problem) => tracing::info!("{peer}: refused: {problem}"),
+        ChannelEvent::Error(code) => tracing::info!("{peer}: sent an error: {code}"),
+        ChannelEvent::Closed(reason @ (Reason::Version { .. } | Reason::NoHello(_) | Reason::Framing(_))) => {
+            tracing::warn!("{peer}: closed: {reason}");
+        }
+        ChannelEvent::Closed(reason) => tracing::info!("{peer}: closed: {reason}"),
+    }
+}
