@@ -43,6 +43,8 @@ clean_up() {
         done
         ip netns del "$ns"
     done
+    # All children have got a signal by now: a large one may take a moment to be gone.
+    wait
     if [ -n "$interrupted" ]; then
         say "demo: interrupted by SIG$interrupted; everything is cleaned up" >&2
     elif [ "$status" -ne 0 ]; then

@@ -47,6 +47,7 @@ printf 'ok: two demos at a time, nothing left behind\n'
 # interrupt SIGNAL EXIT_CODE TEXT: sends SIGNAL to the whole group as soon as the demo has printed TEXT.
 interrupt() {
     local signal=$1 expected=$2 text=$3 pid status=0
+    : >"$folder/cut.out"
     scripts/demo.sh >"$folder/cut.out" 2>&1 &
     pid=$!
     until grep -q -- "$text" "$folder/cut.out"; do

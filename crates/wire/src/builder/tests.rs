@@ -243,7 +243,7 @@ fn the_committed_sample_is_what_the_builder_makes() {
     let mut reader = crate::capture::CaptureReader::open(path).unwrap();
     for (time_ns, frame) in made {
         let packet = reader.next_packet().unwrap().unwrap();
-        assert_eq!((packet.timestamp_ns, &packet.bytes[..]), (time_ns, &frame[..]));
+        assert_eq!((packet.timestamp_ns, packet.bytes), (time_ns, &frame[..]));
     }
     assert!(reader.next_packet().unwrap().is_none());
 }
