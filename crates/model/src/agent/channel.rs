@@ -256,6 +256,8 @@ fn waits_for_others(message: &Message) -> bool {
                     | Query::TableFeatures(_)
                     | Query::Group { .. }
                     | Query::GroupDesc
+                    | Query::Meter { .. }
+                    | Query::MeterConfig { .. }
             )
         }
         _ => false,

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers that are too long to be made at once.
 
-use super::{Context, group, table_features};
+use super::numbered::Numbered;
+use super::{Context, table_features};
 use crate::data_plane::DataPlane;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use flow::Limits;
 use openflow::multipart::flow_stats::{self, FlowQuery};
-use openflow::multipart::group_stats::{self, GroupDescription};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartReply};
@@ -21,32 +21,10 @@ const TABLES_PER_STEP: u8 = 16;
 /// How far such an answer is.
 #[derive(Debug)]
 pub enum Dump {
-    Flows {
-        parts: Parts<flow_stats::FlowStats>,
-        filter: FlowFilter,
-        cursor: FlowCursor,
-    },
-    Aggregate {
-        xid: u32,
-        filter: FlowFilter,
-        cursor: FlowCursor,
-        sum: stats::Aggregate,
-    },
-    TableFeatures {
-        parts: Parts<TableFeatures>,
-        next: u8,
-    },
-    /// Groups from `next` on.
-    Groups {
-        parts: Parts<GroupDescription>,
-        next: u32,
-    },
-    /// Counters of groups `next` to `last`.
-    GroupStats {
-        parts: Parts<group_stats::GroupStats>,
-        next: u32,
-        last: u32,
-    },
+    Flows { parts: Parts<flow_stats::FlowStats>, filter: FlowFilter, cursor: FlowCursor },
+    Aggregate { xid: u32, filter: FlowFilter, cursor: FlowCursor, sum: stats::Aggregate },
+    TableFeatures { parts: Parts<TableFeatures>, next: u8 },
+    Numbered(Numbered),
 }
 
 impl Dump {
@@ -61,16 +39,6 @@ impl Dump {
 
     pub fn table_features(xid: u32) -> Self {
         Self::TableFeatures { parts: Parts::new(xid), next: 0 }
-    }
-
-    pub fn groups(xid: u32) -> Self {
-        Self::Groups { parts: Parts::new(xid), next: 0 }
-    }
-
-    /// Of one group, or of all.
-    pub fn group_stats(xid: u32, group: u32) -> Self {
-        let (next, last) = if group == openflow::group::ALL { (0, u32::MAX) } else { (group, group) };
-        Self::GroupStats { parts: Parts::new(xid), next, last }
     }
 
     /// Makes the next part of the answer; what is left to do then, if anything.
@@ -113,28 +81,7 @@ impl Dump {
                 }
                 Some(Self::TableFeatures { parts, next: end })
             }
-            Self::Groups { mut parts, next } => {
-                let Some(number) = group::next(context.model, next..=u32::MAX) else {
-                    parts.finish(out);
-                    return None;
-                };
-                if let Some(group) = context.model.groups.get(&number) {
-                    // It came in one message, which had as long a header.
-                    let _ = parts.push(&GroupDescription((*group.group).clone()), out);
-                }
-                Some(Self::Groups { parts, next: number.saturating_add(1) })
-            }
-            Self::GroupStats { mut parts, next, last } => {
-                let Some(number) = group::next(context.model, next..=last) else {
-                    parts.finish(out);
-                    return None;
-                };
-                if let Some(stats) = context.model.group(context.now, number) {
-                    // 16 bytes for each of a limited number of buckets.
-                    let _ = parts.push(&group::stats(&stats), out);
-                }
-                Some(Self::GroupStats { parts, next: number.saturating_add(1), last })
-            }
+            Self::Numbered(list) => list.advance(out, context).map(Self::Numbered),
         }
     }
 }

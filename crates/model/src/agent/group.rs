@@ -5,11 +5,9 @@ use super::table_features::ACTIONS;
 use super::{Context, Refusal};
 use crate::data_plane::DataPlane;
 use crate::groups::{self, GroupCommand};
-use crate::model::Model;
 use flow::validate::GROUP_MAX;
 use openflow::group::{ALL, Change, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStats};
-use std::ops::RangeInclusive;
 
 /// OFPGFC_*: weights of select groups, chains, and their check for loops.
 const CAPABILITIES: u32 = 1 | 4 | 8;
@@ -32,12 +30,6 @@ pub fn features() -> GroupFeatures {
         max_groups: [GROUP_MAX; 4],
         actions: [ACTIONS.iter().map(|number| 1 << number).sum(); 4],
     }
-}
-
-/// The first group with a number in the range.
-pub fn next<D: DataPlane>(model: &Model<D>, range: RangeInclusive<u32>) -> Option<u32> {
-    // A map does not take an empty range.
-    if range.is_empty() { None } else { model.groups.range(range).next().map(|(number, _)| *number) }
 }
 
 pub fn stats(stats: &groups::GroupStats) -> GroupStats {

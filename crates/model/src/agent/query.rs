@@ -3,14 +3,14 @@
 
 use super::channel::{Channel, Job};
 use super::dump::Dump;
-use super::{Context, Refusal, describe, table_features};
+use super::numbered::Numbered;
+use super::{Context, Refusal, describe, group, meter, table_features};
 use crate::data_plane::DataPlane;
 use flow::{PortNo, port_no};
 use openflow::multipart::flow_stats::TableStats;
-use openflow::multipart::meter_stats::MeterFeatures;
 use openflow::multipart::port_stats::PortStats;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
-use openflow::{Message, error, meter};
+use openflow::{Message, error};
 
 /// All queues (OFPQ_ALL).
 const ALL_QUEUES: u32 = u32::MAX;
@@ -45,33 +45,30 @@ impl Channel {
                 }
                 Answer::Queue(Vec::new())
             }
-            Query::Group { group } => return self.begin_dump(Dump::group_stats(xid, *group)),
-            Query::GroupDesc => return self.begin_dump(Dump::groups(xid)),
-            Query::GroupFeatures => Answer::GroupFeatures(super::group::features()),
+            Query::Group { group } => return self.begin_list(Numbered::group_stats(xid, *group)),
+            Query::GroupDesc => return self.begin_list(Numbered::groups(xid)),
+            Query::GroupFeatures => Answer::GroupFeatures(group::features()),
             Query::Meter { meter } => {
-                known_meter(*meter)?;
-                Answer::Meter(Vec::new())
+                meter::known(context, *meter)?;
+                return self.begin_list(Numbered::meter_stats(xid, *meter));
             }
             Query::MeterConfig { meter } => {
-                known_meter(*meter)?;
-                Answer::MeterConfig(Vec::new())
+                meter::known(context, *meter)?;
+                return self.begin_list(Numbered::meters(xid, *meter));
             }
-            Query::MeterFeatures => Answer::MeterFeatures(MeterFeatures::default()),
+            Query::MeterFeatures => Answer::MeterFeatures(meter::features()),
         };
         Ok(Some(Message::MultipartReply(MultipartReply::from(answer))))
+    }
+
+    fn begin_list(&mut self, list: Numbered) -> Result<Option<Message>, Refusal> {
+        self.begin_dump(Dump::Numbered(list))
     }
 
     fn begin_dump(&mut self, dump: Dump) -> Result<Option<Message>, Refusal> {
         self.begin(Job::Dump(Box::new(dump)));
         Ok(None)
     }
-}
-
-fn known_meter(number: u32) -> Result<(), Refusal> {
-    if number == meter::ALL {
-        return Ok(());
-    }
-    Err(Refusal::new(error::METER_UNKNOWN, format!("meter {number} does not exist")))
 }
 
 fn tables<D: DataPlane>(context: &mut Context<'_, D>) -> Vec<TableStats> {

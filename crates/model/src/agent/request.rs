@@ -7,7 +7,6 @@ use crate::data_plane::DataPlane;
 use flow::{PortNo, port_no};
 use openflow::error;
 use openflow::features::Fragments;
-use openflow::group::Change;
 use openflow::queue::QueueConfig;
 use openflow::role::Role;
 use openflow::{Message, Request};
@@ -53,11 +52,7 @@ impl Channel {
                 )),
             },
             Message::GroupMod(change) => super::group::group_mod(context, change).map(|()| None),
-            Message::MeterMod(change) => match change.command {
-                Change::Add => Err(Refusal::new(error::METER_OUT_OF_METERS, "this build has no meters yet")),
-                Change::Modify => Err(Refusal::new(error::METER_UNKNOWN, "this build has no meters yet")),
-                Change::Delete => Ok(None),
-            },
+            Message::MeterMod(change) => super::meter::meter_mod(context, change).map(|()| None),
             Message::PacketOut(packet) => super::packet_out::packet_out(context, packet).map(|()| None),
             Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
             Message::QueueGetConfigRequest { port } => queue_config(*port, context).map(Some),

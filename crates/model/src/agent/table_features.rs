@@ -8,8 +8,8 @@ use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
 
-/// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions.
-const INSTRUCTIONS: [u16; 5] = [1, 2, 3, 4, 5];
+/// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions, meter.
+const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 /// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field.
 pub const ACTIONS: [u16; 14] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25];
 
@@ -79,10 +79,7 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
         Some(format!("table {table} has no field {} of class {:#x}", other.number, other.class))
     };
     match property {
-        TableProperty::Instructions(_, list) => {
-            // Meters are counted in: a controller may name them and use none.
-            unknown(list, &[&INSTRUCTIONS[..], &[6]].concat(), "instruction")
-        }
+        TableProperty::Instructions(_, list) => unknown(list, &INSTRUCTIONS, "instruction"),
         TableProperty::WriteActions(_, list) | TableProperty::ApplyActions(_, list) => {
             unknown(list, &ACTIONS, "action")
         }

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Meters in OpenFlow's words.
+
+use super::{Context, Refusal};
+use crate::data_plane::DataPlane;
+use crate::meters::{self, MeterCommand};
+use flow::Limits;
+use flow::validate::METER_MAX;
+use openflow::error;
+use openflow::group::Change;
+use openflow::meter::{ALL, MeterMod};
+use openflow::multipart::group_stats::Counts;
+use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
+
+/// Bit `n`: band type `n`, drop and DSCP remark.
+const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
+/// OFPMF_*: kbit/s, packets/s, bursts, statistics.
+const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
+
+pub fn meter_mod<D: DataPlane>(context: &mut Context<'_, D>, m: &MeterMod) -> Result<(), Refusal> {
+    let command = match m.command {
+        Change::Add => MeterCommand::Add,
+        Change::Modify => MeterCommand::Modify,
+        Change::Delete if m.meter.id == ALL => MeterCommand::DeleteAll,
+        Change::Delete => MeterCommand::Delete,
+    };
+    context.model.meter_mod(context.now, command, m.meter.clone())?;
+    Ok(())
+}
+
+/// Refuses to ask for a meter that is not there.
+pub fn known<D: DataPlane>(context: &Context<'_, D>, number: u32) -> Result<(), Refusal> {
+    if number == ALL || context.model.meters.contains_key(&number) {
+        return Ok(());
+    }
+    Err(Refusal::new(error::METER_UNKNOWN, format!("meter {number} does not exist")))
+}
+
+pub fn features() -> MeterFeatures {
+    MeterFeatures {
+        max_meters: METER_MAX,
+        band_types: BAND_TYPES,
+        capabilities: CAPABILITIES,
+        max_bands: u8::try_from(Limits::METER_BANDS).unwrap_or(u8::MAX),
+        max_color: 0,
+    }
+}
+
+pub fn stats(stats: &meters::MeterStats) -> MeterStats {
+    let counts = |(packets, bytes): (u64, u64)| Counts { packets, bytes };
+    MeterStats {
+        meter: stats.meter.id,
+        flows: u32::try_from(stats.references).unwrap_or(u32::MAX),
+        input: counts(stats.counters.total),
+        duration_ns: stats.duration_ns,
+        bands: stats.counters.bands.iter().copied().map(counts).collect(),
+    }
+}

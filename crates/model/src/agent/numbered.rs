@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Lists of groups and meters, in the order of their numbers, one in each step: counting those that use one can take
+//! a while.
+
+use super::{Context, group, meter};
+use crate::data_plane::DataPlane;
+use flow::meter::Meter;
+use openflow::multipart::group_stats::{GroupDescription, GroupStats};
+use openflow::multipart::meter_stats::MeterStats;
+use openflow::multipart::parts::Parts;
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+#[derive(Debug)]
+enum List {
+    Groups(Parts<GroupDescription>),
+    GroupStats(Parts<GroupStats>),
+    Meters(Parts<Meter>),
+    MeterStats(Parts<MeterStats>),
+}
+
+/// Such a list, and the numbers that are still to come.
+#[derive(Debug)]
+pub struct Numbered {
+    list: List,
+    rest: RangeInclusive<u32>,
+}
+
+/// The numbers that a request is about.
+fn asked(number: u32, all: u32) -> RangeInclusive<u32> {
+    if number == all { 0..=u32::MAX } else { number..=number }
+}
+
+impl Numbered {
+    pub fn groups(xid: u32) -> Self {
+        Self { list: List::Groups(Parts::new(xid)), rest: 0..=u32::MAX }
+    }
+
+    pub fn group_stats(xid: u32, group: u32) -> Self {
+        Self { list: List::GroupStats(Parts::new(xid)), rest: asked(group, openflow::group::ALL) }
+    }
+
+    pub fn meters(xid: u32, meter: u32) -> Self {
+        Self { list: List::Meters(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
+    }
+
+    pub fn meter_stats(xid: u32, meter: u32) -> Self {
+        Self { list: List::MeterStats(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
+    }
+
+    /// Makes the next part; what is left then, if anything.
+    pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
+        let model = &mut *context.model;
+        let next = match &self.list {
+            List::Groups(_) | List::GroupStats(_) => first(&model.groups, self.rest.clone()),
+            List::Meters(_) | List::MeterStats(_) => first(&model.meters, self.rest.clone()),
+        };
+        let Some(number) = next else {
+            match self.list {
+                List::Groups(parts) => parts.finish(out),
+                List::GroupStats(parts) => parts.finish(out),
+                List::Meters(parts) => parts.finish(out),
+                List::MeterStats(parts) => parts.finish(out),
+            }
+            return None;
+        };
+        // Each came in one message and has no longer a header here; counters are of a limited number of buckets and
+        // bands. So each fits a message.
+        let _ = match &mut self.list {
+            List::Groups(parts) => model
+                .groups
+                .get(&number)
+                .map(|record| parts.push(&GroupDescription((*record.group).clone()), out)),
+            List::GroupStats(parts) => {
+                model.group(context.now, number).map(|stats| parts.push(&group::stats(&stats), out))
+            }
+            List::Meters(parts) => model.meters.get(&number).map(|record| parts.push(&record.meter, out)),
+            List::MeterStats(parts) => {
+                model.meter(context.now, number).map(|stats| parts.push(&meter::stats(&stats), out))
+            }
+        };
+        let last = *self.rest.end();
+        self.rest = number.saturating_add(1)..=last;
+        Some(self)
+    }
+}
+
+fn first<T>(map: &BTreeMap<u32, T>, range: RangeInclusive<u32>) -> Option<u32> {
+    // A map does not take an empty range.
+    if range.is_empty() { None } else { map.range(range).next().map(|(number, _)| *number) }
+}
