@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
-readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
+readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace
+    ovs-ofctl:openvswitch-common)
 
 fail() {
     printf 'setup: %s\n' "$*" >&2
@@ -48,6 +49,24 @@ install_cargo_fuzz() {
     cargo install --quiet --locked --root target/tools cargo-fuzz || fail 'cargo could not install cargo-fuzz'
 }
 
+# From its package, but not installed: the package would start a controller of its own.
+unpack_testcontroller() {
+    if command -v ovs-testcontroller >/dev/null || [ -x target/tools/bin/ovs-testcontroller ]; then return; fi
+    printf 'setup: unpacking ovs-testcontroller to target/tools\n'
+    local folder
+    folder=$(mktemp -d)
+    chmod 755 "$folder"
+    (cd "$folder" && apt-get -q download openvswitch-testcontroller >log 2>&1 &&
+        dpkg -x openvswitch-testcontroller_*.deb .) || {
+        tail -n 20 "$folder/log" >&2
+        rm -rf "$folder"
+        fail 'apt-get could not download openvswitch-testcontroller'
+    }
+    mkdir -p target/tools/bin
+    cp "$folder/usr/bin/ovs-testcontroller" target/tools/bin/
+    rm -rf "$folder"
+}
+
 purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
@@ -71,3 +90,4 @@ for need in "${needs[@]}"; do
 done
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
 if [ "$purpose" = fuzz ]; then install_cargo_fuzz; fi
+if [ "$purpose" = test ]; then unpack_testcontroller; fi

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Controllers that the switch connects to.
+
+use crate::lab::{LONG, Lab, frame, until};
+use crate::peer::{Peer, add};
+use openflow::Message;
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+fn listener() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    (listener, format!("controllers = [\"tcp:{address}\"]"))
+}
+
+fn accept(listener: &TcpListener) -> Peer {
+    let mut peer = Peer::silent(listener.accept().unwrap().0);
+    peer.greet();
+    peer
+}
+
+#[test]
+fn a_secure_switch_does_only_what_it_is_told() {
+    let (listener, keys) = listener();
+    let mut lab = Lab::start(1, 2, &keys);
+    assert_eq!(lab.flows(), [""; 0]);
+    let mut peer = accept(&listener);
+    peer.send(&add("in_port=1,actions=output:2"));
+    peer.barrier();
+    drop(peer);
+    // It comes again, and kept its flows.
+    let mut peer = accept(&listener);
+    assert_eq!(lab.flows().len(), 1);
+    lab.push(1, &frame(2, 1));
+    assert_eq!(lab.pop(2), frame(2, 1));
+    assert_eq!(peer.ask(&Message::EchoRequest(vec![3])), Message::EchoReply(vec![3]));
+}
+
+#[test]
+fn a_standalone_switch_learns_while_its_controller_is_away() {
+    let (listener, keys) = listener();
+    let lab = Lab::start(1, 2, &format!("{keys}\nfail_mode = \"standalone\""));
+    assert_eq!(lab.flows(), ["priority=0 actions=NORMAL"]);
+    let mut peer = accept(&listener);
+    until("the default is gone", || lab.flows().is_empty());
+    peer.send(&add("in_port=1,actions=output:2"));
+    peer.barrier();
+    drop((peer, listener));
+    let start = Instant::now();
+    until("it learns again", || lab.flows() == ["priority=0 actions=NORMAL"]);
+    assert!(start.elapsed() > Duration::from_secs(3), "a controller that restarts would lose its flows");
+}
+
+#[test]
+fn several_controllers_are_served_and_a_dead_one_is_no_hindrance() {
+    let (one, first) = listener();
+    let (two, second) = listener();
+    let (dead, third) = listener();
+    drop(dead);
+    let list = [first, second, third].map(|keys| keys.split('"').nth(1).unwrap().to_owned());
+    let lab = Lab::start(1, 1, &format!("controllers = {list:?}"));
+    let (mut one, mut two) = (accept(&one), accept(&two));
+    one.barrier();
+    two.barrier();
+    lab.peer().barrier();
+}
+
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn ovs_testcontroller_makes_a_learning_switch_of_it() {
+    let (listener, keys) = listener();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let mut lab = Lab::start(1, 3, &keys);
+    // The switch may have found nobody before; it comes again.
+    let controller = lab
+        .tool("ovs-testcontroller")
+        .args(["-O", "OpenFlow13", &format!("ptcp:{port}:127.0.0.1")])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("ovs-testcontroller is needed: scripts/setup.sh test installs it");
+    let _controller = Ended(controller);
+    until("the controller has set its table-miss entry", || lab.flows().join("").contains("CONTROLLER"));
+    // Flooded, as nobody knows station 2; then station 2 answers and is learned.
+    lab.push(1, &frame(2, 1));
+    assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
+    lab.push(2, &frame(1, 2));
+    assert_eq!(lab.pop(1), frame(1, 2));
+    let end = Instant::now() + LONG;
+    while !lab.flows().join("").contains("actions=output:2") {
+        assert!(Instant::now() < end, "no flow towards station 2");
+        lab.push(1, &frame(2, 1));
+        assert_eq!(lab.pop(2), frame(2, 1));
+    }
+    assert_eq!(lab.ports[2].pop(0), None, "nothing is flooded any more");
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A daemon in this process, with in-memory ports and an OpenFlow listener.
+
+use crate::peer::Peer;
+use port::mem::{MemHandle, pair};
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use switch::config::Config;
+use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
+
+/// Nothing here should take longer.
+pub const LONG: Duration = Duration::from_secs(30);
+/// Frames that fit into a port each way.
+const PORT_FRAMES: usize = 256;
+
+pub struct Lab {
+    pub ports: Vec<MemHandle>,
+    pub address: SocketAddr,
+    folder: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Result<(), DaemonError>>>,
+}
+
+impl Lab {
+    /// Ports 1 to `ports` over `workers` workers; `openflow` is more of that section.
+    pub fn start(workers: usize, ports: usize, openflow: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("shunt-openflow-{}-{number}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let mut text = format!("control = {:?}\n", folder.join("control.sock"));
+        text.push_str(&"[[worker]]\n".repeat(workers));
+        text.push_str(&format!(
+            "[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n{openflow}\n"
+        ));
+        for n in 1..=ports {
+            let worker = n % workers;
+            text.push_str(&format!(
+                "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [{worker}]\n"
+            ));
+        }
+        let config = Config::parse(&text).unwrap();
+        let mut handles = Vec::new();
+        let open = config.datapath.ports.iter().map(|port| {
+            let (mut queues, handle) = pair(port.number, 1, PORT_FRAMES);
+            handles.push(handle);
+            let queues = vec![(port.workers[0], Box::new(queues.remove(0)) as Box<dyn port::Queue>)];
+            OpenPort { number: port.number, name: port.name.clone(), queues, claim: None }
+        });
+        let (stop, tell) = Stop::by_hand().unwrap();
+        let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
+        let address = daemon.openflow_address().unwrap();
+        let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
+        Self { ports: handles, address, folder, stop: Some(tell), thread }
+    }
+
+    pub fn peer(&self) -> Peer {
+        Peer::connect(self.address)
+    }
+
+    /// What `ovs-ofctl -O OpenFlow13` prints; the first of `words` is the command.
+    pub fn ofctl(&self, words: &[&str]) -> String {
+        let (good, text) = self.try_ofctl(words);
+        assert!(good, "ovs-ofctl {words:?}: {text}");
+        text
+    }
+
+    /// The same, and whether it went well.
+    pub fn try_ofctl(&self, words: &[&str]) -> (bool, String) {
+        let split = words.iter().take_while(|word| word.starts_with('-')).count() + 1;
+        let target = format!("tcp:{}", self.address);
+        let output = self
+            .tool("ovs-ofctl")
+            .args(["--timeout=30", "-O", "OpenFlow13"])
+            .args(&words[..split])
+            .arg(target)
+            .args(&words[split..])
+            .output()
+            .expect("ovs-ofctl is needed: scripts/setup.sh test installs it");
+        // Also what goes well may be commented on stderr.
+        let good = output.status.success();
+        let text = if good { output.stdout } else { output.stderr };
+        (good, String::from_utf8(text).unwrap())
+    }
+
+    /// One of Open vSwitch's tools, which keeps its own files in the lab's folder.
+    pub fn tool(&self, name: &str) -> Command {
+        // Where scripts/setup.sh puts what it does not install.
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin").join(name);
+        let mut command = if own.exists() { Command::new(own) } else { Command::new(name) };
+        command.env("OVS_RUNDIR", &self.folder).stdin(Stdio::null());
+        command
+    }
+
+    /// A file for a tool.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    /// The flows as ovs-ofctl prints them, without what changes by itself.
+    pub fn flows(&self) -> Vec<String> {
+        let printed = self.ofctl(&["--no-names", "--no-stats", "dump-flows"]);
+        printed.lines().map(|line| line.trim().to_owned()).filter(|line| !line.starts_with("OFPST")).collect()
+    }
+
+    /// What leaves port `to`, waited for.
+    pub fn pop(&mut self, to: usize) -> Vec<u8> {
+        let end = Instant::now() + LONG;
+        loop {
+            if let Some(frame) = self.ports[to - 1].pop(0) {
+                return frame;
+            }
+            assert!(Instant::now() < end, "nothing left port {to}");
+            std::thread::yield_now();
+        }
+    }
+
+    pub fn push(&mut self, number: usize, bytes: &[u8]) {
+        assert!(self.ports[number - 1].push(0, bytes));
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        let ended = self.thread.take().unwrap().join();
+        std::fs::remove_dir_all(&self.folder).unwrap();
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap();
+        }
+    }
+}
+
+/// An Ethernet frame from and to stations with these numbers.
+pub fn frame(to: u8, from: u8) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, to, 2, 0, 0, 0, 0, from, 0x12, 0x34];
+    bytes.resize(60, from);
+    bytes
+}
+
+/// Waits until `probe` says yes.
+pub fn until(what: &str, mut probe: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !probe() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

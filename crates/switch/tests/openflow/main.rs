@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The OpenFlow channel against real clients (ovs-ofctl, ovs-testcontroller) and against a controller that misbehaves.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod controller;
+mod lab;
+mod ofctl;
+mod peer;
+mod rogue;
+mod round_trip;
+mod session;

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Peers that send nonsense, trickle, do not read, or are many. Flows and forwarding stay as they are.
+
+use crate::lab::{Lab, frame};
+use crate::peer::{Peer, add, all_to};
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{MultipartRequest, Query};
+use openflow::{ErrorCode, Hello, Message, decode, encode, error};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+/// A message of 1.3 with number 9.
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = (8 + body.len()) as u16;
+    [&[4, kind], &length.to_be_bytes()[..], &[0, 0, 0, 9], body].concat()
+}
+
+#[test]
+fn nonsense_is_refused_with_its_bytes_and_the_connection_lives() {
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    let before = lab.flows();
+    let mut flow = Vec::new();
+    encode(&add("tcp,actions=output:2"), 9, &mut flow).unwrap();
+    let with = |at: usize, byte: u8| {
+        let mut bytes = flow.clone();
+        bytes[at] = byte;
+        bytes
+    };
+    let wrong: &[(Vec<u8>, ErrorCode)] = &[
+        (message(200, &[]), error::BAD_TYPE),
+        (message(21, &[]), error::BAD_TYPE),
+        (message(9, &[0]), error::BAD_LEN),
+        (message(14, &[0; 16]), error::BAD_LEN),
+        (message(4, &[0, 0, 0x23, 0x20, 0, 0, 0, 16]), error::BAD_EXPERIMENTER),
+        (message(18, &[0, 99, 0, 0, 0, 0, 0, 0]), error::BAD_MULTIPART),
+        (message(18, &[0, 0, 0, 0, 0, 0, 0, 0, 1]), error::BAD_LEN),
+        (message(24, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), error::ROLE_BAD_ROLE),
+        (message(9, &[0, 1, 0, 128]), error::SWITCH_CONFIG_BAD_FLAGS),
+        // A flow-mod's table, command and flags.
+        (with(24, 255), error::FLOW_MOD_BAD_TABLE_ID),
+        (with(25, 9), error::FLOW_MOD_BAD_COMMAND),
+        (with(44, 0x80), error::FLOW_MOD_BAD_FLAGS),
+        (with(35, 1), error::BUFFER_UNKNOWN),
+        // Its match's type and first field.
+        (with(49, 0), error::MATCH_BAD_TYPE),
+        (with(54, 0x7e), error::MATCH_BAD_FIELD),
+    ];
+    for (bytes, code) in wrong {
+        peer.send_bytes(bytes);
+        let (9, Message::Error(answer)) = peer.receive() else { panic!("no error for {bytes:?}") };
+        assert_eq!(answer.code, *code, "{bytes:?}");
+        assert_eq!(answer.data, bytes[..bytes.len().min(64)]);
+    }
+    assert_eq!(peer.ask(&Message::EchoRequest(vec![7])), Message::EchoReply(vec![7]));
+    assert_eq!(lab.flows(), before);
+}
+
+#[test]
+fn other_versions_and_other_protocols_are_told_and_left() {
+    let lab = Lab::start(1, 1, "");
+    let mut peer = Peer::silent(TcpStream::connect(lab.address).unwrap());
+    peer.send_bytes(&[1, 0, 0, 8, 0, 0, 0, 3]);
+    peer.receive_bytes().unwrap();
+    let mut told = peer.receive_bytes().unwrap();
+    assert_eq!(told[0], 1, "in the peer's version");
+    told[0] = 4;
+    let Message::Error(answer) = decode(&told).unwrap() else { panic!("{told:?}") };
+    assert_eq!(answer.code, error::HELLO_INCOMPATIBLE);
+    assert!(String::from_utf8(answer.data).unwrap().contains("-O OpenFlow13"));
+    assert_eq!(peer.receive_bytes(), None);
+
+    let mut peer = Peer::silent(TcpStream::connect(lab.address).unwrap());
+    peer.send_bytes(b"GET / HTTP/1.1\r\n\r\n");
+    while peer.receive_bytes().is_some() {}
+    lab.peer().barrier();
+}
+
+#[test]
+fn a_message_may_come_byte_by_byte() {
+    let lab = Lab::start(1, 1, "");
+    let mut peer = Peer::silent(TcpStream::connect(lab.address).unwrap());
+    let mut bytes = Vec::new();
+    encode(&Message::Hello(Hello::ours()), 1, &mut bytes).unwrap();
+    encode(&Message::FeaturesRequest, 2, &mut bytes).unwrap();
+    for byte in bytes {
+        peer.send_bytes(&[byte]);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(matches!(peer.receive(), (_, Message::Hello(_))));
+    assert!(matches!(peer.receive(), (2, Message::FeaturesReply(f)) if f.datapath_id == 7));
+}
+
+#[test]
+fn who_does_not_read_harms_nobody() {
+    let mut lab = Lab::start(1, 2, "");
+    let mut good = lab.peer();
+    for n in 0..20_000 {
+        good.send(&add(&format!("table=1,ip,nw_dst=10.{}.{}.1,actions=output:2", n / 250, n % 250)));
+    }
+    good.send(&all_to(2));
+    good.barrier();
+    let mut bytes = Vec::new();
+    let all = Query::Flow(FlowQuery::default());
+    encode(&Message::MultipartRequest(MultipartRequest { more: false, query: all }), 3, &mut bytes).unwrap();
+    let mut greedy: Vec<Peer> = (0..8).map(|_| lab.peer()).collect();
+    for peer in &mut greedy {
+        // 100 dumps of some megabytes each.
+        peer.send_bytes(&bytes.repeat(100));
+    }
+    for round in 0..50 {
+        let start = Instant::now();
+        good.barrier();
+        assert!(start.elapsed() < Duration::from_secs(1), "round {round}");
+        lab.push(1, &frame(2, 1));
+        assert_eq!(lab.pop(2), frame(2, 1));
+    }
+}
+
+#[test]
+fn a_thousand_may_connect_and_leave() {
+    let lab = Lab::start(1, 1, "");
+    // Each takes a descriptor on both sides, of 1024 that a process usually may have.
+    for _ in 0..5 {
+        let mut peers: Vec<Peer> = (0..200).map(|_| lab.peer()).collect();
+        for peer in &mut peers {
+            assert_eq!(peer.ask(&Message::EchoRequest(vec![1])), Message::EchoReply(vec![1]));
+        }
+        let silent: Vec<TcpStream> = (0..50).map(|_| TcpStream::connect(lab.address).unwrap()).collect();
+        drop(silent);
+    }
+    lab.ofctl(&["probe"]);
+}

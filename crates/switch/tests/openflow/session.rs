@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What only a controller can ask: barriers, packets, roles, asynchronous messages, several at once.
+
+use crate::lab::{Lab, frame};
+use crate::peer::{Peer, add, all_to, flow_mod};
+use flow::{Action, Command, Field, port_no};
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::flow_mod::RemovedReason;
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{Answer, MultipartRequest, Query};
+use openflow::packet::{PacketIn, PacketInReason, PacketOut};
+use openflow::port::{PortMod, PortReason, config};
+use openflow::role::{AsyncConfig, Role, RoleMessage};
+use openflow::{Message, bundle, error};
+
+fn query(query: Query) -> Message {
+    Message::MultipartRequest(MultipartRequest { more: false, query })
+}
+
+/// Until a packet-in comes.
+fn packet_in(peer: &mut Peer) -> PacketIn {
+    loop {
+        if let (0, Message::PacketIn(packet)) = peer.receive() {
+            return packet;
+        }
+    }
+}
+
+#[test]
+fn after_a_barrier_packets_meet_what_was_asked_before_it() {
+    const ROUNDS: u32 = 300;
+    let mut lab = Lab::start(2, 4, "");
+    let mut peer = lab.peer();
+    for round in 0..ROUNDS {
+        let to = 3 + round % 2;
+        peer.send(&all_to(to));
+        peer.barrier();
+        // Ports 1 and 2 belong to one worker each.
+        for from in [1, 2] {
+            lab.push(from, &frame(9, from as u8));
+            assert_eq!(lab.pop(to as usize), frame(9, from as u8), "round {round}");
+        }
+        let other = 7 - to as usize;
+        assert_eq!(lab.ports[other - 1].pop(0), None, "round {round}");
+    }
+}
+
+#[test]
+fn what_comes_behind_a_barrier_waits_for_it() {
+    let lab = Lab::start(2, 2, "");
+    let mut peer = lab.peer();
+    let mut expected = Vec::new();
+    for n in 0..200u16 {
+        peer.send(&add(&format!("tcp,tcp_dst={n},actions=output:2")));
+        expected.push(peer.send(&Message::BarrierRequest));
+        expected.push(peer.send(&Message::GetConfigRequest));
+    }
+    for xid in expected {
+        assert_eq!(peer.receive().0, xid);
+    }
+}
+
+#[test]
+fn packets_go_to_the_controller_and_back() {
+    let mut lab = Lab::start(1, 3, "");
+    let mut peer = lab.peer();
+    peer.send(&add("priority=0,cookie=0x55,actions=controller:20"));
+    peer.send(&add("table=1,priority=9,cookie=0x66,actions=controller"));
+    peer.send(&add("priority=1,in_port=3,actions=write_metadata:0x99,goto_table:1"));
+    peer.barrier();
+    lab.push(1, &frame(2, 1));
+    let packet = packet_in(&mut peer);
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 0x55));
+    // Packets are not held here, so all of it comes.
+    assert_eq!((packet.buffer_id, packet.total_len, &packet.data), (None, 60, &frame(2, 1)));
+    assert_eq!(packet.matching.get(Field::InPort).unwrap().value, 1);
+    lab.push(3, &frame(2, 3));
+    let packet = packet_in(&mut peer);
+    assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::Action, 1, 0x66));
+    assert_eq!(packet.matching.get(Field::Metadata).unwrap().value, 0x99);
+
+    let mut out = PacketOut {
+        buffer_id: None,
+        in_port: port_no::CONTROLLER,
+        actions: vec![Action::set(Field::EthDst, 0x0a0b_0c0d_0e0f), Action::output(2)],
+        data: frame(2, 1),
+    };
+    peer.send(&Message::PacketOut(out.clone()));
+    peer.barrier();
+    assert_eq!(lab.pop(2)[..6], [10, 11, 12, 13, 14, 15]);
+    out.in_port = 1;
+    out.actions = vec![Action::output(port_no::FLOOD)];
+    peer.send(&Message::PacketOut(out.clone()));
+    assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
+    assert_eq!(lab.ports[0].pop(0), None);
+    out.buffer_id = Some(5);
+    assert_eq!(peer.refused(&Message::PacketOut(out)), error::BUFFER_UNKNOWN);
+}
+
+#[test]
+fn all_are_told_of_flows_and_ports() {
+    let lab = Lab::start(1, 2, "");
+    let (mut one, mut two) = (lab.peer(), lab.peer());
+    one.send(&add("priority=7,cookie=0x9,send_flow_rem,tcp,actions=drop"));
+    one.send(&add("hard_timeout=1,send_flow_rem,udp,actions=drop"));
+    one.send(&add("icmp,actions=drop"));
+    one.barrier();
+    one.send(&flow_mod(Command::Delete, "icmp"));
+    one.send(&flow_mod(Command::Delete, "tcp"));
+    for peer in [&mut one, &mut two] {
+        for reason in [RemovedReason::Delete, RemovedReason::HardTimeout] {
+            let (_, Message::FlowRemoved(removed)) = peer.receive() else { panic!("another message") };
+            assert_eq!(removed.reason, reason);
+            if reason == RemovedReason::Delete {
+                assert_eq!((removed.priority, removed.cookie), (7, 9));
+                assert_eq!(removed.matching.to_string(), "tcp");
+            }
+        }
+    }
+    let down = PortMod {
+        port: 2,
+        mac: [0; 6],
+        config: config::PORT_DOWN,
+        mask: config::PORT_DOWN | config::NO_RECV,
+        advertise: 0,
+    };
+    one.send(&Message::PortMod(down));
+    for peer in [&mut one, &mut two] {
+        let (0, Message::PortStatus(status)) = peer.receive() else { panic!("another message") };
+        assert_eq!((status.reason, status.port.number), (PortReason::Modify, 2));
+        assert_eq!((status.port.config, status.port.state), (config::PORT_DOWN, 0));
+    }
+    let other = Message::PortMod(PortMod { port: 3, ..down });
+    assert_eq!(one.refused(&other), error::PORT_MOD_BAD_PORT);
+    let other = Message::PortMod(PortMod { mac: [1; 6], ..down });
+    assert_eq!(one.refused(&other), error::PORT_MOD_BAD_HW_ADDR);
+    let other = Message::PortMod(PortMod { mask: 2, ..down });
+    assert_eq!(one.refused(&other), error::PORT_MOD_BAD_CONFIG);
+}
+
+#[test]
+fn there_is_one_master_and_slaves_only_read() {
+    let mut lab = Lab::start(1, 2, "");
+    let (mut one, mut two) = (lab.peer(), lab.peer());
+    let role = |role, generation_id| Message::RoleRequest(RoleMessage { role, generation_id });
+    let is = |role, generation_id| Message::RoleReply(RoleMessage { role, generation_id });
+    assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Equal, u64::MAX));
+    assert_eq!(one.ask(&role(Role::Master, 1)), is(Role::Master, 1));
+    assert_eq!(two.ask(&role(Role::Master, 2)), is(Role::Master, 2));
+    assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Slave, 2));
+    assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
+    assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
+    assert!(matches!(one.ask(&query(Query::PortDesc)), Message::MultipartReply(_)));
+
+    two.send(&add("priority=9,actions=controller"));
+    two.barrier();
+    lab.push(1, &frame(2, 1));
+    packet_in(&mut two);
+    let masks = AsyncConfig { packet_in: [0, 0b11], ..AsyncConfig::default() };
+    one.send(&Message::SetAsync(masks));
+    assert_eq!(one.ask(&Message::GetAsyncRequest), Message::GetAsyncReply(masks));
+    two.send(&Message::SetAsync(masks));
+    two.barrier();
+    lab.push(1, &frame(3, 1));
+    assert_eq!(
+        packet_in(&mut one).data,
+        frame(3, 1),
+        "a slave that asks for them gets packets, and not those of before"
+    );
+    let asked = two.send(&Message::BarrierRequest);
+    assert_eq!(
+        two.receive(),
+        (asked, Message::BarrierReply),
+        "a master that does not ask for them gets none"
+    );
+    drop(two);
+    assert_eq!(one.ask(&role(Role::Equal, 0)), is(Role::Equal, 2));
+    one.send(&add("tcp,actions=drop"));
+    one.barrier();
+}
+
+#[test]
+fn a_bundle_is_done_as_a_whole_or_not_at_all() {
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    peer.send(&flow_mod(Command::Delete, ""));
+    let control =
+        |kind| Message::BundleControl(BundleControl { bundle_id: 4, kind, flags: bundle::FLAG_ATOMIC });
+    let part = |message| {
+        Message::BundleAdd(BundleAdd { bundle_id: 4, flags: bundle::FLAG_ATOMIC, message: Box::new(message) })
+    };
+    assert_eq!(peer.ask(&control(BundleKind::OpenRequest)), control(BundleKind::OpenReply));
+    assert_eq!(peer.refused(&control(BundleKind::OpenRequest)), bundle::code::BUNDLE_EXIST);
+    peer.send(&part(add("tcp,actions=drop")));
+    let wrong = peer.send(&part(add("udp,actions=group:77")));
+    let commit = peer.send(&control(BundleKind::CommitRequest));
+    let (first, second) = (peer.receive(), peer.receive());
+    assert!(
+        matches!(first, (xid, Message::Error(e)) if xid == wrong && e.code == error::ACTION_BAD_OUT_GROUP)
+    );
+    assert!(
+        matches!(second, (xid, Message::Error(e)) if xid == commit && e.code == bundle::code::MSG_FAILED)
+    );
+    assert_eq!(lab.flows(), [""; 0]);
+    assert_eq!(peer.refused(&control(BundleKind::CommitRequest)), bundle::code::BAD_ID);
+
+    peer.ask(&control(BundleKind::OpenRequest));
+    for n in 0..1_000 {
+        peer.send(&part(add(&format!("tcp,tcp_dst={n},actions=drop"))));
+    }
+    assert_eq!(peer.ask(&control(BundleKind::CommitRequest)), control(BundleKind::CommitReply));
+    assert_eq!(lab.flows().len(), 1_000);
+    peer.ask(&control(BundleKind::OpenRequest));
+    peer.send(&part(add("udp,actions=drop")));
+    assert_eq!(peer.ask(&control(BundleKind::DiscardRequest)), control(BundleKind::DiscardReply));
+    assert_eq!(lab.flows().len(), 1_000);
+}
+
+/// A dump under way lets other requests pass, and a barrier waits for it.
+#[test]
+fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
+    const ENTRIES: usize = 20_000;
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    for n in 0..ENTRIES {
+        peer.send(&add(&format!("table=1,ip,nw_dst=10.{}.{}.1,actions=output:2", n / 250, n % 250)));
+    }
+    peer.barrier();
+    let dump = peer.send(&query(Query::Flow(FlowQuery { table: Some(1), ..FlowQuery::default() })));
+    let late = peer.send(&add("table=1,udp,actions=drop"));
+    let echo = peer.send(&Message::EchoRequest(vec![1, 2, 3]));
+    let barrier = peer.send(&Message::BarrierRequest);
+    let (mut entries, mut parts, mut echoed, mut ended) = (0, 0, None, false);
+    loop {
+        match peer.receive() {
+            (xid, Message::MultipartReply(reply)) if xid == dump => {
+                assert!(!ended);
+                let Answer::Flow(list) = reply.answer else { panic!("another answer") };
+                entries += list.len();
+                parts += 1;
+                ended = !reply.more;
+            }
+            (xid, Message::EchoReply(_)) if xid == echo => echoed = Some(parts),
+            (xid, Message::BarrierReply) if xid == barrier => break,
+            (xid, other) => panic!("{xid} (flow-mod {late}): {other:?}"),
+        }
+    }
+    assert!(ended && (ENTRIES..=ENTRIES + 1).contains(&entries), "{entries} entries");
+    assert!(parts > 20, "{parts}");
+    assert!(echoed.is_some_and(|at| at < parts), "the echo waited for the whole dump");
+}
