@@ -20,6 +20,7 @@ mod query;
 mod request;
 mod role;
 mod table_features;
+mod whole;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 
@@ -106,9 +107,10 @@ impl Agent {
 
     /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
     pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, notice: Notice) {
-        if let Some((kind, message)) = notice::message(&notice) {
+        if !self.channels.is_empty() {
+            let (kind, messages) = notice::messages(&notice);
             for channel in self.channels.values_mut() {
-                channel.tell(&self.shared, kind, &message);
+                messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
             }
         }
         if let Notice::PacketIn(packet_in) = notice {
