@@ -129,7 +129,9 @@ impl Channel {
         let Message::FlowMod(m) = &*add.message else {
             return Err(Refusal::new(code::MSG_UNSUP, "only flow-mods can be in a bundle"));
         };
-        flow_mod::check_buffer(m)?;
+        if flow_mod::buffer(m).is_some() {
+            return Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle can not name a held packet"));
+        }
         // ONF 230: the first message may open the bundle.
         if !self.bundles.0.contains_key(&add.bundle_id) {
             self.bundles.open(add.bundle_id, add.flags)?;

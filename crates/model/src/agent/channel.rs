@@ -220,8 +220,12 @@ impl Channel {
         }
     }
 
+    pub(super) fn wants(&self, shared: &Shared, kind: AsyncKind) -> bool {
+        self.session.is_open() && self.async_config.allows(self.role(shared), kind)
+    }
+
     pub(super) fn tell(&mut self, shared: &Shared, kind: AsyncKind, message: &Message) {
-        if !self.session.is_open() || !self.async_config.allows(self.role(shared), kind) {
+        if !self.wants(shared, kind) {
             return;
         }
         let full = match kind {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The switch and its ports in OpenFlow's words.
 
+use super::buffers::BUFFERS;
 use crate::config::Config;
 use crate::data_plane::PortCounters;
 use crate::ports::Port;
@@ -16,7 +17,7 @@ const UNKNOWN: u64 = u64::MAX;
 pub fn features(config: &Config) -> Features {
     Features {
         datapath_id: config.datapath_id,
-        buffers: 0,
+        buffers: BUFFERS as u32,
         tables: Limits::TABLES as u8,
         auxiliary_id: 0,
         capabilities: capability::FLOW_STATS

@@ -5,6 +5,7 @@
 //! calls [`Agent::step`], and writes the channel's output; [`Agent::tell`] passes a [`Notice`] on to the channels that
 //! want it. Each call does a bounded amount of work, and a channel whose peer does not read is not worked for.
 
+mod buffers;
 mod bundle;
 mod channel;
 mod describe;
@@ -27,6 +28,7 @@ pub use channel::{Channel, ChannelEvent, Progress};
 use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::notices::Notice;
+use buffers::Buffers;
 use flow::Nanos;
 use openflow::role::Generation;
 use openflow::{ErrorCode, SessionConfig};
@@ -54,6 +56,7 @@ struct Shared {
     master: Option<ChannelId>,
     /// Messages in bundles that are not committed.
     bundled: usize,
+    buffers: Buffers,
 }
 
 /// Why a request is refused.
@@ -106,9 +109,10 @@ impl Agent {
     }
 
     /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
-    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, notice: Notice) {
-        if !self.channels.is_empty() {
-            let (kind, messages) = notice::messages(&notice);
+    pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, notice: Notice) {
+        let kind = notice::kind(&notice);
+        if self.channels.values().any(|channel| channel.wants(&self.shared, kind)) {
+            let messages = notice::messages(&notice, now, &mut self.shared.buffers);
             for channel in self.channels.values_mut() {
                 messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
             }

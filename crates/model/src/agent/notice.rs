@@ -1,34 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What controllers are told unasked.
 
+use super::buffers::Buffers;
 use super::{describe, whole};
 use crate::notices::{FlowRemoved, Notice, PacketIn, PortReason, RemovedReason};
-use flow::{Field, FieldMatch, Match};
+use flow::action::WHOLE_PACKET;
+use flow::{Field, FieldMatch, Match, Nanos};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
-/// The messages that tell it, and by what channels choose whether they want them.
-pub fn messages(notice: &Notice) -> (AsyncKind, Vec<Message>) {
+/// By what channels choose whether they want to hear of it.
+pub fn kind(notice: &Notice) -> AsyncKind {
     match notice {
-        Notice::PacketIn(p) => (AsyncKind::PacketIn(p.reason.into()), packet_ins(p)),
-        Notice::FlowRemoved(removed) => {
-            let message = flow_removed(removed);
-            (AsyncKind::FlowRemoved(message.reason), vec![Message::FlowRemoved(message)])
-        }
+        Notice::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),
+        Notice::FlowRemoved(removed) => AsyncKind::FlowRemoved(removed_reason(removed.reason)),
+        Notice::PortStatus { reason, .. } => AsyncKind::PortStatus(port_reason(*reason)),
+    }
+}
+
+/// The messages that tell it.
+pub fn messages(notice: &Notice, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
+    match notice {
+        Notice::PacketIn(p) => packet_ins(p, now, buffers),
+        Notice::FlowRemoved(removed) => vec![Message::FlowRemoved(flow_removed(removed))],
         Notice::PortStatus { reason, port } => {
-            let reason = match reason {
-                PortReason::Add => port::PortReason::Add,
-                PortReason::Delete => port::PortReason::Delete,
-                PortReason::Modify => port::PortReason::Modify,
-            };
-            let status = port::PortStatus { reason, port: describe::port(port) };
-            (AsyncKind::PortStatus(reason), vec![Message::PortStatus(status)])
+            let status = port::PortStatus { reason: port_reason(*reason), port: describe::port(port) };
+            vec![Message::PortStatus(status)]
         }
     }
 }
 
-/// Packets are not held for controllers, so each goes as a whole, whatever length was asked for (7.4.1).
-fn packet_ins(p: &PacketIn) -> Vec<Message> {
+fn port_reason(reason: PortReason) -> port::PortReason {
+    match reason {
+        PortReason::Add => port::PortReason::Add,
+        PortReason::Delete => port::PortReason::Delete,
+        PortReason::Modify => port::PortReason::Modify,
+    }
+}
+
+fn removed_reason(reason: RemovedReason) -> flow_mod::RemovedReason {
+    match reason {
+        RemovedReason::IdleTimeout => flow_mod::RemovedReason::IdleTimeout,
+        RemovedReason::HardTimeout => flow_mod::RemovedReason::HardTimeout,
+        RemovedReason::Delete => flow_mod::RemovedReason::Delete,
+    }
+}
+
+/// A packet that is longer than was asked for is held and its beginning sent; without room it goes as a whole (7.4.1).
+fn packet_ins(p: &PacketIn, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
         conditions.push(FieldMatch::exact(Field::Metadata, p.metadata.into()));
@@ -38,10 +57,18 @@ fn packet_ins(p: &PacketIn) -> Vec<Message> {
     }
     // Each fits its field, and is there once.
     let matching = Match::unchecked_prerequisites(conditions).unwrap_or_default();
-    let message = |data: Vec<u8>| {
+    let message = |mut data: Vec<u8>| {
+        let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
+        let mut buffer_id = None;
+        if p.max_len != WHOLE_PACKET && usize::from(p.max_len) < data.len() {
+            buffer_id = buffers.hold(now, p.frame.meta.in_port, &data);
+        }
+        if buffer_id.is_some() {
+            data.truncate(p.max_len.into());
+        }
         Message::PacketIn(packet::PacketIn {
-            buffer_id: None,
-            total_len: u16::try_from(data.len()).unwrap_or(u16::MAX),
+            buffer_id,
+            total_len,
             reason: p.reason.into(),
             table: p.table,
             cookie: p.cookie,
@@ -57,11 +84,7 @@ fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemoved {
     flow_mod::FlowRemoved {
         cookie: entry.cookie,
         priority: entry.priority,
-        reason: match removed.reason {
-            RemovedReason::IdleTimeout => flow_mod::RemovedReason::IdleTimeout,
-            RemovedReason::HardTimeout => flow_mod::RemovedReason::HardTimeout,
-            RemovedReason::Delete => flow_mod::RemovedReason::Delete,
-        },
+        reason: removed_reason(removed.reason),
         table: entry.table,
         duration_ns: removed.duration_ns,
         idle_timeout_s: entry.idle_timeout_s,

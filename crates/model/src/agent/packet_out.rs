@@ -1,18 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of controllers.
+//! Packets of controllers: their own, or held ones.
 
-use super::{Context, Refusal};
+use super::{Context, Refusal, Shared, flow_mod};
 use crate::data_plane::DataPlane;
 use flow::operation;
-use openflow::error;
 use openflow::packet::PacketOut;
 
-pub fn packet_out<D: DataPlane>(context: &mut Context<'_, D>, m: &PacketOut) -> Result<(), Refusal> {
-    if let Some(id) = m.buffer_id {
-        return Err(Refusal::new(error::BUFFER_UNKNOWN, format!("no packet is held under number {id:#x}")));
-    }
-    let packet =
-        operation::PacketOut { in_port: m.in_port, actions: m.actions.clone(), bytes: m.data.clone() };
-    context.model.packet_out(packet)?;
+pub fn packet_out<D: DataPlane>(
+    context: &mut Context<'_, D>,
+    shared: &mut Shared,
+    m: &PacketOut,
+) -> Result<(), Refusal> {
+    let bytes = match m.buffer_id {
+        None => m.data.clone(),
+        Some(id) => match shared.buffers.take(context.now, id) {
+            Some((_, bytes)) => bytes,
+            None => return Err(flow_mod::unknown(id)),
+        },
+    };
+    context.model.packet_out(operation::PacketOut {
+        in_port: m.in_port,
+        actions: m.actions.clone(),
+        bytes,
+    })?;
     Ok(())
 }

@@ -41,7 +41,7 @@ impl Channel {
                 self.begin(Job::Barrier(request.xid, context.model.barrier()));
                 Ok(None)
             }
-            Message::FlowMod(flow_mod) => super::flow_mod::flow_mod(context, flow_mod).map(|()| None),
+            Message::FlowMod(flow_mod) => super::flow_mod::flow_mod(context, shared, flow_mod).map(|()| None),
             Message::PortMod(port_mod) => super::port_mod::port_mod(context, port_mod).map(|()| None),
             Message::TableMod(table_mod) => match table_mod.config {
                 // Bits 0 and 1 are OFPTC_DEPRECATED_MASK: they had a meaning before 1.3.
@@ -53,7 +53,9 @@ impl Channel {
             },
             Message::GroupMod(change) => super::group::group_mod(context, change).map(|()| None),
             Message::MeterMod(change) => super::meter::meter_mod(context, change).map(|()| None),
-            Message::PacketOut(packet) => super::packet_out::packet_out(context, packet).map(|()| None),
+            Message::PacketOut(packet) => {
+                super::packet_out::packet_out(context, shared, packet).map(|()| None)
+            }
             Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
             Message::QueueGetConfigRequest { port } => queue_config(*port, context).map(Some),
             Message::RoleRequest(asked) => self.role_request(asked, shared).map(Some),

@@ -119,7 +119,7 @@ impl Channels {
 
     /// Does a bounded amount of what there is to do, and says whether there is more.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
-        let mut more = self.pass_notices_on(model);
+        let mut more = self.pass_notices_on(model, now);
         self.accept(now);
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
@@ -175,13 +175,13 @@ impl Channels {
         });
     }
 
-    fn pass_notices_on(&mut self, model: &mut Model<WorkerSet>) -> bool {
+    fn pass_notices_on(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> bool {
         for _ in 0..NOTICES_PER_STEP {
             let Some(notice) = model.next_notice() else { return false };
             if let Notice::PortStatus { port, .. } = &notice {
                 tracing::debug!(port = port.desc.name, "port status");
             }
-            self.agent.tell(model, notice);
+            self.agent.tell(model, now, notice);
         }
         true
     }

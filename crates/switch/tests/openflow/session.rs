@@ -71,13 +71,14 @@ fn packets_go_to_the_controller_and_back() {
     lab.push(1, &frame(2, 1));
     let packet = packet_in(&mut peer);
     assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::NoMatch, 0, 0x55));
-    // Packets are not held here, so all of it comes.
-    assert_eq!((packet.buffer_id, packet.total_len, &packet.data), (None, 60, &frame(2, 1)));
+    let held = packet.buffer_id.unwrap();
+    assert_eq!((packet.total_len, &packet.data[..]), (60, &frame(2, 1)[..20]));
     assert_eq!(packet.matching.get(Field::InPort).unwrap().value, 1);
     lab.push(3, &frame(2, 3));
     let packet = packet_in(&mut peer);
     assert_eq!((packet.reason, packet.table, packet.cookie), (PacketInReason::Action, 1, 0x66));
     assert_eq!(packet.matching.get(Field::Metadata).unwrap().value, 0x99);
+    assert_eq!((packet.buffer_id, &packet.data), (None, &frame(2, 3)));
 
     let mut out = PacketOut {
         buffer_id: None,
@@ -93,8 +94,20 @@ fn packets_go_to_the_controller_and_back() {
     peer.send(&Message::PacketOut(out.clone()));
     assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     assert_eq!(lab.ports[0].pop(0), None);
-    out.buffer_id = Some(5);
+    out.buffer_id = Some(held);
+    out.data = Vec::new();
+    peer.send(&Message::PacketOut(out.clone()));
+    assert_eq!((lab.pop(2), lab.pop(3)), (frame(2, 1), frame(2, 1)));
     assert_eq!(peer.refused(&Message::PacketOut(out)), error::BUFFER_UNKNOWN);
+
+    lab.push(1, &frame(7, 1));
+    let Message::FlowMod(mut flow) = add("priority=2,in_port=1,actions=output:2") else {
+        panic!("a flow-mod")
+    };
+    flow.buffer_id = packet_in(&mut peer).buffer_id;
+    peer.send(&Message::FlowMod(flow.clone()));
+    assert_eq!(lab.pop(2), frame(7, 1), "the held packet goes by the new flow");
+    assert_eq!(peer.refused(&Message::FlowMod(flow)), error::BUFFER_UNKNOWN);
 }
 
 #[test]

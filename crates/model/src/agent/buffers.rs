@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets held for controllers that asked for their beginning only: so many, so long.
+
+use flow::{Nanos, PortNo};
+use std::collections::VecDeque;
+
+/// Packets held at most.
+pub const BUFFERS: usize = 256;
+/// How long one is held.
+const HELD_NS: Nanos = 10_000_000_000;
+/// OFP_NO_BUFFER.
+const NO_BUFFER: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Held {
+    id: u32,
+    until_ns: Nanos,
+    in_port: PortNo,
+    bytes: Vec<u8>,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Buffers {
+    /// The oldest first.
+    held: VecDeque<Held>,
+    next: u32,
+}
+
+impl Buffers {
+    /// Holds a packet and returns its number; none without room.
+    pub fn hold(&mut self, now: Nanos, in_port: PortNo, bytes: &[u8]) -> Option<u32> {
+        self.expire(now);
+        if self.held.len() >= BUFFERS {
+            return None;
+        }
+        let id = self.next;
+        self.next = (self.next + 1) % NO_BUFFER;
+        let until_ns = now.saturating_add(HELD_NS);
+        self.held.push_back(Held { id, until_ns, in_port, bytes: bytes.to_vec() });
+        Some(id)
+    }
+
+    /// The packet with this number and its ingress port; a packet is given once.
+    pub fn take(&mut self, now: Nanos, id: u32) -> Option<(PortNo, Vec<u8>)> {
+        self.expire(now);
+        let at = self.held.iter().position(|held| held.id == id)?;
+        self.held.remove(at).map(|held| (held.in_port, held.bytes))
+    }
+
+    /// Whether a packet is held under this number.
+    pub fn holds(&mut self, now: Nanos, id: u32) -> bool {
+        self.expire(now);
+        self.held.iter().any(|held| held.id == id)
+    }
+
+    fn expire(&mut self, now: Nanos) {
+        while self.held.front().is_some_and(|held| held.until_ns <= now) {
+            self.held.pop_front();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_are_given_once_and_in_time() {
+        let mut buffers = Buffers { next: NO_BUFFER - 1, ..Buffers::default() };
+        assert_eq!(buffers.hold(0, 3, &[1]), Some(NO_BUFFER - 1));
+        assert_eq!(buffers.hold(1, 4, &[2]), Some(0), "the number that means none is left out");
+        assert!(buffers.holds(2, 0));
+        assert_eq!(buffers.take(2, 0), Some((4, vec![2])));
+        assert_eq!(buffers.take(2, 0), None);
+        assert_eq!(buffers.take(HELD_NS, NO_BUFFER - 1), None);
+    }
+
+    #[test]
+    fn room_is_limited_and_comes_back() {
+        let mut buffers = Buffers::default();
+        for _ in 0..BUFFERS {
+            assert!(buffers.hold(5, 1, &[]).is_some());
+        }
+        assert_eq!(buffers.hold(5, 1, &[]), None);
+        assert!(buffers.hold(5 + HELD_NS, 1, &[]).is_some());
+    }
+}
