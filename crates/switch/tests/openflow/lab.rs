@@ -29,12 +29,17 @@ pub struct Lab {
 impl Lab {
     /// Ports 1 to `ports` over `workers` workers; `openflow` is more of that section.
     pub fn start(workers: usize, ports: usize, openflow: &str) -> Self {
+        Self::start_idling("adaptive", workers, ports, openflow)
+    }
+
+    /// As [`Lab::start`], with what workers do without packets.
+    pub fn start_idling(idle: &str, workers: usize, ports: usize, openflow: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("shunt-openflow-{}-{number}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let mut text = format!("control = {:?}\n", folder.join("control.sock"));
-        text.push_str(&"[[worker]]\n".repeat(workers));
+        text.push_str(&format!("[[worker]]\nidle = {idle:?}\n").repeat(workers));
         text.push_str(&format!(
             "[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n{openflow}\n"
         ));
