@@ -88,7 +88,9 @@ impl Link {
             self.write(agent);
             let read = self.read(agent, context.now);
             progress = agent.step(self.channel, context);
-            progress.more |= read;
+            // What the channel had no room for, and now has: the descriptor would not wake us for it.
+            let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
+            progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
                 self.closing_until_ns = Some(context.now.saturating_add(LINGER_NS));
             }

@@ -85,7 +85,8 @@ impl Channels {
 
     /// Descriptors to sleep on, and for what. [`Channels::woken`] wants their answers in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
-        if let Some(listener) = &self.listener {
+        // Who waits already, while nobody is accepted, must not keep us awake.
+        if let Some(listener) = self.listener.as_ref().filter(|_| !self.called) {
             set.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
         }
         for dialer in &self.dialers {
@@ -98,7 +99,7 @@ impl Channels {
 
     /// Takes what the sleep ended with.
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
-        if self.listener.is_some() {
+        if self.listener.is_some() && !self.called {
             self.called = answers.next().is_some_and(|flags| !flags.is_empty());
         }
         for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
@@ -121,6 +122,7 @@ impl Channels {
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.pass_notices_on(model, now);
         self.accept(now);
+        more |= self.called && now >= self.deaf_until_ns;
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
                 Some(Ok(stream)) => {

@@ -91,6 +91,22 @@ fn a_message_may_come_byte_by_byte() {
     assert!(matches!(peer.receive(), (2, Message::FeaturesReply(f)) if f.datapath_id == 7));
 }
 
+/// Long messages fill the room for input, so that the next has to wait outside.
+#[test]
+fn long_messages_do_not_stall() {
+    const COUNT: usize = 60;
+    let lab = Lab::start(1, 1, "");
+    let (mut peer, start) = (lab.peer(), Instant::now());
+    let message = Message::EchoRequest(vec![5; 60_000]);
+    for _ in 0..COUNT / 3 {
+        let asked = [peer.send(&message), peer.send(&message), peer.send(&message)];
+        for xid in asked {
+            assert!(matches!(peer.answer_to(xid), Message::EchoReply(data) if data.len() == 60_000));
+        }
+    }
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
 #[test]
 fn who_does_not_read_harms_nobody() {
     let mut lab = Lab::start(1, 2, "");
