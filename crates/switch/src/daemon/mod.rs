@@ -19,6 +19,7 @@ pub use stop::Stop;
 use crate::config::{Config, Idle};
 use crate::control::ListenError;
 use crate::flow_file::FlowFileError;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -98,11 +99,23 @@ impl DaemonError {
 /// # Errors
 /// What keeps it from starting, or from going on.
 pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
+    raise_descriptor_limit();
     let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
     let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
     // A closed stderr is no reason to stop forwarding.
     let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config, &daemon));
     daemon.serve(&stop)
+}
+
+/// Each connection of a controller takes a descriptor, and the usual limit has hardly room for the most there can be.
+fn raise_descriptor_limit() {
+    const DESCRIPTORS: u64 = 4_096;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(DESCRIPTORS, |most| most.min(DESCRIPTORS));
+    if limit.current.is_some_and(|now| now < wanted) {
+        // Without it fewer are accepted, which is logged then.
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
+    }
 }
 
 fn ready_line(config: &Config, daemon: &Daemon) -> String {
