@@ -232,6 +232,8 @@ impl Channels {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
+    // All may come at once: one that finds no room tries again only after a second.
+    rustix::net::listen(&listener, CONNECTIONS as i32)?;
     listener.set_nonblocking(true)?;
     Ok(listener)
 }
