@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shunt as a Mininet switch: mn --custom lab/shunt_mininet.py --switch shunt --topo tree,2 --test pingall
+
+The switch is one `shunt run` process in Mininet's root namespace, with one AF_PACKET port an interface. The command is
+taken from SHUNT, else from target/release of the current folder, else from PATH. With a controller the switch is secure,
+unless fail_mode=standalone is given (--switch shunt,fail_mode=standalone); without one it learns addresses by itself.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+from mininet.log import error, info
+from mininet.node import Controller, OVSController, Switch
+
+READY_S = 10
+STOP_S = 5
+
+
+def command():
+    """The shunt command to run."""
+    built = os.path.abspath("target/release/shunt")
+    found = os.environ.get("SHUNT") or (built if os.access(built, os.X_OK) else shutil.which("shunt"))
+    if not found:
+        raise SystemExit("there is no shunt command: run `make`, or set SHUNT to its path")
+    return found
+
+
+def quoted(text):
+    """A TOML string."""
+    return json.dumps(text)
+
+
+class ShuntSwitch(Switch):
+    """One datapath, one process."""
+
+    def __init__(self, name, fail_mode="secure", workers=1, **params):
+        super().__init__(name, **params)
+        self.fail_mode = fail_mode
+        self.workers = int(workers)
+        self.process = None
+        self.folder = None
+        self.channels = []
+
+    @classmethod
+    def setup(cls):
+        """Says early what is missing."""
+        command()
+
+    def _configuration(self, controllers):
+        lines = ["control = " + quoted(self._control())]
+        lines += ["[[worker]]"] * self.workers
+        lines += ["[[datapath]]", "id = %d" % int(self.dpid, 16), "[datapath.openflow]"]
+        self.channels = [(c.IP(), c.port) for c in controllers]
+        channels = ["tcp:%s:%d" % channel for channel in self.channels]
+        lines.append("controllers = " + json.dumps(channels))
+        if channels:
+            lines.append("fail_mode = " + quoted(self.fail_mode))
+        if self.listenPort:
+            lines.append("listen = " + quoted("127.0.0.1:%d" % self.listenPort))
+        for intf in self.intfList():
+            number = self.ports[intf]
+            if number <= 0 or intf.name == "lo":
+                continue
+            lines += [
+                "[[datapath.port]]",
+                "number = %d" % number,
+                "name = " + quoted(intf.name),
+                'driver = "af_packet"',
+                "device = " + quoted(intf.name),
+                "workers = " + json.dumps(list(range(self.workers))),
+            ]
+        return "\n".join(lines) + "\n"
+
+    def _control(self):
+        return os.path.join(self.folder, "control.sock")
+
+    def start(self, controllers):
+        """Starts the process and waits until it forwards."""
+        self.folder = tempfile.mkdtemp(prefix="shunt-mininet-")
+        configuration = os.path.join(self.folder, "switch.toml")
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(self._configuration(controllers))
+        log = os.path.join(self.folder, "switch.log")
+        with open(log, "w", encoding="utf-8") as file:
+            # A session of its own: Mininet's Ctrl-C is not meant for it.
+            self.process = subprocess.Popen(
+                [command(), "run", "-c", configuration], stdout=file, stderr=file, start_new_session=True
+            )
+        end = time.monotonic() + READY_S
+        while time.monotonic() < end and self.process.poll() is None:
+            with open(log, encoding="utf-8") as file:
+                if "ready" in file.read():
+                    return
+            time.sleep(0.02)
+        with open(log, encoding="utf-8") as file:
+            error("*** %s did not become ready:\n%s" % (self.name, file.read()))
+        self._end()
+        raise SystemExit(1)
+
+    def connected(self):
+        """Whether the process has a TCP connection to one of its controllers; always, if it has none."""
+        if not self.channels:
+            return True
+        folder = "/proc/%d/fd" % self.process.pid
+        sockets = set()
+        for name in os.listdir(folder):
+            try:
+                sockets.add(os.readlink(os.path.join(folder, name)))
+            except FileNotFoundError:
+                continue
+        ports = {"%04X" % port for _, port in self.channels}
+        with open("/proc/%d/net/tcp" % self.process.pid, encoding="ascii") as file:
+            for line in file.readlines()[1:]:
+                _, _, remote, state, *_, inode = line.split()[:10]
+                if state == "01" and remote.split(":")[1] in ports and "socket:[%s]" % inode in sockets:
+                    return True
+        return False
+
+    def dpctl(self, *args):
+        """Runs shunt against this switch: dpctl show flows."""
+        return self.cmd(" ".join([command(), "--control", self._control()] + list(args)))
+
+    def stop(self, deleteIntfs=True):
+        """Ends the process and takes its files away."""
+        self._end()
+        super().stop(deleteIntfs)
+
+    def _end(self):
+        if self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                info("*** %s does not end on SIGTERM; killed\n" % self.name)
+                self.process.kill()
+                self.process.wait()
+            self.process = None
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+
+class Controller13(OVSController):
+    """ovs-testcontroller as Mininet starts it, but speaking OpenFlow 1.3: alone it speaks 1.0."""
+
+    def __init__(self, name, **params):
+        params.setdefault("cargs", "-O OpenFlow13 ptcp:%s")
+        super().__init__(name, **params)
+        self.folder = None
+
+    def start(self):
+        """Starts it with a folder for its own socket: the usual one is only there where Open vSwitch runs."""
+        self.folder = tempfile.mkdtemp(prefix="shunt-mininet-")
+        self.cmd("export OVS_RUNDIR=" + self.folder)
+        super().start()
+
+    def stop(self, *args, **params):
+        """Ends it and takes its folder away."""
+        super().stop(*args, **params)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+
+# Without --controller, `mn` looks for a controller by itself and asks this class first.
+Controller.isAvailable = classmethod(lambda cls: OVSController.isAvailable())
+Controller.__new__ = lambda cls, *_, **__: object.__new__(Controller13 if cls is Controller else cls)
+
+switches = {"shunt": ShuntSwitch}
+controllers = {"of13": Controller13}
