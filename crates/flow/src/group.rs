@@ -89,18 +89,19 @@ pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usi
 impl Group {
     /// Groups that its buckets send to or watch.
     pub fn references(&self) -> impl Iterator<Item = u32> + '_ {
-        let of = |bucket: &'_ Bucket| {
-            let sends = bucket.actions.iter().filter_map(|action| match action {
-                Action::Group(group) => Some(*group),
-                _ => None,
-            });
-            sends.chain(bucket.watch_group).collect::<Vec<_>>()
-        };
-        self.buckets.iter().flat_map(of)
+        self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
     }
 }
 
 impl Bucket {
+    /// Groups that it sends to.
+    pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Group(group) => Some(*group),
+            _ => None,
+        })
+    }
+
     /// Whether the bucket can be used: it watches nothing, or what it watches is live.
     pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(u32) -> bool) -> bool {
         match (self.watch_port, self.watch_group) {

@@ -29,6 +29,14 @@ impl Limits {
     pub const METER_BANDS: usize = 16;
     /// Buckets of one group.
     pub const GROUP_BUCKETS: usize = 1_024;
+    /// Groups of one type.
+    pub const GROUPS_PER_TYPE: usize = 4_096;
+    /// Buckets of all groups together.
+    pub const BUCKETS: usize = 65_536;
+    /// Buckets that one packet may pass in a group and those behind it: bounds a packet's time and copies.
+    pub const GROUP_PASSES: usize = 4_096;
+    /// Meters.
+    pub const METERS: usize = 4_096;
     /// Packets in a burst.
     pub const BURST_PACKETS: usize = 32;
     /// Ports of one datapath.

@@ -32,6 +32,20 @@ pub enum Operation {
     PacketOut(Arc<PacketOut>),
     /// A group went away. No entry and no other group sends to it.
     RemoveGroup(u32),
+    /// Several operations as one: no packet sees a part of them. What is promised of operations that they leave behind
+    /// holds at the end. There are no packets of the controller's among them, and no further [`Operation::All`].
+    All(Vec<Operation>),
+}
+
+impl Operation {
+    /// The operations that this one stands for: itself, or those that it joins.
+    #[must_use]
+    pub fn parts(&self) -> &[Self] {
+        match self {
+            Self::All(all) => all,
+            one => std::slice::from_ref(one),
+        }
+    }
 }
 
 /// A packet from the controller.

@@ -99,6 +99,26 @@ pub enum ModelError {
         /// What is wrong, and what would be right.
         why: &'static str,
     },
+    /// Too many groups of a type (OFPGMFC_OUT_OF_GROUPS).
+    #[error("there are {} groups of this type, the most; delete some first", flow::Limits::GROUPS_PER_TYPE)]
+    TooManyGroups,
+    /// Too many buckets in all groups (OFPGMFC_OUT_OF_BUCKETS).
+    #[error("with group {group} all groups have {buckets} buckets; {} is the most", flow::Limits::BUCKETS)]
+    NoRoomForBuckets {
+        /// The group.
+        group: u32,
+        /// How many all would have.
+        buckets: usize,
+    },
+    /// Chains of groups that multiply packets (OFPGMFC_OUT_OF_BUCKETS).
+    #[error(
+        "a packet would pass more than {} buckets in group {group} and those it sends to",
+        flow::Limits::GROUP_PASSES
+    )]
+    TooManyPasses {
+        /// The group.
+        group: u32,
+    },
     /// Too many buckets (OFPGMFC_OUT_OF_BUCKETS).
     #[error("group {group} has {buckets} buckets; {} is the most", flow::Limits::GROUP_BUCKETS)]
     TooManyBuckets {
@@ -135,6 +155,9 @@ pub enum ModelError {
         /// What is wrong, and what would be right.
         why: &'static str,
     },
+    /// Too many meters (OFPMMFC_OUT_OF_METERS).
+    #[error("there are {} meters, the most; delete some first", flow::Limits::METERS)]
+    TooManyMeters,
     /// Too many bands (OFPMMFC_OUT_OF_BANDS).
     #[error("meter {meter} has {bands} bands; {most} is the most", most = flow::Limits::METER_BANDS)]
     TooManyBands {
@@ -152,6 +175,12 @@ pub enum ModelError {
     /// A port that is not there (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
+    /// A port-mod with another MAC than the port's (OFPPMFC_BAD_HW_ADDR).
+    #[error("port {0} has another MAC address than the one given")]
+    PortMac(PortNo),
+    /// A port-mod that changes what a port advertises (OFPPMFC_BAD_ADVERTISE).
+    #[error("what port {0} advertises can not be changed; use 0")]
+    PortAdvertise(PortNo),
     /// A number that no port can have.
     #[error("{0:#x} is no port number; ports are 1 to {max:#x}", max = flow::port_no::MAX)]
     BadPortNumber(PortNo),
@@ -177,7 +206,10 @@ impl ModelError {
             Self::NoSuchGroup(_) => (BAD_ACTION, 9),
             Self::GroupExists(_) => (GROUP_MOD_FAILED, 0),
             Self::InvalidGroup { .. } => (GROUP_MOD_FAILED, 1),
-            Self::TooManyBuckets { .. } => (GROUP_MOD_FAILED, 4),
+            Self::TooManyGroups => (GROUP_MOD_FAILED, 3),
+            Self::TooManyBuckets { .. } | Self::NoRoomForBuckets { .. } | Self::TooManyPasses { .. } => {
+                (GROUP_MOD_FAILED, 4)
+            }
             Self::GroupChain(_) => (GROUP_MOD_FAILED, 5),
             Self::GroupLoop(_) => (GROUP_MOD_FAILED, 7),
             Self::UnknownGroup(_) => (GROUP_MOD_FAILED, 8),
@@ -186,8 +218,11 @@ impl ModelError {
             Self::MeterExists(_) => (METER_MOD_FAILED, 1),
             Self::InvalidMeter { .. } => (METER_MOD_FAILED, 2),
             Self::ZeroRate(_) => (METER_MOD_FAILED, 6),
+            Self::TooManyMeters => (METER_MOD_FAILED, 10),
             Self::TooManyBands { .. } => (METER_MOD_FAILED, 11),
             Self::UnsupportedAction(_) => (BAD_ACTION, 0),
+            Self::PortMac(_) => (PORT_MOD_FAILED, 1),
+            Self::PortAdvertise(_) => (PORT_MOD_FAILED, 3),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {
                 (PORT_MOD_FAILED, 0)
             }

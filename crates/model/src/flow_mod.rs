@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods and bundles of them (OpenFlow 1.3, 6.4 and 6.8).
+//! Flow-mods (OpenFlow 1.3, 6.4).
 
+use crate::change::Change;
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::groups::Groups;
 use crate::meters::Meters;
 use crate::model::{Carried, Model};
 use crate::notices::RemovedReason;
+use crate::records::{Use, note_use};
 use crate::select::Qualities;
 use crate::stage::{Staged, Step};
 use crate::store::{Life, Slot};
@@ -32,39 +34,13 @@ impl<D: DataPlane> Model<D> {
     /// # Errors
     /// What OpenFlow 1.3 refuses; nothing is changed then.
     pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
-        let mut staged = Staged::default();
-        match self.stage(now, m, &mut staged) {
-            Ok(()) => Ok(self.commit(now, staged)),
-            Err(error) => {
-                self.roll_back(staged);
-                Err(error)
-            }
-        }
-    }
-
-    /// Does all of these flow-mods in order, or none: no packet sees a part of them.
-    ///
-    /// # Errors
-    /// The place of the first flow-mod that is refused, and why.
-    pub fn bundle(&mut self, now: Nanos, mods: Vec<FlowMod>) -> Result<Changed, (usize, ModelError)> {
-        let adds = mods.iter().filter(|m| m.command == Command::Add).count();
-        let mut staged = Staged::default();
-        staged.changes.reserve(adds);
-        staged.log.reserve(adds);
-        self.store.reserve(adds.min(self.config.limits.entries));
-        for (at, m) in mods.into_iter().enumerate() {
-            if let Err(error) = self.stage(now, m, &mut staged) {
-                self.roll_back(staged);
-                return Err((at, error));
-            }
-        }
-        Ok(self.commit(now, staged))
+        self.change(now, Change::Flow(m))
     }
 
     /// Deletes all entries of the controller's tables and puts the standalone default back, in one operation.
     pub fn clear(&mut self, now: Nanos) -> Changed {
         let all = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
-        let mods = std::iter::once(all).chain(self.default_entries()).collect();
+        let mods = std::iter::once(all).chain(self.default_entries());
         self.bundle(now, mods).unwrap_or_default()
     }
 
@@ -86,7 +62,12 @@ impl<D: DataPlane> Model<D> {
         self.flow_mod(now, default).unwrap_or_default()
     }
 
-    fn stage(&mut self, now: Nanos, m: FlowMod, staged: &mut Staged) -> Result<(), ModelError> {
+    pub(crate) fn stage_flow_mod(
+        &mut self,
+        now: Nanos,
+        m: FlowMod,
+        staged: &mut Staged,
+    ) -> Result<(), ModelError> {
         validate(&m)?;
         if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
             executable(&m.instructions, &self.groups, &self.meters)?;
@@ -152,6 +133,8 @@ impl<D: DataPlane> Model<D> {
                 instructions: Arc::clone(&instructions),
                 low_latency: entry.low_latency,
             });
+            note_use(&mut self.groups, &mut self.meters, &before.instructions, Use::Ends);
+            note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
             self.store.set_entry(id, Arc::new(entry));
             staged.log.push(Step::Modified(Box::new((id, before, self.carried.get(&id).copied()))));
             staged.changed.modified += 1;
@@ -191,18 +174,23 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Deletes the entries that are told, in one operation.
-    pub(crate) fn delete_entries(&mut self, now: Nanos, told: impl Fn(&FlowEntry) -> bool) {
+    /// Removes the entries that use a group or a meter; there are so many of them.
+    pub(crate) fn stage_remove_users(
+        &mut self,
+        users: usize,
+        uses: impl Fn(&FlowEntry) -> bool,
+        reason: RemovedReason,
+        staged: &mut Staged,
+    ) {
         let wanted = |slot: &Slot| {
-            slot.life == Life::Live && slot.entry.as_ref().is_some_and(|e| e.table < MAC_TABLE && told(e))
+            matches!(slot.life, Life::Fresh | Life::Live) && slot.entry.as_ref().is_some_and(|e| uses(e))
         };
         let slots = self.store.slots().iter().enumerate();
-        let ids: Vec<EntryId> = slots.filter(|(_, slot)| wanted(slot)).map(|(id, _)| id as EntryId).collect();
-        let mut staged = Staged::default();
+        let wanted = slots.filter(|(_, slot)| wanted(slot)).map(|(id, _)| id as EntryId);
+        let ids: Vec<EntryId> = wanted.take(users).collect();
         for id in ids {
-            self.stage_remove(id, Some(RemovedReason::Delete), &mut staged);
+            self.stage_remove(id, Some(reason), staged);
         }
-        self.commit(now, staged);
     }
 
     /// Empties a table without looking its entries up one by one.
@@ -273,7 +261,7 @@ pub(crate) fn executable(
     }
     for action in instructions.apply.iter().chain(&instructions.write) {
         match action {
-            Action::Group(group) if !groups.contains_key(group) => {
+            Action::Group(group) if groups.get(*group).is_none() => {
                 return Err(ModelError::NoSuchGroup(*group));
             }
             Action::PushPbb(_)

@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Groups as a controller sees them: checked, so that the data plane only gets groups whose chains end.
 
+mod graph;
+
+use crate::change::Change;
 use crate::flow_mod::executable;
-use crate::store::Life;
+use crate::notices::RemovedReason;
+use crate::records::{Record, groups_of};
+use crate::stage::{Staged, Step};
 use crate::{DataPlane, GroupCounters, Model, ModelError};
 use flow::group::{Group, GroupType};
 use flow::validate::{GROUP_MAX, validate_actions};
-use flow::{Action, Command, FlowMod, Instructions, Limits, Nanos, Operation};
-use std::collections::BTreeMap;
+use flow::{Action, Instructions, Limits, Nanos, Operation};
 use std::sync::Arc;
+
+pub(crate) use graph::Groups;
 
 /// What a group-mod does (OFPGC_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +28,6 @@ pub enum GroupCommand {
     /// Delete all groups and the entries that send to any.
     DeleteAll,
 }
-
-/// A group and when it was added.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub group: Arc<Group>,
-    pub since: Nanos,
-}
-
-/// All groups by number.
-pub(crate) type Groups = BTreeMap<u32, Record>;
 
 /// A group with what it has counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,62 +48,64 @@ impl<D: DataPlane> Model<D> {
     /// # Errors
     /// What OpenFlow 1.3 refuses (OFPET_GROUP_MOD_FAILED); nothing is changed then.
     pub fn group_mod(&mut self, now: Nanos, command: GroupCommand, group: Group) -> Result<(), ModelError> {
+        self.change(now, Change::Group(command, group)).map(|_| ())
+    }
+
+    pub(crate) fn stage_group_mod(
+        &mut self,
+        now: Nanos,
+        command: GroupCommand,
+        group: Group,
+        staged: &mut Staged,
+    ) -> Result<(), ModelError> {
+        let there = self.groups.get(group.id).is_some();
         match command {
-            GroupCommand::Add if self.groups.contains_key(&group.id) => {
-                Err(ModelError::GroupExists(group.id))
-            }
-            GroupCommand::Modify if !self.groups.contains_key(&group.id) => {
-                Err(ModelError::UnknownGroup(group.id))
-            }
-            GroupCommand::Add | GroupCommand::Modify => self.set_group(now, group),
-            GroupCommand::Delete => self.delete_group(now, group.id),
+            GroupCommand::Add if there => Err(ModelError::GroupExists(group.id)),
+            GroupCommand::Modify if !there => Err(ModelError::UnknownGroup(group.id)),
+            GroupCommand::Add | GroupCommand::Modify => self.stage_group(now, group, staged),
+            GroupCommand::Delete => self.stage_group_delete(group.id, staged),
             GroupCommand::DeleteAll => {
-                // Those that nothing sends to first: chains end, so that all go.
-                while let Some(id) = self.groups.keys().copied().find(|id| self.senders(*id).next().is_none())
-                {
-                    self.delete_group(now, id)?;
+                // Each after those that send to it.
+                for id in self.groups.senders_first() {
+                    self.stage_group_delete(id, staged)?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn set_group(&mut self, now: Nanos, group: Group) -> Result<(), ModelError> {
+    fn stage_group(&mut self, now: Nanos, group: Group, staged: &mut Staged) -> Result<(), ModelError> {
         self.check_group(&group)?;
-        let since = self.groups.get(&group.id).map_or(now, |old| old.since);
-        let group = Arc::new(group);
-        self.groups.insert(group.id, Record { group: Arc::clone(&group), since });
-        self.version = self.plane.submit(Operation::Group(group));
+        let id = group.id;
+        let what = Arc::new(group);
+        let (since, users) = self.groups.get(id).map_or((now, 0), |old| (old.since, old.users));
+        let old = self.groups.set(id, Some(Record { what: Arc::clone(&what), since, users }));
+        // What is found wrong from here on is taken back with the whole request.
+        staged.log.push(Step::Group(id, old));
+        self.groups.check(id)?;
+        staged.others.push(Operation::Group(what));
         Ok(())
     }
 
-    fn delete_group(&mut self, now: Nanos, id: u32) -> Result<(), ModelError> {
-        if !self.groups.contains_key(&id) {
-            return Ok(());
-        }
-        if let Some(sender) = self.senders(id).next() {
+    fn stage_group_delete(&mut self, id: u32, staged: &mut Staged) -> Result<(), ModelError> {
+        let Some(users) = self.groups.get(id).map(|record| record.users) else { return Ok(()) };
+        if let Some(sender) = self.groups.senders(id).next() {
             return Err(ModelError::ChainedGroup { group: id, sender });
         }
-        let entries =
-            FlowMod { command: Command::Delete, table: None, out_group: Some(id), ..FlowMod::default() };
-        self.flow_mod(now, entries)?;
-        self.groups.remove(&id);
-        self.version = self.plane.submit(Operation::RemoveGroup(id));
+        let uses = |entry: &flow::FlowEntry| groups_of(&entry.instructions).any(|group| group == id);
+        self.stage_remove_users(users, uses, RemovedReason::GroupDelete, staged);
+        staged.log.push(Step::Group(id, self.groups.set(id, None)));
+        staged.others.push(Operation::RemoveGroup(id));
         Ok(())
     }
 
-    /// Groups that send to this one or watch it.
-    fn senders(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
-        let to_it = move |record: &&Record| record.group.references().any(|other| other == id);
-        self.groups.values().filter(to_it).map(|record| record.group.id)
-    }
-
+    /// What can be said of a group without looking at others' chains.
     fn check_group(&self, group: &Group) -> Result<(), ModelError> {
         let id = group.id;
         if id > GROUP_MAX {
             return Err(ModelError::InvalidGroup {
                 group: id,
-                why: "its number is reserved; take one below 0xffffff00",
+                why: "its number is reserved; take one up to 0xffffff00",
             });
         }
         if group.buckets.len() > Limits::GROUP_BUCKETS {
@@ -136,63 +134,26 @@ impl<D: DataPlane> Model<D> {
                 why: "a bucket sets more fields than an action set holds",
             });
         }
-        for other in group.references() {
-            if other != id && !self.groups.contains_key(&other) {
-                return Err(ModelError::NoSuchGroup(other));
-            }
+        match group.references().find(|other| *other != id && self.groups.get(*other).is_none()) {
+            Some(missing) => Err(ModelError::NoSuchGroup(missing)),
+            None => Ok(()),
         }
-        if self.reaches(group, id) {
-            return Err(ModelError::GroupLoop(id));
-        }
-        // Every chain through this group must stay short enough, also those that come to it.
-        let behind = 1 + group.references().map(|other| self.chain(other)).max().unwrap_or(0);
-        if self.before(id) + behind > Limits::GROUP_CHAIN {
-            return Err(ModelError::GroupChain(id));
-        }
-        Ok(())
-    }
-
-    /// Whether a chain leads from the group to the one of this number. The groups that are there have no loops.
-    fn reaches(&self, group: &Group, id: u32) -> bool {
-        group.references().any(|other| {
-            other == id || self.groups.get(&other).is_some_and(|next| self.reaches(&next.group, id))
-        })
-    }
-
-    /// Groups in the longest chain that begins with this one.
-    fn chain(&self, id: u32) -> usize {
-        let next =
-            |record: &Record| record.group.references().map(|other| self.chain(other)).max().unwrap_or(0);
-        self.groups.get(&id).map_or(0, |record| 1 + next(record))
-    }
-
-    /// Groups in the longest chain that leads to this one.
-    fn before(&self, id: u32) -> usize {
-        self.senders(id).map(|sender| 1 + self.before(sender)).max().unwrap_or(0)
     }
 
     /// A group's numbers and counters.
     pub fn group(&mut self, now: Nanos, id: u32) -> Option<GroupStats> {
-        let record = self.groups.get(&id)?.clone();
-        let to_it = |action: &Action| *action == Action::Group(id);
-        let entries = self
-            .store
-            .slots()
-            .iter()
-            .filter(|slot| slot.life == Life::Live)
-            .filter_map(|slot| slot.entry.as_ref())
-            .filter(|entry| entry.instructions.apply.iter().chain(&entry.instructions.write).any(to_it));
+        let record = self.groups.get(id)?;
         Some(GroupStats {
-            references: entries.count() + self.senders(id).count(),
+            references: record.users + self.groups.senders(id).count(),
             duration_ns: now.saturating_sub(record.since),
             counters: self.plane.group_counters(id).unwrap_or_default(),
-            group: record.group,
+            group: Arc::clone(&record.what),
         })
     }
 
     /// The numbers of all groups.
     #[must_use]
     pub fn group_ids(&self) -> Vec<u32> {
-        self.groups.keys().copied().collect()
+        self.groups.records().keys().copied().collect()
     }
 }

@@ -6,6 +6,7 @@
 //! is to be told waits as a [`Notice`].
 
 pub mod agent;
+pub mod change;
 pub mod config;
 pub mod data_plane;
 pub mod error;
@@ -18,6 +19,7 @@ pub mod notices;
 mod packet_out;
 mod poll;
 pub mod ports;
+mod records;
 pub mod select;
 mod stage;
 pub mod stats;
@@ -25,6 +27,7 @@ mod store;
 mod table;
 mod timers;
 
+pub use change::Change;
 pub use config::{Config, Limits};
 pub use data_plane::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
@@ -36,6 +39,6 @@ pub use macs::Mac;
 pub use meters::{MeterCommand, MeterStats};
 pub use model::Model;
 pub use notices::{FlowRemoved, Notice, NoticeDrops, PacketIn, PortReason, RemovedReason};
-pub use ports::{Port, PortConfig, PortDesc};
+pub use ports::{Port, PortConfig, PortDesc, PortMod};
 pub use select::FlowFilter;
 pub use stats::{Aggregate, FlowCursor, FlowStats, TableStats};

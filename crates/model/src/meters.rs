@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Meters as a controller sees them.
 
-use crate::store::Life;
+use crate::change::Change;
+use crate::notices::RemovedReason;
+use crate::records::{Record, Records};
+use crate::stage::{Staged, Step};
 use crate::{DataPlane, MeterCounters, Model, ModelError};
 use flow::meter::{Band, Meter};
 use flow::validate::METER_MAX;
 use flow::{Limits, Nanos, Operation};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a meter-mod does (OFPMC_*).
@@ -22,15 +24,8 @@ pub enum MeterCommand {
     DeleteAll,
 }
 
-/// A meter and when it was added.
-#[derive(Clone, Debug)]
-pub(crate) struct Record {
-    pub meter: Arc<Meter>,
-    pub since: Nanos,
-}
-
 /// All meters by number.
-pub(crate) type Meters = BTreeMap<u32, Record>;
+pub(crate) type Meters = Records<Meter>;
 
 /// A meter with what it has counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,72 +46,62 @@ impl<D: DataPlane> Model<D> {
     /// # Errors
     /// What OpenFlow 1.3 refuses (OFPET_METER_MOD_FAILED); nothing is changed then.
     pub fn meter_mod(&mut self, now: Nanos, command: MeterCommand, meter: Meter) -> Result<(), ModelError> {
-        match command {
-            MeterCommand::Add if self.meters.contains_key(&meter.id) => {
-                Err(ModelError::MeterExists(meter.id))
-            }
-            MeterCommand::Modify if !self.meters.contains_key(&meter.id) => {
-                Err(ModelError::NoSuchMeter(meter.id))
-            }
-            MeterCommand::Add | MeterCommand::Modify => self.set_meter(now, meter),
-            MeterCommand::Delete => {
-                self.delete_meter(now, meter.id);
-                Ok(())
-            }
-            MeterCommand::DeleteAll => {
-                for id in self.meter_ids() {
-                    self.delete_meter(now, id);
-                }
-                Ok(())
-            }
-        }
+        self.change(now, Change::Meter(command, meter)).map(|_| ())
     }
 
-    fn set_meter(&mut self, now: Nanos, meter: Meter) -> Result<(), ModelError> {
-        let id = meter.id;
-        if !(1..=METER_MAX).contains(&id) {
-            return Err(ModelError::InvalidMeter {
-                meter: id,
-                why: "its number is reserved; take 1 to 0xffff0000",
-            });
+    pub(crate) fn stage_meter_mod(
+        &mut self,
+        now: Nanos,
+        command: MeterCommand,
+        meter: Meter,
+        staged: &mut Staged,
+    ) -> Result<(), ModelError> {
+        let there = self.meters.contains_key(&meter.id);
+        match command {
+            MeterCommand::Add if there => return Err(ModelError::MeterExists(meter.id)),
+            MeterCommand::Add if self.meters.len() >= Limits::METERS => {
+                return Err(ModelError::TooManyMeters);
+            }
+            MeterCommand::Modify if !there => return Err(ModelError::NoSuchMeter(meter.id)),
+            MeterCommand::Add | MeterCommand::Modify => {
+                check(&meter)?;
+                self.stage_meter(now, meter, staged);
+            }
+            MeterCommand::Delete => self.stage_meter_delete(meter.id, staged),
+            MeterCommand::DeleteAll => {
+                for id in self.meter_ids() {
+                    self.stage_meter_delete(id, staged);
+                }
+            }
         }
-        if meter.bands.len() > Limits::METER_BANDS {
-            return Err(ModelError::TooManyBands { meter: id, bands: meter.bands.len() });
-        }
-        if meter.bands.iter().any(|band| band.rate == 0) {
-            return Err(ModelError::ZeroRate(id));
-        }
-        if meter.bands.iter().any(|band| band.band == Band::DscpRemark { precedence_level: 0 }) {
-            return Err(ModelError::InvalidMeter {
-                meter: id,
-                why: "a remark band raises the precedence by 1 or more",
-            });
-        }
-        let since = self.meters.get(&id).map_or(now, |old| old.since);
-        let meter = Arc::new(meter);
-        self.meters.insert(id, Record { meter: Arc::clone(&meter), since });
-        self.version = self.plane.submit(Operation::Meter(meter));
         Ok(())
     }
 
-    fn delete_meter(&mut self, now: Nanos, id: u32) {
-        if self.meters.remove(&id).is_none() {
-            return;
-        }
-        self.delete_entries(now, |entry| entry.instructions.meter == Some(id));
-        self.version = self.plane.submit(Operation::RemoveMeter(id));
+    fn stage_meter(&mut self, now: Nanos, meter: Meter, staged: &mut Staged) {
+        let id = meter.id;
+        let what = Arc::new(meter);
+        let (since, users) = self.meters.get(&id).map_or((now, 0), |old| (old.since, old.users));
+        let old = self.meters.insert(id, Record { what: Arc::clone(&what), since, users });
+        staged.log.push(Step::Meter(id, old));
+        staged.others.push(Operation::Meter(what));
+    }
+
+    fn stage_meter_delete(&mut self, id: u32, staged: &mut Staged) {
+        let Some(users) = self.meters.get(&id).map(|record| record.users) else { return };
+        let uses = |entry: &flow::FlowEntry| entry.instructions.meter == Some(id);
+        self.stage_remove_users(users, uses, RemovedReason::Delete, staged);
+        staged.log.push(Step::Meter(id, self.meters.remove(&id)));
+        staged.others.push(Operation::RemoveMeter(id));
     }
 
     /// A meter's numbers and counters.
     pub fn meter(&mut self, now: Nanos, id: u32) -> Option<MeterStats> {
-        let record = self.meters.get(&id)?.clone();
-        let live = self.store.slots().iter().filter(|slot| slot.life == Life::Live);
-        let users = live.filter_map(|slot| slot.entry.as_ref()).filter(|e| e.instructions.meter == Some(id));
+        let record = self.meters.get(&id)?;
         Some(MeterStats {
-            references: users.count(),
+            references: record.users,
             duration_ns: now.saturating_sub(record.since),
             counters: self.plane.meter_counters(id).unwrap_or_default(),
-            meter: record.meter,
+            meter: Arc::clone(&record.what),
         })
     }
 
@@ -125,4 +110,27 @@ impl<D: DataPlane> Model<D> {
     pub fn meter_ids(&self) -> Vec<u32> {
         self.meters.keys().copied().collect()
     }
+}
+
+fn check(meter: &Meter) -> Result<(), ModelError> {
+    let id = meter.id;
+    if !(1..=METER_MAX).contains(&id) {
+        return Err(ModelError::InvalidMeter {
+            meter: id,
+            why: "its number is reserved; take 1 to 0xffff0000",
+        });
+    }
+    if meter.bands.len() > Limits::METER_BANDS {
+        return Err(ModelError::TooManyBands { meter: id, bands: meter.bands.len() });
+    }
+    if meter.bands.iter().any(|band| band.rate == 0) {
+        return Err(ModelError::ZeroRate(id));
+    }
+    if meter.bands.iter().any(|band| band.band == Band::DscpRemark { precedence_level: 0 }) {
+        return Err(ModelError::InvalidMeter {
+            meter: id,
+            why: "a remark band raises the precedence by 1 or more",
+        });
+    }
+    Ok(())
 }

@@ -81,7 +81,7 @@ impl<D: DataPlane> Model<D> {
             timers: [Timers::default(), Timers::default()],
             macs: Macs::default(),
             ports: BTreeMap::new(),
-            groups: Groups::new(),
+            groups: Groups::default(),
             meters: Meters::new(),
             notices: Notices::new(config.limits.notices),
             config,

@@ -51,6 +51,8 @@ pub enum RemovedReason {
     HardTimeout,
     /// Deleted by a request.
     Delete,
+    /// A group that it sends to was deleted.
+    GroupDelete,
 }
 
 /// An entry that went.

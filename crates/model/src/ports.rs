@@ -5,6 +5,7 @@ use crate::data_plane::{DataPlane, PortCounters};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::notices::PortReason;
+use crate::stage::{Staged, Step};
 use flow::{Limits, Nanos, Operation, PortNo, PortState, port_no};
 
 /// What a port is. Feature bits are OpenFlow's OFPPF_*.
@@ -45,6 +46,21 @@ pub struct PortConfig {
     pub no_packet_in: bool,
 }
 
+/// A request to set a port's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct PortMod {
+    /// The port.
+    pub number: PortNo,
+    /// Its MAC, against mistakes.
+    pub mac: [u8; 6],
+    /// What to set.
+    pub config: PortConfig,
+    /// Where to set it; the rest stays.
+    pub mask: PortConfig,
+    /// Features to advertise; 0: as they are, the only thing that can be had.
+    pub advertise: u32,
+}
+
 /// A port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
@@ -56,6 +72,20 @@ pub struct Port {
     pub link_up: bool,
     /// Since when it is there.
     pub added_ns: Nanos,
+}
+
+impl PortConfig {
+    /// These settings, with others where the mask is set.
+    fn with(self, other: Self, mask: Self) -> Self {
+        let choose = |old, new, set| if set { new } else { old };
+        Self {
+            down: choose(self.down, other.down, mask.down),
+            no_recv: choose(self.no_recv, other.no_recv, mask.no_recv),
+            no_fwd: choose(self.no_fwd, other.no_fwd, mask.no_fwd),
+            no_flood: choose(self.no_flood, other.no_flood, mask.no_flood),
+            no_packet_in: choose(self.no_packet_in, other.no_packet_in, mask.no_packet_in),
+        }
+    }
 }
 
 impl Port {
@@ -135,21 +165,50 @@ impl<D: DataPlane> Model<D> {
         number: PortNo,
         change: impl FnOnce(&mut Port),
     ) -> Result<(), ModelError> {
+        let mut staged = Staged::default();
+        self.stage_port(number, change, &mut staged)?;
+        self.commit(now, staged);
+        Ok(())
+    }
+
+    pub(crate) fn stage_port_mod(&mut self, m: &PortMod, staged: &mut Staged) -> Result<(), ModelError> {
+        let port = self.ports.get(&m.number).ok_or(ModelError::NoSuchPort(m.number))?;
+        if port.desc.mac != m.mac {
+            return Err(ModelError::PortMac(m.number));
+        }
+        if m.advertise != 0 && m.advertise != port.desc.advertised {
+            return Err(ModelError::PortAdvertise(m.number));
+        }
+        self.stage_port(m.number, |port| port.config = port.config.with(m.config, m.mask), staged)
+    }
+
+    fn stage_port(
+        &mut self,
+        number: PortNo,
+        change: impl FnOnce(&mut Port),
+        staged: &mut Staged,
+    ) -> Result<(), ModelError> {
         let port = self.ports.get_mut(&number).ok_or(ModelError::NoSuchPort(number))?;
         let before = port.clone();
         change(port);
         if *port == before {
             return Ok(());
         }
-        let after = port.clone();
-        if after.state() != before.state() {
-            self.version = self.plane.submit(Operation::Port(after.state()));
+        if port.state() != before.state() {
+            staged.others.push(Operation::Port(port.state()));
         }
+        staged.log.push(Step::Port(Box::new(before)));
+        Ok(())
+    }
+
+    /// What follows from a change of a port that is made for good.
+    pub(crate) fn port_changed(&mut self, now: Nanos, before: &Port) {
+        let number = before.desc.number;
+        let Some(after) = self.ports.get(&number).cloned() else { return };
         if before.is_up() && !after.is_up() {
             self.forget_macs_of(now, number);
         }
         self.notices.port_status(PortReason::Modify, after);
-        Ok(())
     }
 
     /// Takes a port away, and its MACs with it. Entries that name it stay.

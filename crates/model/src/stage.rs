@@ -6,7 +6,11 @@ use crate::data_plane::DataPlane;
 use crate::flow_mod::Changed;
 use crate::model::{Carried, Dying, Model, timers_of};
 use crate::notices::RemovedReason;
+use crate::ports::Port;
+use crate::records::{Record, Use, note_use};
 use crate::store::Life;
+use flow::group::Group;
+use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
 use std::sync::Arc;
@@ -15,14 +19,26 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) enum Step {
     Added(EntryId),
-    Removed { id: EntryId, was: Life, reason: Option<RemovedReason>, heir: Option<EntryId> },
+    Removed {
+        id: EntryId,
+        was: Life,
+        reason: Option<RemovedReason>,
+        heir: Option<EntryId>,
+    },
     Modified(Box<(EntryId, Arc<FlowEntry>, Option<Carried>)>),
+    /// What was there under this number.
+    Group(u32, Option<Record<Group>>),
+    Meter(u32, Option<Record<Meter>>),
+    /// The port as it was.
+    Port(Box<Port>),
 }
 
 /// A request that is being worked out.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     pub changes: Vec<EntryChange>,
+    /// Operations about groups, meters and ports, in order.
+    pub others: Vec<Operation>,
     pub log: Vec<Step>,
     pub changed: Changed,
 }
@@ -40,6 +56,7 @@ impl<D: DataPlane> Model<D> {
         if let Some(old) = replaced {
             self.stage_remove(old, None, staged);
         }
+        note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
         let id = self.store.insert(entry, now);
         if let Some(old) = replaced.filter(|_| kept) {
             if let Some(Step::Removed { heir, .. }) = staged.log.last_mut() {
@@ -63,13 +80,15 @@ impl<D: DataPlane> Model<D> {
     }
 
     pub(crate) fn log_removal(
-        &self,
+        &mut self,
         id: EntryId,
         was: Life,
         reason: Option<RemovedReason>,
         staged: &mut Staged,
     ) {
-        let Some(table) = self.store.entry(id).map(|e| e.table) else { return };
+        let Some(entry) = self.store.entry(id) else { return };
+        note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Ends);
+        let table = entry.table;
         staged.changes.push(EntryChange::Remove { id, table });
         staged.log.push(Step::Removed { id, was, reason, heir: None });
         staged.changed.removed += 1;
@@ -77,11 +96,15 @@ impl<D: DataPlane> Model<D> {
 
     /// Hands a request over to the data plane.
     pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
-        if staged.changes.is_empty() {
-            return staged.changed;
+        let mut operations = staged.others;
+        if !staged.changes.is_empty() {
+            operations.push(Operation::Entries(staged.changes));
         }
-        let version = self.plane.submit(Operation::Entries(staged.changes));
-        self.version = version;
+        let one = if operations.len() > 1 { Some(Operation::All(operations)) } else { operations.pop() };
+        if let Some(operation) = one {
+            self.version = self.plane.submit(operation);
+        }
+        let version = self.version;
         for step in staged.log {
             match step {
                 Step::Added(id) => {
@@ -103,7 +126,8 @@ impl<D: DataPlane> Model<D> {
                         self.timers[timers_of(table)].entry_gone();
                     }
                 }
-                Step::Modified(_) => {}
+                Step::Port(before) => self.port_changed(now, &before),
+                Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }
         }
         staged.changed
@@ -114,13 +138,29 @@ impl<D: DataPlane> Model<D> {
         for step in staged.log.into_iter().rev() {
             match step {
                 Step::Added(id) => {
+                    if let Some(entry) = self.store.entry(id) {
+                        note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Ends);
+                    }
                     self.store.unlink(id);
                     self.store.release(id);
                     self.carried.remove(&id);
                 }
-                Step::Removed { id, was, .. } => self.store.relink(id, was),
+                Step::Removed { id, was, .. } => {
+                    self.store.relink(id, was);
+                    if let Some(entry) = self.store.entry(id) {
+                        note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
+                    }
+                }
+                Step::Group(id, before) => drop(self.groups.set(id, before)),
+                Step::Meter(id, Some(before)) => drop(self.meters.insert(id, before)),
+                Step::Meter(id, None) => drop(self.meters.remove(&id)),
+                Step::Port(before) => drop(self.ports.insert(before.desc.number, *before)),
                 Step::Modified(before) => {
                     let (id, entry, carried) = *before;
+                    if let Some(now) = self.store.entry(id) {
+                        note_use(&mut self.groups, &mut self.meters, &now.instructions, Use::Ends);
+                    }
+                    note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
                     self.store.set_entry(id, entry);
                     match carried {
                         Some(carried) => self.carried.insert(id, carried),

@@ -6,9 +6,10 @@ mod common;
 
 use common::*;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{Action, FlowMod, Instructions, Operation};
+use flow::meter::Meter;
+use flow::{Action, Command, EntryFlags, FlowMod, Instructions, Limits, Match, Operation};
 use model::GroupCommand::{Add, Delete, DeleteAll, Modify};
-use model::ModelError;
+use model::{Change, MeterCommand, ModelError, Notice, PortConfig, PortMod, RemovedReason};
 
 fn group(id: u32, kind: GroupType, actions: &[Vec<Action>]) -> Group {
     let weight = u16::from(kind == GroupType::Select);
@@ -37,7 +38,153 @@ fn groups_come_change_and_go_with_their_entries() {
     m.group_mod(9, Delete, all(7, &[])).unwrap();
     let told = m.plane_mut().operations.iter().filter(|op| matches!(op, Operation::Group(_))).count();
     assert_eq!(told, 2);
-    assert!(matches!(m.plane_mut().operations.last(), Some(Operation::RemoveGroup(7))));
+    let Some(Operation::All(last)) = m.plane_mut().operations.last() else { panic!("not one operation") };
+    assert!(matches!(&last[..], [Operation::RemoveGroup(7), Operation::Entries(gone)] if gone.len() == 1));
+}
+
+#[test]
+fn entries_that_go_with_their_group_say_so() {
+    let mut m = plain();
+    m.group_mod(0, Add, all(7, &[])).unwrap();
+    let flags = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let instructions = Instructions { write: vec![Action::Group(7)], ..Instructions::default() };
+    m.flow_mod(0, FlowMod { flags, instructions, ..add(1, mac(1), 0) }).unwrap();
+    m.group_mod(2, Delete, all(7, &[])).unwrap();
+    let told = poll_all(&mut m, 3);
+    assert!(
+        matches!(&told[..], [Notice::FlowRemoved(f)] if f.reason == RemovedReason::GroupDelete),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn references_are_counted_through_all_that_happens_to_entries() {
+    let mut m = plain();
+    for id in [1, 2] {
+        m.group_mod(0, Add, all(id, &[])).unwrap();
+    }
+    let to = |id| Instructions::apply(vec![Action::Group(id), Action::Group(id)]);
+    let entry = |n: u64, id| FlowMod { instructions: to(id), ..add(1, mac(n.into()), 0) };
+    let references = |m: &mut Fake| [1, 2].map(|id| m.group(0, id).unwrap().references);
+    for n in 0..4 {
+        m.flow_mod(0, entry(n, 1)).unwrap();
+    }
+    assert_eq!(references(&mut m), [4, 0]);
+    m.flow_mod(0, entry(0, 2)).unwrap();
+    m.flow_mod(0, command(Command::ModifyStrict, entry(1, 2))).unwrap();
+    assert_eq!(references(&mut m), [2, 2], "replaced and modified");
+    m.flow_mod(0, command(Command::DeleteStrict, entry(2, 0))).unwrap();
+    m.flow_mod(0, FlowMod { hard_timeout_s: 1, ..entry(5, 1) }).unwrap();
+    assert_eq!(references(&mut m), [2, 2]);
+    poll_all(&mut m, 2 * SECOND);
+    assert_eq!(references(&mut m), [1, 2], "timed out");
+    // A bundle that fails leaves the counts as they were.
+    let failing = [
+        Change::from(entry(8, 1)),
+        Change::from(command(Command::ModifyStrict, entry(1, 1))),
+        Change::Group(Delete, all(2, &[])),
+        Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
+        Change::from(command(Command::Delete, FlowMod { matching: Match::any(), ..entry(0, 0) })),
+        Change::Group(Modify, all(9, &[])),
+    ];
+    assert_eq!(m.bundle(0, failing).unwrap_err(), (5, ModelError::UnknownGroup(9)));
+    assert_eq!((references(&mut m), m.flow_count()), ([1, 2], 3));
+    m.group_mod(0, Modify, all(2, &[vec![Action::Group(1)]])).unwrap();
+    assert_eq!(references(&mut m), [2, 2], "a group counts as well");
+    m.flow_mod(0, delete_all()).unwrap();
+    assert_eq!(references(&mut m), [1, 0]);
+}
+
+#[test]
+fn a_bundle_of_groups_meters_ports_and_flows_is_one_operation_or_none() {
+    let mut m = plain();
+    m.add_port(0, port(4), true).unwrap();
+    poll_all(&mut m, 0);
+    let before = m.barrier();
+    let meter = Meter { id: 5, packets: true, stats: true, burst: false, bands: Vec::new() };
+    let down = PortConfig { down: true, ..PortConfig::default() };
+    let port_mod = PortMod { number: 4, config: down, mask: down, ..PortMod::default() };
+    let entry = FlowMod {
+        instructions: Instructions {
+            meter: Some(5),
+            apply: vec![Action::Group(2)],
+            ..Instructions::default()
+        },
+        ..add(1, mac(1), 0)
+    };
+    let good = vec![
+        Change::Group(Add, all(1, &[vec![Action::output(4)]])),
+        Change::Group(Add, all(2, &[vec![Action::Group(1)]])),
+        Change::Meter(MeterCommand::Add, meter),
+        Change::Port(port_mod),
+        Change::Flow(entry),
+    ];
+    let mut bad = good.clone();
+    bad.push(Change::Port(PortMod { mac: [1; 6], ..port_mod }));
+    assert_eq!(m.bundle(0, bad).unwrap_err(), (5, ModelError::PortMac(4)));
+    assert_eq!((m.barrier(), m.group_ids(), m.meter_ids(), m.flow_count()), (before, vec![], vec![], 0));
+    assert!(m.port(4).unwrap().is_up() && poll_all(&mut m, 0).is_empty(), "nothing has happened");
+
+    m.bundle(0, good).unwrap();
+    assert_eq!((m.barrier(), m.group_ids(), m.meter_ids()), (before + 1, vec![1, 2], vec![5]));
+    assert!(!m.port(4).unwrap().is_up());
+    assert!(matches!(&poll_all(&mut m, 0)[..], [Notice::PortStatus { port, .. }] if port.config.down));
+    let Some(Operation::All(parts)) = m.plane_mut().operations.last() else { panic!("one operation") };
+    assert_eq!(parts.len(), 5);
+}
+
+#[test]
+fn numbers_of_groups_and_buckets_are_bounded_by_what_is_advertised() {
+    let mut m = plain();
+    let most = Limits::GROUPS_PER_TYPE as u32;
+    for id in 0..most {
+        m.group_mod(0, Add, all(id, &[vec![]])).unwrap();
+    }
+    assert_eq!(m.group_mod(0, Add, all(most, &[])).unwrap_err().openflow(), (6, 3));
+    m.group_mod(0, Add, group(most, GroupType::FastFailover, &[])).unwrap();
+    let error = m.group_mod(0, Modify, all(most, &[])).unwrap_err();
+    assert_eq!(error.openflow(), (6, 3), "of another type there was room");
+    let full = vec![vec![]; Limits::GROUP_BUCKETS];
+    let room = (Limits::BUCKETS - most as usize) / Limits::GROUP_BUCKETS;
+    for id in 0..room as u32 {
+        m.group_mod(0, Modify, all(id, &full[1..])).unwrap();
+    }
+    let left = Limits::BUCKETS - most as usize - room * (Limits::GROUP_BUCKETS - 2);
+    m.group_mod(0, Modify, all(100, &full[..left + 1])).unwrap();
+    assert_eq!(m.group_mod(0, Modify, all(101, &full[..2])).unwrap_err().openflow(), (6, 4));
+    assert_eq!(m.group(0, 101).unwrap().group.buckets.len(), 1, "nothing has changed");
+    m.group_mod(0, DeleteAll, all(0, &[])).unwrap();
+    assert!(m.group_ids().is_empty());
+}
+
+#[test]
+fn chains_do_not_multiply_packets_without_bound() {
+    let mut m = plain();
+    m.group_mod(0, Add, all(1, &vec![vec![Action::output(1)]; 60])).unwrap();
+    m.group_mod(0, Add, all(2, &vec![vec![Action::Group(1)]; 60])).unwrap();
+    let error = m.group_mod(0, Add, all(3, &vec![vec![Action::Group(2)]; 2])).unwrap_err();
+    assert_eq!((error.openflow(), m.group_ids()), ((6, 4), vec![1, 2]));
+    let error = m.group_mod(0, Modify, all(1, &vec![vec![Action::output(1)]; 70])).unwrap_err();
+    assert_eq!(error, ModelError::TooManyPasses { group: 2 }, "told of the one that leads to it");
+    let select = group(3, GroupType::Select, &vec![vec![Action::Group(2)]; 9]);
+    m.group_mod(0, Add, select).unwrap();
+}
+
+#[test]
+fn many_ways_through_few_groups_are_looked_at_once() {
+    let mut m = plain();
+    let wide = |to: std::ops::Range<u32>| to.map(|id| vec![Action::Group(id)]).collect::<Vec<_>>();
+    for level in 0..8 {
+        for id in 0..60 {
+            let next = if level == 0 { 0..0 } else { 60 * (level - 1)..60 * level };
+            let select = group(60 * level + id, GroupType::Select, &wide(next));
+            m.group_mod(0, Add, select).unwrap();
+        }
+    }
+    // 60 to the power of 8 ways lead there.
+    m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(1)]])).unwrap();
+    let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
+    assert_eq!(error, ModelError::GroupLoop(0));
 }
 
 #[test]
@@ -55,7 +202,7 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     assert_eq!(refused(Add, all(2, &[vec![Action::Group(9)]])), (2, 9), "sends to a group that is not there");
     assert_eq!(refused(Add, all(2, &[vec![Action::PopPbb]])), (2, 0));
     assert_eq!(refused(Add, all(2, &[vec![Action::Group(2)]])), (6, 7), "to itself");
-    let many = vec![vec![]; flow::Limits::GROUP_BUCKETS + 1];
+    let many = vec![vec![]; Limits::GROUP_BUCKETS + 1];
     assert_eq!(refused(Add, all(2, &many)), (6, 4));
 }
 
@@ -63,10 +210,10 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
 fn chains_end_and_are_not_cut() {
     let mut m = plain();
     m.group_mod(0, Add, all(1, &[])).unwrap();
-    for id in 2..=flow::Limits::GROUP_CHAIN as u32 {
+    for id in 2..=Limits::GROUP_CHAIN as u32 {
         m.group_mod(0, Add, all(id, &[vec![Action::Group(id - 1)]])).unwrap();
     }
-    let last = flow::Limits::GROUP_CHAIN as u32;
+    let last = Limits::GROUP_CHAIN as u32;
     let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(last)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(last + 1));
     // From the other end: the chain that leads to group 1 is as long as can be.

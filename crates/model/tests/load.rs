@@ -63,7 +63,7 @@ fn a_million_entries() {
     });
     timed("walk", 9 * second, || assert_eq!(dump(&mut m, 0).len(), COUNT as usize - 5_000));
     poll_all(&mut m, 0);
-    let full = vec![exact(0); 1].into_iter().chain((COUNT..COUNT + 6_000).map(exact)).collect();
+    let full = std::iter::once(exact(0)).chain((COUNT..COUNT + 6_000).map(exact));
     let (at, error) = timed("bundle that fails", second, || m.bundle(0, full).unwrap_err());
     assert!(matches!((at, error), (5_000, ModelError::TableFull { .. })));
 

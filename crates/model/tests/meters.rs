@@ -49,3 +49,16 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     assert_eq!(refused(Add, meter(2, &[0])), (12, 6));
     assert_eq!(refused(Add, meter(2, &[1; 17])), (12, 11));
 }
+
+#[test]
+fn the_number_of_meters_is_bounded_by_what_is_advertised() {
+    let mut m = plain();
+    let most = flow::Limits::METERS as u32;
+    for id in 1..=most {
+        m.meter_mod(0, Add, meter(id, &[1])).unwrap();
+    }
+    assert_eq!(m.meter_mod(0, Add, meter(most + 1, &[1])).unwrap_err().openflow(), (12, 10));
+    m.meter_mod(0, Modify, meter(most, &[2])).unwrap();
+    m.meter_mod(0, Delete, meter(1, &[])).unwrap();
+    m.meter_mod(0, Add, meter(most + 1, &[1])).unwrap();
+}

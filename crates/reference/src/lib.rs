@@ -164,6 +164,7 @@ impl Reference {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no group {id} to remove")),
             },
+            Operation::All(all) => all.iter().try_for_each(|operation| self.apply(operation)),
             Operation::RemovePort(number) => match self.ports.remove(number) {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no port {number} to remove")),

@@ -41,6 +41,14 @@ struct Running {
     miss_entry: bool,
 }
 
+/// Whole tables that an operation changes.
+#[derive(Debug, Default)]
+struct Changed {
+    ports: bool,
+    groups: bool,
+    meters: bool,
+}
+
 /// Workers as a data plane.
 pub struct WorkerSet {
     links: Vec<Link>,
@@ -106,6 +114,44 @@ impl WorkerSet {
     pub fn engine(&self, table: u8) -> (&'static str, usize) {
         let master = &self.masters[usize::from(table)];
         (master.engine_name(), master.base_bytes())
+    }
+
+    /// Takes an operation in. Whole tables that change are only noted: they are made once, at the end.
+    fn take(&mut self, operation: Operation, changed: &mut Changed, parts: &mut [Vec<Update>]) {
+        match operation {
+            Operation::Entries(changes) => self.entries(&changes, parts),
+            Operation::Port(state) => {
+                self.ports.insert(state.number, state);
+                changed.ports = true;
+            }
+            Operation::Group(group) => {
+                self.groups.set(&group, self.links.len());
+                changed.groups = true;
+            }
+            Operation::Meter(meter) => {
+                self.meters.set(&meter);
+                changed.meters = true;
+            }
+            Operation::RemoveMeter(id) => {
+                self.meters.remove(id);
+                changed.meters = true;
+            }
+            Operation::PacketOut(packet) => {
+                // One worker sends it; in its order the packet stands where the operation does.
+                if let Some(parts) = parts.first_mut() {
+                    parts.push(Update::PacketOut(Box::new(PacketOut::compile(&packet))));
+                }
+            }
+            Operation::RemoveGroup(id) => {
+                self.groups.remove(id);
+                changed.groups = true;
+            }
+            Operation::RemovePort(number) => {
+                self.ports.remove(&number);
+                changed.ports = true;
+            }
+            Operation::All(_) => debug_assert!(false, "operations that are one do not nest"),
+        }
     }
 
     fn entries(&mut self, changes: &[EntryChange], parts: &mut [Vec<Update>]) {
@@ -209,38 +255,23 @@ impl DataPlane for WorkerSet {
     fn submit(&mut self, operation: Operation) -> u64 {
         self.version += 1;
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
+        let mut changed = Changed::default();
         match operation {
-            Operation::Entries(changes) => self.entries(&changes, &mut parts),
-            Operation::Port(state) => {
-                self.ports.insert(state.number, state);
-                self.port_table(&mut parts);
-            }
-            Operation::Group(group) => {
-                self.groups.set(&group, self.links.len());
-                self.groups.updates(&mut parts);
-            }
-            Operation::Meter(meter) => {
-                self.meters.set(&meter);
-                self.meters.updates(&mut parts);
-            }
-            Operation::RemoveMeter(id) => {
-                self.meters.remove(id);
-                self.meters.updates(&mut parts);
-            }
-            Operation::PacketOut(packet) => {
-                // One worker sends it; in its order the packet stands where the operation does.
-                if let Some(parts) = parts.first_mut() {
-                    parts.push(Update::PacketOut(Box::new(PacketOut::compile(&packet))));
+            Operation::All(all) => {
+                for operation in all {
+                    self.take(operation, &mut changed, &mut parts);
                 }
             }
-            Operation::RemoveGroup(id) => {
-                self.groups.remove(id);
-                self.groups.updates(&mut parts);
-            }
-            Operation::RemovePort(number) => {
-                self.ports.remove(&number);
-                self.port_table(&mut parts);
-            }
+            one => self.take(one, &mut changed, &mut parts),
+        }
+        if changed.ports {
+            self.port_table(&mut parts);
+        }
+        if changed.groups {
+            self.groups.updates(&mut parts);
+        }
+        if changed.meters {
+            self.meters.updates(&mut parts);
         }
         for (link, parts) in self.links.iter_mut().zip(parts) {
             link.parked.push_back(Box::new(Updates { version: self.version, parts }));

@@ -37,7 +37,7 @@ fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
                 matching: Match::new([FieldMatch::exact(Field::InPort, u128::from(100 + n))]).unwrap(),
                 ..to(9)
             };
-            let mods = (0..80).map(other).chain([to(port)]).collect();
+            let mods: Vec<_> = (0..80).map(other).chain([to(port)]).collect();
             model.bundle(round, mods).unwrap()
         }
     };

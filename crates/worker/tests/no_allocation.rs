@@ -79,7 +79,7 @@ impl Control {
     }
 
     fn bundle(&mut self, lines: impl IntoIterator<Item = String>) {
-        let mods = lines.into_iter().map(|line| parse(&line)).collect();
+        let mods: Vec<_> = lines.into_iter().map(|line| parse(&line)).collect();
         self.model.bundle(self.now, mods).unwrap();
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bundles: flow-mods that come into force together, or not at all.
+//! Bundles: changes that come into force together, or not at all.
 
 use super::channel::Channel;
-use super::{Context, Refusal, Shared, flow_mod};
+use super::{Context, Refusal, Shared, flow_mod, group, meter, port_mod};
+use crate::change::Change;
 use crate::data_plane::DataPlane;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_ORDERED, code};
 use openflow::{Head, Message, Request};
@@ -19,7 +20,7 @@ struct Bundle {
     closed: bool,
     /// Number and first bytes of each message, for the ERROR that may name it.
     origins: Vec<(u32, Head)>,
-    mods: Vec<flow::FlowMod>,
+    changes: Vec<Change>,
 }
 
 /// A channel's bundles, by number.
@@ -29,7 +30,7 @@ pub struct Bundles(BTreeMap<u32, Bundle>);
 impl Bundles {
     /// Messages in all of them.
     pub fn messages(&self) -> usize {
-        self.0.values().map(|bundle| bundle.mods.len()).sum()
+        self.0.values().map(|bundle| bundle.changes.len()).sum()
     }
 
     fn open(&mut self, id: u32, flags: u16) -> Result<(), Refusal> {
@@ -42,7 +43,7 @@ impl Bundles {
         if self.0.len() >= BUNDLES {
             return Err(Refusal::new(code::OUT_OF_BUNDLES, format!("{BUNDLES} bundles are open, the most")));
         }
-        self.0.insert(id, Bundle { flags, closed: false, origins: Vec::new(), mods: Vec::new() });
+        self.0.insert(id, Bundle { flags, closed: false, origins: Vec::new(), changes: Vec::new() });
         Ok(())
     }
 
@@ -59,7 +60,7 @@ impl Bundles {
 
     fn take(&mut self, id: u32, shared: &mut Shared) -> Option<Bundle> {
         let bundle = self.0.remove(&id)?;
-        shared.bundled = shared.bundled.saturating_sub(bundle.mods.len());
+        shared.bundled = shared.bundled.saturating_sub(bundle.changes.len());
         Some(bundle)
     }
 }
@@ -110,7 +111,7 @@ impl Channel {
         context: &mut Context<'_, D>,
     ) -> Result<(), Refusal> {
         let Some(bundle) = self.bundles.take(id, shared) else { return Ok(()) };
-        let Err((at, error)) = context.model.bundle(context.now, bundle.mods) else { return Ok(()) };
+        let Err((at, error)) = context.model.bundle(context.now, bundle.changes) else { return Ok(()) };
         if let Some((xid, head)) = bundle.origins.get(at) {
             self.session.send_error(*xid, error.openflow(), head);
         }
@@ -126,12 +127,7 @@ impl Channel {
         add: &BundleAdd,
         shared: &mut Shared,
     ) -> Result<(), Refusal> {
-        let Message::FlowMod(m) = &*add.message else {
-            return Err(Refusal::new(code::MSG_UNSUP, "only flow-mods can be in a bundle"));
-        };
-        if flow_mod::buffer(m).is_some() {
-            return Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle can not name a held packet"));
-        }
+        let change = change(&add.message)?;
         // ONF 230: the first message may open the bundle.
         if !self.bundles.0.contains_key(&add.bundle_id) {
             self.bundles.open(add.bundle_id, add.flags)?;
@@ -148,7 +144,23 @@ impl Channel {
         }
         shared.bundled += 1;
         bundle.origins.push((request.xid, request.head));
-        bundle.mods.push(m.flow.clone());
+        bundle.changes.push(change);
         Ok(())
+    }
+}
+
+fn change(message: &Message) -> Result<Change, Refusal> {
+    match message {
+        Message::FlowMod(m) if flow_mod::buffer(m).is_some() => {
+            Err(Refusal::new(code::MSG_UNSUP, "a flow-mod in a bundle can not name a held packet"))
+        }
+        Message::FlowMod(m) => Ok(Change::Flow(m.flow.clone())),
+        Message::GroupMod(m) => Ok(group::change(m)),
+        Message::MeterMod(m) => Ok(meter::change(m)),
+        Message::PortMod(m) => port_mod::change(m),
+        _ => Err(Refusal::new(
+            code::MSG_UNSUP,
+            "flow-mods, group-mods, meter-mods and port-mods can be in a bundle, nothing else",
+        )),
     }
 }

@@ -2,32 +2,30 @@
 //! Groups in OpenFlow's words.
 
 use super::table_features::ACTIONS;
-use super::{Context, Refusal};
-use crate::data_plane::DataPlane;
+use crate::change::Change;
 use crate::groups::{self, GroupCommand};
-use flow::validate::GROUP_MAX;
-use openflow::group::{ALL, Change, GroupMod};
+use flow::Limits;
+use openflow::group::{ALL, Change as Do, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStats};
 
 /// OFPGFC_*: weights of select groups, chains, and their check for loops.
 const CAPABILITIES: u32 = 1 | 4 | 8;
 
-pub fn group_mod<D: DataPlane>(context: &mut Context<'_, D>, m: &GroupMod) -> Result<(), Refusal> {
+pub fn change(m: &GroupMod) -> Change {
     let command = match m.command {
-        Change::Add => GroupCommand::Add,
-        Change::Modify => GroupCommand::Modify,
-        Change::Delete if m.group.id == ALL => GroupCommand::DeleteAll,
-        Change::Delete => GroupCommand::Delete,
+        Do::Add => GroupCommand::Add,
+        Do::Modify => GroupCommand::Modify,
+        Do::Delete if m.group.id == ALL => GroupCommand::DeleteAll,
+        Do::Delete => GroupCommand::Delete,
     };
-    context.model.group_mod(context.now, command, m.group.clone())?;
-    Ok(())
+    Change::Group(command, m.group.clone())
 }
 
 pub fn features() -> GroupFeatures {
     GroupFeatures {
         types: 0b1111,
         capabilities: CAPABILITIES,
-        max_groups: [GROUP_MAX; 4],
+        max_groups: [Limits::GROUPS_PER_TYPE as u32; 4],
         actions: [ACTIONS.iter().map(|number| 1 << number).sum(); 4],
     }
 }

@@ -2,12 +2,12 @@
 //! Meters in OpenFlow's words.
 
 use super::{Context, Refusal};
+use crate::change::Change;
 use crate::data_plane::DataPlane;
 use crate::meters::{self, MeterCommand};
 use flow::Limits;
-use flow::validate::METER_MAX;
 use openflow::error;
-use openflow::group::Change;
+use openflow::group::Change as Do;
 use openflow::meter::{ALL, MeterMod};
 use openflow::multipart::group_stats::Counts;
 use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
@@ -17,15 +17,14 @@ const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 /// OFPMF_*: kbit/s, packets/s, bursts, statistics.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
 
-pub fn meter_mod<D: DataPlane>(context: &mut Context<'_, D>, m: &MeterMod) -> Result<(), Refusal> {
+pub fn change(m: &MeterMod) -> Change {
     let command = match m.command {
-        Change::Add => MeterCommand::Add,
-        Change::Modify => MeterCommand::Modify,
-        Change::Delete if m.meter.id == ALL => MeterCommand::DeleteAll,
-        Change::Delete => MeterCommand::Delete,
+        Do::Add => MeterCommand::Add,
+        Do::Modify => MeterCommand::Modify,
+        Do::Delete if m.meter.id == ALL => MeterCommand::DeleteAll,
+        Do::Delete => MeterCommand::Delete,
     };
-    context.model.meter_mod(context.now, command, m.meter.clone())?;
-    Ok(())
+    Change::Meter(command, m.meter.clone())
 }
 
 /// Refuses to ask for a meter that is not there.
@@ -38,7 +37,7 @@ pub fn known<D: DataPlane>(context: &Context<'_, D>, number: u32) -> Result<(), 
 
 pub fn features() -> MeterFeatures {
     MeterFeatures {
-        max_meters: METER_MAX,
+        max_meters: Limits::METERS as u32,
         band_types: BAND_TYPES,
         capabilities: CAPABILITIES,
         max_bands: u8::try_from(Limits::METER_BANDS).unwrap_or(u8::MAX),

@@ -43,6 +43,7 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::RemovedReason {
         RemovedReason::IdleTimeout => flow_mod::RemovedReason::IdleTimeout,
         RemovedReason::HardTimeout => flow_mod::RemovedReason::HardTimeout,
         RemovedReason::Delete => flow_mod::RemovedReason::Delete,
+        RemovedReason::GroupDelete => flow_mod::RemovedReason::GroupDelete,
     }
 }
 

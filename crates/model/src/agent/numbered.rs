@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of groups and meters, in the order of their numbers, one in each step: counting those that use one can take
-//! a while.
+//! Lists of groups and meters, in the order of their numbers, one in each step: a group can have a thousand buckets.
 
 use super::{Context, group, meter};
 use crate::data_plane::DataPlane;
+use crate::records::first;
 use flow::meter::Meter;
 use openflow::multipart::group_stats::{GroupDescription, GroupStats};
 use openflow::multipart::meter_stats::MeterStats;
 use openflow::multipart::parts::Parts;
-use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 #[derive(Debug)]
@@ -51,9 +50,10 @@ impl Numbered {
     /// Makes the next part; what is left then, if anything.
     pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
         let model = &mut *context.model;
+        let (from, to) = (*self.rest.start(), *self.rest.end());
         let next = match &self.list {
-            List::Groups(_) | List::GroupStats(_) => first(&model.groups, self.rest.clone()),
-            List::Meters(_) | List::MeterStats(_) => first(&model.meters, self.rest.clone()),
+            List::Groups(_) | List::GroupStats(_) => first(model.groups.records(), from, to),
+            List::Meters(_) | List::MeterStats(_) => first(&model.meters, from, to),
         };
         let Some(number) = next else {
             match self.list {
@@ -69,23 +69,17 @@ impl Numbered {
         let _ = match &mut self.list {
             List::Groups(parts) => model
                 .groups
-                .get(&number)
-                .map(|record| parts.push(&GroupDescription((*record.group).clone()), out)),
+                .get(number)
+                .map(|record| parts.push(&GroupDescription((*record.what).clone()), out)),
             List::GroupStats(parts) => {
                 model.group(context.now, number).map(|stats| parts.push(&group::stats(&stats), out))
             }
-            List::Meters(parts) => model.meters.get(&number).map(|record| parts.push(&record.meter, out)),
+            List::Meters(parts) => model.meters.get(&number).map(|record| parts.push(&record.what, out)),
             List::MeterStats(parts) => {
                 model.meter(context.now, number).map(|stats| parts.push(&meter::stats(&stats), out))
             }
         };
-        let last = *self.rest.end();
-        self.rest = number.saturating_add(1)..=last;
+        self.rest = number.saturating_add(1)..=to;
         Some(self)
     }
-}
-
-fn first<T>(map: &BTreeMap<u32, T>, range: RangeInclusive<u32>) -> Option<u32> {
-    // A map does not take an empty range.
-    if range.is_empty() { None } else { map.range(range).next().map(|(number, _)| *number) }
 }

@@ -3,6 +3,7 @@
 
 use super::channel::{Channel, Job};
 use super::{Context, Refusal, Shared, describe};
+use crate::change::Change;
 use crate::data_plane::DataPlane;
 use flow::{PortNo, port_no};
 use openflow::error;
@@ -42,7 +43,7 @@ impl Channel {
                 Ok(None)
             }
             Message::FlowMod(flow_mod) => super::flow_mod::flow_mod(context, shared, flow_mod).map(|()| None),
-            Message::PortMod(port_mod) => super::port_mod::port_mod(context, port_mod).map(|()| None),
+            Message::PortMod(m) => change(context, super::port_mod::change(m)?),
             Message::TableMod(table_mod) => match table_mod.config {
                 // Bits 0 and 1 are OFPTC_DEPRECATED_MASK: they had a meaning before 1.3.
                 0..=3 => Ok(None),
@@ -51,8 +52,8 @@ impl Channel {
                     "OpenFlow 1.3 knows no table configuration",
                 )),
             },
-            Message::GroupMod(change) => super::group::group_mod(context, change).map(|()| None),
-            Message::MeterMod(change) => super::meter::meter_mod(context, change).map(|()| None),
+            Message::GroupMod(m) => change(context, super::group::change(m)),
+            Message::MeterMod(m) => change(context, super::meter::change(m)),
             Message::PacketOut(packet) => {
                 super::packet_out::packet_out(context, shared, packet).map(|()| None)
             }
@@ -70,6 +71,12 @@ impl Channel {
             _ => Ok(None),
         }
     }
+}
+
+/// A request that is answered only if it is refused.
+fn change<D: DataPlane>(context: &mut Context<'_, D>, change: Change) -> Result<Option<Message>, Refusal> {
+    context.model.change(context.now, change)?;
+    Ok(None)
 }
 
 /// No port has queues that can be configured.

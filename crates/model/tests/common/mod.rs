@@ -63,7 +63,9 @@ impl FakePlane {
 impl DataPlane for FakePlane {
     fn submit(&mut self, operation: Operation) -> u64 {
         let version = self.operations.len() as u64 + 1;
-        if let Operation::Entries(changes) = &operation {
+        for part in operation.parts() {
+            assert!(!matches!(part, Operation::All(_)));
+            let Operation::Entries(changes) = part else { continue };
             assert!(!changes.is_empty());
             for change in changes {
                 match change {

@@ -152,7 +152,7 @@ impl Workload for Rig {
             _ => {
                 let flow = |port: u16| format!("table=2,udp,tp_dst={port} actions=drop");
                 let all: Vec<String> = (1..=SWAPPED).map(flow).collect();
-                let mods = parse_flows(&all.join("\n"), ParseOptions::default()).flatten().collect();
+                let mods: Vec<_> = parse_flows(&all.join("\n"), ParseOptions::default()).flatten().collect();
                 let done = self.model.bundle(now, mods);
                 debug_assert!(done.is_ok(), "{done:?}");
             }

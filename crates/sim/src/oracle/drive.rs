@@ -9,7 +9,7 @@ use fastrand::Rng;
 use flow::operation::PacketOut;
 use flow::{Action, Command, FlowMod, Nanos, PortNo, port_no};
 use model::{
-    Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Model, Notice, PortConfig, PortDesc,
+    Change, Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Model, Notice, PortConfig, PortDesc,
     RemovedReason,
 };
 use port::Queue;
@@ -343,7 +343,13 @@ impl Driver {
                     ..FlowMod::default()
                 });
             }
-            drop(self.model.bundle(self.now, mods));
+            let mut changes: Vec<Change> = mods.into_iter().map(Change::Flow).collect();
+            if self.style.groups > 0 && self.rng.bool() {
+                let id = self.rng.u32(1..=self.style.groups);
+                let group = self.style.group(&mut self.rng, id);
+                changes.insert(self.rng.usize(0..=changes.len()), Change::Group(GroupCommand::Modify, group));
+            }
+            drop(self.model.bundle(self.now, changes));
             return self.account(&before, port, &bytes);
         }
         let before = self.shadow.process(port, &bytes);

@@ -198,8 +198,11 @@ fn describe(record: &Record, replay: &Replay, number: usize) -> String {
         text += &format!("\n    table {table} entry {id:?}");
         // An id may have been used several times: the changes of all its lives are told.
         for (at, operation) in record.operations.iter().enumerate() {
-            let Operation::Entries(changes) = operation else { continue };
-            for change in changes {
+            let changes = operation.parts().iter().filter_map(|part| match part {
+                Operation::Entries(changes) => Some(changes),
+                _ => None,
+            });
+            for change in changes.flatten() {
                 match change {
                     flow::EntryChange::Add(e) if Some(e.id) == *id => {
                         text += &format!(

@@ -74,6 +74,17 @@ fn it_loads_files_replaces_and_bundles() {
     let (good, text) = lab.try_ofctl(&["--bundle", "add-flows", &wrong]);
     assert!(!good, "{text}");
     assert_eq!(lab.flows().len(), 2, "half a bundle is in force");
+    let mixed = "group add group_id=1,type=all,bucket=output:1\nflow add icmp,actions=group:1\n\
+                 group mod group_id=1,type=all,bucket=output:2\nflow delete udp\n";
+    lab.ofctl(&["bundle", &lab.file("mixed", mixed)]);
+    has(&lab.ofctl(&["--no-names", "dump-groups"]), &["group_id=1,type=all,bucket=actions=output:2"]);
+    assert_eq!(lab.flows().len(), 2);
+    let late = lab.file("late", "group delete group_id=1\nflow add arp,actions=group:1\n");
+    let (good, text) = lab.try_ofctl(&["bundle", &late]);
+    assert!(!good && text.contains("OFPBAC_BAD_OUT_GROUP"), "{text}");
+    assert_eq!(lab.flows().len(), 2, "the group and its entry are still there");
+    lab.ofctl(&["--bundle", "del-groups"]);
+    assert_eq!(lab.flows().len(), 1);
 }
 
 #[test]

@@ -3,9 +3,13 @@
 
 use crate::lab::{Lab, frame};
 use crate::peer::{Peer, add, all_to, flow_mod};
+use flow::group::{Bucket, Group, GroupType};
+use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command, Field, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::flow_mod::RemovedReason;
+use openflow::group::{Change, GroupMod};
+use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
 use openflow::multipart::{Answer, MultipartRequest, Query};
 use openflow::packet::{PacketIn, PacketInReason, PacketOut};
@@ -239,6 +243,75 @@ fn a_bundle_is_done_as_a_whole_or_not_at_all() {
     peer.send(&part(add("udp,actions=drop")));
     assert_eq!(peer.ask(&control(BundleKind::DiscardRequest)), control(BundleKind::DiscardReply));
     assert_eq!(lab.flows().len(), 1_000);
+}
+
+/// Groups, meters, ports and flows of a bundle come together; entries that go with their group say so.
+#[test]
+fn a_bundle_may_change_groups_meters_and_ports() {
+    let mut lab = Lab::start(1, 3, "");
+    let mut peer = lab.peer();
+    peer.send(&flow_mod(Command::Delete, ""));
+    let control = |kind| {
+        let flags = bundle::FLAG_ATOMIC | bundle::FLAG_ORDERED;
+        Message::BundleControl(BundleControl { bundle_id: 4, kind, flags })
+    };
+    let part = |message| {
+        let flags = bundle::FLAG_ATOMIC | bundle::FLAG_ORDERED;
+        Message::BundleAdd(BundleAdd { bundle_id: 4, flags, message: Box::new(message) })
+    };
+    let group = |command, id, port| {
+        let bucket = Bucket { actions: vec![Action::output(port)], ..Bucket::default() };
+        let group = Group { id, kind: GroupType::Indirect, buckets: vec![bucket] };
+        Message::GroupMod(GroupMod { command, group })
+    };
+    let bands = vec![MeterBand { band: Band::Drop, rate: 1_000_000, burst: 0 }];
+    let meter = Meter { id: 2, packets: true, stats: true, burst: false, bands };
+    let port = |config| {
+        Message::PortMod(PortMod { port: 3, mac: [0; 6], config, mask: config::NO_FWD, advertise: 0 })
+    };
+    let messages = [
+        group(Change::Add, 1, 2),
+        Message::MeterMod(MeterMod { command: Change::Add, meter }),
+        add("send_flow_rem,in_port=1,actions=meter:2,group:1"),
+        port(config::NO_FWD),
+    ];
+    peer.ask(&control(BundleKind::OpenRequest));
+    for message in &messages {
+        peer.send(&part(message.clone()));
+    }
+    let wrong = peer.send(&part(group(Change::Modify, 9, 2)));
+    let commit = peer.send(&control(BundleKind::CommitRequest));
+    assert!(
+        matches!(peer.receive(), (xid, Message::Error(e)) if xid == wrong && e.code == error::GROUP_UNKNOWN)
+    );
+    assert!(matches!(peer.receive(), (xid, Message::Error(_)) if xid == commit));
+    assert_eq!((lab.flows().len(), lab.ofctl(&["dump-groups"]).lines().count()), (0, 1), "none of it");
+
+    peer.ask(&control(BundleKind::OpenRequest));
+    for message in &messages {
+        peer.send(&part(message.clone()));
+    }
+    peer.send(&part(group(Change::Modify, 1, 3)));
+    peer.send(&part(port(0)));
+    // Two changes of the port are told of before the reply, which is of its end state.
+    let commit = peer.send(&control(BundleKind::CommitRequest));
+    assert_eq!(peer.answer_to(commit), control(BundleKind::CommitReply));
+    peer.barrier();
+    lab.push(1, &frame(7, 1));
+    assert_eq!(lab.pop(3), frame(7, 1), "the group as modified later, the port as it was");
+    let out = PacketOut { buffer_id: None, in_port: port_no::CONTROLLER, actions: vec![], data: frame(1, 2) };
+    assert_eq!(peer.refused(&part(Message::PacketOut(out))), bundle::code::MSG_UNSUP);
+
+    peer.send(&group(Change::Delete, 1, 2));
+    loop {
+        match peer.receive() {
+            (_, Message::PortStatus(_)) => {}
+            (_, Message::FlowRemoved(removed)) => {
+                break assert_eq!(removed.reason, RemovedReason::GroupDelete);
+            }
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
 
 /// A dump under way lets other requests pass, and a barrier waits for it.

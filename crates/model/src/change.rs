@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Requests that change the switch, one by one or several as one.
+
+use crate::data_plane::DataPlane;
+use crate::error::ModelError;
+use crate::flow_mod::Changed;
+use crate::groups::GroupCommand;
+use crate::meters::MeterCommand;
+use crate::model::Model;
+use crate::ports::PortMod;
+use crate::stage::Staged;
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::{FlowMod, Nanos};
+
+/// A request that changes the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A flow-mod.
+    Flow(FlowMod),
+    /// A group-mod; for deletes only the group's number counts.
+    Group(GroupCommand, Group),
+    /// A meter-mod; for deletes only the meter's number counts.
+    Meter(MeterCommand, Meter),
+    /// A port-mod.
+    Port(PortMod),
+}
+
+impl From<FlowMod> for Change {
+    fn from(m: FlowMod) -> Self {
+        Self::Flow(m)
+    }
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Does one request. It is in force when [`Model::barrier`], asked afterwards, is applied.
+    ///
+    /// # Errors
+    /// What OpenFlow 1.3 refuses; nothing is changed then.
+    pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
+        let mut staged = Staged::default();
+        match self.stage(now, change, &mut staged) {
+            Ok(()) => Ok(self.commit(now, staged)),
+            Err(error) => {
+                self.roll_back(staged);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does all of these requests in order, or none: no packet sees a part of them.
+    ///
+    /// # Errors
+    /// The place of the first request that is refused, and why.
+    pub fn bundle<C: Into<Change>>(
+        &mut self,
+        now: Nanos,
+        changes: impl IntoIterator<Item = C>,
+    ) -> Result<Changed, (usize, ModelError)> {
+        let changes = changes.into_iter();
+        // Most are adds where there are many.
+        let expected = changes.size_hint().0.min(self.config.limits.entries);
+        let mut staged = Staged::default();
+        staged.changes.reserve(expected);
+        staged.log.reserve(expected);
+        self.store.reserve(expected);
+        for (at, change) in changes.enumerate() {
+            if let Err(error) = self.stage(now, change.into(), &mut staged) {
+                self.roll_back(staged);
+                return Err((at, error));
+            }
+        }
+        Ok(self.commit(now, staged))
+    }
+
+    fn stage(&mut self, now: Nanos, change: Change, staged: &mut Staged) -> Result<(), ModelError> {
+        match change {
+            Change::Flow(m) => self.stage_flow_mod(now, m, staged),
+            Change::Group(command, group) => self.stage_group_mod(now, command, group, staged),
+            Change::Meter(command, meter) => self.stage_meter_mod(now, command, meter, staged),
+            Change::Port(m) => self.stage_port_mod(&m, staged),
+        }
+    }
+}

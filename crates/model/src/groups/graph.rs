@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All groups, and which send to which.
+
+use crate::ModelError;
+use crate::records::{Record, Records};
+use flow::Limits;
+use flow::group::{Group, GroupType};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// All groups by number.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    records: Records<Group>,
+    /// Groups that send to a group or watch it.
+    senders: BTreeMap<u32, BTreeSet<u32>>,
+    /// Groups of each type.
+    of_type: [usize; 4],
+    buckets: usize,
+}
+
+/// A number for each of some groups, each worked out once.
+type Memo = BTreeMap<u32, usize>;
+
+impl Groups {
+    pub fn records(&self) -> &Records<Group> {
+        &self.records
+    }
+
+    pub fn get(&self, id: u32) -> Option<&Record<Group>> {
+        self.records.get(&id)
+    }
+
+    pub fn get_mut(&mut self, id: u32) -> Option<&mut Record<Group>> {
+        self.records.get_mut(&id)
+    }
+
+    /// Puts a group there, or none; returns what was there.
+    pub fn set(&mut self, id: u32, record: Option<Record<Group>>) -> Option<Record<Group>> {
+        let old = self.records.remove(&id);
+        if let Some(old) = &old {
+            self.of_type[old.what.kind as usize] -= 1;
+            self.buckets -= old.what.buckets.len();
+            for other in old.what.references() {
+                if let Some(senders) = self.senders.get_mut(&other) {
+                    senders.remove(&id);
+                    if senders.is_empty() {
+                        self.senders.remove(&other);
+                    }
+                }
+            }
+        }
+        if let Some(new) = record {
+            self.of_type[new.what.kind as usize] += 1;
+            self.buckets += new.what.buckets.len();
+            for other in new.what.references() {
+                self.senders.entry(other).or_default().insert(id);
+            }
+            self.records.insert(id, new);
+        }
+        old
+    }
+
+    /// Groups that send to this one or watch it.
+    pub fn senders(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
+        self.senders.get(&id).into_iter().flatten().copied()
+    }
+
+    /// All numbers, each after those of the groups that send to it.
+    pub fn senders_first(&self) -> Vec<u32> {
+        let mut before = Memo::new();
+        let mut ids: Vec<u32> = self.records.keys().copied().collect();
+        ids.sort_by_cached_key(|id| self.longest_to(*id, &mut before));
+        ids
+    }
+
+    /// Checks a group that has just been put there, together with those that it leads to and that lead to it.
+    pub fn check(&self, id: u32) -> Result<(), ModelError> {
+        if self.of_type.iter().any(|count| *count > Limits::GROUPS_PER_TYPE) {
+            return Err(ModelError::TooManyGroups);
+        }
+        if self.buckets > Limits::BUCKETS {
+            return Err(ModelError::NoRoomForBuckets { group: id, buckets: self.buckets });
+        }
+        if self.leads_back(id) {
+            return Err(ModelError::GroupLoop(id));
+        }
+        // Every chain through this group must stay short enough, also those that come to it.
+        let through = self.longest_to(id, &mut Memo::new()) + self.longest_from(id, &mut Memo::new()) - 1;
+        if through > Limits::GROUP_CHAIN {
+            return Err(ModelError::GroupChain(id));
+        }
+        let mut passed = Memo::new();
+        for other in self.those_before(id) {
+            if self.passed(other, &mut passed) > Limits::GROUP_PASSES {
+                return Err(ModelError::TooManyPasses { group: other });
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self, id: u32) -> BTreeSet<u32> {
+        self.get(id).into_iter().flat_map(|record| record.what.references()).collect()
+    }
+
+    fn leads_back(&self, id: u32) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = self.next(id);
+        while let Some(next) = open.pop_first() {
+            if next == id {
+                return true;
+            }
+            if seen.insert(next) {
+                open.extend(self.next(next));
+            }
+        }
+        false
+    }
+
+    /// Groups in the longest chain that begins with this one.
+    fn longest_from(&self, id: u32, memo: &mut Memo) -> usize {
+        if let Some(known) = memo.get(&id) {
+            return *known;
+        }
+        let behind = self.next(id).into_iter().map(|next| self.longest_from(next, memo)).max();
+        let longest = 1 + behind.unwrap_or(0);
+        memo.insert(id, longest);
+        longest
+    }
+
+    /// Groups in the longest chain that ends with this one.
+    fn longest_to(&self, id: u32, memo: &mut Memo) -> usize {
+        if let Some(known) = memo.get(&id) {
+            return *known;
+        }
+        let before = self.senders(id).map(|sender| self.longest_to(sender, memo)).max();
+        let longest = 1 + before.unwrap_or(0);
+        memo.insert(id, longest);
+        longest
+    }
+
+    /// This group and all that lead to it.
+    fn those_before(&self, id: u32) -> BTreeSet<u32> {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            if seen.insert(next) {
+                open.extend(self.senders(next));
+            }
+        }
+        seen
+    }
+
+    /// Buckets that one packet passes at most that comes to a group.
+    fn passed(&self, id: u32, memo: &mut Memo) -> usize {
+        if let Some(known) = memo.get(&id) {
+            return *known;
+        }
+        let Some(group) = self.get(id).map(|record| &record.what) else { return 0 };
+        let mut sum = 0usize;
+        let mut most = 0;
+        for bucket in &group.buckets {
+            let behind =
+                bucket.groups().fold(0usize, |sum, other| sum.saturating_add(self.passed(other, memo)));
+            sum = sum.saturating_add(1).saturating_add(behind);
+            most = most.max(behind.saturating_add(1));
+        }
+        let passed = if group.kind == GroupType::All { sum } else { most };
+        memo.insert(id, passed);
+        passed
+    }
+}
