@@ -34,6 +34,12 @@ bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+.PHONY: lab
+lab: ## the experiments of lab/, figures to target/report; needs root
+	scripts/setup.sh lab
+	cargo build --release --package shunt
+	lab/mininet.py
+
 # FUZZ_SECONDS for each target of fuzz/.
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz

@@ -6,6 +6,7 @@ taken from SHUNT, else from target/release of the current folder, else from PATH
 unless fail_mode=standalone is given (--switch shunt,fail_mode=standalone); without one it learns addresses by itself.
 """
 
+import atexit
 import json
 import os
 import shutil
@@ -14,11 +15,14 @@ import subprocess
 import tempfile
 import time
 
+import mininet.clean
+import mininet.net
 from mininet.log import error, info
 from mininet.node import Controller, OVSController, Switch
 
 READY_S = 10
 STOP_S = 5
+IPERF_S = 30
 
 
 def command():
@@ -37,6 +41,8 @@ def quoted(text):
 
 class ShuntSwitch(Switch):
     """One datapath, one process."""
+
+    running = set()
 
     def __init__(self, name, fail_mode="secure", workers=1, **params):
         super().__init__(name, **params)
@@ -87,10 +93,10 @@ class ShuntSwitch(Switch):
             file.write(self._configuration(controllers))
         log = os.path.join(self.folder, "switch.log")
         with open(log, "w", encoding="utf-8") as file:
-            # A session of its own: Mininet's Ctrl-C is not meant for it.
-            self.process = subprocess.Popen(
-                [command(), "run", "-c", configuration], stdout=file, stderr=file, start_new_session=True
-            )
+            # A session of its own, as Mininet's Ctrl-C is not meant for it; but it does not outlive Mininet.
+            run = ["setpriv", "--pdeathsig", "TERM", command(), "run", "-c", configuration]
+            self.process = subprocess.Popen(run, stdout=file, stderr=file, start_new_session=True)
+        ShuntSwitch.running.add(self)
         end = time.monotonic() + READY_S
         while time.monotonic() < end and self.process.poll() is None:
             with open(log, encoding="utf-8") as file:
@@ -130,7 +136,14 @@ class ShuntSwitch(Switch):
         self._end()
         super().stop(deleteIntfs)
 
+    @classmethod
+    def end_all(cls):
+        """For Mininet's cleanup, which does not stop switches."""
+        for switch in list(cls.running):
+            switch._end()
+
     def _end(self):
+        ShuntSwitch.running.discard(self)
         if self.process is not None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -151,21 +164,33 @@ class Controller13(OVSController):
     def __init__(self, name, **params):
         params.setdefault("cargs", "-O OpenFlow13 ptcp:%s")
         super().__init__(name, **params)
-        self.folder = None
 
     def start(self):
         """Starts it with a folder for its own socket: the usual one is only there where Open vSwitch runs."""
-        self.folder = tempfile.mkdtemp(prefix="shunt-mininet-")
-        self.cmd("export OVS_RUNDIR=" + self.folder)
+        folder = tempfile.mkdtemp(prefix="shunt-mininet-")
+        # Mininet's cleanup after an interrupt does not stop controllers, it ends them by name.
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        self.cmd("export OVS_RUNDIR=" + folder)
         super().start()
 
-    def stop(self, *args, **params):
-        """Ends it and takes its folder away."""
-        super().stop(*args, **params)
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder = None
 
+def wait_for_iperf(client, server, port, timeout=IPERF_S):
+    """Waits until an iperf server answers, by a short iperf.
+
+    Mininet asks by an empty connection and then waits for two reports of the server: of that connection and of the
+    measurement. Since iperf 2.0.14 there is none of an empty connection, and Mininet 2.3.0 waits for ever, whatever
+    the switch, even between hosts wired to each other (github.com/mininet/mininet/issues/1060).
+    """
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        if "/sec" in client.cmd("timeout 5 iperf -c %s -p %d -n 128K" % (server, port)):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+mininet.net.waitListening = wait_for_iperf
+mininet.clean.addCleanupCallback(ShuntSwitch.end_all)
 
 # Without --controller, `mn` looks for a controller by itself and asks this class first.
 Controller.isAvailable = classmethod(lambda cls: OVSController.isAvailable())

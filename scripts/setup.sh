@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|test|fuzz`. Says nothing when nothing is missing.
+# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|fuzz`. Says nothing when nothing is missing.
 # A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +10,9 @@ cd "$(dirname "$0")/.."
 readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
-readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace
-    ovs-ofctl:openvswitch-common)
+# Mininet without what it recommends: no Open vSwitch is started.
+readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common)
+readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
 
 fail() {
     printf 'setup: %s\n' "$*" >&2
@@ -72,9 +73,10 @@ case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}") ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
-    test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${test_needs[@]}") ;;
+    lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
+    test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|lint|demo|test|fuzz\n' "$0" >&2
+        printf 'usage: %s build|lint|demo|lab|test|fuzz\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -90,4 +92,4 @@ for need in "${needs[@]}"; do
 done
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
 if [ "$purpose" = fuzz ]; then install_cargo_fuzz; fi
-if [ "$purpose" = test ]; then unpack_testcontroller; fi
+if [ "$purpose" = lab ] || [ "$purpose" = test ]; then unpack_testcontroller; fi

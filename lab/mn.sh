@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# mn.sh OPTION...: Mininet with Shunt as its switch, in namespaces of its own, as in: lab/mn.sh --topo tree,2 --test pingall
+# Mininet itself ends processes by name and deletes files of /tmp when it cleans up; in here that meets only its own.
+# Needs root, `make` before, and what `scripts/setup.sh lab` installs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export PATH=$PWD/target/tools/bin:$PATH:/usr/sbin:/sbin
+
+# inside OPTION...: the first process of the namespaces; their end is the end of all that runs in them.
+# shellcheck disable=SC2016 # expanded by the inner shell
+readonly inside='
+    mount -t tmpfs tmpfs /tmp
+    ip link set lo up
+    exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
+
+# In the background, so that a signal is answered at once; Ctrl-C is for Mininet, which takes its network down.
+setpriv --pdeathsig KILL env --default-signal=INT,QUIT unshare --mount --pid --net --fork --kill-child --mount-proc \
+    bash -euo pipefail -c "$inside" mn "$@" <&0 &
+readonly child=$!
+interrupted=
+trap 'interrupted=130' INT
+trap 'interrupted=143; kill -KILL "$child"' TERM
+trap 'interrupted=129; kill -KILL "$child"' HUP
+status=0
+while :; do
+    wait "$child" && status=0 || status=$?
+    kill -0 "$child" 2>/dev/null || break
+done
+exit "${interrupted:-$status}"

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Mininet with Shunt as its switch: all hosts reach each other and iperf runs with default offloads, with Mininet's own
+# controller, a remote one and none; each switch has its datapath id; and an interrupted run leaves nothing behind.
+set -euo pipefail
+# Job control gives each run its own process group, and SIGINT its default meaning, as at a terminal.
+set -m
+cd "$(dirname "$0")/../.."
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+trap 'exit 130' INT TERM HUP
+fail() {
+    printf 'test_mininet: %s\n' "$*" >&2
+    cat "$folder/out" >&2
+    exit 1
+}
+
+cargo build --quiet --release --package shunt
+SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/release/shunt
+export SHUNT
+
+# Every process of a run inherits a variable by which it is found.
+readonly mark=SHUNT_TEST_MININET=$$
+left() { grep -l -a -s "$mark" /proc/[0-9]*/environ; }
+expect_nobody() {
+    # A killed process may take a moment to end.
+    for _ in $(seq 20); do
+        left >/dev/null || return 0
+        sleep 0.1
+    done
+    fail "$1 left these processes: $(left)"
+}
+# mininet TEXT OPTION...: its output has a line that matches TEXT.
+mininet() {
+    local text=$1
+    shift
+    timeout --foreground 60 env "$mark" lab/mn.sh "$@" >"$folder/out" 2>&1 || fail "exit code $?: mn $*"
+    grep -q -x -- "$text" "$folder/out" || fail "no line matches '$text': mn $*"
+    expect_nobody "mn $*"
+    printf 'ok: mn %s: %s\n' "$*" "$(grep -x -- "$text" "$folder/out")"
+}
+all_of() { printf '[*][*][*] Results: 0%% dropped (%s/%s received)' "$1" "$1"; }
+readonly speeds="[*][*][*] Results: \['[0-9.]* [MG]bits/sec', '[0-9.]* [MG]bits/sec'\]"
+
+# What is behind the test runs in the network once the test is over.
+mininet "$(all_of 12)" --topo tree,2 --test pingall --post /dev/stdin <<'POST'
+sh for port in 6654 6655 6656; do ovs-ofctl -O OpenFlow13 show tcp:127.0.0.1:$port; done
+dpctl show flows
+POST
+for number in 1 2 3; do
+    grep -q "dpid:000000000000000$number" "$folder/out" || fail "no switch has datapath id $number"
+done
+grep -q 'dl_dst=.*actions=output' "$folder/out" || fail 'the controller has made no flow'
+printf 'ok: three switches with datapath ids of their own and flows of the controller\n'
+
+mininet "$(all_of 6)" --topo single,3 --test pingall
+mininet "$(all_of 12)" --topo tree,2 --controller none --test pingall
+mininet "$(all_of 6)" --topo single,3 --controller remote,port=6653 --test pingall --pre /dev/stdin <<'PRE'
+sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
+PRE
+mininet "$speeds" --topo tree,2 --test iperf
+
+# interrupt SIGNAL EXIT_CODE: in the midst of iperf.
+interrupt() {
+    local signal=$1 expected=$2 pid status=0
+    : >"$folder/out"
+    env "$mark" lab/mn.sh --topo tree,2 --test iperf >"$folder/out" 2>&1 &
+    pid=$!
+    until grep -q 'Iperf: testing' "$folder/out"; do
+        kill -0 "$pid" 2>/dev/null || fail 'mn ended before iperf'
+        sleep 0.05
+    done
+    kill -"$signal" -- "-$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq "$expected" ] || fail "after SIG$signal the exit code was $status, not $expected"
+    expect_nobody "mn after SIG$signal"
+    printf 'ok: SIG%s, nothing left behind\n' "$signal"
+}
+interrupt INT 130
+interrupt TERM 143
