@@ -2,6 +2,8 @@
 //! A table's compiled rules: immutable, shared by all workers. A new engine is a new file and a variant here.
 
 use crate::exact::Exact;
+use crate::lpm::Lpm;
+use crate::mask::Mask;
 use crate::scan::Scan;
 use crate::{BitSet, KeyPlan};
 use flow::EntryId;
@@ -12,7 +14,11 @@ use std::sync::Arc;
 pub enum Engine {
     /// One mask for all rules but those that match everything.
     Exact(Exact),
+    /// Prefixes of one field.
+    Lpm(Lpm),
     /// Any rules.
+    Mask(Mask),
+    /// Any rules, if few.
     Scan(Scan),
 }
 
@@ -44,6 +50,12 @@ impl Base {
         Self { plan, engine, ids, priorities }
     }
 
+    /// The engine.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// The layout of the keys.
     #[must_use]
     pub fn plan(&self) -> &Arc<KeyPlan> {
@@ -55,6 +67,8 @@ impl Base {
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         match &self.engine {
             Engine::Exact(engine) => engine.lookup(keys, dead, slots),
+            Engine::Lpm(engine) => engine.lookup(keys, dead, slots),
+            Engine::Mask(engine) => engine.lookup(keys, dead, slots),
             Engine::Scan(engine) => engine.lookup(keys, dead, slots),
         }
     }
@@ -90,6 +104,8 @@ impl Base {
     pub fn engine_name(&self) -> &'static str {
         match self.engine {
             Engine::Exact(_) => "exact",
+            Engine::Lpm(_) => "lpm",
+            Engine::Mask(_) => "mask",
             Engine::Scan(_) => "scan",
         }
     }
@@ -99,6 +115,8 @@ impl Base {
     pub fn bytes(&self) -> usize {
         let engine = match &self.engine {
             Engine::Exact(engine) => engine.bytes(),
+            Engine::Lpm(engine) => engine.bytes(),
+            Engine::Mask(engine) => engine.bytes(),
             Engine::Scan(engine) => engine.bytes(),
         };
         engine + self.ids.len() * 4 + self.priorities.len() * 2

@@ -163,6 +163,12 @@ impl Exact {
         hash as usize & (self.directory.len() - 1)
     }
 
+    /// The mask of all rules but those that match everything.
+    #[must_use]
+    pub fn mask(&self) -> &[u64] {
+        &self.mask
+    }
+
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's additions to a base since it was compiled. All room is there from the start: adding moves at most the
-//! order of a small scan head, or fills one place of a hash directory. Slots count additions, dead ones included.
+//! A worker's additions to a base since it was compiled. All room is there from the start. The control side's
+//! [`crate::additions::Additions`] decides where an addition stands; adding and taking away are a few stores each,
+//! however many rules there are. Slots count additions, dead ones included.
 
+use crate::NONE;
+use crate::additions::Link;
 use crate::hash::Seed;
-use crate::{BitSet, NONE};
+use crate::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
 
-/// Rules that match everything which a hashed head can take.
-pub const CATCH_ALLS: usize = 8;
+/// Directory word: high half a tag of the hash, low half number of the bucket + 1; 0 is free.
+const TAG_SHIFT: u32 = 32;
 
-/// How the head finds its rules.
-#[derive(Debug)]
-enum Order {
-    /// Slots by priority, first added first: walked.
-    Walked(Vec<u32>),
-    /// Hashed by the value under the base's mask; slots that match everything beside it.
-    Hashed { mask: Box<[u64]>, directory: Box<[u32]>, seed: Seed, catch_alls: Vec<u32> },
+/// What hangs off an addition's slot.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    id: EntryId,
+    priority: u16,
+    /// [`NONE`] once it is dead.
+    bucket: u32,
+    /// Neighbours in the bucket, which stands in order of precedence.
+    before: u32,
+    after: u32,
 }
 
 /// Additions, with room for a fixed number of them.
@@ -23,184 +29,173 @@ enum Order {
 pub struct Head {
     words: usize,
     capacity: usize,
-    order: Order,
-    values: Vec<u64>,
+    seed: Seed,
+    directory: Box<[u64]>,
+    /// For each bucket its first addition.
+    buckets: Vec<u32>,
+    places: Vec<Place>,
+    /// For each addition values, then masks.
+    rows: Vec<u64>,
+    /// For each tuple its mask.
     masks: Vec<u64>,
-    ids: Vec<EntryId>,
-    priorities: Vec<u16>,
-    dead: BitSet,
+    /// Tuples with additions, and the highest priority that each has had; highest first.
+    order: Vec<(u16, u32)>,
+    living: usize,
 }
 
 impl Default for Head {
     fn default() -> Self {
-        Self::walked(0, 0)
+        Self::new(0, 0, std::iter::empty())
     }
 }
 
 impl Head {
-    /// A head that takes any rules and walks them.
+    /// A head for so many additions, with the masks of its first tuples.
     #[must_use]
-    pub fn walked(words: usize, capacity: usize) -> Self {
-        Self::with_order(words, capacity, Order::Walked(Vec::with_capacity(capacity)))
-    }
-
-    /// A head that takes rules of one mask, and a few that match everything.
-    #[must_use]
-    pub fn hashed(mask: &[u64], capacity: usize) -> Self {
-        let directory = vec![0; (2 * capacity).next_power_of_two().max(2)].into_boxed_slice();
-        let catch_alls = Vec::with_capacity(CATCH_ALLS);
-        let order = Order::Hashed { mask: mask.into(), directory, seed: Seed::of_process(), catch_alls };
-        Self::with_order(mask.len(), capacity, order)
-    }
-
-    fn with_order(words: usize, capacity: usize, order: Order) -> Self {
+    pub fn new<'m>(words: usize, capacity: usize, masks: impl Iterator<Item = &'m [u64]>) -> Self {
+        let tuples = if capacity == 0 { 0 } else { TUPLES_MAX };
+        let mut all_masks = Vec::with_capacity(tuples * words);
+        for mask in masks {
+            all_masks.extend_from_slice(mask);
+        }
         Self {
             words,
             capacity,
-            order,
-            values: Vec::with_capacity(capacity * words),
-            masks: Vec::with_capacity(capacity * words),
-            ids: Vec::with_capacity(capacity),
-            priorities: Vec::with_capacity(capacity),
-            dead: BitSet::new(capacity),
+            seed: Seed::of_process(),
+            directory: vec![0; (2 * capacity).next_power_of_two().max(2)].into_boxed_slice(),
+            buckets: Vec::with_capacity(capacity),
+            places: Vec::with_capacity(capacity),
+            rows: Vec::with_capacity(capacity * 2 * words),
+            masks: all_masks,
+            order: Vec::with_capacity(tuples),
+            living: 0,
         }
     }
 
-    /// Adds a rule as the last among its priority. The control side never sends more than the head has room for; one
-    /// too many is not taken.
-    pub fn add(&mut self, id: EntryId, priority: u16, value: &[u64], mask: &[u64]) {
-        if self.ids.len() == self.capacity {
+    /// Adds a rule: `row` holds its values and masks, and behind them, if its tuple is new, the tuple's mask. The
+    /// control side never sends more than the head has room for; one too many is not taken.
+    pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &Link) {
+        if self.places.len() == self.capacity {
             debug_assert!(false, "the control side counts the head's additions");
             return;
         }
-        let slot = self.ids.len() as u32;
-        self.ids.push(id);
-        self.priorities.push(priority);
-        self.values.extend_from_slice(value);
-        self.masks.extend_from_slice(mask);
-        match &mut self.order {
-            Order::Walked(order) => {
-                let at = order.partition_point(|&other| self.priorities[other as usize] >= priority);
-                order.insert(at, slot);
-            }
-            Order::Hashed { catch_alls, .. } if mask.iter().all(|word| *word == 0) => {
-                let at = catch_alls.partition_point(|&other| self.priorities[other as usize] >= priority);
-                catch_alls.insert(at, slot);
-            }
-            Order::Hashed { mask, directory, seed, .. } => {
-                let mut at = seed.hash(value, mask) as usize & (directory.len() - 1);
-                while directory[at] != 0 {
-                    at = (at + 1) & (directory.len() - 1);
-                }
-                directory[at] = slot + 1;
-            }
+        let (rule, fresh_mask) = row.split_at(2 * self.words);
+        self.rows.extend_from_slice(rule);
+        self.masks.extend_from_slice(fresh_mask);
+        let slot = self.places.len() as u32;
+        if link.bucket as usize == self.buckets.len() {
+            self.buckets.push(NONE);
+            self.enter(link.hash, link.bucket);
         }
+        let after = match link.before {
+            NONE => std::mem::replace(&mut self.buckets[link.bucket as usize], slot),
+            before => std::mem::replace(&mut self.places[before as usize].after, slot),
+        };
+        if after != NONE {
+            self.places[after as usize].before = slot;
+        }
+        self.places.push(Place { id, priority, bucket: link.bucket, before: link.before, after });
+        self.living += 1;
+        self.rank(link.tuple, priority);
     }
 
-    /// Marks an addition dead.
+    fn enter(&mut self, hash: u64, bucket: u32) {
+        let mut at = hash as usize & (self.directory.len() - 1);
+        while self.directory[at] != 0 {
+            at = (at + 1) & (self.directory.len() - 1);
+        }
+        self.directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (u64::from(bucket) + 1);
+    }
+
+    /// Keeps the tuples in order of their highest priority.
+    fn rank(&mut self, tuple: u32, priority: u16) {
+        let known = self.order.iter().position(|(_, other)| *other == tuple);
+        if known.is_some_and(|at| self.order[at].0 >= priority) {
+            return;
+        }
+        if let Some(at) = known {
+            self.order.remove(at);
+        }
+        let at = self.order.partition_point(|(highest, _)| *highest >= priority);
+        self.order.insert(at, (priority, tuple));
+    }
+
+    /// Takes an addition away.
     pub fn kill(&mut self, slot: u32) {
-        self.dead.insert(slot);
+        let Some(place) = self.places.get_mut(slot as usize) else { return };
+        let bucket = std::mem::replace(&mut place.bucket, NONE);
+        if bucket == NONE {
+            return;
+        }
+        let Place { before, after, .. } = *place;
+        match before {
+            NONE => self.buckets[bucket as usize] = after,
+            before => self.places[before as usize].after = after,
+        }
+        if after != NONE {
+            self.places[after as usize].before = before;
+        }
+        self.living -= 1;
     }
 
-    /// The best living addition that matches the key, or [`NONE`].
+    /// The best living addition that matches the key and has a priority above `floor`, or [`NONE`].
     #[must_use]
-    pub fn find(&self, key: &[u64]) -> u32 {
-        match &self.order {
-            Order::Walked(order) => order
-                .iter()
-                .copied()
-                .find(|&slot| !self.dead.contains(slot) && self.matches(key, slot))
-                .unwrap_or(NONE),
-            Order::Hashed { mask, directory, seed, catch_alls } => {
-                let mut best =
-                    catch_alls.iter().copied().find(|&slot| !self.dead.contains(slot)).unwrap_or(NONE);
-                let mut at = seed.hash(key, mask) as usize & (directory.len() - 1);
-                while directory[at] != 0 {
-                    let slot = directory[at] - 1;
-                    if !self.dead.contains(slot) && self.matches(key, slot) && self.beats(slot, best) {
-                        best = slot;
-                    }
-                    at = (at + 1) & (directory.len() - 1);
+    pub fn find(&self, key: &[u64], floor: Option<u16>) -> u32 {
+        let mut best = NONE;
+        let mut least = floor.map_or(0, |floor| u32::from(floor) + 1);
+        for &(highest, tuple) in &self.order {
+            // Of equal priority this tuple may have one that was added earlier.
+            if u32::from(highest) < least {
+                break;
+            }
+            let mask = &self.masks[tuple as usize * self.words..][..self.words];
+            let hash = bucket_hash(self.seed, tuple, key, mask);
+            let mut at = hash as usize & (self.directory.len() - 1);
+            while self.directory[at] != 0 {
+                let word = self.directory[at];
+                if (word ^ hash) >> TAG_SHIFT == 0 {
+                    best = self.find_in_bucket(word as u32 - 1, key, least, best);
+                    least =
+                        least.max(self.places.get(best as usize).map_or(0, |place| place.priority.into()));
                 }
-                best
+                at = (at + 1) & (self.directory.len() - 1);
             }
         }
+        best
+    }
+
+    fn find_in_bucket(&self, bucket: u32, key: &[u64], least: u32, best: u32) -> u32 {
+        let mut slot = self.buckets[bucket as usize];
+        while let Some(place) = self.places.get(slot as usize) {
+            let priority = u32::from(place.priority);
+            if priority < least || (priority == least && slot > best) {
+                break;
+            }
+            if self.matches(key, slot) {
+                return slot;
+            }
+            slot = place.after;
+        }
+        best
     }
 
     #[inline]
     fn matches(&self, key: &[u64], slot: u32) -> bool {
-        let range = slot as usize * self.words..(slot as usize + 1) * self.words;
-        let (values, masks) = (&self.values[range.clone()], &self.masks[range]);
+        let (values, masks) =
+            self.rows[slot as usize * 2 * self.words..][..2 * self.words].split_at(self.words);
         key.iter().zip(values).zip(masks).all(|((key, value), mask)| key & mask == *value)
-    }
-
-    fn beats(&self, slot: u32, other: u32) -> bool {
-        other == NONE || (self.priority(slot), other) > (self.priority(other), slot)
     }
 
     /// The entry of a slot.
     #[must_use]
     pub fn id(&self, slot: u32) -> EntryId {
-        self.ids[slot as usize]
-    }
-
-    /// The priority of a slot.
-    #[must_use]
-    pub fn priority(&self, slot: u32) -> u16 {
-        self.priorities[slot as usize]
+        self.places[slot as usize].id
     }
 
     /// True without a living addition.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ids.len() == self.dead.len()
-    }
-
-    /// Additions there is room for.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
-        self.capacity
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_walked_head_keeps_the_order_of_adding_among_equals() {
-        let mut head = Head::walked(1, 4);
-        head.add(10, 5, &[0], &[0]);
-        head.add(11, 7, &[2], &[2]);
-        head.add(12, 7, &[3], &[3]);
-        head.add(13, 5, &[1], &[1]);
-        assert_eq!([head.find(&[0]), head.find(&[3]), head.find(&[1])], [0, 1, 0]);
-        head.kill(1);
-        assert_eq!([head.find(&[3]), head.find(&[2])], [2, 0]);
-        head.kill(0);
-        assert_eq!([head.find(&[1]), head.find(&[0])], [3, NONE]);
-        assert!(!head.is_empty());
-        head.kill(2);
-        head.kill(3);
-        assert!(head.is_empty());
-    }
-
-    #[test]
-    fn a_hashed_head_finds_the_best_of_equal_values() {
-        let mut head = Head::hashed(&[0xff], 5);
-        head.add(1, 5, &[9], &[0xff]);
-        head.add(2, 8, &[9], &[0xff]);
-        head.add(3, 8, &[9], &[0xff]);
-        head.add(4, 0, &[0], &[0]);
-        assert_eq!([head.find(&[0x109]), head.find(&[8])], [1, 3]);
-        head.kill(1);
-        assert_eq!(head.find(&[9]), 2);
-        head.kill(2);
-        assert_eq!(head.find(&[9]), 0);
-        head.kill(0);
-        assert_eq!(head.find(&[9]), 3);
-        head.add(5, 0, &[7], &[0xff]);
-        assert_eq!(head.find(&[7]), 3, "of equal priority the first added wins, whatever it matches");
+        self.living == 0
     }
 }

@@ -6,17 +6,22 @@
 //! Worker side: a [`Table`] is a shared immutable base, a small private head of additions and two dead sets; applying
 //! an update takes bounded, short time whatever the table's size, and frees nothing.
 
+pub mod additions;
 pub mod base;
 pub mod bits;
+pub mod choice;
 pub mod exact;
 pub mod hash;
 pub mod head;
 pub mod index;
+pub mod lpm;
+pub mod mask;
 pub mod master;
 pub mod plan;
 pub mod scan;
 pub mod shape;
 pub mod table;
+pub mod tuples;
 
 pub use base::Base;
 pub use bits::BitSet;

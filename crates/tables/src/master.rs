@@ -3,13 +3,17 @@
 //! do. Small changes go to heads and dead sets; a head that is full, a rule that does not suit the base, or many
 //! changes at once become one new base and one swap.
 
+use crate::additions::Additions;
 use crate::base::Engine;
+use crate::choice::{Choice, choose};
 use crate::exact::Exact;
-use crate::head::{CATCH_ALLS, Head};
+use crate::head::Head;
 use crate::index::Index;
+use crate::lpm::{Lpm, Piece};
+use crate::mask::Mask;
 use crate::plan::PlanError;
 use crate::scan::Scan;
-use crate::shape::{Shape, Signature, signature};
+use crate::shape::Shape;
 use crate::{Base, KeyPlan, Place, Table, TableUpdate};
 use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
@@ -21,8 +25,11 @@ const SINGLY: usize = 64;
 /// Fewest additions a head has room for.
 const HEAD_MIN: usize = 64;
 
-/// Most additions a walked head has room for: each is looked at by every lookup.
-const WALKED_MAX: usize = 256;
+/// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules.
+const HEAD_PART: usize = 4;
+
+/// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
+const DEAD_MIN: usize = 1024;
 
 #[derive(Debug)]
 struct Rule {
@@ -46,11 +53,10 @@ pub struct Master {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
     base: Arc<Base>,
-    /// The one signature of a hashed base.
-    hashed: Option<Signature>,
-    head_len: usize,
-    head_capacity: usize,
-    head_catch_alls: usize,
+    /// Rules of the base that went.
+    base_dead: usize,
+    /// What the heads hold; none before the first base.
+    additions: Option<Additions>,
     index_capacity: usize,
     sequence: u64,
 }
@@ -85,11 +91,12 @@ impl Master {
                 RuleChange::Remove(id) => {
                     let Some(rule) = self.rules.remove(id) else { continue };
                     self.shape.remove(&rule.entry.matching, rule.entry.priority);
+                    self.leave(rule.place);
                     updates.push(TableUpdate::Remove(rule.place));
                 }
             }
         }
-        if swap {
+        if swap || self.base_dead > DEAD_MIN.max(self.base.len() / 2) {
             self.compile()?;
             return Ok((0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.view()))]).collect());
         }
@@ -105,25 +112,24 @@ impl Master {
             updates.push(TableUpdate::AddIndex { index, id: entry.id });
             return Some(Place::Index(index));
         }
-        let catch_all = entry.matching.is_any();
-        let suits = match &self.hashed {
-            Some(_) if catch_all => self.shape.is_exact() && self.head_catch_alls < CATCH_ALLS,
-            Some(only) => self.shape.is_exact() && *only == signature(&entry.matching),
-            // Once the rules share one mask a hash serves them better than a walk.
-            None => !(self.shape.is_exact() && self.rules.len() >= HEAD_MIN),
-        };
-        if !suits || self.head_len == self.head_capacity || !self.base.plan().covers(&entry.matching) {
-            return None;
-        }
-        let mut values = Vec::new();
-        let mut masks = Vec::new();
+        let additions = self.additions.as_mut().filter(|_| self.base.plan().covers(&entry.matching))?;
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
         self.base.plan().encode(&entry.matching, &mut values, &mut masks);
-        values.append(&mut masks);
-        let slot = self.head_len as u32;
-        self.head_len += 1;
-        self.head_catch_alls += usize::from(catch_all);
-        updates.push(TableUpdate::Add { id: entry.id, priority: entry.priority, row: values.into() });
+        let (row, link, slot) = additions.add(entry.priority, &values, &masks)?;
+        updates.push(TableUpdate::Add { id: entry.id, priority: entry.priority, row, link });
         Some(Place::Head(slot))
+    }
+
+    fn leave(&mut self, place: Place) {
+        match place {
+            Place::Base(_) => self.base_dead += 1,
+            Place::Head(slot) => {
+                if let Some(additions) = &mut self.additions {
+                    additions.remove(slot);
+                }
+            }
+            Place::Index(_) => {}
+        }
     }
 
     /// Compiles all rules into a new base; heads start empty.
@@ -132,7 +138,8 @@ impl Master {
         let mut order: Vec<&mut Rule> = self.rules.values_mut().collect();
         order.sort_unstable_by_key(|rule| (std::cmp::Reverse(rule.entry.priority), rule.sequence));
         let words = plan.words();
-        let hashed = self.shape.is_exact();
+        let choice = choose(&self.shape);
+        let hashed = choice == Choice::Exact;
         let mut values = Vec::with_capacity(words * order.len());
         let mut masks = Vec::with_capacity(if hashed { words } else { words * order.len() });
         let mut ids = Vec::with_capacity(order.len());
@@ -157,27 +164,31 @@ impl Master {
             ids.push(entry.id);
             priorities.push(entry.priority);
         }
-        let engine = if hashed {
-            Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len()))
-        } else {
-            Engine::Scan(Scan::new(words, ids.len(), &values, &masks))
+        let engine = match choice {
+            Choice::Exact => Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len())),
+            Choice::Scan => Engine::Scan(Scan::new(words, ids.len(), &values, &masks)),
+            Choice::Lpm(field) => {
+                Engine::Lpm(Lpm::new(words, &Piece::of_field(&plan, field), ids.len(), &values, &masks))
+            }
+            Choice::Mask => Engine::Mask(Mask::new(&plan, ids.len(), &values, &masks)),
         };
-        self.head_capacity =
-            if hashed { (ids.len() / 8).max(HEAD_MIN) } else { (ids.len() / 8).clamp(HEAD_MIN, WALKED_MAX) };
+        let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
+        self.additions = Some(match &engine {
+            Engine::Exact(engine) => Additions::new(&plan, room, [engine.mask()], 0),
+            Engine::Mask(engine) => Additions::new(&plan, room, engine.masks(), engine.walked()),
+            Engine::Lpm(_) | Engine::Scan(_) => Additions::new(&plan, room, [], 0),
+        });
         self.base = Arc::new(Base::new(plan, engine, ids, priorities));
-        self.hashed = self.shape.only_signature().filter(|_| hashed).cloned();
-        self.head_len = 0;
-        self.head_catch_alls = 0;
+        self.base_dead = 0;
         self.index_capacity = if numbers == 0 { 0 } else { numbers.next_power_of_two().max(HEAD_MIN) };
         Ok(())
     }
 
     /// A worker's view of the compiled rules.
     fn view(&self) -> Table {
-        let head = match self.mask() {
-            Some(mask) => Head::hashed(&mask, self.head_capacity),
-            None => Head::walked(self.base.plan().words(), self.head_capacity),
-        };
+        let head = self.additions.as_ref().map_or_else(Head::default, |additions| {
+            Head::new(self.base.plan().words(), additions.capacity(), additions.masks())
+        });
         let mut index = Index::new(self.index_capacity);
         if self.index_capacity > 0 {
             for (id, rule) in &self.rules {
@@ -187,15 +198,6 @@ impl Master {
             }
         }
         Table::new(Arc::clone(&self.base), head, index)
-    }
-
-    fn mask(&self) -> Option<Vec<u64>> {
-        self.hashed.as_ref()?;
-        let keyed =
-            self.rules.values().find(|r| r.entry.matching.index().is_none() && !r.entry.matching.is_any())?;
-        let (mut values, mut masks) = (Vec::new(), Vec::new());
-        self.base.plan().encode(&keyed.entry.matching, &mut values, &mut masks);
-        Some(masks)
     }
 
     /// Rules.
@@ -225,8 +227,8 @@ impl Master {
 
 fn copy_of(update: &TableUpdate) -> TableUpdate {
     match update {
-        TableUpdate::Add { id, priority, row } => {
-            TableUpdate::Add { id: *id, priority: *priority, row: row.clone() }
+        TableUpdate::Add { id, priority, row, link } => {
+            TableUpdate::Add { id: *id, priority: *priority, row: row.clone(), link: *link }
         }
         TableUpdate::AddIndex { index, id } => TableUpdate::AddIndex { index: *index, id: *id },
         TableUpdate::Remove(place) => TableUpdate::Remove(*place),

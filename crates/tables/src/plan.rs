@@ -53,6 +53,8 @@ impl std::fmt::Display for PlanError {
     }
 }
 
+impl std::error::Error for PlanError {}
+
 impl KeyPlan {
     /// Lays out these fields (in any order, without repeats).
     ///

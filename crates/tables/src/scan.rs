@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `scan`: walks the rules in order and takes the first that matches. For small tables of any kind, and for
-//! lpm and mask tables. Rules stand in blocks of eight, word by word, so that a compiler turns the comparison of a
+//! Engine `scan`: walks the rules in order and takes the first that matches. For small tables of any kind. Rules stand in blocks of eight, word by word, so that a compiler turns the comparison of a
 //! block into vector instructions.
 
 use crate::{BitSet, NONE};
@@ -52,7 +51,14 @@ impl Scan {
 
     #[inline]
     fn find(&self, key: &[u64], dead: &BitSet) -> u32 {
-        for (number, block) in self.rows.chunks_exact(self.words * 2 * BLOCK).enumerate() {
+        self.find_if(key, self.len, |slot| dead.is_empty() || !dead.contains(slot))
+    }
+
+    /// The first of the rules before `end` that matches the key and is wanted, or [`NONE`].
+    #[inline]
+    pub fn find_if(&self, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
+        let blocks = self.rows.chunks_exact(self.words * 2 * BLOCK).take(end.div_ceil(BLOCK));
+        for (number, block) in blocks.enumerate() {
             let mut differing = [0u64; BLOCK];
             for (row, word) in block.chunks_exact(2 * BLOCK).zip(key) {
                 for lane in 0..BLOCK {
@@ -65,7 +71,10 @@ impl Scan {
             }
             while hits != 0 {
                 let slot = (number * BLOCK) as u32 + hits.trailing_zeros();
-                if dead.is_empty() || !dead.contains(slot) {
+                if slot as usize >= end {
+                    return NONE;
+                }
+                if wanted(slot) {
                     return slot;
                 }
                 hits &= hits - 1;

@@ -13,6 +13,7 @@ pub struct Shape {
     signatures: HashMap<Signature, usize>,
     keyed: BTreeMap<u16, usize>,
     catch_alls: BTreeMap<u16, usize>,
+    len: usize,
 }
 
 /// The signature of a rule.
@@ -40,6 +41,7 @@ impl Shape {
         if matching.index().is_some() {
             return;
         }
+        self.len += 1;
         if matching.is_any() {
             count(&mut self.catch_alls, priority);
         } else {
@@ -53,6 +55,7 @@ impl Shape {
         if matching.index().is_some() {
             return;
         }
+        self.len = self.len.saturating_sub(1);
         if matching.is_any() {
             uncount(&mut self.catch_alls, &priority);
         } else {
@@ -87,10 +90,21 @@ impl Shape {
             }
     }
 
-    /// The only signature, where there is just one.
+    /// Which fields rules examine, and under which masks, without repeats and without rules that match everything.
+    pub fn signatures(&self) -> impl Iterator<Item = &Signature> + Clone {
+        self.signatures.keys()
+    }
+
+    /// Rules, but those of linear tables.
     #[must_use]
-    pub fn only_signature(&self) -> Option<&Signature> {
-        self.signatures.keys().next().filter(|_| self.signatures.len() == 1)
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True without rules.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
@@ -116,6 +130,7 @@ mod tests {
         assert_eq!(shape.fields(), [Field::InPort, Field::EthDst]);
         shape.remove(&mac, 5);
         assert!(shape.is_exact());
-        assert_eq!((shape.fields().len(), shape.only_signature()), (1, Some(&signature(&port(7)))));
+        assert!(shape.signatures().eq([&signature(&port(7))]));
+        assert_eq!((shape.fields().len(), shape.len()), (1, 3));
     }
 }

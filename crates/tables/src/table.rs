@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's view of a table: shared base, private head of additions, dead sets, places by number.
 
+use crate::additions::Link;
 use crate::head::Head;
 use crate::index::Index;
 use crate::{Base, BitSet, KeyPlan, NONE};
@@ -28,8 +29,10 @@ pub enum TableUpdate {
         id: EntryId,
         /// Its priority.
         priority: u16,
-        /// Its row: values, then masks.
+        /// Its row: values, then masks, then its tuple's mask if that is new.
         row: Box<[u64]>,
+        /// Where it stands.
+        link: Link,
     },
     /// Puts an entry at a number.
     AddIndex {
@@ -80,18 +83,13 @@ impl Table {
         }
         let words = self.plan().words();
         for (at, id) in ids.iter_mut().enumerate() {
-            *id = self.best(*id, self.head.find(&keys[at * words..(at + 1) * words]));
-        }
-    }
-
-    fn best(&self, base: u32, head: u32) -> EntryId {
-        match (base, head) {
-            (NONE, NONE) => NONE,
-            (_, NONE) => self.base.id(base),
-            (NONE, _) => self.head.id(head),
-            // Whatever the base holds was added before what the head holds.
-            _ if self.base.priority(base) >= self.head.priority(head) => self.base.id(base),
-            _ => self.head.id(head),
+            // Whatever the base holds was added before what the head holds: of equal priority it wins.
+            let floor = (*id != NONE).then(|| self.base.priority(*id));
+            *id = match (self.head.find(&keys[at * words..(at + 1) * words], floor), *id) {
+                (NONE, NONE) => NONE,
+                (NONE, slot) => self.base.id(slot),
+                (slot, _) => self.head.id(slot),
+            };
         }
     }
 
@@ -105,10 +103,7 @@ impl Table {
     /// Applies a change and leaves in it what is no longer used.
     pub fn apply(&mut self, update: &mut TableUpdate) {
         match update {
-            TableUpdate::Add { id, priority, row } => {
-                let (value, mask) = row.split_at(row.len() / 2);
-                self.head.add(*id, *priority, value, mask);
-            }
+            TableUpdate::Add { id, priority, row, link } => self.head.add(*id, *priority, row, link),
             TableUpdate::AddIndex { index, id } => self.index.set(*index, *id),
             TableUpdate::Remove(Place::Base(slot)) => self.dead.insert(*slot),
             TableUpdate::Remove(Place::Head(slot)) => self.head.kill(*slot),

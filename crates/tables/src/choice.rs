@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which engine serves a table, chosen from its rules each time they are compiled (docs/adr/0010).
+//!
+//! 1. One mask for all rules, but for rules that match everything and come last: `exact`.
+//! 2. Up to [`SCAN_MAX`] rules: `scan`; comparing so few costs less than a probe or two.
+//! 3. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`.
+//!    Priorities need not follow the lengths.
+//! 4. All else: `mask`.
+
+use crate::shape::{Shape, Signature};
+use flow::{Field, FieldMatch};
+
+/// Most rules of different masks that are walked.
+pub const SCAN_MAX: usize = 32;
+
+/// The engine for a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Walks the rules.
+    Scan,
+    /// Hashes them under their only mask.
+    Exact,
+    /// Searches prefixes of this field.
+    Lpm(Field),
+    /// Hashes them under several masks.
+    Mask,
+}
+
+/// Chooses.
+#[must_use]
+pub fn choose(shape: &Shape) -> Choice {
+    if shape.is_exact() {
+        return Choice::Exact;
+    }
+    if shape.len() <= SCAN_MAX {
+        return Choice::Scan;
+    }
+    prefix_field(shape.signatures()).map_or(Choice::Mask, Choice::Lpm)
+}
+
+/// The field of which all rules are prefixes while the rest of their signatures is equal.
+fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
+    let first = signatures.next()?;
+    // Two signatures differ in that field; if there is but one, the rules differ in no mask.
+    let second = signatures.clone().next()?;
+    let differing = |of: &Signature, from: &Signature| of.iter().find(|c| !from.contains(c)).map(|c| c.0);
+    let field = differing(first, second).or_else(|| differing(second, first))?;
+    let rest = |of: &'s Signature| of.iter().filter(move |c| c.0 != field);
+    let suits =
+        |of: &'s Signature| rest(of).eq(rest(first)) && of.iter().all(|c| c.0 != field || is_prefix(*c));
+    (suits(first) && signatures.all(suits)).then_some(field)
+}
+
+fn is_prefix((field, mask): (Field, u128)) -> bool {
+    FieldMatch { field, value: 0, mask }.prefix_len().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Match;
+
+    fn route(length: u32) -> Match {
+        let mask = (u128::from(u32::MAX) << (32 - length)) & u128::from(u32::MAX);
+        let route = FieldMatch { field: Field::Ipv4Dst, value: 0, mask };
+        Match::new([FieldMatch::exact(Field::EthType, 0x800), route]).unwrap()
+    }
+
+    #[test]
+    fn by_the_rules() {
+        let mut shape = Shape::default();
+        (1..=20).for_each(|length| shape.add(&route(length), 5));
+        shape.add(&Match::any(), 5);
+        assert_eq!(choose(&shape), Choice::Scan);
+        (0..20).for_each(|length| shape.add(&route(length), 7));
+        assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst), "with default routes and any priorities");
+        let vlan = Match::new([FieldMatch::exact(Field::VlanVid, 0x1001)]).unwrap();
+        shape.add(&vlan, 1);
+        assert_eq!(choose(&shape), Choice::Mask);
+        shape.remove(&vlan, 1);
+        let source = FieldMatch { field: Field::Ipv4Src, value: 0, mask: 0xff00_0000 };
+        let both = Match::new(route(8).fields().iter().copied().chain([source])).unwrap();
+        shape.add(&both, 1);
+        assert_eq!(choose(&shape), Choice::Mask, "two fields");
+        shape.remove(&both, 1);
+        let hole = FieldMatch { field: Field::Ipv4Dst, value: 0, mask: 0xff00_ff00 };
+        let hole = Match::new([FieldMatch::exact(Field::EthType, 0x800), hole]).unwrap();
+        shape.add(&hole, 1);
+        assert_eq!(choose(&shape), Choice::Mask, "not a prefix");
+        shape.remove(&hole, 1);
+        assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst));
+        (1..33).for_each(|length| (0..2).for_each(|_| shape.remove(&route(length), 5)));
+        (0..40).for_each(|_| shape.add(&route(32), 5));
+        (0..20).for_each(|length| shape.remove(&route(length), 7));
+        shape.remove(&Match::any(), 5);
+        assert_eq!(choose(&shape), Choice::Exact);
+    }
+}

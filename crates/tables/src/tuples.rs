@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control side: which rules stand together in one hash table. Rules of arbitrary masks are spread over few tuples, each
+//! with a mask that is part of its rules' masks; rules that are equal under a tuple's mask share a bucket.
+//!
+//! A tuple for each mask that occurs (tuple space search, Srinivasan et al., SIGCOMM 1999) means hundreds of probes a
+//! packet for real access lists. As in TupleMerge (Daly et al., ToN 2019) a tuple therefore leaves bits out so that
+//! rules of close masks share it, and a rule whose bucket is full goes to a tuple with more bits.
+
+use crate::KeyPlan;
+use crate::hash::Seed;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Rules of a bucket, but for those with exactly the tuple's mask: these are equal, the best of them hides the others.
+pub const BUCKET_MAX: u32 = 16;
+
+/// Tuples, the one without bits included: what a lookup probes at most.
+pub const TUPLES_MAX: usize = 128;
+
+/// The tuple without bits: all its rules share one bucket. For what no other takes.
+pub const WALKED: u32 = 0;
+
+/// Pieces of fields at least this long make the coarsest masks: addresses tell rules apart best.
+const LONG_BITS: u8 = 32;
+
+/// Bits a coarse mask's prefixes are multiples of; the last step before a rule's own mask is the finest.
+const STEPS: [(u8, u32); 4] = [(LONG_BITS, 16), (1, 16), (LONG_BITS, 8), (1, 4)];
+
+/// A set of rules that are hashed under one mask.
+#[derive(Debug)]
+struct Tuple {
+    mask: Box<[u64]>,
+    ones: u32,
+}
+
+/// A bucket: the rules of a tuple that are equal under its mask.
+#[derive(Debug)]
+struct Bucket {
+    tuple: u32,
+    hash: u64,
+    len: u32,
+}
+
+/// Where a rule stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// Its tuple.
+    pub tuple: u32,
+    /// The hash under which a lookup finds the bucket.
+    pub hash: u64,
+    /// Its bucket, numbered from 0 in order of appearance.
+    pub bucket: u32,
+}
+
+/// Rules spread over tuples.
+#[derive(Debug)]
+pub struct Tuples {
+    seed: Seed,
+    /// Field pieces: word, shift, bits.
+    pieces: Vec<(usize, u8, u8)>,
+    tuples: Vec<Tuple>,
+    /// Tuples but the walked one, most bits first.
+    finest_first: Vec<u32>,
+    buckets: Vec<Bucket>,
+    by_hash: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
+    walked: u32,
+    walked_max: u32,
+}
+
+impl Tuples {
+    /// No rules yet; `masks` are those of tuples to begin with, `walked_max` is how many rules the walked tuple takes.
+    #[must_use]
+    pub fn new<'m>(plan: &KeyPlan, masks: impl IntoIterator<Item = &'m [u64]>, walked_max: u32) -> Self {
+        let pieces =
+            plan.parts().iter().map(|part| (usize::from(part.word), part.shift, part.bits)).collect();
+        let walked = Tuple { mask: vec![0; plan.words()].into(), ones: 0 };
+        let mut made = Self {
+            seed: Seed::of_process(),
+            pieces,
+            tuples: vec![walked],
+            finest_first: Vec::new(),
+            buckets: Vec::new(),
+            by_hash: HashMap::default(),
+            walked: 0,
+            walked_max,
+        };
+        for mask in masks {
+            made.add_tuple(mask.into());
+        }
+        made
+    }
+
+    /// The mask of a tuple.
+    #[must_use]
+    pub fn mask(&self, tuple: u32) -> &[u64] {
+        &self.tuples[tuple as usize].mask
+    }
+
+    /// Tuples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tuples.len()
+    }
+
+    /// True without a tuple beside the walked one.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.finest_first.is_empty()
+    }
+
+    /// Finds a place for a rule; none if only the walked tuple could take it, and that is full.
+    pub fn place(&mut self, value: &[u64], mask: &[u64]) -> Option<Spot> {
+        for at in 0..self.finest_first.len() {
+            let number = self.finest_first[at];
+            let tuple = &self.tuples[number as usize];
+            if !is_part(&tuple.mask, mask) {
+                continue;
+            }
+            let hash = bucket_hash(self.seed, number, value, &tuple.mask);
+            let own = *tuple.mask == *mask;
+            match self.by_hash.get(&hash) {
+                None => return Some(self.open(number, hash)),
+                Some(&bucket) if own || self.buckets[bucket as usize].len < BUCKET_MAX => {
+                    self.buckets[bucket as usize].len += 1;
+                    return Some(Spot { tuple: number, hash, bucket });
+                }
+                Some(_) => {}
+            }
+        }
+        if let Some(fresh) = self.fresh_mask(mask) {
+            let number = self.add_tuple(fresh);
+            return Some(self.open(number, bucket_hash(self.seed, number, value, self.mask(number))));
+        }
+        if self.walked == self.walked_max {
+            return None;
+        }
+        self.walked += 1;
+        let hash = bucket_hash(self.seed, WALKED, value, self.mask(WALKED));
+        match self.by_hash.get(&hash) {
+            Some(&bucket) => Some(Spot { tuple: WALKED, hash, bucket }),
+            None => Some(self.open(WALKED, hash)),
+        }
+    }
+
+    /// Takes a rule out of its bucket.
+    pub fn leave(&mut self, bucket: u32) {
+        let bucket = &mut self.buckets[bucket as usize];
+        bucket.len = bucket.len.saturating_sub(1);
+        if bucket.tuple == WALKED {
+            self.walked -= 1;
+        }
+    }
+
+    fn open(&mut self, tuple: u32, hash: u64) -> Spot {
+        let bucket = self.buckets.len() as u32;
+        self.buckets.push(Bucket { tuple, hash, len: 1 });
+        self.by_hash.insert(hash, bucket);
+        Spot { tuple, hash, bucket }
+    }
+
+    /// Tuple and hash of each bucket.
+    pub fn buckets(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.buckets.iter().map(|bucket| (bucket.tuple, bucket.hash))
+    }
+
+    /// The coarsest mask for such a rule that no tuple has; none if there is none, or no room for a tuple.
+    fn fresh_mask(&self, mask: &[u64]) -> Option<Box<[u64]>> {
+        if self.tuples.len() == TUPLES_MAX {
+            return None;
+        }
+        let coarse = STEPS.iter().map(|&(long, step)| self.rounded(mask, long, step));
+        let mut candidates = coarse.chain([mask.into()]);
+        candidates.find(|fresh| self.tuples.iter().all(|tuple| tuple.mask != *fresh))
+    }
+
+    /// The leading bits of each piece of at least `long` bits, as many as are a multiple of `step`.
+    fn rounded(&self, mask: &[u64], long: u8, step: u32) -> Box<[u64]> {
+        let mut coarse = vec![0; mask.len()];
+        for &(word, shift, bits) in self.pieces.iter().filter(|(_, _, bits)| *bits >= long) {
+            let left = mask[word] >> shift << (64 - bits);
+            let ones = left.leading_ones().min(bits.into());
+            let kept = if ones == u32::from(bits) { ones } else { ones / step * step };
+            if kept > 0 {
+                coarse[word] |= u64::MAX << (64 - kept) >> (64 - bits) << shift;
+            }
+        }
+        coarse.into()
+    }
+
+    fn add_tuple(&mut self, mask: Box<[u64]>) -> u32 {
+        let number = self.tuples.len() as u32;
+        let ones = mask.iter().map(|word| word.count_ones()).sum();
+        let at = self.finest_first.partition_point(|&other| self.tuples[other as usize].ones >= ones);
+        self.finest_first.insert(at, number);
+        self.tuples.push(Tuple { mask, ones });
+        number
+    }
+}
+
+/// The hash of a value's bucket in a tuple. Two values of one hash share a bucket, which costs a comparison.
+#[must_use]
+#[inline]
+pub fn bucket_hash(seed: Seed, tuple: u32, value: &[u64], mask: &[u64]) -> u64 {
+    seed.hash(value, mask) ^ u64::from(tuple).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+fn is_part(part: &[u64], whole: &[u64]) -> bool {
+    part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)
+}
+
+/// The hash of what is a hash.
+#[derive(Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only u64 keys are used; anything else is folded in, byte by byte.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every engine and every head against a plain list of the same rules.
+
+#![allow(clippy::unwrap_used)]
+
+mod files;
+mod packet;
+mod random;
+mod rig;
+mod sets;

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table with its workers' views, beside a plain list of the same rules.
+
+use crate::packet::Packet;
+use fastrand::Rng;
+use flow::{FlowEntry, Instructions, Match};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tables::master::RuleChange;
+use tables::{Master, Table, TableUpdate};
+
+const WORKERS: usize = 2;
+
+/// A table under test.
+#[derive(Default)]
+pub struct Rig {
+    /// Control side.
+    pub master: Master,
+    views: [Table; WORKERS],
+    /// By id, which is the order of adding.
+    pub entries: BTreeMap<u32, Arc<FlowEntry>>,
+    next_id: u32,
+    /// Operations that became a swap.
+    pub swaps: usize,
+}
+
+impl Rig {
+    /// Adds rules as one operation.
+    pub fn add(&mut self, rules: impl IntoIterator<Item = (u16, Match)>) -> Vec<u32> {
+        let mut ids = Vec::new();
+        let mut changes = Vec::new();
+        for (priority, matching) in rules {
+            let entry = Arc::new(entry(self.next_id, priority, matching));
+            ids.push(self.next_id);
+            changes.push(RuleChange::Add(Arc::clone(&entry)));
+            self.entries.insert(self.next_id, entry);
+            self.next_id += 1;
+        }
+        self.apply(&changes);
+        ids
+    }
+
+    /// Removes entries as one operation.
+    pub fn remove(&mut self, ids: &[u32]) {
+        ids.iter().for_each(|id| drop(self.entries.remove(id)));
+        self.apply(&ids.iter().map(|id| RuleChange::Remove(*id)).collect::<Vec<_>>());
+    }
+
+    fn apply(&mut self, changes: &[RuleChange]) {
+        let updates = self.master.change(changes, WORKERS).unwrap();
+        self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
+        for (view, updates) in self.views.iter_mut().zip(updates) {
+            for mut update in updates {
+                view.apply(&mut update);
+            }
+        }
+    }
+
+    /// What the views find.
+    pub fn lookup(&self, packets: &[Packet]) -> Vec<u32> {
+        let plan = self.views[0].plan();
+        let keys: Vec<u64> = packets.iter().flat_map(|packet| packet.key(plan)).collect();
+        let mut found = vec![0; packets.len()];
+        let mut again = found.clone();
+        self.views[0].lookup(&keys, &mut found);
+        self.views[1].lookup(&keys, &mut again);
+        assert_eq!(found, again, "the views are equal");
+        found
+    }
+
+    /// Holds lookups against the plain list.
+    pub fn check(&self, packets: &[Packet], what: &str) {
+        let found = self.lookup(packets);
+        for (packet, id) in packets.iter().zip(found) {
+            let right = plain_best(self.entries.values(), packet);
+            let show = |id| self.entries.get(&id).map(|entry| (id, entry.priority, &entry.matching));
+            assert_eq!(
+                id,
+                right,
+                "{what}: {} found {:?}, right is {:?} for {packet:x?}",
+                self.master.engine_name(),
+                show(id),
+                show(right)
+            );
+        }
+    }
+
+    /// Some living rule.
+    pub fn any_entry(&self, rng: &mut Rng) -> Option<&Arc<FlowEntry>> {
+        let from = rng.u32(..self.next_id.max(1));
+        self.entries.range(from..).chain(self.entries.range(..from)).next().map(|(_, entry)| entry)
+    }
+
+    /// Packets near the rules: made for one of them, some bits of some of them turned.
+    pub fn packets(&self, rng: &mut Rng, count: usize) -> Vec<Packet> {
+        (0..count)
+            .map(|_| {
+                let mut packet = self
+                    .any_entry(rng)
+                    .map_or_else(Packet::default, |entry| Packet::matching(rng, &entry.matching));
+                if let Some(other) = self.any_entry(rng).filter(|_| rng.bool()).cloned() {
+                    let other = Packet::matching(rng, &other.matching);
+                    packet.headers |= other.headers;
+                    for (field, value) in other.values {
+                        packet.values.entry(field).or_insert(value);
+                    }
+                }
+                for (field, value) in &mut packet.values {
+                    if rng.u8(..4) == 0 {
+                        *value ^= 1 << rng.u32(..u32::from(field.location().length_bits));
+                    }
+                }
+                if rng.u8(..16) == 0 {
+                    packet.headers &= rng.u32(..);
+                    let headers = packet.headers;
+                    packet
+                        .values
+                        .retain(|field, _| headers & field.location().needs == field.location().needs);
+                }
+                packet
+            })
+            .collect()
+    }
+}
+
+/// The entry of highest priority, among equals the first: `entries` stand in the order they were added.
+fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
+    let fits = |entry: &FlowEntry| {
+        let mut conditions = entry.matching.fields().iter();
+        conditions.all(|c| packet.value(c.field).is_some_and(|value| value & c.mask == c.value))
+    };
+    let mut best: Option<&FlowEntry> = None;
+    for entry in entries.filter(|entry| fits(entry)) {
+        if best.is_none_or(|best| entry.priority > best.priority) {
+            best = Some(entry);
+        }
+    }
+    best.map_or(tables::NONE, |entry| entry.id)
+}
+
+/// An entry without instructions.
+fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
+    FlowEntry {
+        id,
+        table: 0,
+        priority,
+        matching,
+        instructions: Instructions::default(),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency: false,
+    }
+}

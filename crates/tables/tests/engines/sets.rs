@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rule sets from files: access lists in `ClassBench`'s format, routes as one prefix a line.
+
+use flow::{Field, FieldMatch, Match, Slice, SliceBase};
+
+/// Source and destination port as slices: OpenFlow's fields for ports cannot be masked.
+pub fn ports() -> Option<[Field; 2]> {
+    let port = |offset| Slice::new(SliceBase::L4, offset, 16).ok().map(Field::Slice);
+    Some([port(0)?, port(16)?])
+}
+
+/// An access list as matches, best first. OpenFlow has no port ranges: a rule becomes as many as its ranges have
+/// prefixes, all of the same place.
+pub fn access_list(text: &str) -> Vec<Vec<Match>> {
+    text.lines().filter(|line| line.starts_with('@')).filter_map(access_rule).collect()
+}
+
+/// `@src/len dst/len lo : hi lo : hi proto/mask ...`
+fn access_rule(line: &str) -> Option<Vec<Match>> {
+    let parts: Vec<&str> = line[1..].split_whitespace().collect();
+    let hex = |text: &str| u128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    let mut base = vec![FieldMatch::exact(Field::EthType, 0x0800)];
+    base.push(prefix_match(Field::Ipv4Src, parts.first()?)?);
+    base.push(prefix_match(Field::Ipv4Dst, parts.get(1)?)?);
+    let (protocol, mask) = parts.get(8)?.split_once('/')?;
+    let (protocol, mask) = (hex(protocol)?, hex(mask)?);
+    if mask == 0xff {
+        base.push(FieldMatch::exact(Field::IpProto, protocol));
+    }
+    if mask != 0xff || ![6, 17].contains(&protocol) {
+        // Ports of any protocol cannot be said in OpenFlow.
+        return Some(vec![Match::new(base).ok()?]);
+    }
+    let [source, destination] = ports()?;
+    let mut made = Vec::new();
+    for (value, mask) in range_prefixes(parts.get(2)?.parse().ok()?, parts.get(4)?.parse().ok()?) {
+        let source = FieldMatch { field: source, value, mask };
+        for (value, mask) in range_prefixes(parts.get(5)?.parse().ok()?, parts.get(7)?.parse().ok()?) {
+            let destination = FieldMatch { field: destination, value, mask };
+            made.push(Match::new(base.iter().copied().chain([source, destination])).ok()?);
+        }
+    }
+    Some(made)
+}
+
+/// The prefixes of 16 bits that make up a range.
+fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
+    let mut made = Vec::new();
+    let mut from = low;
+    while from <= high && from <= 0xffff {
+        let mut size = if from == 0 { 1 << 16 } else { 1 << from.trailing_zeros() };
+        while from + size - 1 > high {
+            size /= 2;
+        }
+        made.push((from.into(), u128::from(0xffff & !(size - 1))));
+        from += size;
+    }
+    made
+}
+
+/// Routes, one `address/length` a line, IPv4 or IPv6.
+pub fn routes(text: &str) -> Vec<Match> {
+    text.lines().filter_map(route).collect()
+}
+
+fn route(line: &str) -> Option<Match> {
+    let (ether_type, field) =
+        if line.contains(':') { (0x86dd, Field::Ipv6Dst) } else { (0x0800, Field::Ipv4Dst) };
+    Match::new([FieldMatch::exact(Field::EthType, ether_type), prefix_match(field, line)?]).ok()
+}
+
+/// `address/length` as a condition.
+fn prefix_match(field: Field, text: &str) -> Option<FieldMatch> {
+    let (address, length) = text.trim().split_once('/')?;
+    let value = match address.parse().ok()? {
+        std::net::IpAddr::V4(address) => u128::from(u32::from(address)),
+        std::net::IpAddr::V6(address) => u128::from(address),
+    };
+    let bits = u32::from(field.location().length_bits);
+    let length: u32 = length.parse().ok()?;
+    let full = field.full_mask();
+    let mask = if length == 0 { 0 } else { full >> (bits - length) << (bits - length) };
+    Some(FieldMatch { field, value: value & mask, mask })
+}
