@@ -68,6 +68,42 @@ unpack_testcontroller() {
     rm -rf "$folder"
 }
 
+# can_make_environments PYTHON: with what it takes to build an extension of C.
+can_make_environments() {
+    "$1" -c 'import ensurepip, os, sysconfig, venv
+raise SystemExit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' 2>/dev/null
+}
+
+# install_client NAME: controllers in Python have an environment each, made of lab/controllers/requirements-NAME.txt, in
+# target/tools/NAME. It is made anew when the list has changed, or its Python is gone.
+install_client() {
+    local name=$1 folder=target/tools/$1 list=lab/controllers/requirements-$1.txt python=/usr/bin/python3
+    if cmp -s "$list" "$folder/installed.txt" && "$folder/bin/python" -c '' 2>/dev/null; then return; fi
+    if ! can_make_environments "$python"; then
+        python=python3
+        can_make_environments "$python" || {
+            install_packages python3-venv python3-dev
+            python=/usr/bin/python3
+        }
+    fi
+    printf 'setup: installing %s to %s\n' "$name" "$folder"
+    local log
+    log=$(mktemp)
+    mkdir -p target/tools
+    # First what some packages need to be built: pip would otherwise fetch it for each of them.
+    if ! {
+        "$python" -m venv --clear "$folder" &&
+            "$folder/bin/pip" install --no-deps setuptools==80.9.0 wheel==0.45.1 pbr==7.1.3 &&
+            "$folder/bin/pip" install --no-deps --no-build-isolation -r "$list"
+    } >"$log" 2>&1; then
+        tail -n 20 "$log" >&2
+        rm -rf "$log" "$folder"
+        fail "pip could not install $list"
+    fi
+    rm -f "$log"
+    cp "$list" "$folder/installed.txt"
+}
+
 purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
@@ -93,3 +129,7 @@ done
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
 if [ "$purpose" = fuzz ]; then install_cargo_fuzz; fi
 if [ "$purpose" = lab ] || [ "$purpose" = test ]; then unpack_testcontroller; fi
+if [ "$purpose" = test ]; then
+    install_client os-ken
+    install_client faucet
+fi

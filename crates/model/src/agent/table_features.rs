@@ -74,9 +74,13 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
         Some(format!("table {table} has no {what} of type {}", other.number))
     };
-    let field = |list: &[OxmId]| {
-        let other = list.iter().find(|id| id.field().is_none() && id.experimenter.is_none())?;
-        Some(format!("table {table} has no field {} of class {:#x}", other.number, other.class))
+    // Slices of ours, and what is of others, have their masks and offsets in each entry: nothing can be said here.
+    let field = |list: &[OxmId], can: fn(Field, bool) -> bool, what: &str| {
+        let other = list
+            .iter()
+            .find(|id| id.experimenter.is_none() && !id.field().is_some_and(|field| can(field, id.masked)))?;
+        let mask = if other.masked { " with a mask" } else { "" };
+        Some(format!("table {table} can not {what} field {} of class {:#x}{mask}", other.number, other.class))
     };
     match property {
         TableProperty::Instructions(_, list) => unknown(list, &INSTRUCTIONS, "instruction"),
@@ -87,10 +91,15 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             let other = list.iter().find(|next| **next <= table || usize::from(**next) >= Limits::TABLES)?;
             Some(format!("table {table} can not lead to table {other}"))
         }
-        TableProperty::Match(list)
-        | TableProperty::Wildcards(list)
-        | TableProperty::WriteSetField(_, list)
-        | TableProperty::ApplySetField(_, list) => field(list),
+        TableProperty::Match(list) => field(list, |field, masked| !masked || field.maskable(), "match on"),
+        // Faucet says here what it says of matches, masks and all; a field left out is one thing with or without.
+        TableProperty::Wildcards(list) => field(list, |_, _| true, "leave out"),
+        TableProperty::WriteSetField(_, list) | TableProperty::ApplySetField(_, list) => {
+            field(list, |field, _| field.settable(), "set")
+        }
         TableProperty::Experimenter(..) => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tables laid out by a controller: as Faucet does it, and beyond what tables can do.
+
+use super::{check, of};
+use flow::Field;
+use openflow::error::{self, ErrorCode};
+use openflow::multipart::table_features::TableFeatures;
+use openflow::multipart::table_features_property::Entries::{Miss, Ordinary};
+use openflow::multipart::table_features_property::{OxmId, TableProperty, TypeId};
+
+const LIMIT: usize = 1_000;
+
+/// A field as Faucet names it: without the length of its value.
+fn named(field: Field, masked: bool) -> OxmId {
+    OxmId { length: 0, ..OxmId::of(field, masked) }
+}
+
+fn table(table: u8, properties: Vec<TableProperty>) -> TableFeatures {
+    TableFeatures {
+        table,
+        name: "eth_src".into(),
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 3,
+        max_entries: 32,
+        properties,
+    }
+}
+
+fn like_faucet(number: u8) -> TableFeatures {
+    let fields = vec![named(Field::EthDst, true), named(Field::VlanVid, false), named(Field::InPort, false)];
+    table(
+        number,
+        vec![
+            TableProperty::Match(fields.clone()),
+            TableProperty::Wildcards(fields),
+            TableProperty::NextTables(Ordinary, vec![3, 4]),
+            TableProperty::Instructions(Ordinary, vec![TypeId::standard(1), TypeId::standard(4)]),
+            TableProperty::ApplySetField(
+                Ordinary,
+                vec![named(Field::VlanVid, false), named(Field::EthDst, false)],
+            ),
+            TableProperty::ApplyActions(Ordinary, [0, 17, 18, 22, 25].map(TypeId::standard).to_vec()),
+            TableProperty::NextTables(Miss, vec![3]),
+            TableProperty::Instructions(Miss, vec![TypeId::standard(1)]),
+            TableProperty::WriteActions(Ordinary, vec![]),
+        ],
+    )
+}
+
+fn refused(asked: &[TableFeatures]) -> ErrorCode {
+    check(asked, LIMIT).unwrap_err().code
+}
+
+fn refuses(property: TableProperty) {
+    let asked = table(2, vec![property.clone()]);
+    assert_eq!(refused(&[asked]), error::TABLE_FEATURES_BAD_ARGUMENT, "{property:?}");
+}
+
+#[test]
+fn less_than_tables_can_do_is_granted() {
+    check(&[like_faucet(1), like_faucet(2)], LIMIT).unwrap();
+    check(&[], LIMIT).unwrap();
+}
+
+#[test]
+fn what_is_told_may_be_asked_for() {
+    let all: Vec<TableFeatures> = (0..=254).map(|number| of(number, LIMIT)).collect();
+    check(&all, LIMIT).unwrap();
+}
+
+#[test]
+fn tables_are_asked_for_once_and_exist() {
+    assert_eq!(refused(&[like_faucet(1), like_faucet(1)]), error::TABLE_FEATURES_BAD_TABLE);
+    assert_eq!(refused(&[like_faucet(255)]), error::TABLE_FEATURES_BAD_TABLE);
+}
+
+#[test]
+fn tables_have_so_many_entries() {
+    let asked = TableFeatures { max_entries: 1_001, ..like_faucet(1) };
+    assert_eq!(refused(&[asked]), error::TABLE_FEATURES_BAD_ARGUMENT);
+}
+
+#[test]
+fn what_tables_can_not_do_is_refused() {
+    // in_port has no mask, and can not be set; 27 and 28 are PBB, 7 is no instruction; field 40 is no field.
+    refuses(TableProperty::Match(vec![named(Field::InPort, true)]));
+    refuses(TableProperty::ApplySetField(Ordinary, vec![named(Field::InPort, false)]));
+    refuses(TableProperty::WriteSetField(Ordinary, vec![named(Field::Ipv6Exthdr, false)]));
+    refuses(TableProperty::WriteActions(Ordinary, vec![TypeId::standard(27)]));
+    refuses(TableProperty::ApplyActions(Miss, vec![TypeId::standard(28)]));
+    refuses(TableProperty::Instructions(Ordinary, vec![TypeId::standard(7)]));
+    let unknown = OxmId { number: 40, ..named(Field::InPort, false) };
+    refuses(TableProperty::Match(vec![unknown]));
+    refuses(TableProperty::Wildcards(vec![unknown]));
+    // Backwards, onto itself, and to a table that is none.
+    for next in [1, 2, 255] {
+        refuses(TableProperty::NextTables(Ordinary, vec![next]));
+    }
+}

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A learning switch, made by the controller: an os-ken application.
+
+    python lab/controllers/launch.py learning --idle-timeout 30
+
+Packets that no flow matches come here. From each the application learns behind which port the sender is; once it knows
+the receiver's port, too, it adds a flow for the pair, which lasts until it has been idle for some time.
+"""
+
+import logging
+
+from os_ken import cfg
+from os_ken.base.app_manager import OSKenApp
+from os_ken.controller import ofp_event
+from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from os_ken.lib.packet import ethernet, packet
+from os_ken.ofproto import ofproto_v1_3
+
+cfg.CONF.register_cli_opts(
+    [cfg.IntOpt("idle-timeout", default=30, min=1, max=65535, help="seconds that a learned flow lasts unused")]
+)
+
+# Enough of a packet to learn from; the switch holds the rest until it is told what to do with it.
+PACKET_IN_BYTES = 128
+FLOW_PRIORITY = 10
+MULTICAST = 0x01
+
+
+class Learning(OSKenApp):
+    """Addresses are learned for each switch apart."""
+
+    OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.log = logging.getLogger("learning")
+        # The port of an address, by switch.
+        self.ports = {}
+
+    @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
+    def connected(self, event):
+        """A switch begins anew: of flows that were there before nobody knows what they are for."""
+        switch = event.msg.datapath
+        ofp, parser = switch.ofproto, switch.ofproto_parser
+        self.ports[switch.id] = {}
+        self.delete(switch, parser.OFPMatch())
+        miss = [parser.OFPActionOutput(ofp.OFPP_CONTROLLER, PACKET_IN_BYTES)]
+        self.add(switch, 0, parser.OFPMatch(), miss)
+        self.log.info("switch %d: connected, %d tables", switch.id, event.msg.n_tables)
+
+    @set_ev_cls(ofp_event.EventOFPPacketIn, MAIN_DISPATCHER)
+    def packet_in(self, event):
+        """Learns from the packet, then sends it on: by a new flow where that is possible, else by itself."""
+        message = event.msg
+        switch, in_port = message.datapath, message.match["in_port"]
+        ofp, parser = switch.ofproto, switch.ofproto_parser
+        header = packet.Packet(message.data).get_protocol(ethernet.ethernet)
+        self.learn(switch, header.src, in_port)
+        out_port = self.ports[switch.id].get(header.dst)
+        if out_port == in_port:
+            # The receiver has it already.
+            return
+        if out_port is not None:
+            match = parser.OFPMatch(in_port=in_port, eth_src=header.src, eth_dst=header.dst)
+            actions = [parser.OFPActionOutput(out_port)]
+            timeout_s = cfg.CONF.idle_timeout
+            self.add(switch, FLOW_PRIORITY, match, actions, timeout_s, message.buffer_id)
+            self.log.info("switch %d: flow %s -> %s to port %d", switch.id, header.src, header.dst, out_port)
+            if message.buffer_id != ofp.OFP_NO_BUFFER:
+                # The flow took the held packet along.
+                return
+        actions = [parser.OFPActionOutput(ofp.OFPP_FLOOD if out_port is None else out_port)]
+        data = message.data if message.buffer_id == ofp.OFP_NO_BUFFER else None
+        switch.send_msg(parser.OFPPacketOut(switch, message.buffer_id, in_port, actions, data))
+
+    @set_ev_cls(ofp_event.EventOFPFlowRemoved, MAIN_DISPATCHER)
+    def flow_removed(self, event):
+        """A flow is gone. If it was idle, its sender is forgotten with it: it may come back behind another port."""
+        message = event.msg
+        switch, match = message.datapath, message.match
+        sender, receiver = match.get("eth_src"), match.get("eth_dst")
+        idle = message.reason == switch.ofproto.OFPRR_IDLE_TIMEOUT
+        reason = "idle" if idle else "deleted"
+        self.log.info(
+            "switch %d: flow %s -> %s removed, %s, %d packets", switch.id, sender, receiver, reason, message.packet_count
+        )
+        if idle and sender and self.ports[switch.id].get(sender) == match.get("in_port"):
+            del self.ports[switch.id][sender]
+
+    @set_ev_cls(ofp_event.EventOFPPortStatus, MAIN_DISPATCHER)
+    def port_status(self, event):
+        """Nobody is behind a port that is gone or down."""
+        message = event.msg
+        switch, ofp = message.datapath, message.datapath.ofproto
+        port = message.desc.port_no
+        if message.reason != ofp.OFPPR_DELETE and not message.desc.state & ofp.OFPPS_LINK_DOWN:
+            return
+        self.log.info("switch %d: port %d is down", switch.id, port)
+        for address in [a for a, behind in self.ports[switch.id].items() if behind == port]:
+            self.forget(switch, address)
+
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, MAIN_DISPATCHER)
+    def refused(self, event):
+        """The switch refused something."""
+        self.log.error("switch %d: error %d/%d", event.msg.datapath.id, event.msg.type, event.msg.code)
+
+    def learn(self, switch, address, port):
+        """The sender of a packet is behind the port it came from."""
+        if int(address[:2], 16) & MULTICAST:
+            return
+        known = self.ports[switch.id].get(address)
+        if known != port:
+            if known is not None:
+                self.forget(switch, address)
+            self.ports[switch.id][address] = port
+            self.log.info("switch %d: %s is behind port %d", switch.id, address, port)
+
+    def forget(self, switch, address):
+        """What leads to the address leads nowhere now."""
+        del self.ports[switch.id][address]
+        self.delete(switch, switch.ofproto_parser.OFPMatch(eth_dst=address))
+
+    @staticmethod
+    def add(switch, priority, match, actions, idle_timeout_s=0, buffer_id=None):
+        """Adds a flow; one that can time out says so when it is removed."""
+        ofp, parser = switch.ofproto, switch.ofproto_parser
+        apply = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)
+        switch.send_msg(
+            parser.OFPFlowMod(
+                switch,
+                priority=priority,
+                match=match,
+                instructions=[apply],
+                idle_timeout=idle_timeout_s,
+                flags=ofp.OFPFF_SEND_FLOW_REM if idle_timeout_s else 0,
+                buffer_id=ofp.OFP_NO_BUFFER if buffer_id is None else buffer_id,
+            )
+        )
+
+    @staticmethod
+    def delete(switch, match):
+        """Deletes the flows that match it or less, of all tables."""
+        ofp, parser = switch.ofproto, switch.ofproto_parser
+        switch.send_msg(
+            parser.OFPFlowMod(
+                switch,
+                command=ofp.OFPFC_DELETE,
+                table_id=ofp.OFPTT_ALL,
+                out_port=ofp.OFPP_ANY,
+                out_group=ofp.OFPG_ANY,
+                match=match,
+            )
+        )

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# What the tests with a switch between namespaced hosts share. Sourced first thing:
+#
+#     # shellcheck source=scripts/tests/lib.sh
+#     source "$(dirname "$0")/lib.sh"
+#
+# Rooms are namespaces: `sw` for the switch and its controllers, `h1`, `h2`... for hosts. Names carry this process's
+# number, so that runs do not meet. On exit, also on Ctrl-C, processes, namespaces and files are gone; after a failure
+# the end of each log is printed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+PATH=$PWD/target/tools/bin:$PATH:/usr/sbin:/sbin
+
+test_name=$(basename "$0" .sh)
+readonly test_name
+readonly prefix=shunt-test-$$
+folder=$(mktemp -d)
+readonly folder
+readonly openflow_listen=127.0.0.1:6654
+rooms=()
+switch=''
+# Set by `background`: the process it started.
+started=''
+failed=''
+
+# fail TEXT: ends the test.
+fail() {
+    failed=$*
+    exit 1
+}
+ok() { printf 'ok: %s\n' "$*"; }
+
+# end_rooms: ends what runs in our namespaces, by force what does not go by itself.
+end_rooms() {
+    local signal room pids
+    for signal in TERM KILL; do
+        for _ in {1..30}; do
+            pids=''
+            for room in "${rooms[@]}"; do pids+=" $(ip netns pids "$prefix-$room" 2>/dev/null)"; done
+            [ -n "${pids// /}" ] || return 0
+            # shellcheck disable=SC2086
+            kill -"$signal" $pids 2>/dev/null
+            sleep 0.1
+        done
+    done
+}
+clean_up() {
+    local status=$? log
+    # A second Ctrl-C must not stop the clean-up half-way.
+    trap '' INT TERM HUP
+    set +e
+    end_rooms
+    wait
+    for room in "${rooms[@]}"; do ip netns del "$prefix-$room"; done
+    if [ "$status" -ne 0 ] && [ "$status" -lt 128 ]; then
+        for log in "$folder"/*.log; do
+            [ -s "$log" ] || continue
+            printf -- '-- the end of %s\n' "${log##*/}" >&2
+            tail -n 40 "$log" | cut -c 1-300 >&2
+        done
+        printf '%s: %s\n' "$test_name" "${failed:-failed}" >&2
+    fi
+    rm -rf "$folder"
+    exit "$status"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+trap 'exit 129' HUP
+trap 'failed=${failed:-"line $LINENO: $BASH_COMMAND"}' ERR
+
+# in_room ROOM COMMAND...
+in_room() {
+    local room=$1
+    shift
+    ip netns exec "$prefix-$room" "$@"
+}
+
+# background NAME ROOM COMMAND...: starts it; it writes to NAME.log, and $started is its process.
+background() {
+    local log=$folder/$1.log room=$2
+    shift 2
+    ip netns exec "$prefix-$room" "$@" >>"$log" 2>&1 &
+    started=$!
+}
+
+# wait_until WHAT COMMAND...: runs the command until it succeeds; after 20 seconds the test fails for want of WHAT. Its
+# output is in waited.log.
+wait_until() {
+    local what=$1 end=$((SECONDS + 20))
+    shift
+    until "$@" >"$folder/waited.log" 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || fail "waited 20 seconds in vain: $what"
+        sleep 0.1
+    done
+}
+
+# logged NAME TEXT: whether NAME.log has the text (a basic regular expression).
+logged() { grep -q -- "$2" "$folder/$1.log"; }
+
+make_room() {
+    ip netns add "$prefix-$1"
+    rooms+=("$1")
+    # Without IPv6 the hosts are silent between our steps.
+    # shellcheck disable=SC2016
+    in_room "$1" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
+    ip -n "$prefix-$1" link set lo up
+}
+
+# make_hosts N: rooms h1 to hN (10.0.0.1 to 10.0.0.N), each with a cable to a port of the same number in room sw.
+make_hosts() {
+    local n
+    make_room sw
+    for ((n = 1; n <= $1; n++)); do
+        make_room "h$n"
+        ip -n "$prefix-sw" link add "p$n" type veth peer name eth0 netns "$prefix-h$n"
+        ip -n "$prefix-sw" link set "p$n" up
+        ip -n "$prefix-h$n" link set eth0 address "$(mac "$n")"
+        ip -n "$prefix-h$n" address add "10.0.0.$n/24" dev eth0
+        ip -n "$prefix-h$n" link set eth0 up
+        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "af_packet"\ndevice = "p%s"\nworkers = [0]\n' \
+            "$n" "$n" "$n" >>"$folder/ports"
+    done
+}
+mac() { printf '02:00:00:00:00:%02x' "$1"; }
+
+# start_switch FAIL_MODE: with a controller on loopback, port 6653, and ovs-ofctl welcome; $switch is its process.
+start_switch() {
+    cargo build --quiet --package shunt
+    local target
+    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
+control = "$folder/control.sock"
+[[worker]]
+[[datapath]]
+id = 1
+[datapath.openflow]
+controllers = ["tcp:127.0.0.1:6653"]
+listen = "$openflow_listen"
+fail_mode = "$1"
+CONFIG
+    background switch sw "$target/debug/shunt" run -c "$folder/switch.toml"
+    # shellcheck disable=SC2034
+    switch=$started
+    wait_until 'the switch says that it is ready' logged switch ready
+}
+
+ofctl() { in_room sw ovs-ofctl -O OpenFlow13 --timeout=10 "$@"; }
+flows() { ofctl --no-names dump-flows "tcp:$openflow_listen"; }
+# has_flow TEXT: whether a flow has the text.
+has_flow() { flows | grep -- "$1"; }
+has_no_flow() {
+    local all
+    all=$(flows) && ! grep -- "$1" <<<"$all"
+}
+
+# pings FROM TO: three, between hosts.
+pings() { in_room "h$1" ping -q -c 3 -i 0.2 -W 5 "10.0.0.$2" >"$folder/ping.log"; }
+
+# tcp FROM TO: as fast as it goes, for a second.
+tcp() {
+    background iperf-server "h$2" iperf3 --server --one-off
+    wait_until 'iperf3 listens' in_room "h$2" bash -c 'ss -Hltn "sport = :5201" | grep .'
+    in_room "h$1" timeout 20 iperf3 --client "10.0.0.$2" --time 1 >"$folder/iperf.log" 2>&1
+    grep -q receiver "$folder/iperf.log"
+}

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host on a VLAN trunk, for kernels that have no VLAN devices: tagged_host.py DEVICE VID ADDRESS ASKED
+
+It speaks ARP only, in frames with a tag of VLAN VID. "ready" says that it listens; "heard ADDRESS" that somebody's
+request came in with that tag; "untagged" that a request came in without any. Every half second it asks for ASKED, and
+"answered ADDRESS" says that the answer came, tagged. Ends after an answer and a request heard.
+"""
+
+import select
+import socket
+import struct
+import sys
+import time
+
+PACKET_AUXDATA = 8
+SOL_PACKET = 263
+TP_STATUS_VLAN_VALID = 0x10
+# Status, lengths, offsets, tag and its EtherType: struct tpacket_auxdata. The kernel has taken the tag out of the frame.
+AUXDATA = struct.Struct("=IIIHHHH")
+ARP = struct.Struct("!HHBBH6s4s6s4s")
+REQUEST, REPLY = 1, 2
+ASK_EVERY_S = 0.5
+
+
+def arp(source, vid, operation, sender, target):
+    """A broadcast frame with a tag."""
+    ethernet = b"\xff" * 6 + source + struct.pack("!HHH", 0x8100, vid, 0x0806)
+    body = ARP.pack(1, 0x0800, 6, 4, operation, source, sender, bytes(6), target)
+    return (ethernet + body).ljust(60, b"\0")
+
+
+def received(device):
+    """The VLAN (none: untagged) of a frame that came in, and its ARP operation and sender; none if it is no ARP."""
+    frame, ancillary, _, address = device.recvmsg(2048, socket.CMSG_SPACE(AUXDATA.size))
+    if address[2] == socket.PACKET_OUTGOING or frame[12:14] != b"\x08\x06" or len(frame) < 14 + ARP.size:
+        return None
+    vid = None
+    for level, kind, data in ancillary:
+        if (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            status, _, _, _, _, tag, _ = AUXDATA.unpack(data[: AUXDATA.size])
+            vid = tag & 0xFFF if status & TP_STATUS_VLAN_VALID else None
+    _, _, _, _, operation, _, sender, _, _ = ARP.unpack_from(frame, 14)
+    return vid, operation, sender
+
+
+def main(name, vid, own, asked):
+    """Asks and listens."""
+    vid, own, asked = int(vid), socket.inet_aton(own), socket.inet_aton(asked)
+    device = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    device.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+    device.bind((name, 0))
+    source = device.getsockname()[4]
+    print("ready", flush=True)
+    next_ask, left = 0.0, {"heard", "answered"}
+    while left:
+        now = time.monotonic()
+        if now >= next_ask:
+            device.send(arp(source, vid, REQUEST, own, asked))
+            next_ask = now + ASK_EVERY_S
+        if not select.select([device], [], [], next_ask - now if next_ask > now else 0)[0]:
+            continue
+        came = received(device)
+        if came is None:
+            continue
+        came_vid, operation, sender = came
+        said = {REQUEST: "heard", REPLY: "answered"}.get(operation)
+        if came_vid is None:
+            said = "untagged"
+        elif came_vid != vid:
+            said = "VLAN %d" % came_vid
+        print(said, socket.inet_ntoa(sender), flush=True)
+        left.discard(said)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Faucet makes of Shunt a VLAN of two untagged ports and a tagged one, with an ACL: pings and an allowed TCP port pass,
+# a blocked one does not, and the tagged port's host is part of the VLAN. Twice: with Faucet's settings for Open
+# vSwitch, and as a switch whose tables Faucet lays out by TABLE_FEATURES, with flooding by groups.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+configure() { # configure HARDWARE GROUP_TABLE
+    cat >"$folder/faucet.yaml" <<CONFIG
+vlans:
+  office:
+    vid: 100
+acls:
+  no5002:
+    - rule: {dl_type: 0x800, nw_proto: 6, tcp_dst: 5002, actions: {allow: 0}}
+    - rule: {actions: {allow: 1}}
+dps:
+  shunt:
+    dp_id: 1
+    hardware: $1
+    group_table: $2
+    ofchannel_log: $folder/faucet-messages.log
+    interfaces:
+      1: {native_vlan: office, acl_in: no5002}
+      2: {native_vlan: office}
+      3: {tagged_vlans: [office]}
+CONFIG
+}
+
+start_faucet() {
+    : >"$folder/faucet-log.log"
+    background faucet sw env PATH="$PWD/target/tools/faucet/bin:$PATH" PYTHONWARNINGS=ignore \
+        FAUCET_CONFIG="$folder/faucet.yaml" FAUCET_LOG="$folder/faucet-log.log" \
+        FAUCET_EXCEPTION_LOG="$folder/faucet-exceptions.log" FAUCET_PROMETHEUS_ADDR=127.0.0.1 \
+        target/tools/faucet/bin/faucet --ryu-ofp-listen-host 127.0.0.1 --ryu-ofp-tcp-listen-port 6653
+    faucet=$started
+}
+
+# answer PORT: what h2 says to h1 on this TCP port.
+answer() { in_room h1 timeout 2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$1 && cat <&3"; }
+answers() { [ "$(answer "$1")" = "port $1" ]; }
+
+check_traffic() { # check_traffic PROFILE
+    # The tagged host is the first to speak, and hears the first ARP requests of the others.
+    : >"$folder/tagged.log"
+    background tagged h3 python3 scripts/tests/peers/tagged_host.py eth0 100 10.0.0.3 10.0.0.1
+    wait_until 'the tagged host gets an answer in its VLAN' logged tagged 'answered 10.0.0.1'
+    in_room h1 ip neigh flush all
+    pings 1 2 || fail "$1: h1 does not reach h2"
+    wait_until 'the tagged host hears h1 ask, in its VLAN' logged tagged 'heard 10.0.0.1'
+    if logged tagged '^untagged\|^VLAN'; then fail "$1: a frame of another VLAN, or of none, left the tagged port"; fi
+    wait_until 'TCP port 5001, which is allowed' answers 5001
+    if answer 5002 >/dev/null 2>&1; then fail "$1: TCP port 5002 passes, which is blocked"; fi
+    # It is there, only not for h1, whose port has the ACL.
+    [ "$(in_room h2 bash -c 'exec 3<>/dev/tcp/10.0.0.2/5002 && cat <&3')" = 'port 5002' ] || fail 'nobody is at TCP port 5002'
+    ok "$1: pings and the allowed TCP port pass, the blocked one does not; the tagged port is part of the VLAN"
+}
+
+stop_faucet() {
+    kill "$faucet"
+    wait "$faucet" || true
+}
+
+make_hosts 3
+start_switch secure
+background answers h2 python3 scripts/tests/peers/tcp_answer.py 5001 5002
+wait_until 'h2 listens' logged answers ready
+
+configure 'Open vSwitch' false
+start_faucet
+wait_until 'flows of Faucet' has_flow 'CONTROLLER:96'
+check_traffic 'Open vSwitch'
+stop_faucet
+
+configure GenericTFM true
+start_faucet
+has_group() { ofctl dump-groups "tcp:$openflow_listen" | grep type=all; }
+wait_until 'groups of Faucet' has_group
+wait_until 'flows of Faucet' has_flow 'group:'
+check_traffic GenericTFM
+logged faucet-messages OFPTableFeaturesStatsRequest || fail 'Faucet has not laid out any tables'
+stop_faucet
+
+# Faucet goes on after an error, so that nothing else here would notice one.
+if logged faucet-log OFError; then fail 'the switch refused something'; fi
+if [ -s "$folder/faucet-exceptions.log" ]; then fail 'Faucet failed'; fi
+ok 'tables laid out by Faucet are accepted, nothing was refused'

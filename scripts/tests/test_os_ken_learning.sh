@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The learning switch of lab/controllers, on os-ken, between three namespaced hosts: pings and TCP pass, each pair gets
+# its flow, flows that nobody uses go and the application hears of it, and so it does of a cable that is pulled.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+make_hosts 3
+background learning sw target/tools/os-ken/bin/python lab/controllers/launch.py learning --idle-timeout 3
+start_switch secure
+
+wait_until 'the table-miss flow of the application' has_flow 'priority=0 actions=CONTROLLER:128'
+for pair in '1 2' '3 1' '2 3'; do
+    # shellcheck disable=SC2086
+    pings $pair || fail "no pings pass between hosts $pair"
+done
+wait_until 'a flow from h1 to h2' has_flow "in_port=1,dl_src=$(mac 1),dl_dst=$(mac 2) actions=output:2"
+wait_until 'a flow from h3 to h1' has_flow "in_port=3,dl_src=$(mac 3),dl_dst=$(mac 1) actions=output:1"
+ok 'pings pass between three hosts, the application has made flows'
+
+tcp 2 1 || fail 'no TCP between the hosts'
+ok 'TCP passes'
+
+wait_until 'idle flows go' has_no_flow idle_timeout
+for pair in '1 2' '2 1' '1 3' '3 1' '2 3' '3 2'; do
+    read -r from to <<<"$pair"
+    wait_until "the application hears of the idle flow from h$from to h$to" \
+        logged learning "flow $(mac "$from") -> $(mac "$to") removed, idle, [1-9][0-9]* packets"
+done
+ok 'idle flows go, and the application hears of it'
+
+pings 1 2 || fail 'h1 does not reach h2 once its flow was gone'
+ip -n "$prefix-h2" link set eth0 down
+wait_until 'the application hears that port 2 is down' logged learning 'port 2 is down'
+wait_until 'the flows to h2 go' has_no_flow "dl_dst=$(mac 2)"
+ip -n "$prefix-h2" link set eth0 up
+pings 1 2 || fail 'h1 does not reach h2 once its cable was back'
+ok 'a pulled cable takes its flows with it'
+
+if logged learning 'error'; then fail 'the switch refused something'; fi
+if logged learning 'Traceback'; then fail 'the application failed'; fi
