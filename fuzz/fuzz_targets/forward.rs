@@ -50,7 +50,7 @@ fn pair() -> Pair {
             table: m.table.unwrap_or(0),
             priority: m.priority,
             matching: m.matching,
-            instructions: m.instructions,
+            instructions: Arc::new(m.instructions),
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             cookie: m.cookie,

@@ -2,6 +2,7 @@
 //! Flow entries and the messages that change them.
 
 use crate::{Instructions, Match};
+use std::sync::Arc;
 
 /// Stable number of an entry: the same as long as it lives, reused only when nothing refers to it any more.
 pub type EntryId = u32;
@@ -33,8 +34,8 @@ pub struct FlowEntry {
     pub priority: u16,
     /// Which packets it is for.
     pub matching: Match,
-    /// What it does.
-    pub instructions: Instructions,
+    /// What it does. Many entries do the same and share it.
+    pub instructions: Arc<Instructions>,
     /// Seconds without a packet after which it goes; 0: never.
     pub idle_timeout_s: u16,
     /// Seconds after which it goes; 0: never.

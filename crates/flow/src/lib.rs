@@ -13,6 +13,7 @@ pub mod matching;
 pub mod meter;
 pub mod operation;
 pub mod outcome;
+pub mod packed;
 pub mod port_no;
 pub mod slice;
 pub mod syntax;
@@ -27,6 +28,7 @@ pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
 pub use operation::{EntryChange, Operation, PortState};
 pub use outcome::{DropReason, Outcome, PacketInReason};
+pub use packed::Fields;
 pub use port_no::PortNo;
 pub use slice::{Slice, SliceBase};
 

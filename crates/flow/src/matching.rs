@@ -2,6 +2,8 @@
 //! A match: which packets an entry is for.
 
 use crate::Field;
+use crate::packed::{self, Fields};
+use std::fmt;
 
 /// One field's condition: the packet's bits under `mask` equal `value`. A packet without the field does not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,10 +41,17 @@ impl FieldMatch {
 
 /// A conjunction of field conditions, at most one for each field, in field order; or an index in a linear table.
 /// Two matches are identical in OpenFlow's sense exactly when they are equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    index: Option<u32>,
-    fields: Box<[FieldMatch]>,
+    /// Conditions or index as [`crate::packed`] writes them: a switch holds millions of matches.
+    packed: Box<[u8]>,
+}
+
+impl fmt::Debug for Match {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields: Vec<_> = self.fields().collect();
+        f.debug_struct("Match").field("index", &self.index()).field("fields", &fields).finish()
+    }
 }
 
 /// Why a match was refused.
@@ -78,7 +87,7 @@ impl Match {
     /// The entry with number `index` of a linear table.
     #[must_use]
     pub fn at_index(index: u32) -> Self {
-        Self { index: Some(index), fields: Box::default() }
+        Self { packed: packed::pack_index(index) }
     }
 
     /// A checked match in normal form: fields sorted, conditions with an empty mask dropped, prerequisites present.
@@ -123,41 +132,41 @@ impl Match {
         if let Some(pair) = fields.windows(2).find(|p| p[0].field == p[1].field) {
             return Err(MatchError::Duplicate(pair[0].field.to_string()));
         }
-        Ok(Self { index: None, fields: fields.into_boxed_slice() })
+        Ok(Self { packed: packed::pack(&fields) })
     }
 
     /// The index in a linear table, if the match is one.
     #[must_use]
     pub fn index(&self) -> Option<u32> {
-        self.index
+        packed::index(&self.packed)
     }
 
     /// The conditions, in field order.
     #[must_use]
-    pub fn fields(&self) -> &[FieldMatch] {
-        &self.fields
+    pub fn fields(&self) -> Fields<'_> {
+        Fields::of(&self.packed)
     }
 
     /// The condition on one field.
     #[must_use]
-    pub fn get(&self, field: Field) -> Option<&FieldMatch> {
-        self.fields.binary_search_by_key(&field, |c| c.field).ok().map(|at| &self.fields[at])
+    pub fn get(&self, field: Field) -> Option<FieldMatch> {
+        self.fields().find(|c| c.field == field)
     }
 
     /// True when every packet matches.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.index.is_none() && self.fields.is_empty()
+        self.packed.is_empty()
     }
 
     /// True when every packet that matches `other` matches `self` by the conditions written in them: the selection
     /// of non-strict modify and delete.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        if self.index.is_some() {
-            return self.index == other.index;
+        if self.index().is_some() {
+            return self == other;
         }
-        self.fields.iter().all(|mine| {
+        self.fields().all(|mine| {
             other
                 .get(mine.field)
                 .is_some_and(|theirs| mine.mask & !theirs.mask == 0 && theirs.value & mine.mask == mine.value)
@@ -167,10 +176,10 @@ impl Match {
     /// True when one packet may match both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
-        if self.index.is_some() || other.index.is_some() {
-            return self.index == other.index;
+        if self.index().is_some() || other.index().is_some() {
+            return self == other;
         }
-        self.fields.iter().all(|mine| {
+        self.fields().all(|mine| {
             other
                 .get(mine.field)
                 .is_none_or(|theirs| (mine.value ^ theirs.value) & mine.mask & theirs.mask == 0)
@@ -187,7 +196,7 @@ impl Match {
     /// [`MatchError::Prerequisite`] for the first field that lacks one.
     pub fn check_prerequisites(&self) -> Result<(), MatchError> {
         use Field as F;
-        for c in &self.fields {
+        for c in self.fields() {
             let (satisfied, needed) = match c.field {
                 F::InPhyPort => (self.get(F::InPort).is_some(), "in_port"),
                 F::VlanPcp => (
@@ -248,7 +257,7 @@ mod tests {
     #[test]
     fn normal_form_sorts_and_drops_empty_masks() {
         let a = of(&[(Field::EthSrc, 5, 0xff), (Field::InPort, 1, 0xffff_ffff), (Field::EthDst, 0, 0)]);
-        assert_eq!(a.fields().iter().map(|c| c.field).collect::<Vec<_>>(), [Field::InPort, Field::EthSrc]);
+        assert_eq!(a.fields().map(|c| c.field).collect::<Vec<_>>(), [Field::InPort, Field::EthSrc]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use flow::syntax::{ParseOptions, format_entry, format_flow, parse_flow, parse_fl
 use flow::{Action, Command, Field, FlowEntry, Instructions};
 use random::{Random, flow_mod};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 const FLOWS: u64 = 50_000;
 
@@ -20,7 +21,7 @@ fn random_flow_mods_come_back_as_they_were() {
         let parsed = parse_flow(&printed, Command::Add, ParseOptions::default())
             .unwrap_or_else(|e| panic!("seed {seed}: {printed}\n  {e}"));
         assert_eq!(parsed, flow, "seed {seed}: {printed}");
-        fields.extend(flow.matching.fields().iter().map(|c| match c.field {
+        fields.extend(flow.matching.fields().map(|c| match c.field {
             Field::Slice(_) => "slice",
             named => named.name(),
         }));
@@ -45,7 +46,7 @@ fn a_dumped_entry_can_be_loaded() {
             table: flow.table.unwrap(),
             priority: flow.priority,
             matching: flow.matching.clone(),
-            instructions: flow.instructions.clone(),
+            instructions: Arc::new(flow.instructions.clone()),
             idle_timeout_s: flow.idle_timeout_s,
             hard_timeout_s: flow.hard_timeout_s,
             cookie: flow.cookie,
@@ -76,7 +77,7 @@ fn entries_print_as_dump_flows_prints_them() {
         table: 0,
         priority: 0x8000,
         matching: flow::Match::any(),
-        instructions: Instructions::apply(vec![Action::output(flow::port_no::NORMAL)]),
+        instructions: Arc::new(Instructions::apply(vec![Action::output(flow::port_no::NORMAL)])),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         cookie: 0,

@@ -54,7 +54,7 @@ impl<D: DataPlane> Model<D> {
         }
         let Some(mut default) = default else { return Changed::default() };
         let there = self.store.find(0, default.priority, &default.matching);
-        if !there.and_then(|id| self.store.entry(id)).is_some_and(|e| e.instructions == default.instructions)
+        if !there.and_then(|id| self.store.entry(id)).is_some_and(|e| *e.instructions == default.instructions)
         {
             return Changed::default();
         }
@@ -106,7 +106,7 @@ impl<D: DataPlane> Model<D> {
             table,
             priority: m.priority,
             matching: m.matching,
-            instructions: m.instructions,
+            instructions: self.sharing.share(m.instructions),
             idle_timeout_s: m.idle_timeout_s,
             hard_timeout_s: m.hard_timeout_s,
             cookie: m.cookie,
@@ -121,11 +121,11 @@ impl<D: DataPlane> Model<D> {
         let table = m.table.ok_or(ValidateError::Table)?;
         let strict = m.command == Command::ModifyStrict;
         let ids = self.selected(table, strict, m.priority, &m.matching, Qualities::of_modify(&m));
-        let instructions = Arc::new(m.instructions);
+        let instructions = self.sharing.share(m.instructions);
         for id in ids {
             let Some(before) = self.store.entry(id).cloned() else { continue };
             let mut entry = FlowEntry::clone(&before);
-            entry.instructions = Instructions::clone(&instructions);
+            entry.instructions = Arc::clone(&instructions);
             entry.low_latency = m.low_latency.unwrap_or(before.low_latency);
             staged.changes.push(EntryChange::Modify {
                 id,

@@ -21,6 +21,7 @@ mod poll;
 pub mod ports;
 mod records;
 pub mod select;
+mod sharing;
 mod stage;
 pub mod stats;
 mod store;

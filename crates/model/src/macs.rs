@@ -8,6 +8,7 @@ use flow::operation::MAC_TABLE;
 use flow::{Action, EntryFlags, EntryId, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos, PortNo};
 use pipeline::event::Learn;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Bits of a VLAN ID.
 const VID_MASK: u16 = 0xfff;
@@ -78,7 +79,8 @@ impl<D: DataPlane> Model<D> {
         if known.is_none() && self.macs.places.len() >= self.config.mac_limit {
             self.evict_oldest_mac(staged);
         }
-        let Some(entry) = entry_of(seen) else { return };
+        let instructions = self.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
+        let Some(entry) = entry_of(seen, instructions) else { return };
         let id = self.stage_add(now, entry, known.map(|p| p.id), false, staged);
         self.macs.places.insert(key, Place { id, port: seen.port });
         self.arm(id, 0);
@@ -123,7 +125,7 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-fn entry_of(seen: Learn) -> Option<FlowEntry> {
+fn entry_of(seen: Learn, instructions: Arc<Instructions>) -> Option<FlowEntry> {
     let mut address = [0; 16];
     address[10..].copy_from_slice(&seen.mac);
     let vid = FieldMatch { field: Field::VlanVid, value: seen.vid.into(), mask: VID_MASK.into() };
@@ -133,7 +135,7 @@ fn entry_of(seen: Learn) -> Option<FlowEntry> {
         table: MAC_TABLE,
         priority: 1,
         matching,
-        instructions: Instructions::apply(vec![Action::output(seen.port)]),
+        instructions,
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         cookie: 0,

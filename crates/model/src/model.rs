@@ -8,6 +8,7 @@ use crate::macs::Macs;
 use crate::meters::Meters;
 use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
 use crate::ports::Port;
+use crate::sharing::Sharing;
 use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
 use flow::operation::MAC_TABLE;
@@ -45,6 +46,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) config: Config,
     pub(crate) plane: D,
     pub(crate) store: Store,
+    pub(crate) sharing: Sharing,
     pub(crate) carried: HashMap<EntryId, Carried>,
     pub(crate) dying: VecDeque<Dying>,
     /// Timers of flow entries, and of learned MACs.
@@ -76,6 +78,7 @@ impl<D: DataPlane> Model<D> {
         let mut model = Self {
             plane,
             store: Store::new(),
+            sharing: Sharing::default(),
             carried: HashMap::new(),
             dying: VecDeque::new(),
             timers: [Timers::default(), Timers::default()],

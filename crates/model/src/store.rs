@@ -27,7 +27,7 @@ pub(crate) struct Slot {
     pub serial: u64,
     pub created_ns: Nanos,
     /// Hash of priority and match.
-    pub hash: u64,
+    pub hash: u32,
     pub life: Life,
 }
 

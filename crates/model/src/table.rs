@@ -21,8 +21,7 @@ struct Group {
 impl Group {
     fn has_shape_of(&self, matching: &Match) -> bool {
         self.linear == matching.index().is_some()
-            && self.fields.len() == matching.fields().len()
-            && self.fields.iter().zip(matching.fields()).all(|(f, c)| f.0 == c.field && f.1 == c.mask)
+            && self.fields.iter().copied().eq(matching.fields().map(|c| (c.field, c.mask)))
     }
 
     /// Whether `matching` may cover some match of this shape.
@@ -30,7 +29,7 @@ impl Group {
         if matching.index().is_some() {
             return self.linear;
         }
-        matching.fields().iter().all(|c| {
+        matching.fields().all(|c| {
             let at = self.fields.binary_search_by_key(&c.field, |f| f.0);
             at.is_ok_and(|at| c.mask & !self.fields[at].1 == 0)
         })
@@ -47,15 +46,20 @@ pub(crate) struct Table {
     slices: BTreeMap<Field, usize>,
 }
 
+/// The table takes places from a hash's low bits and tags from its high ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash) << 32 | u64::from(hash)
+}
+
 fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
     slots.get(id as usize)?.entry.as_deref()
 }
 
-fn shape_hash<'a>(
+fn shape_hash(
     hasher: &DefaultHashBuilder,
     priority: u16,
     linear: bool,
-    fields: impl Iterator<Item = (&'a Field, &'a u128)>,
+    fields: impl Iterator<Item = (Field, u128)>,
 ) -> u64 {
     let mut state = hasher.build_hasher();
     (priority, linear).hash(&mut state);
@@ -70,8 +74,9 @@ impl Table {
         self.order.len()
     }
 
-    pub fn hash(&self, priority: u16, matching: &Match) -> u64 {
-        self.hasher.hash_one((priority, matching))
+    /// Half of a hash is kept beside each entry: enough to tell so many apart.
+    pub fn hash(&self, priority: u16, matching: &Match) -> u32 {
+        (self.hasher.hash_one((priority, matching)) >> 32) as u32
     }
 
     pub fn find(&self, slots: &[Slot], priority: u16, matching: &Match) -> Option<EntryId> {
@@ -81,12 +86,12 @@ impl Table {
         let same = |id: &EntryId| {
             entry_of(slots, *id).is_some_and(|e| e.priority == priority && e.matching == *matching)
         };
-        self.index.find(self.hash(priority, matching), same).copied()
+        self.index.find(spread(self.hash(priority, matching)), same).copied()
     }
 
     pub fn insert(&mut self, slots: &[Slot], id: EntryId) {
         let slot = &slots[id as usize];
-        self.index.insert_unique(slot.hash, id, |&other| slots[other as usize].hash);
+        self.index.insert_unique(spread(slot.hash), id, |&other| spread(slots[other as usize].hash));
         self.order.insert(slot.serial, id);
         if let Some(entry) = &slot.entry {
             self.count_shape(entry);
@@ -95,7 +100,7 @@ impl Table {
 
     pub fn remove(&mut self, slots: &[Slot], id: EntryId) {
         let slot = &slots[id as usize];
-        if let Ok(found) = self.index.find_entry(slot.hash, |&other| other == id) {
+        if let Ok(found) = self.index.find_entry(spread(slot.hash), |&other| other == id) {
             found.remove();
         }
         self.order.remove(&slot.serial);
@@ -156,7 +161,7 @@ impl Table {
     }
 
     fn hash_shape_of(&self, entry: &FlowEntry) -> u64 {
-        let fields = entry.matching.fields().iter().map(|c| (&c.field, &c.mask));
+        let fields = entry.matching.fields().map(|c| (c.field, c.mask));
         shape_hash(&self.hasher, entry.priority, entry.matching.index().is_some(), fields)
     }
 
@@ -173,12 +178,12 @@ impl Table {
         let group = Group {
             priority: entry.priority,
             linear: entry.matching.index().is_some(),
-            fields: entry.matching.fields().iter().map(|c| (c.field, c.mask)).collect(),
+            fields: entry.matching.fields().map(|c| (c.field, c.mask)).collect(),
             count: 1,
         };
         let hasher = &self.hasher;
         self.groups.insert_unique(hash, group, |g| {
-            shape_hash(hasher, g.priority, g.linear, g.fields.iter().map(|f| (&f.0, &f.1)))
+            shape_hash(hasher, g.priority, g.linear, g.fields.iter().copied())
         });
     }
 
@@ -201,5 +206,5 @@ impl Table {
 }
 
 fn slices_of(matching: &Match) -> impl Iterator<Item = Field> {
-    matching.fields().iter().map(|c| c.field).filter(|f| matches!(f, Field::Slice(_)))
+    matching.fields().map(|c| c.field).filter(|f| matches!(f, Field::Slice(_)))
 }

@@ -59,7 +59,7 @@ fn timeouts_ask_only_about_due_entries_and_tell_why() {
     m.plane_mut().hit(ids[0], 1, 2 * SECOND);
     let removed = |notices: Vec<Notice>| {
         let of = |n| match n {
-            Notice::FlowRemoved(f) => (f.entry.matching.fields()[0].value, f.reason, f.packets),
+            Notice::FlowRemoved(f) => (f.entry.matching.fields().next().unwrap().value, f.reason, f.packets),
             other => panic!("{other:?}"),
         };
         notices.into_iter().map(of).collect::<Vec<_>>()
@@ -77,7 +77,7 @@ fn macs_are_learned_moved_and_aged() {
     learn(&mut m, SECOND, 0, A, 1);
     let changes = last_changes(&mut m);
     let [EntryChange::Add(entry)] = &changes[..] else { panic!("{changes:?}") };
-    assert_eq!((entry.table, entry.priority, &entry.instructions), (MAC_TABLE, 1, &output(1)));
+    assert_eq!((entry.table, entry.priority, &*entry.instructions), (MAC_TABLE, 1, &output(1)));
     assert_eq!(entry.matching.to_string(), "vlan_tci=0x0000/0x0fff,dl_dst=02:00:00:00:00:01");
     let operations = m.plane_mut().operations.len();
     learn(&mut m, SECOND, 0, A, 1);

@@ -59,7 +59,7 @@ fn modify_keeps_all_but_the_instructions() {
     assert_eq!((now.entry.id, now.entry.cookie, now.entry.priority), (id, 7, 5));
     assert_eq!((now.entry.idle_timeout_s, now.entry.hard_timeout_s), (0, 9));
     assert_eq!((now.packets, now.duration_ns), (3, 10));
-    assert_eq!(now.entry.instructions, output(2));
+    assert_eq!(*now.entry.instructions, output(2));
     assert!(matches!(last_changes(&mut m)[..], [EntryChange::Modify { id: i, .. }] if i == id));
 
     let strict = |priority| command(Command::ModifyStrict, add(priority, mac(1), 3));
@@ -254,7 +254,7 @@ fn clearing_leaves_the_standalone_default() {
     let all = dump(&mut m, 5);
     assert_eq!(all.len(), 1);
     assert_eq!((all[0].entry.priority, all[0].entry.table), (0, 0));
-    assert_eq!(all[0].entry.instructions, output(port_no::NORMAL));
+    assert_eq!(*all[0].entry.instructions, output(port_no::NORMAL));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
     while !cursor.is_done() {
         let part = m.flows(0, &FlowFilter::default(), &mut cursor, 2);
         assert!(part.len() <= 2);
-        seen.extend(part.into_iter().map(|f| f.entry.matching.fields()[0].value));
+        seen.extend(part.into_iter().map(|f| f.entry.matching.fields().next().unwrap().value));
         let gone = 19 - step % 20;
         if gone % 4 == 0 {
             m.flow_mod(0, command(Command::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) })).unwrap();

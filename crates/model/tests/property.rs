@@ -255,7 +255,7 @@ impl Run {
             .map(|f| {
                 let e = &f.entry;
                 let key = (e.table, e.priority, e.matching.clone(), e.cookie, e.low_latency);
-                (key, e.instructions.clone(), f.packets, f.duration_ns)
+                (key, Instructions::clone(&e.instructions), f.packets, f.duration_ns)
             })
             .collect();
         let mut entries: Vec<_> = self.list.entries.iter().collect();

@@ -102,8 +102,5 @@ pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
 /// True if the packet matches all conditions. One with an index matches no packet: it is reached by its number only.
 pub(crate) fn matches(packet: &Packet, matching: &Match) -> bool {
     matching.index().is_none()
-        && matching
-            .fields()
-            .iter()
-            .all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))
+        && matching.fields().all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))
 }

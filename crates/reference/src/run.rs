@@ -72,7 +72,7 @@ impl<'a> Run<'a> {
             table: 0,
             priority: 1,
             matching: flow::Match::any(),
-            instructions: flow::Instructions::default(),
+            instructions: Arc::default(),
             idle_timeout_s: 0,
             hard_timeout_s: 0,
             cookie: 0,

@@ -47,7 +47,7 @@ impl Tables {
             EntryChange::Modify { id, table, instructions, low_latency } => {
                 let old = self.find(*id, *table)?;
                 let new = FlowEntry {
-                    instructions: Instructions::clone(instructions),
+                    instructions: Arc::clone(instructions),
                     low_latency: *low_latency,
                     ..FlowEntry::clone(old)
                 };
@@ -109,7 +109,7 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
     if *table != MAC_TABLE {
         return Ok(());
     }
-    let masks: Vec<_> = entry.matching.fields().iter().map(|c| (c.field, c.mask)).collect();
+    let masks: Vec<_> = entry.matching.fields().map(|c| (c.field, c.mask)).collect();
     if masks != [(Field::EthDst, 0xffff_ffff_ffff), (Field::VlanVid, 0xfff)] {
         return Err(format!(
             "entry {id} of table {MAC_TABLE} must match dl_dst and vlan_vid/0xfff, nothing else"

@@ -26,7 +26,7 @@ pub(super) fn entry(id: u32, table: u8, matching: Match, instructions: Instructi
         table,
         priority: PRIORITY,
         matching,
-        instructions,
+        instructions: Arc::new(instructions),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         cookie: 0,

@@ -106,7 +106,10 @@ impl FlowFile {
             None => {}
             // After a mistake nothing comes into force; the rest is only looked through.
             Some(Ok(_)) if !self.mistakes.is_empty() => {}
-            Some(Ok(flow)) => {
+            Some(Ok(mut flow)) => {
+                // There may be millions of them until all are read.
+                flow.instructions.apply.shrink_to_fit();
+                flow.instructions.write.shrink_to_fit();
                 self.mods.push(flow);
                 self.line_of.push(self.lines);
             }

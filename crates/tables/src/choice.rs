@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(choose(&shape), Choice::Mask);
         shape.remove(&vlan, 1);
         let source = FieldMatch { field: Field::Ipv4Src, value: 0, mask: 0xff00_0000 };
-        let both = Match::new(route(8).fields().iter().copied().chain([source])).unwrap();
+        let both = Match::new(route(8).fields().chain([source])).unwrap();
         shape.add(&both, 1);
         assert_eq!(choose(&shape), Choice::Mask, "two fields");
         shape.remove(&both, 1);

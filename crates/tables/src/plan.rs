@@ -137,7 +137,7 @@ impl KeyPlan {
     /// True when every field of `matching` has its place.
     #[must_use]
     pub fn covers(&self, matching: &Match) -> bool {
-        matching.fields().iter().all(|c| self.fields.binary_search(&c.field).is_ok())
+        matching.fields().all(|c| self.fields.binary_search(&c.field).is_ok())
     }
 
     /// Appends the row of `matching` to `values` and `masks`. Fields must be covered.
@@ -148,7 +148,7 @@ impl KeyPlan {
         let (values, masks) = (&mut values[values_from..], &mut masks[masks_from..]);
         for c in matching.fields() {
             if self.has_presence() {
-                let bits = self.presence_bits(c);
+                let bits = self.presence_bits(&c);
                 values[0] |= bits;
                 masks[0] |= bits;
             }

@@ -19,7 +19,7 @@ pub struct Shape {
 /// The signature of a rule.
 #[must_use]
 pub fn signature(matching: &Match) -> Signature {
-    matching.fields().iter().map(|c| (c.field, c.mask)).collect()
+    matching.fields().map(|c| (c.field, c.mask)).collect()
 }
 
 fn count<K: Ord>(map: &mut BTreeMap<K, usize>, key: K) {

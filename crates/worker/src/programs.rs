@@ -42,8 +42,13 @@ pub(crate) fn is_miss_entry(entry: &FlowEntry) -> bool {
 
 impl Programs {
     /// The number of the program for these instructions, with one more user.
-    pub fn acquire(&mut self, instructions: &Instructions, low_latency: bool, miss_entry: bool) -> ProgramId {
-        let key = Key { instructions: Arc::new(instructions.clone()), low_latency, miss_entry };
+    pub fn acquire(
+        &mut self,
+        instructions: &Arc<Instructions>,
+        low_latency: bool,
+        miss_entry: bool,
+    ) -> ProgramId {
+        let key = Key { instructions: Arc::clone(instructions), low_latency, miss_entry };
         if let Some(id) = self.ids.get(&key) {
             self.slots[*id as usize].users += 1;
             return *id;
@@ -104,7 +109,7 @@ mod tests {
 
     #[test]
     fn equal_instructions_share_a_program_and_the_last_user_frees_it() {
-        let out = |port| Instructions::apply(vec![Action::output(port)]);
+        let out = |port| Arc::new(Instructions::apply(vec![Action::output(port)]));
         let mut programs = Programs::default();
         let a = programs.acquire(&out(1), false, false);
         assert_eq!(programs.acquire(&out(1), false, false), a);

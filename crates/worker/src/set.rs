@@ -12,7 +12,7 @@ use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
 use rtrb::{Consumer, Producer};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use tables::master::RuleChange;
@@ -56,8 +56,8 @@ pub struct WorkerSet {
     masters: Vec<Master>,
     programs: Programs,
     cells: CellStore,
-    /// What each living or not yet released entry runs.
-    running: HashMap<EntryId, Running>,
+    /// What each living or not yet released entry runs, by its number.
+    running: Vec<Option<Running>>,
     ports: BTreeMap<PortNo, PortState>,
     groups: Groups,
     meters: Meters,
@@ -75,7 +75,7 @@ impl WorkerSet {
             boards,
             masters,
             programs: Programs::default(),
-            running: HashMap::new(),
+            running: Vec::new(),
             ports: BTreeMap::new(),
             groups: Groups::default(),
             meters: Meters::default(),
@@ -163,11 +163,15 @@ impl WorkerSet {
                     let miss_entry = is_miss_entry(entry);
                     let program = self.programs.acquire(&entry.instructions, entry.low_latency, miss_entry);
                     self.cells.prepare(entry.id, program);
-                    self.running.insert(entry.id, Running { program, miss_entry });
+                    let at = entry.id as usize;
+                    if self.running.len() <= at {
+                        self.running.resize(at + 1, None);
+                    }
+                    self.running[at] = Some(Running { program, miss_entry });
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
                 EntryChange::Modify { id, instructions, low_latency, .. } => {
-                    let Some(running) = self.running.get_mut(id) else { continue };
+                    let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
                     let program = self.programs.acquire(instructions, *low_latency, running.miss_entry);
                     self.programs.release(std::mem::replace(&mut running.program, program));
                     modified.push((*id, program));
@@ -181,7 +185,8 @@ impl WorkerSet {
         if big {
             let ids: Vec<EntryId> = modified.iter().map(|(id, _)| *id).collect();
             let running = &self.running;
-            self.cells.replace(&ids, |id| running.get(&id).map(|running| running.program), self.version);
+            let program = |id: EntryId| Some((*running.get(id as usize)?)?.program);
+            self.cells.replace(&ids, program, self.version);
         }
         self.programs.updates(parts);
         self.cells.updates(parts);
@@ -294,7 +299,7 @@ impl DataPlane for WorkerSet {
     }
 
     fn release(&mut self, id: EntryId) {
-        if let Some(running) = self.running.remove(&id) {
+        if let Some(running) = self.running.get_mut(id as usize).and_then(Option::take) {
             self.programs.release(running.program);
         }
         self.cells.release(id);

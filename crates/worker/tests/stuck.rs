@@ -17,7 +17,7 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>) -> EntryChange {
         table: 0,
         priority: 1,
         matching: Match::new([FieldMatch::exact(Field::InPort, in_port.into())]).unwrap(),
-        instructions: Instructions::apply(actions),
+        instructions: Arc::new(Instructions::apply(actions)),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         cookie: 0,

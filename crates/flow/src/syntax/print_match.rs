@@ -149,7 +149,7 @@ impl Parts<'_, '_> {
 
     fn fields(&mut self, matching: &Match, fields: &[Field]) -> fmt::Result {
         for &field in fields {
-            if let Some(&condition) = matching.get(field) {
+            if let Some(condition) = matching.get(field) {
                 if field == Field::IpDscp {
                     // As a whole ToS byte.
                     self.part(format_args!("nw_tos={}", condition.value << 2))?;
@@ -206,7 +206,7 @@ impl Display for Match {
         }
         for condition in self.fields() {
             if let Field::Slice(_) = condition.field {
-                let value = MaskedValue { form: form(condition.field), condition: *condition };
+                let value = MaskedValue { form: form(condition.field), condition };
                 parts.part(format_args!("{}={value}", condition.field))?;
             }
         }

@@ -6,7 +6,7 @@ use super::{Context, table_features};
 use crate::data_plane::DataPlane;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
-use flow::Limits;
+use flow::{Instructions, Limits};
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
@@ -110,6 +110,6 @@ fn flow_stats(flow: &stats::FlowStats) -> flow_stats::FlowStats {
         packets: flow.packets,
         bytes: flow.bytes,
         matching: entry.matching.clone(),
-        instructions: entry.instructions.clone(),
+        instructions: Instructions::clone(&entry.instructions),
     }
 }

@@ -3,7 +3,7 @@
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::syntax::{self, format_entry, format_flow};
-use flow::{Command, FlowEntry, FlowMod, Nanos};
+use flow::{Command, FlowEntry, FlowMod, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
@@ -77,7 +77,7 @@ fn flow_mod(entry: &FlowEntry, low_latency_cookie: Option<(u64, u64)>) -> FlowMo
         table: Some(entry.table),
         priority: entry.priority,
         matching: entry.matching.clone(),
-        instructions: entry.instructions.clone(),
+        instructions: Instructions::clone(&entry.instructions),
         idle_timeout_s: entry.idle_timeout_s,
         hard_timeout_s: entry.hard_timeout_s,
         cookie: entry.cookie,

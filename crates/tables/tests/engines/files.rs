@@ -34,7 +34,7 @@ fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
 /// A routing table: priorities follow the lengths, all below 1,000; a default route and a miss entry at the end.
 fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     let length = |route: &Match| route.fields().last().map_or(0, |c| c.mask.count_ones() as u16);
-    let ether_type = routes[0].get(Field::EthType).copied();
+    let ether_type = routes[0].get(Field::EthType);
     let mut made: Vec<(u16, Match)> = routes.into_iter().map(|route| (length(&route), route)).collect();
     made.push((0, Match::new(ether_type).unwrap()));
     made.push((0, Match::any()));

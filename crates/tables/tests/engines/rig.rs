@@ -3,7 +3,7 @@
 
 use crate::packet::Packet;
 use fastrand::Rng;
-use flow::{FlowEntry, Instructions, Match};
+use flow::{FlowEntry, Match};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tables::master::RuleChange;
@@ -126,7 +126,7 @@ impl Rig {
 /// The entry of highest priority, among equals the first: `entries` stand in the order they were added.
 fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
     let fits = |entry: &FlowEntry| {
-        let mut conditions = entry.matching.fields().iter();
+        let mut conditions = entry.matching.fields();
         conditions.all(|c| packet.value(c.field).is_some_and(|value| value & c.mask == c.value))
     };
     let mut best: Option<&FlowEntry> = None;
@@ -145,7 +145,7 @@ fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
         table: 0,
         priority,
         matching,
-        instructions: Instructions::default(),
+        instructions: Arc::default(),
         idle_timeout_s: 0,
         hard_timeout_s: 0,
         cookie: 0,

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Conditions as bytes, as few as they need: a 5-tuple takes 22 of them instead of 240.
+//!
+//! One after the other, in field order, each condition is: its field's OXM number, or 0x7f and the slice's base, first
+//! bit and length (8, 16 and 16 bits), with 0x80 added when there is a mask; the value, big-endian, in as many bytes as
+//! the field's bits fill; the mask in as many, unless all bits count. Equal conditions give equal bytes. An index of a
+//! linear table, which stands alone, is 0x7e and 4 bytes.
+
+use crate::slice::{Slice, SliceBase};
+use crate::{Field, FieldMatch};
+
+const INDEX: u8 = 0x7e;
+const SLICE: u8 = 0x7f;
+const MASKED: u8 = 0x80;
+
+fn bytes_of(field: Field) -> usize {
+    usize::from(field.location().length_bits).div_ceil(8)
+}
+
+/// Packs conditions, which are in field order and hold nothing outside their masks.
+pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
+    let mut packed = Vec::with_capacity(conditions.len() * 8);
+    for c in conditions {
+        let masked = if c.is_exact() { 0 } else { MASKED };
+        match c.field {
+            Field::Slice(slice) => {
+                packed.extend([SLICE | masked, slice.base as u8]);
+                packed.extend(slice.offset_bits.to_be_bytes());
+                packed.extend(slice.length_bits.to_be_bytes());
+            }
+            // All others have a number.
+            named => packed.push(named.oxm().unwrap_or_default() | masked),
+        }
+        let bytes = bytes_of(c.field);
+        packed.extend(&c.value.to_be_bytes()[16 - bytes..]);
+        if masked != 0 {
+            packed.extend(&c.mask.to_be_bytes()[16 - bytes..]);
+        }
+    }
+    packed.into_boxed_slice()
+}
+
+/// Packs an index.
+pub(crate) fn pack_index(index: u32) -> Box<[u8]> {
+    let [a, b, c, d] = index.to_be_bytes();
+    Box::new([INDEX, a, b, c, d])
+}
+
+/// The index, where it is one.
+pub(crate) fn index(packed: &[u8]) -> Option<u32> {
+    match *packed {
+        [INDEX, a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
+        _ => None,
+    }
+}
+
+/// A match's conditions, in field order.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(crate) fn of(packed: &'a [u8]) -> Self {
+        Self { rest: packed }
+    }
+
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self, bytes: usize) -> Option<u128> {
+        let mut number = [0; 16];
+        number[16usize.checked_sub(bytes)?..].copy_from_slice(self.take(bytes)?);
+        Some(u128::from_be_bytes(number))
+    }
+}
+
+impl Iterator for Fields<'_> {
+    type Item = FieldMatch;
+
+    fn next(&mut self) -> Option<FieldMatch> {
+        let (&tag, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        let field = match tag & !MASKED {
+            SLICE => {
+                let base = *SliceBase::ALL.get(self.number(1)? as usize)?;
+                let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
+                Field::Slice(Slice { base, offset_bits, length_bits })
+            }
+            // NAMED is in the order of these numbers, without gaps. An index is none of them.
+            named => *Field::NAMED.get(usize::from(named))?,
+        };
+        let bytes = bytes_of(field);
+        let value = self.number(bytes)?;
+        let mask = if tag & MASKED == 0 { field.full_mask() } else { self.number(bytes)? };
+        Some(FieldMatch { field, value, mask })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_come_back_as_they_were() {
+        let slice = |base, offset_bits, length_bits| Field::Slice(Slice { base, offset_bits, length_bits });
+        let mut fields = Field::NAMED.to_vec();
+        fields.extend(SliceBase::ALL.map(|base| slice(base, 0x123, 61)));
+        fields.push(slice(SliceBase::L4, 3, 128));
+        let all: Vec<FieldMatch> = fields
+            .iter()
+            .flat_map(|&field| {
+                let mask = field.full_mask() & 0x5555_5555_5555_5555_5555_5555_5555_5555;
+                [
+                    FieldMatch::exact(field, field.full_mask() & (0x1122_3344 << 90 | 7)),
+                    FieldMatch { field, value: mask & 0x3333_3333_3333_3333_3333_3333_3333_3333, mask },
+                ]
+            })
+            .collect();
+        assert_eq!(Fields::of(&pack(&all)).collect::<Vec<_>>(), all);
+        assert_eq!(Fields::of(&[]).next(), None);
+        let linear = pack_index(0x0102_0304);
+        assert_eq!((index(&linear), Fields::of(&linear).next()), (Some(0x0102_0304), None));
+        assert_eq!(index(&pack(&all)), None);
+    }
+
+    #[test]
+    fn a_five_tuple_is_short() {
+        let tuple = [(Field::EthType, 0x800), (Field::IpProto, 6), (Field::Ipv4Src, 1), (Field::TcpDst, 2)];
+        let packed = pack(&tuple.map(|(field, value)| FieldMatch::exact(field, value)));
+        assert_eq!(&packed[..], [5, 8, 0, 10, 6, 11, 0, 0, 0, 1, 14, 0, 2]);
+    }
+
+    #[test]
+    fn bytes_that_are_cut_short_end_the_walk() {
+        let packed = pack(&[FieldMatch::exact(Field::EthSrc, 5), FieldMatch::exact(Field::InPort, 5)]);
+        for length in 0..packed.len() {
+            assert!(Fields::of(&packed[..length]).count() < 2);
+        }
+    }
+}
