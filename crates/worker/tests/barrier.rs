@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use worker::{PortQueues, WorkerSet, build};
 
 const WORKERS: usize = 2;
-const ROUNDS: u64 = 3_000;
+const ROUNDS: u64 = 10_000;
 
 /// A packet that has not come out after this long is lost.
 const LONGEST: Duration = Duration::from_secs(20);
@@ -72,7 +72,7 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     if worker.turn(1).is_idle() {
-                        // Two busy workers and a control thread share two cores here.
+                        // Busy, but with a control thread they may share two cores.
                         thread::yield_now();
                     }
                 }

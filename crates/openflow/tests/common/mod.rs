@@ -4,10 +4,12 @@
 
 mod flows;
 mod messages;
+mod mutate;
 mod replies;
 
 pub use flows::{actions, instructions, matching};
 pub use messages::message;
+pub use mutate::{mutate, set_length};
 
 /// A few of what `make` makes, mostly none to three.
 pub fn some<T>(rng: &mut fastrand::Rng, mut make: impl FnMut(&mut fastrand::Rng) -> T) -> Vec<T> {

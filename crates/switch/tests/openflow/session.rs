@@ -18,7 +18,7 @@ use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
 
 /// Busy workers leave a small machine's CPUs to nobody, so that each round waits for the scheduler.
-const BUSY_ROUNDS: u32 = 200;
+const BUSY_ROUNDS: u32 = 2_000;
 
 fn query(query: Query) -> Message {
     Message::MultipartRequest(MultipartRequest { more: false, query })

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Controllers that say anything: random messages of every type, right ones and mutated ones, by several channels at a
+//! time, through session, agent, model and a worker. The generator and what is checked on the way are in `storm`; the
+//! fuzz target `controllers` drives the same from bytes.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::expect_used)]
+
+#[path = "../../../openflow/tests/common/mod.rs"]
+mod common;
+mod storm;
+mod tame;
+mod watched;
+
+use storm::{Counts, Storm};
+
+/// Steps of one storm, which begins with an empty switch.
+const STEPS: usize = 400;
+/// Messages, when the environment variable STORM_MESSAGES says nothing.
+const MESSAGES: u64 = 100_000;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+#[test]
+fn whatever_controllers_say_the_switch_stays_whole() {
+    let messages = number("STORM_MESSAGES").unwrap_or(MESSAGES);
+    let first = number("STORM_SEED").unwrap_or(1);
+    let mut sum = Counts::default();
+    let mut storms = 0;
+    while sum.messages < messages {
+        let seed = first + storms;
+        let storm = std::panic::catch_unwind(|| {
+            let mut rng = fastrand::Rng::with_seed(seed);
+            let mut storm = Storm::new(&mut rng);
+            (0..STEPS).for_each(|_| storm.step(rng.u64(..)));
+            storm.finish()
+        });
+        let Ok(counts) = storm else { panic!("the storm of STORM_SEED={seed} STORM_MESSAGES=1") };
+        sum.add(&counts);
+        storms += 1;
+        if storms % 10_000 == 0 {
+            println!("{storms} storms, {sum:?}");
+        }
+    }
+    println!("{storms} storms, {sum:?}");
+    // The generator reaches what it is for: a good part is done, refusals are of many kinds, packets are compared.
+    assert!(sum.refused > sum.messages / 10 && sum.refused < sum.messages * 9 / 10, "{sum:?}");
+    assert!(sum.operations > sum.messages / 20, "{sum:?}");
+    assert!(sum.compared > sum.packets / 10 && sum.sent > sum.compared / 10, "{sum:?}");
+    assert!(sum.codes.len() >= 40, "{} kinds of refusals: {:?}", sum.codes.len(), sum.codes);
+    assert!(sum.closed > 0 && sum.barriers > 0 && sum.mutated > sum.messages / 4, "{sum:?}");
+}

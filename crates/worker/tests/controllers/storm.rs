@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A switch of one worker, controllers that send it random messages, and what must hold whatever they say:
+//!
+//! - each byte sequence that leaves a channel is messages that decode; output stays within its bounds;
+//! - each operation is right in the eyes of the reference, which executes it too;
+//! - a packet that comes in when all is applied leaves as the reference says (without meters, which it has not);
+//! - in the end a fresh controller is served, sees all entries, and can take everything away; no packet is lost.
+
+use crate::common::{message, mutate};
+use crate::tame::{PORTS, does, tame};
+use crate::watched::Watched;
+use fastrand::Rng;
+use flow::group::{Group, GroupType};
+use flow::meter::Meter;
+use flow::{Command, FlowMod, Nanos, Outcome};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context};
+use model::{Config, DataPlane, Model, PortDesc};
+use openflow::group::{Change, GroupMod};
+use openflow::meter::MeterMod;
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{Answer, MultipartRequest, Query};
+use openflow::{Header, Hello, Message, SessionConfig, decode, encode};
+use port::Queue;
+use port::mem::{self, MemHandle};
+use reference::Reference;
+use std::collections::BTreeMap;
+use wire::PacketBuilder;
+use worker::{PortQueues, Worker, build};
+
+/// Controllers at a time.
+const CHANNELS: usize = 3;
+/// Rounds after which what is asked must have been answered.
+const PATIENCE: usize = 10_000;
+/// Output of a channel: what asynchronous messages may reach, and one message more.
+const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
+/// Frames that a port holds.
+const PORT_FRAMES: usize = 512;
+const SECOND_NS: Nanos = 1_000_000_000;
+
+/// What happened.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Messages sent by controllers.
+    pub messages: u64,
+    /// Of these, mutated.
+    pub mutated: u64,
+    /// Messages refused, also by the model.
+    pub refused: u64,
+    /// Channels closed for what was said on them, or not said.
+    pub closed: u64,
+    /// Operations of the data plane.
+    pub operations: u64,
+    /// Barriers answered.
+    pub barriers: u64,
+    /// Packets into ports.
+    pub packets: u64,
+    /// Packets compared with the reference.
+    pub compared: u64,
+    /// Copies of these.
+    pub sent: u64,
+    /// Errors by code.
+    pub codes: BTreeMap<String, u64>,
+}
+
+impl Counts {
+    pub fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.mutated += other.mutated;
+        self.refused += other.refused;
+        self.closed += other.closed;
+        self.operations += other.operations;
+        self.barriers += other.barriers;
+        self.packets += other.packets;
+        self.compared += other.compared;
+        self.sent += other.sent;
+        for (code, count) in &other.codes {
+            *self.codes.entry(code.clone()).or_default() += count;
+        }
+    }
+}
+
+struct Controller {
+    channel: ChannelId,
+    /// Sent, and not taken in yet.
+    outbox: Vec<u8>,
+    /// Received, and not a whole message yet.
+    inbox: Vec<u8>,
+    reads: bool,
+    /// What is kept of what it received.
+    kept: Option<Vec<(u32, Message)>>,
+}
+
+pub struct Storm {
+    agent: Agent,
+    model: Model<Watched>,
+    worker: Worker,
+    ports: Vec<MemHandle>,
+    controllers: Vec<Controller>,
+    now: Nanos,
+    xid: u32,
+    meters: bool,
+    /// The message before, which the next may get parts of.
+    last: Vec<u8>,
+    pub counts: Counts,
+}
+
+impl Storm {
+    pub fn new(rng: &mut Rng) -> Self {
+        let (mut ports, mut served) = (Vec::new(), Vec::new());
+        for number in 1..=PORTS {
+            let (queues, handle) = mem::pair(number, 1, PORT_FRAMES);
+            ports.push(handle);
+            let boxed = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
+            served.push(PortQueues { number, queues: boxed.collect() });
+        }
+        let frames = worker::Config {
+            small_frames: 1_024,
+            large_frames: 0,
+            controller_frames: 64,
+            ..worker::Config::default()
+        };
+        let (set, mut workers) = build(&frames, served);
+        let plane = Watched { set, reference: Reference::new(), version: 0 };
+        let config = Config { standalone: rng.bool(), ..Config::default() };
+        let mut model = Model::new(config, plane, 1);
+        for number in 1..=PORTS {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(1, desc, true).unwrap();
+        }
+        let mut storm = Self {
+            agent: Agent::default(),
+            model,
+            worker: workers.remove(0),
+            ports,
+            controllers: Vec::new(),
+            now: 1,
+            xid: 0,
+            meters: rng.bool(),
+            last: vec![4, 0, 0, 8, 0, 0, 0, 0],
+            counts: Counts::default(),
+        };
+        for _ in 0..CHANNELS {
+            storm.connect();
+        }
+        storm
+    }
+
+    fn connect(&mut self) {
+        let channel = self.agent.open(self.now, SessionConfig::default());
+        let mut outbox = Vec::new();
+        encode(&Message::Hello(Hello::ours()), 0, &mut outbox).unwrap();
+        self.counts.messages += 1;
+        self.controllers.push(Controller { channel, outbox, inbox: Vec::new(), reads: true, kept: None });
+    }
+
+    /// One thing that happens: which one, the number says.
+    pub fn step(&mut self, number: u64) {
+        let rng = &mut Rng::with_seed(number);
+        let at = rng.usize(..self.controllers.len());
+        match rng.u8(..64) {
+            0 => {
+                let gone = self.controllers.swap_remove(at);
+                self.agent.close(gone.channel);
+                self.connect();
+            }
+            1 => self.now += SECOND_NS * rng.u64(..20),
+            2 => self.controllers[at].reads ^= true,
+            3..=9 => self.packet(rng),
+            _ => self.say(rng, at),
+        }
+        self.turn();
+    }
+
+    fn say(&mut self, rng: &mut Rng, at: usize) {
+        let mut said = message(rng);
+        if rng.bool() {
+            while !does(&said) {
+                said = message(rng);
+            }
+        } else if rng.u8(..8) != 0 {
+            while said.is_from_switch() {
+                said = message(rng);
+            }
+        }
+        // The reference has no meters: in half of the storms packets can always be compared.
+        if matches!(said, Message::MeterMod(_)) && !self.meters {
+            return;
+        }
+        if rng.u8(..8) != 0 {
+            tame(rng, &mut said);
+        }
+        self.xid += 1;
+        let mut bytes = Vec::new();
+        if encode(&said, self.xid, &mut bytes).is_err() {
+            return;
+        }
+        if rng.u8(..8) < 3 {
+            let other = std::mem::replace(&mut self.last, bytes.clone());
+            mutate(rng, &mut bytes, &other);
+            self.counts.mutated += 1;
+        }
+        self.counts.messages += 1;
+        let controller = &mut self.controllers[at];
+        // Usually all at once, sometimes the end comes with the next message.
+        let late = if rng.u8(..4) == 0 { rng.usize(..bytes.len()) } else { 0 };
+        controller.outbox.extend_from_slice(&bytes[..bytes.len() - late]);
+        if late > 0 {
+            self.turn();
+            if let Some(controller) = self.controllers.get_mut(at) {
+                controller.outbox.extend_from_slice(&bytes[bytes.len() - late..]);
+            }
+        }
+    }
+
+    /// All do what there is to do.
+    fn turn(&mut self) {
+        self.now += 1_000;
+        for at in (0..self.controllers.len()).rev() {
+            if self.serve(at) {
+                let gone = self.controllers.swap_remove(at);
+                self.agent.close(gone.channel);
+                self.counts.closed += 1;
+                self.connect();
+            }
+        }
+        while self.model.poll(self.now) {}
+        while let Some(notice) = self.model.next_notice() {
+            self.agent.tell(&mut self.model, self.now, notice);
+        }
+        self.work();
+        // What packets of the controllers made is of no interest here.
+        for port in &mut self.ports {
+            while port.pop(0).is_some() {}
+        }
+    }
+
+    fn work(&mut self) {
+        for _ in 0..PATIENCE {
+            self.worker.turn(self.now);
+            if self.is_applied() {
+                return;
+            }
+        }
+        panic!("an operation is not applied");
+    }
+
+    fn is_applied(&mut self) -> bool {
+        let version = self.model.plane_mut().version;
+        self.model.plane_mut().applied() == version
+    }
+
+    /// Feeds a channel and reads its answers; true if it is over.
+    fn serve(&mut self, at: usize) -> bool {
+        let controller = &mut self.controllers[at];
+        for _ in 0..64 {
+            let channel = self.agent.channel(controller.channel).unwrap();
+            if !controller.outbox.is_empty() && channel.wants_read() {
+                let taken = channel.receive(&controller.outbox, self.now);
+                controller.outbox.drain(..taken);
+            }
+            let before = self.model.plane_mut().version;
+            let mut refresh = || {};
+            let mut context = Context { model: &mut self.model, now: self.now, refresh: &mut refresh };
+            let progress = self.agent.step(controller.channel, &mut context);
+            self.counts.operations += self.model.plane_mut().version - before;
+            for event in &progress.events {
+                match event {
+                    ChannelEvent::Refused(_) => self.counts.refused += 1,
+                    ChannelEvent::Closed(_) => return true,
+                    ChannelEvent::Opened | ChannelEvent::Error(_) => {}
+                }
+            }
+            let channel = self.agent.channel(controller.channel).unwrap();
+            let length = channel.output().len();
+            assert!(length <= OUTPUT_MAX, "{length} bytes of output");
+            if controller.reads {
+                controller.inbox.extend_from_slice(channel.output());
+                channel.consume(length);
+                controller.listen(&mut self.counts);
+            }
+            if !progress.more {
+                break;
+            }
+        }
+        // It sends no more than it is listened to.
+        let blocked = controller.outbox.len() > 4 * openflow::MESSAGE_BYTES_MAX;
+        controller.reads |= blocked;
+        false
+    }
+
+    fn packet(&mut self, rng: &mut Rng) {
+        let mac = |rng: &mut Rng| [2, 0, 0, 0, 0, rng.u8(..4)];
+        let mut builder = PacketBuilder::ethernet(mac(rng), mac(rng));
+        if rng.u8(..4) == 0 {
+            builder = builder.vlan(wire::vlan::C_TAG, rng.u16(..4));
+        }
+        let builder = builder.ipv4([10, 0, 0, rng.u8(..4)], [10, 0, 0, rng.u8(..4)]);
+        let frame = match rng.u8(..3) {
+            0 => builder.udp(rng.u16(..), rng.u16(..4)),
+            1 => builder.tcp(rng.u16(..), rng.u16(..4)),
+            _ => builder,
+        };
+        let bytes = frame.payload(&[7; 30]).build();
+        // Everything that was said is done first.
+        self.turn();
+        let in_port = rng.u32(1..=PORTS);
+        assert!(self.ports[in_port as usize - 1].push(0, &bytes));
+        self.counts.packets += 1;
+        let before = self.model.plane_mut().totals();
+        self.worker.turn(self.now);
+        let after = self.model.plane_mut().totals();
+        assert_eq!(after.received, before.received + 1);
+        let expected = self.model.plane_mut().reference.process(in_port, &bytes);
+        if !self.model.meter_ids().is_empty() {
+            return;
+        }
+        self.counts.compared += 1;
+        for port in 1..=PORTS {
+            for copy in expected.sent.iter().filter(|copy| copy.port == port) {
+                let sent = self.ports[port as usize - 1].pop(0);
+                assert_eq!(sent.as_deref(), Some(&copy.bytes[..]), "a copy by port {port}");
+                self.counts.sent += 1;
+            }
+            assert_eq!(self.ports[port as usize - 1].pop(0), None, "port {port} sent too much");
+        }
+        let became = match expected.outcome {
+            Outcome::Forwarded => after.forwarded - before.forwarded,
+            Outcome::Consumed => after.consumed - before.consumed,
+            Outcome::Dropped(reason) => after.dropped[reason as usize] - before.dropped[reason as usize],
+        };
+        assert_eq!(became, 1, "{:?}", expected.outcome);
+    }
+
+    /// Asks as a well-behaved controller, and returns what is answered until the barrier's reply.
+    fn ask(&mut self, messages: &[Message]) -> Vec<(u32, Message)> {
+        let controller = self.controllers.last_mut().unwrap();
+        controller.kept = Some(Vec::new());
+        for message in messages.iter().chain([&Message::BarrierRequest]) {
+            encode(message, self.xid, &mut controller.outbox).unwrap();
+            self.counts.messages += 1;
+            self.xid += 1;
+        }
+        let barrier = self.xid - 1;
+        for _ in 0..PATIENCE {
+            self.turn();
+            let kept = self.controllers.last_mut().unwrap().kept.as_mut().expect("the connection lives");
+            if kept.last().is_some_and(|(xid, m)| (*xid, m) == (barrier, &Message::BarrierReply)) {
+                return std::mem::take(kept);
+            }
+        }
+        panic!("a barrier is not answered");
+    }
+
+    /// A fresh controller finds all in order and takes it away.
+    pub fn finish(mut self) -> Counts {
+        for gone in self.controllers.drain(..) {
+            self.agent.close(gone.channel);
+        }
+        self.connect();
+        let all = Query::Flow(FlowQuery::default());
+        let dump = Message::MultipartRequest(MultipartRequest { more: false, query: all });
+        let mut dumped = 0;
+        for (_, answer) in self.ask(&[dump]) {
+            if let Message::MultipartReply(reply) = answer {
+                let Answer::Flow(entries) = reply.answer else { panic!("another answer: {reply:?}") };
+                dumped += entries.len();
+            }
+        }
+        assert_eq!(dumped, self.model.flow_count());
+        let flow = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
+        let flows = Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None });
+        let group = Group { id: openflow::group::ALL, kind: GroupType::All, buckets: Vec::new() };
+        let groups = Message::GroupMod(GroupMod { command: Change::Delete, group });
+        let meter =
+            Meter { id: openflow::meter::ALL, packets: false, stats: false, burst: false, bands: Vec::new() };
+        let meters = Message::MeterMod(MeterMod { command: Change::Delete, meter });
+        for (_, answer) in self.ask(&[flows, groups, meters]) {
+            assert!(!matches!(answer, Message::Error(_)), "{answer:?}");
+        }
+        self.turn();
+        self.turn();
+        assert_eq!(self.model.flow_count(), 0);
+        assert_eq!(self.model.pending_removals(), 0);
+        assert!(self.model.group_ids().is_empty() && self.model.meter_ids().is_empty());
+        let totals = self.model.plane_mut().totals();
+        let dropped: u64 = totals.dropped.iter().sum();
+        assert_eq!(totals.held, 0);
+        assert!(totals.received >= self.counts.packets);
+        assert_eq!(totals.received, totals.forwarded + totals.consumed + dropped);
+        self.counts
+    }
+}
+
+impl Controller {
+    /// Takes whole messages from the inbox; each must decode.
+    fn listen(&mut self, counts: &mut Counts) {
+        let mut at = 0;
+        while let Some(header) = Header::read(&self.inbox[at..]) {
+            let end = at + usize::from(header.length);
+            assert!(header.length >= 8);
+            let Some(bytes) = self.inbox.get(at..end) else { break };
+            at = end;
+            // The answer to a HELLO of another version is in that version.
+            let mut bytes = bytes.to_vec();
+            if bytes[1] == 1 {
+                bytes[0] = openflow::VERSION;
+            }
+            let message =
+                decode(&bytes).unwrap_or_else(|e| panic!("the switch says what is wrong: {e}: {bytes:x?}"));
+            match &message {
+                Message::Error(error) => *counts.codes.entry(error.code.to_string()).or_default() += 1,
+                Message::BarrierReply => counts.barriers += 1,
+                _ => {}
+            }
+            if let Some(kept) = &mut self.kept {
+                kept.push((header.xid, message));
+            }
+        }
+        self.inbox.drain(..at);
+    }
+}

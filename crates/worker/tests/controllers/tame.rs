@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes random messages meet: numbers of tables, ports, groups, meters and bundles become small ones, so that many
+//! messages are about something that is there.
+
+use fastrand::Rng;
+use flow::group::GroupType;
+use flow::{Action, Field, FieldMatch, Instructions, Match, Next, port_no};
+use openflow::Message;
+use openflow::bundle::BundleKind;
+use openflow::multipart::Query;
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::port::config;
+use openflow::role::Role;
+
+/// Ports there are, from 1.
+pub const PORTS: u32 = 4;
+const TABLES: u8 = 5;
+const GROUPS: u32 = 6;
+const METERS: u32 = 4;
+const BUNDLES: u32 = 3;
+
+fn port(rng: &mut Rng) -> u32 {
+    const RESERVED: [u32; 8] = [
+        port_no::IN_PORT,
+        port_no::TABLE,
+        port_no::NORMAL,
+        port_no::FLOOD,
+        port_no::ALL,
+        port_no::CONTROLLER,
+        port_no::LOCAL,
+        port_no::ANY,
+    ];
+    if rng.u8(..4) == 0 { RESERVED[rng.usize(..8)] } else { rng.u32(1..=PORTS + 1) }
+}
+
+fn group(rng: &mut Rng) -> u32 {
+    if rng.u8(..16) == 0 { openflow::group::ALL } else { rng.u32(..GROUPS) }
+}
+
+/// A bundle's; all messages of one bundle have the same.
+fn flags(rng: &mut Rng) -> u16 {
+    if rng.u8(..8) == 0 { rng.u16(..8) } else { 1 }
+}
+
+fn seldom(rng: &mut Rng, value: Option<u32>, small: u32) -> Option<u32> {
+    value.filter(|_| rng.u8(..8) == 0).map(|value| value % small)
+}
+
+/// A match of few different ones, so that entries are met, overlap and are found again.
+fn matching(rng: &mut Rng) -> Match {
+    let mut fields = Vec::new();
+    if rng.bool() {
+        fields.push(FieldMatch::exact(Field::InPort, rng.u128(1..=PORTS.into())));
+    }
+    if rng.bool() {
+        fields.push(FieldMatch::exact(Field::EthDst, 0x0200_0000_0000 + rng.u128(..4)));
+    }
+    if rng.u8(..4) == 0 {
+        fields.push(FieldMatch::exact(Field::EthType, 0x0800));
+        if rng.bool() {
+            let mask = u128::from(u32::MAX << rng.u32(..9));
+            fields.push(FieldMatch {
+                field: Field::Ipv4Dst,
+                value: (0x0a00_0000 + rng.u128(..4)) & mask,
+                mask,
+            });
+        }
+    }
+    Match::new(fields).unwrap()
+}
+
+fn actions(rng: &mut Rng, list: &mut [Action]) {
+    for action in list.iter_mut() {
+        match action {
+            Action::Output { port: to, .. } => *to = port(rng),
+            Action::Group(id) => *id = group(rng),
+            Action::SetQueue(id) => *id %= 8,
+            // Most random ones have no prerequisites in the match, and stateless headers are refused.
+            Action::SetField(_) | Action::PushKey(_) | Action::PushTf(_) | Action::PushTfWide(_)
+                if rng.u8(..8) != 0 =>
+            {
+                *action = Action::set(Field::EthSrc, 0x0200_0000_0000 + rng.u128(..4));
+            }
+            Action::PushVlan(kind) if rng.u8(..8) != 0 => *kind = 0x8100,
+            Action::PushMpls(kind) if rng.u8(..8) != 0 => *kind = 0x8847,
+            Action::PopMpls(kind) if rng.u8(..8) != 0 => *kind = 0x0800,
+            _ => {}
+        }
+    }
+}
+
+fn instructions(rng: &mut Rng, table: Option<u8>, i: &mut Instructions) {
+    actions(rng, &mut i.apply);
+    actions(rng, &mut i.write);
+    i.meter = i.meter.filter(|_| rng.bool()).map(|id| id % METERS);
+    if rng.u8(..8) != 0 {
+        i.next = rng.bool().then(|| Next::Table(table.unwrap_or(0).saturating_add(rng.u8(1..3))));
+    }
+}
+
+fn flow_mod(rng: &mut Rng, m: &mut flow::FlowMod) {
+    m.table = m.table.map(|table| table % TABLES);
+    m.priority %= 4;
+    if rng.u8(..4) != 0 {
+        m.matching = matching(rng);
+    }
+    instructions(rng, m.table, &mut m.instructions);
+    if rng.bool() {
+        m.instructions = Instructions::apply(vec![Action::output(rng.u32(1..=PORTS))]);
+    }
+    m.cookie %= 4;
+    m.cookie_mask = if rng.u8(..4) == 0 { m.cookie_mask } else { 0 };
+    m.out_port = seldom(rng, m.out_port, PORTS);
+    m.out_group = seldom(rng, m.out_group, GROUPS);
+    if rng.bool() {
+        (m.idle_timeout_s, m.hard_timeout_s) = (m.idle_timeout_s % 20, m.hard_timeout_s % 20);
+    }
+}
+
+fn query(rng: &mut Rng, q: &mut Query) {
+    match q {
+        Query::Flow(query) | Query::Aggregate(query) => {
+            if rng.bool() {
+                *query = FlowQuery::default();
+            }
+            query.table = query.table.map(|table| table % TABLES);
+            query.out_port = seldom(rng, query.out_port, PORTS);
+            query.out_group = seldom(rng, query.out_group, GROUPS);
+        }
+        Query::PortStats { port: number } | Query::Queue { port: number, .. } => *number = port(rng),
+        Query::Group { group: id } => *id = group(rng),
+        Query::Meter { meter } | Query::MeterConfig { meter } => {
+            *meter = if rng.bool() { openflow::meter::ALL } else { *meter % METERS };
+        }
+        _ => {}
+    }
+}
+
+/// Whether it changes the switch, or sends something.
+pub fn does(message: &Message) -> bool {
+    use Message as M;
+    matches!(
+        message,
+        M::FlowMod(_)
+            | M::GroupMod(_)
+            | M::MeterMod(_)
+            | M::PacketOut(_)
+            | M::BundleControl(_)
+            | M::BundleAdd(_)
+    )
+}
+
+pub fn tame(rng: &mut Rng, message: &mut Message) {
+    match message {
+        Message::FlowMod(m) => {
+            flow_mod(rng, &mut m.flow);
+            m.buffer_id = seldom(rng, m.buffer_id, 16);
+        }
+        Message::GroupMod(m) => {
+            m.group.id = group(rng);
+            if m.group.kind == GroupType::Indirect {
+                m.group.buckets.truncate(1);
+            }
+            for bucket in &mut m.group.buckets {
+                actions(rng, &mut bucket.actions);
+                bucket.watch_port = bucket.watch_port.map(|_| port(rng));
+                bucket.watch_group = seldom(rng, bucket.watch_group, GROUPS);
+                if m.group.kind != GroupType::Select {
+                    bucket.weight = 0;
+                }
+            }
+        }
+        Message::MeterMod(m) => {
+            m.meter.id = if rng.u8(..16) == 0 { openflow::meter::ALL } else { rng.u32(1..METERS) };
+        }
+        Message::PortMod(m) => {
+            m.port = port(rng);
+            if rng.u8(..8) != 0 {
+                (m.mac, m.advertise) = ([0; 6], 0);
+                m.mask = [config::NO_RECV, config::NO_FWD, config::NO_PACKET_IN, config::PORT_DOWN]
+                    [rng.usize(..4)];
+                // Mostly open, so that packets flow.
+                m.config = if rng.u8(..4) == 0 { m.mask } else { 0 };
+            }
+        }
+        Message::PacketOut(m) => {
+            m.in_port = if rng.bool() { port_no::CONTROLLER } else { port(rng) };
+            m.buffer_id = seldom(rng, m.buffer_id, 16);
+            actions(rng, &mut m.actions);
+        }
+        Message::TableMod(m) => m.config &= 3,
+        Message::RoleRequest(m) => {
+            m.generation_id %= 4;
+            if rng.bool() {
+                m.role = Role::Equal;
+            }
+        }
+        Message::QueueGetConfigRequest { port: number } => *number = port(rng),
+        Message::MultipartRequest(m) => {
+            m.more &= rng.u8(..16) == 0;
+            query(rng, &mut m.query);
+        }
+        Message::BundleControl(m) => {
+            use BundleKind as K;
+            m.bundle_id %= BUNDLES;
+            m.flags = flags(rng);
+            m.kind = [K::OpenRequest, K::CloseRequest, K::CommitRequest, K::DiscardRequest][rng.usize(..4)];
+        }
+        Message::BundleAdd(m) => {
+            m.bundle_id %= BUNDLES;
+            m.flags = flags(rng);
+            tame(rng, &mut m.message);
+        }
+        _ => {}
+    }
+}

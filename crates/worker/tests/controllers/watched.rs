@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A set of workers, and the reference beside it that executes the same operations and refuses wrong ones.
+
+use flow::{EntryId, Operation, PortNo};
+use frame::Frame;
+use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
+use pipeline::Event;
+use reference::Reference;
+use worker::WorkerSet;
+
+pub struct Watched {
+    pub set: WorkerSet,
+    pub reference: Reference,
+    /// The last operation's version.
+    pub version: u64,
+}
+
+impl DataPlane for Watched {
+    fn submit(&mut self, operation: Operation) -> u64 {
+        if let Err(problem) = self.reference.apply(&operation) {
+            panic!("{problem}: {operation:?}");
+        }
+        self.version = self.set.submit(operation);
+        self.version
+    }
+
+    fn applied(&mut self) -> u64 {
+        self.set.applied()
+    }
+
+    fn parked(&self) -> usize {
+        self.set.parked()
+    }
+
+    fn entry_counters(&mut self, id: EntryId) -> EntryCounters {
+        self.set.entry_counters(id)
+    }
+
+    fn release(&mut self, id: EntryId) {
+        self.set.release(id);
+    }
+
+    fn table_counters(&mut self, table: u8) -> TableCounters {
+        self.set.table_counters(table)
+    }
+
+    fn group_counters(&mut self, id: u32) -> Option<GroupCounters> {
+        self.set.group_counters(id)
+    }
+
+    fn meter_counters(&mut self, id: u32) -> Option<MeterCounters> {
+        self.set.meter_counters(id)
+    }
+
+    fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
+        self.set.port_counters(port)
+    }
+
+    fn totals(&mut self) -> Totals {
+        self.set.totals()
+    }
+
+    fn next_event(&mut self) -> Option<Event> {
+        self.set.next_event()
+    }
+
+    fn recycle(&mut self, frame: Frame) {
+        self.set.recycle(frame);
+    }
+}
