@@ -11,7 +11,10 @@ use crate::ports::PortMod;
 use crate::stage::Staged;
 use flow::group::Group;
 use flow::meter::Meter;
-use flow::{FlowMod, Nanos};
+use flow::{Command, FlowMod, Nanos};
+
+/// Entries looked at or changed that take some milliseconds.
+const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +74,39 @@ impl<D: DataPlane> Model<D> {
             }
         }
         Ok(self.commit(now, staged))
+    }
+
+    /// Whether changes take longer than other connections should wait for an answer: a few milliseconds.
+    #[must_use]
+    pub fn is_long(&self, changes: &[Change]) -> bool {
+        let mut cost = changes.len();
+        changes.iter().any(|change| {
+            cost = cost.saturating_add(self.cost(change));
+            cost > LONG_ENTRIES
+        })
+    }
+
+    /// Entries that a change looks at or changes, about.
+    fn cost(&self, change: &Change) -> usize {
+        let all = self.store.slots().len();
+        // All entries are looked at for the users of a group or a meter that has some.
+        let users = match change {
+            Change::Group(GroupCommand::Delete, group) => {
+                self.groups.get(group.id).map(|record| record.users)
+            }
+            Change::Meter(MeterCommand::Delete, meter) => {
+                self.meters.get(&meter.id).map(|record| record.users)
+            }
+            _ => None,
+        };
+        match change {
+            Change::Flow(m) if matches!(m.command, Command::Modify | Command::Delete) => {
+                self.covered_cost(m.table, &m.matching)
+            }
+            Change::Group(GroupCommand::DeleteAll, _) | Change::Meter(MeterCommand::DeleteAll, _) => all,
+            _ if users.is_some_and(|users| users > 0) => all,
+            _ => 0,
+        }
     }
 
     fn stage(&mut self, now: Nanos, change: Change, staged: &mut Staged) -> Result<(), ModelError> {

@@ -203,6 +203,12 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
+    /// Entries that have to be looked at for those that a match covers.
+    pub(crate) fn covered_cost(&self, table: Option<u8>, matching: &Match) -> usize {
+        let (first, last) = table.map_or((0, MAC_TABLE - 1), |t| (t, t));
+        (first..=last).map(|table| self.store.table(table).covered_cost(matching)).sum()
+    }
+
     fn selected(
         &self,
         table: u8,

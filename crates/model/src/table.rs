@@ -139,6 +139,12 @@ impl Table {
         found
     }
 
+    /// Entries that [`Table::covered`] looks at.
+    pub fn covered_cost(&self, matching: &Match) -> usize {
+        let mut shapes = self.groups.iter().filter(|g| g.may_be_covered_by(matching));
+        if shapes.all(|g| g.has_shape_of(matching)) { 0 } else { self.len() }
+    }
+
     /// Whether an entry of this priority overlaps `matching`. OpenFlow 1.3 counts an identical one as overlapping.
     pub fn overlaps(&self, slots: &[Slot], priority: u16, matching: &Match) -> bool {
         if self.find(slots, priority, matching).is_some() {

@@ -2,9 +2,11 @@
 //! Bundles: changes that come into force together, or not at all.
 
 use super::channel::Channel;
+use super::long::Then;
 use super::{Context, Refusal, Shared, flow_mod, group, meter, port_mod};
 use crate::change::Change;
 use crate::data_plane::DataPlane;
+use crate::error::ModelError;
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_ORDERED, code};
 use openflow::{Head, Message, Request};
 use std::collections::BTreeMap;
@@ -68,10 +70,11 @@ impl Bundles {
 impl Channel {
     pub(super) fn bundle_control<D: DataPlane>(
         &mut self,
+        request: &Request,
         control: &BundleControl,
         shared: &mut Shared,
         context: &mut Context<'_, D>,
-    ) -> Result<Message, Refusal> {
+    ) -> Result<Option<Message>, Refusal> {
         let (id, flags) = (control.bundle_id, control.flags);
         let kind = match control.kind {
             BundleKind::OpenRequest => self.bundles.open(id, flags).map(|()| BundleKind::OpenReply),
@@ -87,7 +90,10 @@ impl Channel {
             }
             BundleKind::CommitRequest => {
                 self.bundles.get(id, flags)?;
-                self.commit(id, shared, context).map(|()| BundleKind::CommitReply)
+                // It is gone in any case.
+                let Some(bundle) = self.bundles.take(id, shared) else { return Ok(None) };
+                let then = Then::Commit(*control, bundle.origins);
+                return self.make(request, bundle.changes, then, shared, context);
             }
             BundleKind::DiscardRequest => match self.bundles.take(id, shared) {
                 Some(_) => Ok(BundleKind::DiscardReply),
@@ -100,25 +106,22 @@ impl Channel {
                 Err(Refusal::new(code::BAD_TYPE, "only a switch sends replies to bundle controls"))
             }
         }?;
-        Ok(Message::BundleControl(BundleControl { bundle_id: id, kind, flags }))
+        Ok(Some(Message::BundleControl(BundleControl { bundle_id: id, kind, flags })))
     }
 
-    /// Does all that is in a bundle; the bundle is gone in any case. A message at fault gets an ERROR of its own.
-    fn commit<D: DataPlane>(
+    /// Answers a message at fault by an ERROR of its own, and says why the commit is refused.
+    pub(super) fn refuse_bundle(
         &mut self,
-        id: u32,
-        shared: &mut Shared,
-        context: &mut Context<'_, D>,
-    ) -> Result<(), Refusal> {
-        let Some(bundle) = self.bundles.take(id, shared) else { return Ok(()) };
-        let Err((at, error)) = context.model.bundle(context.now, bundle.changes) else { return Ok(()) };
-        if let Some((xid, head)) = bundle.origins.get(at) {
+        control: &BundleControl,
+        origins: &[(u32, Head)],
+        at: usize,
+        error: &ModelError,
+    ) -> Refusal {
+        if let Some((xid, head)) = origins.get(at) {
             self.session.send_error(*xid, error.openflow(), head);
         }
-        Err(Refusal::new(
-            code::MSG_FAILED,
-            format!("message {at} of bundle {id:#x}, counted from 0: {error}"),
-        ))
+        let id = control.bundle_id;
+        Refusal::new(code::MSG_FAILED, format!("message {at} of bundle {id:#x}, counted from 0: {error}"))
     }
 
     pub(super) fn bundle_add(
@@ -147,6 +150,11 @@ impl Channel {
         bundle.changes.push(change);
         Ok(())
     }
+}
+
+/// The answer to a commit.
+pub fn committed(control: BundleControl) -> Message {
+    Message::BundleControl(BundleControl { kind: BundleKind::CommitReply, ..control })
 }
 
 fn change(message: &Message) -> Result<Change, Refusal> {

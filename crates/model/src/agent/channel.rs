@@ -5,12 +5,13 @@
 
 use super::bundle::Bundles;
 use super::dump::Dump;
+use super::long::Away;
 use super::{ChannelId, Context, Refusal, Shared};
 use crate::data_plane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};
-use openflow::{CloseReason, Message, Request, Session, SessionConfig, SessionEvent};
+use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent};
 use std::collections::VecDeque;
 
 /// Requests begun in one step.
@@ -53,6 +54,8 @@ pub(super) enum Job {
     /// Waits until this version is in force, then answers the barrier with this number.
     Barrier(u32, u64),
     Dump(Box<Dump>),
+    /// Waits until the changes it asked for are made elsewhere.
+    Away(Box<Away>),
 }
 
 /// See the module.
@@ -142,39 +145,72 @@ impl Channel {
         let mut left = REQUESTS_PER_STEP;
         self.advance(context);
         while left > 0 {
-            if let Some(request) = self.next_ready(context) {
+            if let Some(request) = self.next_ready(shared, context) {
                 left -= 1;
                 if let Err(refusal) = self.start(&request, shared, context) {
-                    self.session.send_error(request.xid, refusal.code, &request.head);
-                    events.push(ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code)));
+                    events.push(self.refuse(request.xid, &request.head, &refusal));
                 }
                 self.advance(context);
                 continue;
             }
-            if self.held.len() >= HELD_MAX {
+            if !self.take_event(&mut left, &mut events) {
                 break;
-            }
-            match self.session.next_event() {
-                None => break,
-                Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
-                Some(SessionEvent::Request(request)) => match request.message {
-                    Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
-                    _ => self.held.push_back(request),
-                },
-                Some(SessionEvent::Refused { error, .. }) => {
-                    left -= 1;
-                    events.push(ChannelEvent::Refused(error.to_string()));
-                }
-                Some(SessionEvent::Closed { reason }) => {
-                    self.held.clear();
-                    self.job = None;
-                    events.push(ChannelEvent::Closed(reason));
-                    break;
-                }
             }
         }
         let dumps = matches!(self.job, Some(Job::Dump(_))) && self.has_room();
         Progress { more: left == 0 || dumps, events }
+    }
+
+    /// Takes in what came, without the model.
+    pub(super) fn step_alone(&mut self, now: Nanos) -> Progress {
+        self.session.tick(now);
+        let mut events = Vec::new();
+        let mut left = REQUESTS_PER_STEP;
+        while left > 0 && self.take_event(&mut left, &mut events) {}
+        Progress { more: left == 0, events }
+    }
+
+    /// Takes the session's next event; false when there is none, or no room for it.
+    fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
+        if self.held.len() >= HELD_MAX {
+            return false;
+        }
+        match self.session.next_event() {
+            None => return false,
+            Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
+            Some(SessionEvent::Request(request)) => match request.message {
+                Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
+                _ => self.held.push_back(request),
+            },
+            Some(SessionEvent::Refused { error, .. }) => {
+                *left -= 1;
+                events.push(ChannelEvent::Refused(error.to_string()));
+            }
+            Some(SessionEvent::Closed { reason }) => {
+                self.held.clear();
+                self.job = None;
+                events.push(ChannelEvent::Closed(reason));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Answers a request by an ERROR.
+    pub(super) fn refuse(&mut self, xid: u32, head: &Head, refusal: &Refusal) -> ChannelEvent {
+        self.session.send_error(xid, refusal.code, head);
+        ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code))
+    }
+
+    /// The request whose changes are made elsewhere; it is no longer waited for.
+    pub(super) fn take_away(&mut self) -> Option<Away> {
+        match self.job.take() {
+            Some(Job::Away(away)) => Some(*away),
+            other => {
+                self.job = other;
+                None
+            }
+        }
     }
 
     fn has_room(&self) -> bool {
@@ -182,14 +218,22 @@ impl Channel {
     }
 
     /// The next request, if it may begin now.
-    fn next_ready<D: DataPlane>(&mut self, context: &mut Context<'_, D>) -> Option<Box<Request>> {
+    fn next_ready<D: DataPlane>(
+        &mut self,
+        shared: &Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<Box<Request>> {
         let request = self.held.front()?;
         let free = match &self.job {
             None => true,
-            Some(Job::Barrier(..)) => false,
+            Some(Job::Barrier(..) | Job::Away(_)) => false,
             Some(Job::Dump(_)) => !waits_for_others(&request.message),
         };
-        if !free || self.session.is_output_full() || context.model.plane_mut().parked() >= PARKED_MAX {
+        if !free
+            || shared.work.is_some()
+            || self.session.is_output_full()
+            || context.model.plane_mut().parked() >= PARKED_MAX
+        {
             return None;
         }
         self.held.pop_front()

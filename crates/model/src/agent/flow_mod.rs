@@ -4,28 +4,25 @@
 use super::{Context, Refusal, Shared};
 use crate::data_plane::DataPlane;
 use flow::operation::PacketOut;
-use flow::{Action, Command, port_no};
+use flow::{Action, Command, Nanos, port_no};
 use openflow::error;
 use openflow::flow_mod::FlowMod;
 
-pub fn flow_mod<D: DataPlane>(
-    context: &mut Context<'_, D>,
-    shared: &mut Shared,
-    m: &FlowMod,
-) -> Result<(), Refusal> {
-    let buffer = buffer(m);
-    if let Some(id) = buffer
-        && !shared.buffers.holds(context.now, id)
-    {
-        return Err(unknown(id));
+/// The held packet that it names, which must be there.
+pub fn known_buffer(m: &FlowMod, shared: &mut Shared, now: Nanos) -> Result<Option<u32>, Refusal> {
+    match buffer(m) {
+        Some(id) if !shared.buffers.holds(now, id) => Err(unknown(id)),
+        buffer => Ok(buffer),
     }
-    context.model.flow_mod(context.now, m.flow.clone())?;
+}
+
+/// Sends a held packet through the tables.
+pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: &mut Context<'_, D>) {
     if let Some((in_port, bytes)) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
         let actions = vec![Action::output(port_no::TABLE)];
         // It is refused only if its port is gone: then nobody waits for the packet any more.
         let _ = context.model.packet_out(PacketOut { in_port, actions, bytes });
     }
-    Ok(())
 }
 
 /// The held packet that it names. Deletes name none.

@@ -12,6 +12,7 @@ mod describe;
 mod dump;
 mod flow_mod;
 mod group;
+mod long;
 mod meter;
 mod notice;
 mod numbered;
@@ -24,6 +25,7 @@ mod table_features;
 mod whole;
 
 pub use channel::{Channel, ChannelEvent, Progress};
+pub use long::{Done, Work};
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -57,6 +59,10 @@ struct Shared {
     /// Messages in bundles that are not committed.
     bundled: usize,
     buffers: Buffers,
+    /// The driver makes changes that take long elsewhere.
+    lends: bool,
+    /// Such changes, until the driver takes them: nobody begins anything before.
+    work: Option<Work>,
 }
 
 /// Why a request is refused.
@@ -106,6 +112,11 @@ impl Agent {
             Some(channel) => channel.step(&mut self.shared, context),
             None => Progress::default(),
         }
+    }
+
+    /// Takes in what a channel received while the model is lent: echoes are answered, all else waits.
+    pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
+        self.channels.get_mut(&id).map_or_else(Progress::default, |channel| channel.step_alone(now))
     }
 
     /// Tells the channels that want to hear of it, and gives a packet-in's frame back.

@@ -2,6 +2,7 @@
 //! Which request is answered where.
 
 use super::channel::{Channel, Job};
+use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
 use crate::change::Change;
 use crate::data_plane::DataPlane;
@@ -42,8 +43,12 @@ impl Channel {
                 self.begin(Job::Barrier(request.xid, context.model.barrier()));
                 Ok(None)
             }
-            Message::FlowMod(flow_mod) => super::flow_mod::flow_mod(context, shared, flow_mod).map(|()| None),
-            Message::PortMod(m) => change(context, super::port_mod::change(m)?),
+            Message::FlowMod(m) => {
+                let buffer = super::flow_mod::known_buffer(m, shared, context.now)?;
+                let change = Change::Flow(m.flow.clone());
+                self.make(request, vec![change], Then::Packet(buffer), shared, context)
+            }
+            Message::PortMod(m) => self.change(request, super::port_mod::change(m)?, shared, context),
             Message::TableMod(table_mod) => match table_mod.config {
                 // Bits 0 and 1 are OFPTC_DEPRECATED_MASK: they had a meaning before 1.3.
                 0..=3 => Ok(None),
@@ -52,8 +57,8 @@ impl Channel {
                     "OpenFlow 1.3 knows no table configuration",
                 )),
             },
-            Message::GroupMod(m) => change(context, super::group::change(m)),
-            Message::MeterMod(m) => change(context, super::meter::change(m)),
+            Message::GroupMod(m) => self.change(request, super::group::change(m), shared, context),
+            Message::MeterMod(m) => self.change(request, super::meter::change(m), shared, context),
             Message::PacketOut(packet) => {
                 super::packet_out::packet_out(context, shared, packet).map(|()| None)
             }
@@ -65,18 +70,23 @@ impl Channel {
                 self.async_config = *config;
                 Ok(None)
             }
-            Message::BundleControl(control) => self.bundle_control(control, shared, context).map(Some),
+            Message::BundleControl(control) => self.bundle_control(request, control, shared, context),
             Message::BundleAdd(add) => self.bundle_add(request, add, shared).map(|()| None),
             // The session answers or refuses these.
             _ => Ok(None),
         }
     }
-}
 
-/// A request that is answered only if it is refused.
-fn change<D: DataPlane>(context: &mut Context<'_, D>, change: Change) -> Result<Option<Message>, Refusal> {
-    context.model.change(context.now, change)?;
-    Ok(None)
+    /// A request that is answered only if it is refused.
+    fn change<D: DataPlane>(
+        &mut self,
+        request: &Request,
+        change: Change,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Result<Option<Message>, Refusal> {
+        self.make(request, vec![change], Then::Packet(None), shared, context)
+    }
 }
 
 /// No port has queues that can be configured.

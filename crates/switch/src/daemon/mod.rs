@@ -3,6 +3,7 @@
 
 mod claim;
 mod clock;
+mod home;
 mod links;
 mod load;
 mod ports;
@@ -78,6 +79,11 @@ pub enum DaemonError {
         "worker {0} ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
     )]
     WorkerEnded(usize),
+    /// The thread that makes long changes ended by itself, and the model with it.
+    #[error(
+        "a change of many flows ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
+    )]
+    LongWorkEnded,
     /// The system refused.
     #[error("can not {what}: {source}")]
     Io {

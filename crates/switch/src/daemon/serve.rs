@@ -23,61 +23,61 @@ impl Daemon {
     /// A worker ended by itself, or the system does not let the control thread wait.
     pub fn serve(mut self, stop: &Stop) -> Result<(), DaemonError> {
         let mut clients: Vec<Connection> = Vec::new();
-        let mut loading_room = self.model.config().limits.entries;
+        let mut loading_room = self.home.here().map_or(0, |model| model.config().limits.entries);
         let mut tended_ns = 0;
         loop {
-            // Set before looking for work: a worker that reports something later sees it and wakes us.
-            self.control.asleep.store(true, Ordering::SeqCst);
+            let done = self.home.take_back()?;
+            // Set before looking for work: a worker that reports something later sees it and wakes us. Without the model
+            // its reports can only wait.
+            self.control.asleep.store(self.home.here().is_some(), Ordering::SeqCst);
             fence(Ordering::SeqCst);
             let now = self.clock.now();
             if now.saturating_sub(tended_ns) >= TEND_NS {
                 self.check_threads()?;
-                links::carry(&mut self.model, now, &mut self.links);
+                if let Some(model) = self.home.here() {
+                    links::carry(model, now, &mut self.links);
+                }
                 tended_ns = now;
             }
-            let mut more = self.model.poll(now);
-            more |= self.serve_openflow();
-            more |= self.serve_clients(&mut clients, &mut loading_room);
-            // No request is taken while the workers have so much to do.
-            let congested = self.model.plane_mut().parked() >= PARKED_MAX;
-            let sleep_ns = if more {
-                0
-            } else if congested
-                || clients.iter().any(Connection::waits_for_barrier)
-                || self.openflow.waits_for_barrier()
-            {
-                BARRIER_NS
-            } else {
-                let due =
-                    self.model.next_deadline().map_or(TEND_NS, |at| at.saturating_sub(self.clock.now()));
-                due.min(TEND_NS)
+            let mut congested = true;
+            let sleep_ns = match self.home.here() {
+                // The thread that has the model wakes us; until then only echoes are answered.
+                None if self.openflow.step_alone(now) => 0,
+                None => TEND_NS,
+                Some(model) => {
+                    let mut more = model.poll(now);
+                    let workers = &self.workers;
+                    let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
+                    if let Some(done) = done {
+                        self.openflow.finish(done, model, now, &mut refresh);
+                    }
+                    more |= self.openflow.step(model, self.clock.now(), &mut refresh);
+                    let now = self.clock.now();
+                    let mut state =
+                        State { model, now, refresh: &mut refresh, loading_room: &mut loading_room };
+                    more |= serve_clients(&mut clients, &mut state);
+                    // No request is taken while the workers have so much to do.
+                    congested = model.plane_mut().parked() >= PARKED_MAX;
+                    if more {
+                        0
+                    } else if congested
+                        || clients.iter().any(Connection::waits_for_barrier)
+                        || self.openflow.waits_for_barrier()
+                    {
+                        BARRIER_NS
+                    } else {
+                        let due = model.next_deadline();
+                        due.map_or(TEND_NS, |at| at.saturating_sub(self.clock.now())).min(TEND_NS)
+                    }
+                }
             };
+            if let Some(work) = self.openflow.take_work() {
+                self.home.lend(work)?;
+            }
             if self.wait(stop, &mut clients, sleep_ns, congested)? {
                 return Ok(());
             }
         }
-    }
-
-    fn serve_openflow(&mut self) -> bool {
-        let workers = &self.workers;
-        let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
-        self.openflow.step(&mut self.model, self.clock.now(), &mut refresh)
-    }
-
-    fn serve_clients(&mut self, clients: &mut Vec<Connection>, loading_room: &mut usize) -> bool {
-        let workers = &self.workers;
-        let mut refresh = || workers.iter().for_each(|worker| worker.keep_house());
-        let now = self.clock.now();
-        let mut state = State { model: &mut self.model, now, refresh: &mut refresh, loading_room };
-        let mut more = false;
-        clients.retain_mut(|client| {
-            more |= client.step(&mut state);
-            if client.is_over() {
-                client.close(&mut state);
-            }
-            !client.is_over()
-        });
-        more
     }
 
     /// Waits for something to do; true when told to stop.
@@ -141,4 +141,16 @@ impl Daemon {
             }
         }
     }
+}
+
+fn serve_clients(clients: &mut Vec<Connection>, state: &mut State<'_>) -> bool {
+    let mut more = false;
+    clients.retain_mut(|client| {
+        more |= client.step(state);
+        if client.is_over() {
+            client.close(state);
+        }
+        !client.is_over()
+    });
+    more
 }

@@ -2,6 +2,7 @@
 //! From open ports to a running switch.
 
 use super::clock::Clock;
+use super::home::Home;
 use super::links::describe;
 use super::load::load;
 use super::ports::spec;
@@ -19,11 +20,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use worker::{PortQueues, WorkerSet};
+use worker::PortQueues;
 
 /// A switch that forwards.
 pub struct Daemon {
-    pub(super) model: Model<WorkerSet>,
+    pub(super) home: Home,
     pub(super) clock: Clock,
     pub(super) listener: Listener,
     pub(super) openflow: Channels,
@@ -99,14 +100,17 @@ impl Daemon {
             return Ok(None);
         }
         let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
+        let control = Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) });
+        let home = Home::new(model, Arc::clone(&control))
+            .map_err(DaemonError::io("start the thread for long changes"))?;
         let daemon = Self {
-            model,
+            home,
             clock,
             listener,
             openflow,
             workers: shared.into(),
             threads: Vec::new(),
-            control: Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) }),
+            control,
             links: known.into_iter().map(|(number, _, link)| (number, link)).collect(),
             _claims: claims,
         };
@@ -117,8 +121,9 @@ impl Daemon {
     /// so its first packets would meet a switch of which half is there. The links are told for the same reason.
     /// False if it was told to stop.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
-        let barrier = self.model.barrier();
-        while !self.model.is_applied(barrier) {
+        let Some(model) = self.home.here() else { return false };
+        let barrier = model.barrier();
+        while !model.is_applied(barrier) {
             if stop.is_told() {
                 return false;
             }
@@ -211,11 +216,13 @@ mod tests {
             }
         });
         let mut daemon = Daemon::set_up(&config, || Ok(ports.collect()), None, &stop).unwrap().unwrap();
-        let barrier = daemon.model.barrier();
-        assert!(!daemon.model.is_applied(barrier));
+        let model = daemon.home.here().unwrap();
+        let barrier = model.barrier();
+        assert!(!model.is_applied(barrier));
         assert!(daemon.put_into_force(&stop));
-        assert!(daemon.model.is_applied(barrier));
-        let links = daemon.model.plane_mut().port_links();
+        let model = daemon.home.here().unwrap();
+        assert!(model.is_applied(barrier));
+        let links = model.plane_mut().port_links();
         assert_eq!(links.values().filter(|link| link.up).count(), PORTS as usize);
         drop(daemon);
         std::fs::remove_dir_all(folder).unwrap();

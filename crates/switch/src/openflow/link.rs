@@ -2,13 +2,12 @@
 //! One TCP connection and its channel.
 
 use flow::Nanos;
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Progress};
+use model::agent::{Agent, ChannelEvent, ChannelId, Progress};
 use openflow::SessionConfig;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use worker::WorkerSet;
 
 /// Bytes read in one go.
 const READ_BYTES: usize = 16 * 1_024;
@@ -82,22 +81,27 @@ impl Link {
     }
 
     /// Reads, works and writes a bounded amount.
-    pub fn step(&mut self, agent: &mut Agent, context: &mut Context<'_, WorkerSet>) -> Progress {
+    pub fn step(
+        &mut self,
+        agent: &mut Agent,
+        now: Nanos,
+        work: impl FnOnce(&mut Agent, ChannelId) -> Progress,
+    ) -> Progress {
         let mut progress = Progress::default();
         if self.closing_until_ns.is_none() {
             self.write(agent);
-            let read = self.read(agent, context.now);
-            progress = agent.step(self.channel, context);
+            let read = self.read(agent, now);
+            progress = work(agent, self.channel);
             // What the channel had no room for, and now has: the descriptor would not wake us for it.
             let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
-                self.closing_until_ns = Some(context.now.saturating_add(LINGER_NS));
+                self.closing_until_ns = Some(now.saturating_add(LINGER_NS));
             }
         }
         self.write(agent);
         match self.closing_until_ns {
-            Some(until) => self.close(agent, until, context.now),
+            Some(until) => self.close(agent, until, now),
             None => self.look_ahead(agent, progress.more),
         }
         progress

@@ -16,7 +16,7 @@ use fallback::Fallback;
 use flow::Nanos;
 use link::Link;
 use log_limit::LogLimit;
-use model::agent::{Agent, ChannelEvent, Context};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Progress, Work};
 use model::{Model, Notice};
 use rustix::event::{PollFd, PollFlags};
 use std::io::{self, ErrorKind};
@@ -66,8 +66,10 @@ impl Channels {
             Some(address) => Some(listen(address).map_err(|error| (address, error))?),
             None => None,
         };
+        let mut agent = Agent::default();
+        agent.lend_long_work();
         Ok(Self {
-            agent: Agent::default(),
+            agent,
             listener,
             deaf_until_ns: 0,
             called: false,
@@ -121,8 +123,49 @@ impl Channels {
     /// Does a bounded amount of what there is to do, and says whether there is more.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.pass_notices_on(model, now);
+        more |= self.meet(now);
+        let mut context = Context { model: &mut *model, now, refresh };
+        more |= self.step_links(now, |agent, channel| agent.step(channel, &mut context));
+        let connected = self.dialers.iter().any(Dialer::is_open);
+        if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
+            let words = if standalone { "lost: the datapath learns by itself" } else { "is there again" };
+            tracing::info!("controller {words}");
+            model.set_standalone(now, standalone);
+            more = true;
+        }
+        more
+    }
+
+    /// The same while the model is lent: connections come and go, echoes are answered, all else waits.
+    pub fn step_alone(&mut self, now: Nanos) -> bool {
+        let more = self.meet(now);
+        self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more
+    }
+
+    /// Changes for which the model is to be lent.
+    pub fn take_work(&mut self) -> Option<Work> {
+        self.agent.take_work()
+    }
+
+    /// Answers who asked for them.
+    pub fn finish(
+        &mut self,
+        done: Done,
+        model: &mut Model<WorkerSet>,
+        now: Nanos,
+        refresh: &mut dyn FnMut(),
+    ) {
+        let mut context = Context { model, now, refresh };
+        let Some((channel, event)) = self.agent.finish(done, &mut context) else { return };
+        if let Some((_, link)) = self.links.iter().find(|(_, link)| link.channel() == channel) {
+            self.log.line(now, || log(link.peer(), &event));
+        }
+    }
+
+    /// Accepts and dials.
+    fn meet(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        more |= self.called && now >= self.deaf_until_ns;
+        let mut more = self.called && now >= self.deaf_until_ns;
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
@@ -137,9 +180,13 @@ impl Channels {
                 None => {}
             }
         }
-        let mut context = Context { model, now, refresh };
+        more
+    }
+
+    fn step_links(&mut self, now: Nanos, mut work: impl FnMut(&mut Agent, ChannelId) -> Progress) -> bool {
+        let mut more = false;
         for (origin, link) in &mut self.links {
-            let progress = link.step(&mut self.agent, &mut context);
+            let progress = link.step(&mut self.agent, now, &mut work);
             more |= progress.more;
             for event in progress.events {
                 let peer = link.peer();
@@ -152,13 +199,6 @@ impl Channels {
             }
         }
         self.forget_those_that_ended(now);
-        let connected = self.dialers.iter().any(Dialer::is_open);
-        if let Some(standalone) = self.fallback.step(connected, model.config().standalone, now) {
-            let words = if standalone { "lost: the datapath learns by itself" } else { "is there again" };
-            tracing::info!("controller {words}");
-            model.set_standalone(now, standalone);
-            more = true;
-        }
         more
     }
 

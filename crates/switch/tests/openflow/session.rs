@@ -16,6 +16,7 @@ use openflow::packet::{PacketIn, PacketInReason, PacketOut};
 use openflow::port::{PortMod, PortReason, config};
 use openflow::role::{AsyncConfig, Role, RoleMessage};
 use openflow::{Message, bundle, error};
+use std::time::{Duration, Instant};
 
 /// Busy workers leave a small machine's CPUs to nobody, so that each round waits for the scheduler.
 const BUSY_ROUNDS: u32 = 2_000;
@@ -312,6 +313,35 @@ fn a_bundle_may_change_groups_meters_and_ports() {
             (_, other) => panic!("{other:?}"),
         }
     }
+}
+
+/// A change of many entries lets echoes pass, of its own connection and of others.
+#[test]
+fn a_long_change_does_not_keep_echoes_waiting() {
+    const ENTRIES: usize = 200_000;
+    let lab = Lab::start(1, 2, "");
+    let (mut one, mut two) = (lab.peer(), lab.peer());
+    for n in 0..ENTRIES {
+        one.send(&add(&format!("priority={},tcp,tcp_dst={},actions=output:1", 1 + n / 65_536, n % 65_536)));
+    }
+    one.barrier();
+    one.send(&flow_mod(Command::Delete, ""));
+    let waiter = std::thread::spawn(move || {
+        let start = Instant::now();
+        one.barrier();
+        start.elapsed()
+    });
+    let (mut answered, mut longest) = (0, Duration::ZERO);
+    while !waiter.is_finished() {
+        let start = Instant::now();
+        assert_eq!(two.ask(&Message::EchoRequest(vec![2])), Message::EchoReply(vec![2]));
+        longest = longest.max(start.elapsed());
+        answered += 1;
+    }
+    let took = waiter.join().unwrap();
+    println!("{answered} echoes were answered in {took:?}, the longest wait {longest:?}");
+    assert!(answered > 3, "{answered} echoes in {took:?}");
+    assert_eq!(lab.flows().len(), 0);
 }
 
 /// A dump under way lets other requests pass, and a barrier waits for it.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes that take long: the driver makes them elsewhere, meanwhile echoes are answered and all else keeps its order.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::Command;
+use flow::group::{Group, GroupType};
+use model::agent::{Agent, ChannelId, Context};
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::group::{Change, GroupMod};
+use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, error};
+
+const MANY: u64 = 6_000;
+
+/// An agent over a model with so many entries that to delete them all takes long.
+struct Bench {
+    agent: Agent,
+    model: Fake,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut model = plain();
+        model.bundle(0, (0..MANY).map(|n| add(1, mac(n.into()), 1))).unwrap();
+        let mut agent = Agent::default();
+        agent.lend_long_work();
+        Self { agent, model }
+    }
+
+    fn connect(&mut self) -> ChannelId {
+        let id = self.agent.open(0, SessionConfig::default());
+        self.send(id, 0, &Message::Hello(openflow::Hello::ours()));
+        self.step(id);
+        self.replies(id);
+        id
+    }
+
+    fn send(&mut self, id: ChannelId, xid: u32, message: &Message) {
+        let mut bytes = Vec::new();
+        encode(message, xid, &mut bytes).unwrap();
+        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
+    }
+
+    fn step(&mut self, id: ChannelId) {
+        let Self { agent, model } = self;
+        agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} });
+    }
+
+    /// Makes the changes that were left to the driver; while they are away each channel is stepped without the model.
+    fn make(&mut self, channels: &[ChannelId]) {
+        let work = self.agent.take_work().unwrap();
+        for id in channels {
+            self.agent.step_alone(*id, 0);
+        }
+        let done = work.run(&mut self.model);
+        let Self { agent, model } = self;
+        agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} });
+    }
+
+    fn replies(&mut self, id: ChannelId) -> Vec<(u32, Message)> {
+        let channel = self.agent.channel(id).unwrap();
+        let mut rest = channel.output().to_vec();
+        channel.consume(rest.len());
+        let mut replies = Vec::new();
+        while rest.len() >= HEADER_BYTES {
+            let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            let xid = u32::from_be_bytes(rest[4..8].try_into().unwrap());
+            replies.push((xid, decode(&rest[..length]).unwrap()));
+            rest.drain(..length);
+        }
+        replies
+    }
+}
+
+fn flow_mod(m: flow::FlowMod) -> Message {
+    Message::FlowMod(openflow::flow_mod::FlowMod { flow: m, buffer_id: None })
+}
+
+fn echo() -> Message {
+    Message::EchoRequest(vec![7])
+}
+
+#[test]
+fn echoes_are_answered_and_all_else_waits_in_its_order() {
+    let mut bench = Bench::new();
+    let (one, two) = (bench.connect(), bench.connect());
+    bench.send(one, 1, &flow_mod(delete_all()));
+    bench.send(one, 2, &flow_mod(add(1, mac(1), 2)));
+    bench.send(one, 3, &Message::BarrierRequest);
+    bench.send(one, 4, &echo());
+    bench.step(one);
+    assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
+    // The other has not begun: it waits, also where the driver has not taken the work yet.
+    bench.send(two, 5, &flow_mod(command(Command::DeleteStrict, add(1, mac(1), 0))));
+    bench.send(two, 6, &Message::BarrierRequest);
+    bench.step(two);
+    bench.send(two, 7, &echo());
+    assert!(bench.replies(two).is_empty());
+    bench.make(&[one, two]);
+    assert_eq!(bench.replies(one), [(4, Message::EchoReply(vec![7]))]);
+    assert_eq!(bench.replies(two), [(7, Message::EchoReply(vec![7]))]);
+    assert_eq!(bench.model.flow_count(), 0, "all are deleted, by what was asked first");
+    bench.step(one);
+    assert_eq!(bench.replies(one), [(3, Message::BarrierReply)]);
+    assert_eq!(bench.model.flow_count(), 1);
+    bench.step(two);
+    assert_eq!(bench.replies(two), [(6, Message::BarrierReply)]);
+    assert_eq!(bench.model.flow_count(), 0);
+}
+
+#[test]
+fn what_is_done_elsewhere_is_answered_as_here() {
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    let control = |kind| Message::BundleControl(BundleControl { bundle_id: 1, kind, flags: 1 });
+    let part = |message| Message::BundleAdd(BundleAdd { bundle_id: 1, flags: 1, message: Box::new(message) });
+    let group = Group { id: 5, kind: GroupType::All, buckets: Vec::new() };
+    let unknown = Message::GroupMod(GroupMod { command: Change::Modify, group });
+    let mut commit = |last: Message| {
+        bench.model.bundle(0, (0..MANY).map(|n| add(2, mac(n.into()), 1))).unwrap();
+        bench.send(one, 1, &control(BundleKind::OpenRequest));
+        bench.send(one, 2, &part(flow_mod(delete_all())));
+        bench.send(one, 3, &part(last));
+        bench.send(one, 4, &control(BundleKind::CommitRequest));
+        bench.step(one);
+        assert_eq!(bench.replies(one), [(1, control(BundleKind::OpenReply))]);
+        bench.make(&[one]);
+        (bench.replies(one), bench.model.flow_count())
+    };
+    let reply = (4, control(BundleKind::CommitReply));
+    assert_eq!(commit(flow_mod(add(1, mac(1), 2))), (vec![reply], 1));
+    let (replies, left) = commit(unknown);
+    let code = |(xid, message): &(u32, Message)| match message {
+        Message::Error(error) => (*xid, error.code),
+        other => panic!("{other:?}"),
+    };
+    let codes: Vec<_> = replies.iter().map(code).collect();
+    assert_eq!(codes, [(3, error::GROUP_UNKNOWN), (4, bundle::code::MSG_FAILED)]);
+    assert_eq!(left as u64, MANY + 1, "nothing was deleted");
+}
+
+#[test]
+fn a_channel_that_closes_meanwhile_is_not_answered() {
+    let mut bench = Bench::new();
+    let (one, two) = (bench.connect(), bench.connect());
+    bench.send(one, 1, &flow_mod(delete_all()));
+    bench.step(one);
+    let work = bench.agent.take_work().unwrap();
+    bench.agent.close(one);
+    let done = work.run(&mut bench.model);
+    let Bench { agent, model } = &mut bench;
+    assert_eq!(agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} }), None);
+    assert_eq!(bench.model.flow_count(), 0);
+    bench.send(two, 1, &Message::BarrierRequest);
+    bench.step(two);
+    assert_eq!(bench.replies(two), [(1, Message::BarrierReply)]);
+}
+
+#[test]
+fn short_changes_are_made_at_once() {
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    bench.send(one, 1, &flow_mod(command(Command::Delete, add(0, mac(3), 0))));
+    bench.send(one, 2, &flow_mod(flow::FlowMod { table: Some(9), ..delete_all() }));
+    bench.step(one);
+    assert!(!bench.agent.has_work());
+    assert_eq!(bench.model.flow_count() as u64, MANY - 1);
+}

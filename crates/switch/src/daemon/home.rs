@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where the model is: in the control thread, or lent to a thread that makes changes which take long (docs/adr/0010).
+//! There is one model, so that nothing can use it meanwhile.
+
+use super::DaemonError;
+use super::thread::ControlWake;
+use model::Model;
+use model::agent::{Done, Work};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::{io, thread};
+use worker::WorkerSet;
+
+type Lent = Box<Model<WorkerSet>>;
+
+/// See the module.
+pub struct Home {
+    /// None while it is lent.
+    model: Option<Lent>,
+    tasks: Sender<(Lent, Work)>,
+    results: Receiver<(Lent, Done)>,
+}
+
+impl Home {
+    /// Starts the thread, which sleeps until it is lent the model.
+    pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
+        let (tasks, tasks_out) = channel::<(Lent, Work)>();
+        let (results_in, results) = channel();
+        thread::Builder::new().name("long-work".into()).spawn(move || {
+            for (mut model, work) in tasks_out {
+                let done = work.run(&mut model);
+                if results_in.send((model, done)).is_err() {
+                    return;
+                }
+                control.wake.wake();
+            }
+        })?;
+        Ok(Self { model: Some(Box::new(model)), tasks, results })
+    }
+
+    /// The model, unless it is lent.
+    pub fn here(&mut self) -> Option<&mut Model<WorkerSet>> {
+        self.model.as_deref_mut()
+    }
+
+    /// Lends the model.
+    pub fn lend(&mut self, work: Work) -> Result<(), DaemonError> {
+        match self.model.take() {
+            Some(model) => self.tasks.send((model, work)).map_err(|_| DaemonError::LongWorkEnded),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the model back if the work is done.
+    pub fn take_back(&mut self) -> Result<Option<Done>, DaemonError> {
+        match self.results.try_recv() {
+            Ok((model, done)) => {
+                self.model = Some(model);
+                Ok(Some(done))
+            }
+            Err(TryRecvError::Empty) => Ok(None),
+            Err(TryRecvError::Disconnected) => Err(DaemonError::LongWorkEnded),
+        }
+    }
+}
