@@ -14,9 +14,15 @@ import sys
 
 from os_ken import cfg
 from os_ken.base.app_manager import AppManager
+from os_ken.lib import hub
 
 ECHO_INTERVAL_S = 5
 ECHOES_UNANSWERED = 2
+
+
+class TaskExit(BaseException):
+    """Nobody raises it. With threads, os-ken takes any Exception of an application's handler for the wish to end, and
+    hears no more events without a word; with this in its place it logs the exception and goes on."""
 
 
 def configure(options):
@@ -38,6 +44,7 @@ def main(arguments):
     # An ended controller leaves its threads where they are: they wait on sockets, and hold nothing that must be saved.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
+    hub.TaskExit = TaskExit
     # Importing an application makes its options known.
     importlib.import_module("os_ken.controller.controller")
     importlib.import_module(application)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A switch that can be asked: requests and their answers, matched by transaction id."""
+
+import collections
+import threading
+
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+ANSWER_S = 10
+EVENTS_KEPT = 1000
+
+
+class SwitchError(Exception):
+    """The switch refused a message: type and code of its ERROR."""
+
+    def __init__(self, message):
+        self.type, self.code = message.type, message.code
+        self.type_name = ofp.ofp_error_type_to_str(message.type)
+        self.code_name = ofp.ofp_error_code_to_str(message.type, message.code)
+        super().__init__("%s %s" % (self.type_name, self.code_name))
+
+
+class NoAnswer(Exception):
+    """The switch does not answer in time."""
+
+
+class Exchange:
+    """Some messages on their way, of which the last is answered."""
+
+    def __init__(self, last):
+        self.last = last
+        self.parts = []
+        self.error = None
+        self.done = threading.Event()
+
+
+class Switch:
+    """One datapath. What is asked may come from any thread."""
+
+    def __init__(self, datapath):
+        self.datapath = datapath
+        self.features = None
+        self.lock = threading.Lock()
+        self.open = {}
+        self.happened = threading.Condition()
+        self.events = collections.deque(maxlen=EVENTS_KEPT)
+        self.event_number = 0
+
+    def ask(self, *messages):
+        """Sends messages of which the last has an answer, and returns that: the bodies of all its parts in a list, or
+        the message itself if it is none of several parts. Raises SwitchError for the first that is refused."""
+        with self.lock:
+            numbers = [self.datapath.set_xid(message) for message in messages]
+            exchange = Exchange(numbers[-1])
+            self.open.update((number, exchange) for number in numbers)
+        try:
+            for message in messages:
+                self.datapath.send_msg(message)
+            if not exchange.done.wait(ANSWER_S):
+                raise NoAnswer("switch %d has not answered for %d seconds" % (self.datapath.id, ANSWER_S))
+        finally:
+            with self.lock:
+                for number in numbers:
+                    self.open.pop(number, None)
+        if exchange.error:
+            raise SwitchError(exchange.error)
+        return exchange.parts
+
+    def change(self, *messages):
+        """Sends changes and returns when they are in force."""
+        self.ask(*messages, parser.OFPBarrierRequest(self.datapath))
+
+    def answered(self, message):
+        """An answer, or an error, has come in."""
+        with self.lock:
+            exchange = self.open.get(message.xid)
+        if exchange is None:
+            return
+        if isinstance(message, parser.OFPErrorMsg):
+            exchange.error = exchange.error or message
+            # The barrier behind a refused change is answered yet.
+            if message.xid == exchange.last:
+                exchange.done.set()
+            return
+        if message.xid != exchange.last:
+            return
+        if not isinstance(message, parser.OFPMultipartReply):
+            exchange.parts.append(message)
+        elif isinstance(message.body, list):
+            exchange.parts.extend(message.body)
+        else:
+            exchange.parts.append(message.body)
+        if not getattr(message, "flags", 0) & ofp.OFPMPF_REPLY_MORE or not isinstance(message, parser.OFPMultipartReply):
+            exchange.done.set()
+
+    def event(self, **event):
+        """Keeps an event, with a number that rises."""
+        with self.happened:
+            self.event_number += 1
+            self.events.append({"number": self.event_number, **event})
+            self.happened.notify_all()
+
+    def events_after(self, number, wait_s):
+        """Events with a higher number; waits for one if there is none yet."""
+        with self.happened:
+            self.happened.wait_for(lambda: self.event_number > number, wait_s)
+            return [event for event in self.events if event["number"] > number]
