@@ -53,7 +53,7 @@ clean_up() {
     set +e
     end_rooms
     wait
-    for room in "${rooms[@]}"; do ip netns del "$prefix-$room"; done
+    for room in "${rooms[@]}"; do ip netns del "$prefix-$room" 2>/dev/null; done
     if [ "$status" -ne 0 ] && [ "$status" -lt 128 ]; then
         for log in "$folder"/*.log; do
             [ -s "$log" ] || continue
@@ -86,13 +86,13 @@ background() {
     started=$!
 }
 
-# wait_until WHAT COMMAND...: runs the command until it succeeds; after 20 seconds the test fails for want of WHAT. Its
-# output is in waited.log.
+# wait_until WHAT COMMAND...: runs the command until it succeeds; after a minute, since machines that build at the same
+# time are slow, the test fails for want of WHAT. Its output is in waited.log.
 wait_until() {
-    local what=$1 end=$((SECONDS + 20))
+    local what=$1 end=$((SECONDS + 60))
     shift
     until "$@" >"$folder/waited.log" 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || fail "waited 20 seconds in vain: $what"
+        [ "$SECONDS" -lt "$end" ] || fail "waited a minute in vain: $what"
         sleep 0.1
     done
 }
@@ -101,8 +101,9 @@ wait_until() {
 logged() { grep -q -- "$2" "$folder/$1.log"; }
 
 make_room() {
-    ip netns add "$prefix-$1"
+    # First the note, in case of Ctrl-C in between.
     rooms+=("$1")
+    ip netns add "$prefix-$1"
     # Without IPv6 the hosts are silent between our steps.
     # shellcheck disable=SC2016
     in_room "$1" bash -c 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'

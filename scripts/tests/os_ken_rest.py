@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 
 URL = "http://127.0.0.1:8080"
-WAIT_S = 15
+WAIT_S = 60
 ASKED = set()
 
 
