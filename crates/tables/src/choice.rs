@@ -2,16 +2,19 @@
 //! Which engine serves a table, chosen from its rules each time they are compiled (docs/adr/0010).
 //!
 //! 1. One mask for all rules, but for rules that match everything and come last: `exact`.
-//! 2. Up to [`SCAN_MAX`] rules: `scan`; comparing so few costs less than a probe or two.
-//! 3. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`.
-//!    Priorities need not follow the lengths.
-//! 4. All else: `mask`.
+//! 2. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`, if there
+//!    are more than [`SCAN_PREFIXES_MAX`]. Priorities need not follow the lengths.
+//! 3. More than [`SCAN_MAX`] rules: `mask`.
+//! 4. All else: `scan`; comparing so few costs less than a few probes.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
 
-/// Most rules of different masks that are walked.
-pub const SCAN_MAX: usize = 32;
+/// Most prefixes of one field that are walked.
+pub const SCAN_PREFIXES_MAX: usize = 16;
+
+/// Most rules of any masks that are walked.
+pub const SCAN_MAX: usize = 96;
 
 /// The engine for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +35,14 @@ pub fn choose(shape: &Shape) -> Choice {
     if shape.is_exact() {
         return Choice::Exact;
     }
-    if shape.len() <= SCAN_MAX {
+    if shape.len() <= SCAN_PREFIXES_MAX {
         return Choice::Scan;
     }
-    prefix_field(shape.signatures()).map_or(Choice::Mask, Choice::Lpm)
+    match prefix_field(shape.signatures()) {
+        Some(field) => Choice::Lpm(field),
+        None if shape.len() <= SCAN_MAX => Choice::Scan,
+        None => Choice::Mask,
+    }
 }
 
 /// The field of which all rules are prefixes while the rest of their signatures is equal.
@@ -61,7 +68,7 @@ mod tests {
     use flow::Match;
 
     fn route(length: u32) -> Match {
-        let mask = (u128::from(u32::MAX) << (32 - length)) & u128::from(u32::MAX);
+        let mask = u128::from(u32::MAX) << (32 - length) & u128::from(u32::MAX);
         let route = FieldMatch { field: Field::Ipv4Dst, value: 0, mask };
         Match::new([FieldMatch::exact(Field::EthType, 0x800), route]).unwrap()
     }
@@ -69,9 +76,10 @@ mod tests {
     #[test]
     fn by_the_rules() {
         let mut shape = Shape::default();
-        (1..=20).for_each(|length| shape.add(&route(length), 5));
+        (1..=15).for_each(|length| shape.add(&route(length), 5));
         shape.add(&Match::any(), 5);
         assert_eq!(choose(&shape), Choice::Scan);
+        (16..=100).for_each(|length| shape.add(&route(length % 32), 5));
         (0..20).for_each(|length| shape.add(&route(length), 7));
         assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst), "with default routes and any priorities");
         let vlan = Match::new([FieldMatch::exact(Field::VlanVid, 0x1001)]).unwrap();
@@ -89,7 +97,13 @@ mod tests {
         assert_eq!(choose(&shape), Choice::Mask, "not a prefix");
         shape.remove(&hole, 1);
         assert_eq!(choose(&shape), Choice::Lpm(Field::Ipv4Dst));
-        (1..33).for_each(|length| (0..2).for_each(|_| shape.remove(&route(length), 5)));
+        (1..=15).for_each(|length| shape.remove(&route(length), 5));
+        shape.add(&vlan, 1);
+        assert_eq!(choose(&shape), Choice::Mask);
+        (90..=100).for_each(|length| shape.remove(&route(length % 32), 5));
+        assert_eq!(choose(&shape), Choice::Scan, "of {} rules", shape.len());
+        shape.remove(&vlan, 1);
+        (16..90).for_each(|length| shape.remove(&route(length % 32), 5));
         (0..40).for_each(|_| shape.add(&route(32), 5));
         (0..20).for_each(|length| shape.remove(&route(length), 7));
         shape.remove(&Match::any(), 5);

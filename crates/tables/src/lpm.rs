@@ -44,6 +44,11 @@ impl Piece {
         row[self.word] >> self.shift & u64::MAX >> (64 - self.bits)
     }
 
+    #[inline]
+    fn left_aligned(self, row: &[u64]) -> u64 {
+        row[self.word] << (64 - self.bits - self.shift) & u64::MAX << (64 - self.bits)
+    }
+
     /// The piece's bits in its word.
     #[must_use]
     pub fn mask(self) -> u64 {
@@ -51,7 +56,7 @@ impl Piece {
     }
 }
 
-/// First values of intervals, left-aligned, ascending within each group.
+/// First values of intervals, ascending within each group: as many of their first bits as the longest prefix needs.
 #[derive(Debug)]
 enum Starts {
     Bits32(Vec<u32>),
@@ -75,7 +80,6 @@ struct Group {
 pub struct Lpm {
     words: usize,
     field: Box<[Piece]>,
-    field_bits: u32,
     /// Headers that word 0 must show for a prefix longer than 0: without them the field is absent, not zero.
     present: u64,
     /// From the other fields' value to a group.
@@ -118,16 +122,14 @@ impl Lpm {
         }
     }
 
-    /// The field's value, left-aligned.
+    /// The field's first bits.
     #[inline]
     fn value<B: Bound>(&self, key: &[u64]) -> B {
         match *self.field {
-            [only] => B::left_aligned(only.of(key).into(), self.field_bits),
-            [high, low] => {
-                let value = u128::from(high.of(key)) << low.bits | u128::from(low.of(key));
-                B::left_aligned(value, self.field_bits)
-            }
-            _ => B::left_aligned(0, self.field_bits),
+            [only] => B::first(only.left_aligned(key), 0),
+            // The first of two pieces fills a word.
+            [high, low] => B::first(high.left_aligned(key), low.left_aligned(key)),
+            _ => B::first(0, 0),
         }
     }
 
@@ -175,12 +177,10 @@ impl Lpm {
     }
 }
 
-/// A field's value, left-aligned in so many bits.
+/// The first bits of a field's value: no more than the longest prefix has need to be compared.
 trait Bound: Copy + Ord {
-    /// From a right-aligned value of `bits` bits, not more than the type has.
-    fn left_aligned(value: u128, bits: u32) -> Self;
-    /// From a value left-aligned in 128 bits that has no further bits.
-    fn narrowed(value: u128) -> Self;
+    /// Of the value's first and second 64 bits.
+    fn first(high: u64, low: u64) -> Self;
     /// Its first `bits` bits, 1 to 32.
     fn first_bits(self, bits: u32) -> usize;
 }
@@ -189,12 +189,8 @@ macro_rules! bound {
     ($type:ty) => {
         impl Bound for $type {
             #[inline]
-            fn left_aligned(value: u128, bits: u32) -> Self {
-                (value as $type) << (<$type>::BITS - bits)
-            }
-
-            fn narrowed(value: u128) -> Self {
-                (value >> (128 - <$type>::BITS)) as $type
+            fn first(high: u64, low: u64) -> Self {
+                ((u128::from(high) << 64 | u128::from(low)) >> (128 - <$type>::BITS)) as $type
             }
 
             #[inline]

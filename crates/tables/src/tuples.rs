@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Rules of a bucket, but for those with exactly the tuple's mask: these are equal, the best of them hides the others.
-pub const BUCKET_MAX: u32 = 16;
+pub const BUCKET_MAX: u32 = 32;
 
 /// Tuples, the one without bits included: what a lookup probes at most.
 pub const TUPLES_MAX: usize = 128;

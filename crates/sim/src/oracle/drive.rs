@@ -45,6 +45,8 @@ pub(super) struct Driver {
     sequences: Vec<Vec<u64>>,
     waiting: Vec<Vec<usize>>,
     acknowledged: u64,
+    /// For each table the lookups counted so far.
+    lookups: [u64; LINEAR as usize + 1],
     record: Record,
 }
 
@@ -100,6 +102,7 @@ impl Driver {
                 updates: 0,
                 live_updates: 0,
                 expired: 0,
+                lookups: BTreeMap::new(),
             },
             rng,
             options,
@@ -112,6 +115,7 @@ impl Driver {
             shadowed: 0,
             now: 1,
             acknowledged: 0,
+            lookups: [0; LINEAR as usize + 1],
         }
     }
 
@@ -141,10 +145,14 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Now and then a table is large: its additions fill a head more than once, and modifies come as new pages.
+        // Now and then a table is large: its additions fill a head more than once, modifies come as new pages, and an
+        // engine serves it that walks nothing.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.u8(0..self.style.tables));
         for table in (0..self.style.tables).chain([LINEAR]) {
-            let most = if large == Some(table) { 400 } else { 24 };
+            let most = match self.style.kinds.get(usize::from(table)) {
+                Some(kind) if large == Some(table) || self.rng.bool() => kind.large(),
+                _ => 24,
+            };
             for _ in 0..self.rng.usize(2..most) {
                 let (template, port) = self.packet_in_use();
                 mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
@@ -202,10 +210,21 @@ impl Driver {
 
     fn turn(&mut self, worker: usize) {
         self.workers[worker].turn(self.now);
+        self.count_lookups();
         for waiting in &mut self.waiting {
             waiting[worker] = 0;
         }
         self.collect();
+    }
+
+    /// Notes which engines have served the lookups since the last turn.
+    fn count_lookups(&mut self) {
+        let plane = self.model.plane_mut();
+        for table in (0..self.style.tables).chain([LINEAR]) {
+            let lookups = plane.table_counters(table).lookups;
+            let before = std::mem::replace(&mut self.lookups[usize::from(table)], lookups);
+            *self.record.lookups.entry(plane.engine(table)).or_default() += lookups - before;
+        }
     }
 
     /// Takes what has come out of the ports.
@@ -264,6 +283,7 @@ impl Driver {
             let mut idle = true;
             for worker in 0..self.workers.len() {
                 let turn = self.workers[worker].turn(self.now);
+                self.count_lookups();
                 idle &= turn.is_idle();
                 self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
                 self.collect();

@@ -58,6 +58,11 @@ impl Recorder {
     pub fn new(plane: WorkerSet) -> Self {
         Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new() }
     }
+
+    /// The engine that serves a table.
+    pub fn engine(&self, table: u8) -> &'static str {
+        self.plane.engine(table).0
+    }
 }
 
 impl DataPlane for Recorder {
@@ -183,6 +188,8 @@ pub(super) struct Record {
     pub updates: usize,
     pub live_updates: usize,
     pub expired: usize,
+    /// Lookups by the engine that served them.
+    pub lookups: BTreeMap<&'static str, u64>,
 }
 
 /// Virtual time between two steps of the driver at most.

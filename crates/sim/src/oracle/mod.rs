@@ -13,6 +13,7 @@ mod log;
 mod rules;
 mod templates;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Sizes of a case.
@@ -25,7 +26,7 @@ pub struct Options {
 }
 
 /// What a case exercised.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Packets judged.
     pub packets: usize,
@@ -49,6 +50,8 @@ pub struct Coverage {
     pub group_uses: u64,
     /// Counters compared.
     pub counters: usize,
+    /// Lookups that each engine served.
+    pub lookups: BTreeMap<&'static str, u64>,
 }
 
 impl Coverage {
@@ -67,6 +70,9 @@ impl Coverage {
         self.multi_table += other.multi_table;
         self.group_uses += other.group_uses;
         self.counters += other.counters;
+        for (engine, lookups) in &other.lookups {
+            *self.lookups.entry(engine).or_default() += lookups;
+        }
     }
 }
 
@@ -85,6 +91,12 @@ impl fmt::Display for Coverage {
             share(dropped, self.packets),
             self.packet_ins
         )?;
+        let lookups: u64 = self.lookups.values().sum();
+        write!(f, "  lookups {lookups}")?;
+        for (engine, served) in &self.lookups {
+            write!(f, ", {engine} {:.1} %", share(*served as usize, lookups as usize))?;
+        }
+        writeln!(f)?;
         writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(
             f,

@@ -17,12 +17,32 @@ pub(super) struct Style {
     pub ports: u32,
     /// Tables in use: 0 to this, without the linear one.
     pub tables: u8,
-    /// Fields of the tables whose rules all have one mask.
-    pub exact: Vec<Option<Vec<Field>>>,
+    /// What the rules of each table have in common.
+    pub kinds: Vec<Kind>,
     /// Slices that rules use beside named fields.
     pub slices: Vec<Field>,
     /// Groups: 1 to this.
     pub groups: u32,
+}
+
+/// What the rules of a table have in common.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// These fields, whole.
+    Exact(Vec<Field>),
+    /// A prefix of this field.
+    Routes(Field),
+    /// Prefixes of the addresses, beside protocol and ports.
+    AccessList,
+    /// Nothing.
+    Any,
+}
+
+impl Kind {
+    /// A table of so many rules is large: served by an engine that small ones of its kind do without.
+    pub fn large(&self) -> usize {
+        if matches!(self, Self::Routes(_)) { 120 } else { 400 }
+    }
 }
 
 /// The linear table's number, and its places.
@@ -42,11 +62,19 @@ impl Style {
             &[Field::Metadata],
             &[Field::EthType, Field::Ipv6Dst],
         ];
-        let exact =
-            (0..tables).map(|_| (rng.u8(0..3) == 0).then(|| few[rng.usize(0..few.len())].to_vec())).collect();
+        let kind = |rng: &mut Rng| match rng.u8(0..9) {
+            0..2 => Kind::Exact(few[rng.usize(0..few.len())].to_vec()),
+            2 => Kind::Routes(slice(rng)),
+            3 | 4 => {
+                Kind::Routes([Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::EthDst][rng.usize(0..4)])
+            }
+            5 | 6 => Kind::AccessList,
+            _ => Kind::Any,
+        };
+        let kinds = (0..tables).map(|_| kind(rng)).collect();
         let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
         let groups = if rng.bool() { rng.u32(1..5) } else { 0 };
-        Self { ports: rng.u32(2..6), tables, exact, slices, groups }
+        Self { ports: rng.u32(2..6), tables, kinds, slices, groups }
     }
 
     /// An entry that the packet matches in this table.
@@ -59,23 +87,28 @@ impl Style {
                 ..FlowMod::default()
             };
         }
-        let exact = self.exact.get(usize::from(table)).cloned().flatten();
+        let kind = self.kinds.get(usize::from(table)).unwrap_or(&Kind::Any);
         let miss = rng.u8(0..8) == 0;
-        let mut fields: Vec<Field> = match exact {
-            Some(fields) => fields,
-            None => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
+        let mut fields: Vec<Field> = match kind {
+            Kind::Exact(fields) => fields.clone(),
+            Kind::Routes(field) => vec![*field],
+            Kind::AccessList => {
+                let ports = [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst];
+                let of = [Field::Ipv4Src, Field::Ipv4Dst, Field::IpProto, ports[rng.usize(0..4)]];
+                of.into_iter().filter(|_| rng.u8(0..3) != 0).collect()
+            }
+            Kind::Any => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
         };
         if miss {
             fields.clear();
         }
-        let whole = self.exact.get(usize::from(table)).is_some_and(Option::is_some);
         let timed = rng.u8(0..6) == 0;
         let seconds = |rng: &mut Rng| if timed && rng.bool() { rng.u16(1..5) } else { 0 };
         let (idle_timeout_s, hard_timeout_s) = (seconds(rng), seconds(rng));
         FlowMod {
             table: Some(table),
             priority: if miss { 0 } else { PRIORITIES[rng.usize(0..PRIORITIES.len())] },
-            matching: matching(rng, &fields, template, in_port, whole),
+            matching: matching(rng, &fields, template, in_port, kind),
             instructions: self.instructions(rng, table),
             idle_timeout_s,
             hard_timeout_s,
@@ -224,7 +257,7 @@ fn slice(rng: &mut Rng) -> Field {
 }
 
 /// A match on these fields, with what they need, that holds for the packet; on fewer if the packet lacks some.
-fn matching(rng: &mut Rng, fields: &[Field], template: &Template, in_port: u32, whole: bool) -> Match {
+fn matching(rng: &mut Rng, fields: &[Field], template: &Template, in_port: u32, kind: &Kind) -> Match {
     let mut conditions: Vec<FieldMatch> = Vec::new();
     let mut put = |field: Field, mask: u128| {
         if let Some(value) = template.value(field, in_port)
@@ -239,9 +272,12 @@ fn matching(rng: &mut Rng, fields: &[Field], template: &Template, in_port: u32, 
         }
         let full = field.full_mask();
         let length = u32::from(field.location().length_bits);
+        let prefix = |length: u32| full & !full.checked_shr(length).unwrap_or(0);
         let mask = match rng.u8(0..6) {
-            _ if whole || !field.maskable() => full,
-            0 | 1 => full & !(full >> rng.u32(1..=length).min(127)),
+            _ if !field.maskable() => full,
+            _ if matches!(kind, Kind::Exact(_)) => full,
+            _ if matches!(kind, Kind::Routes(_) | Kind::AccessList) => prefix(rng.u32(0..=length)),
+            0 | 1 => prefix(rng.u32(1..=length)),
             2 => rng.u128(..) & full,
             _ => full,
         };

@@ -62,7 +62,7 @@ impl Lpm {
         }
         let contradicted = intervals.up.iter().enumerate().any(|(slot, above)| (*above as usize) < slot);
         let best = if contradicted { best_of_chains(&prefixes, &intervals.up) } else { Vec::new() };
-        let starts = match field_bits {
+        let starts = match prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0) {
             ..=32 => Starts::Bits32(narrowed(&intervals.starts)),
             33..=64 => Starts::Bits64(narrowed(&intervals.starts)),
             _ => Starts::Bits128(intervals.starts),
@@ -70,7 +70,6 @@ impl Lpm {
         Self {
             words,
             field: field.into(),
-            field_bits,
             present,
             others: Exact::new(words, &others, numbers.values, groups, groups),
             groups: made,
@@ -125,7 +124,7 @@ fn joined(field: &[Piece], row: &[u64]) -> u128 {
 }
 
 fn narrowed<B: Bound>(starts: &[u128]) -> Vec<B> {
-    starts.iter().map(|start| B::narrowed(*start)).collect()
+    starts.iter().map(|start| B::first((start >> 64) as u64, *start as u64)).collect()
 }
 
 /// Numbers for the values of the other fields.

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Table engines against each other on the same rules and packets: `mask` against `scan` on access lists, `lpm` against
+//! `mask` on routes; and for each how long it takes to build and what it holds. The choice of engine rests on these
+//! figures (docs/adr/0010). Rule sets: `../shared/data` where it is there, else the samples of the tests.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use fastrand::Rng;
+use flow::{Field, Match};
+use packet::Packet;
+use shunt_bench::{Alone, Bar, Figure, Loop, Plan, allowed_cpus, compare, measure, median, pin_to};
+use tables::base::Engine;
+use tables::lpm::{Lpm, Piece};
+use tables::mask::Mask;
+use tables::scan::Scan;
+use tables::{BitSet, KeyPlan};
+
+#[path = "../../../crates/tables/tests/engines/packet.rs"]
+mod packet;
+#[path = "../../../crates/tables/tests/engines/sets.rs"]
+mod sets;
+
+/// Keys that are looked up in turn, 32 at a time.
+const KEYS: usize = 8192;
+const BURST: usize = 32;
+
+/// Measures the engines; writes target/report/engines.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Only cases whose names begin so.
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Windows, or pairs of windows, a figure.
+    #[arg(long, default_value_t = 60)]
+    windows: usize,
+}
+
+/// Rules in order of precedence, as rows.
+struct Rules {
+    plan: KeyPlan,
+    len: usize,
+    values: Vec<u64>,
+    masks: Vec<u64>,
+    keys: Vec<u64>,
+}
+
+impl Rules {
+    fn new(matches: &[Match]) -> Result<Self, Box<dyn Error>> {
+        let mut fields: Vec<Field> = matches.iter().flat_map(|m| m.fields().map(|c| c.field)).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        let plan = KeyPlan::new(&fields)?;
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        matches.iter().for_each(|m| plan.encode(m, &mut values, &mut masks));
+        let mut rng = Rng::with_seed(1);
+        let keys = (0..KEYS)
+            .flat_map(|_| {
+                let rule = &matches[rng.usize(..matches.len())];
+                Packet::matching(&mut rng, rule).key(&plan)
+            })
+            .collect();
+        Ok(Self { plan, len: matches.len(), values, masks, keys })
+    }
+
+    fn scan(&self) -> Engine {
+        Engine::Scan(Scan::new(self.plan.words(), self.len, &self.values, &self.masks))
+    }
+
+    fn mask(&self) -> Engine {
+        Engine::Mask(Mask::new(&self.plan, self.len, &self.values, &self.masks))
+    }
+
+    fn lpm(&self, field: Field) -> Engine {
+        let pieces = Piece::of_field(&self.plan, field);
+        Engine::Lpm(Lpm::new(self.plan.words(), &pieces, self.len, &self.values, &self.masks))
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
+    for set in ["acl1", "fw1", "ipc1"] {
+        for (size, file) in [(16, "1k"), (32, "1k"), (64, "1k"), (100, "1k"), (1_000, "1k"), (10_000, "10k")]
+        {
+            access_list(&arguments, set, size, &format!("{set}_{file}.rules"))?;
+        }
+        access_list(&arguments, set, 100_000, &format!("{set}_100k.gen.rules"))?;
+    }
+    for (name, field) in [("ipv4", Field::Ipv4Dst), ("ipv6", Field::Ipv6Dst)] {
+        for size in [16, 32, 64, 1_000, usize::MAX] {
+            routes(&arguments, name, field, size)?;
+        }
+    }
+    Ok(())
+}
+
+/// `size` rules of a list, spread over it.
+fn access_list(arguments: &Arguments, set: &str, size: usize, file: &str) -> Result<(), Box<dyn Error>> {
+    let case = format!("{set}, {size} rules");
+    if !case.starts_with(&arguments.case) {
+        return Ok(());
+    }
+    let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample(&format!("{set}.rules")))
+    else {
+        return Err("no rule sets were found".into());
+    };
+    let list = sets::access_list(&text);
+    let step = (list.len() / size).max(1);
+    let matches: Vec<Match> = list.into_iter().step_by(step).take(size).flatten().collect();
+    let rules = Rules::new(&matches)?;
+    let case = format!("{case} ({} entries)", rules.len);
+    let mask = built("mask", &case, rules.len, || rules.mask())?;
+    if rules.len > 20_000 {
+        return alone(arguments, &case, &rules, "mask", &mask);
+    }
+    let scan = built("scan", &case, rules.len, || rules.scan())?;
+    against(arguments, &case, &rules, ("mask", &mask), ("scan", &scan))
+}
+
+/// `size` routes of a table, spread over it.
+fn routes(arguments: &Arguments, name: &str, field: Field, size: usize) -> Result<(), Box<dyn Error>> {
+    let Some(text) = whole(&format!("rib/{name}_full.txt.gz"))?.or_else(|| sample(&format!("{name}.txt")))
+    else {
+        return Err("no routes were found".into());
+    };
+    let mut matches = sets::routes(&text);
+    let step = (matches.len() / size).max(1);
+    matches = matches.into_iter().step_by(step).take(size).collect();
+    // The longest first: priorities follow lengths.
+    matches.sort_by_key(|route| route.fields().last().map(|c| std::cmp::Reverse(c.mask.count_ones())));
+    let case = format!("{name}, {} routes", matches.len());
+    if !case.starts_with(&arguments.case) {
+        return Ok(());
+    }
+    let rules = Rules::new(&matches)?;
+    let lpm = built("lpm", &case, rules.len, || rules.lpm(field))?;
+    if rules.len <= 1_000 {
+        let scan = built("scan", &case, rules.len, || rules.scan())?;
+        against(arguments, &case, &rules, ("lpm", &lpm), ("scan", &scan))?;
+    }
+    let mask = built("mask", &case, rules.len, || rules.mask())?;
+    against(arguments, &case, &rules, ("lpm", &lpm), ("mask", &mask))
+}
+
+/// Builds a few times; how long it took and what it holds.
+fn built(name: &str, case: &str, rules: usize, build: impl Fn() -> Engine) -> Result<Engine, Box<dyn Error>> {
+    let mut times = Vec::new();
+    let mut engine = build();
+    for _ in 0..if rules > 50_000 { 3 } else { 9 } {
+        drop(engine);
+        let start = Instant::now();
+        engine = build();
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    row(&format!("build, {name}"), case, "ms", &times)?;
+    row(&format!("memory, {name}"), case, "bytes/entry", &[bytes(&engine) as f64 / rules as f64])?;
+    Ok(engine)
+}
+
+fn bytes(engine: &Engine) -> usize {
+    match engine {
+        Engine::Exact(engine) => engine.bytes(),
+        Engine::Lpm(engine) => engine.bytes(),
+        Engine::Mask(engine) => engine.bytes(),
+        Engine::Scan(engine) => engine.bytes(),
+    }
+}
+
+fn row(figure: &str, case: &str, unit: &str, values: &[f64]) -> Result<(), Box<dyn Error>> {
+    let found = Alone {
+        median: median(values).ok_or("no values")?,
+        low: values.iter().copied().fold(f64::INFINITY, f64::min),
+        high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        runs: values.len(),
+        set_aside: 0,
+    };
+    Figure::alone(figure, case, unit, &found).append(Path::new("target/report"), "engines")?;
+    writeln!(
+        io::stdout(),
+        "{case}: {figure} {:.3} {unit} ({:.3} to {:.3})",
+        found.median,
+        found.low,
+        found.high
+    )?;
+    Ok(())
+}
+
+/// Looks up the keys in bursts, in turn.
+fn lookups<'e>(rules: &'e Rules, engine: &'e Engine) -> Loop<impl FnMut() -> u64 + 'e> {
+    let words = rules.plan.words();
+    let dead = BitSet::new(rules.len);
+    let mut slots = [0; BURST];
+    let mut bursts = rules.keys.chunks_exact(BURST * words).cycle();
+    let turns = (100_000 / rules.len).clamp(if rules.len > 20_000 { 64 } else { 4 }, 256) as u32;
+    // A burst of a long walk takes a while: only what is longer than any is an interruption.
+    let gap_limit = Duration::from_micros(50 + rules.len as u64 / 10);
+    let lookup = move || {
+        if let Some(keys) = bursts.next() {
+            look_up(engine, keys, &dead, black_box(&mut slots));
+        }
+        BURST as u64
+    };
+    Loop::new(turns, lookup).gap_limit(gap_limit)
+}
+
+fn look_up(engine: &Engine, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+    match engine {
+        Engine::Exact(engine) => engine.lookup(keys, dead, slots),
+        Engine::Lpm(engine) => engine.lookup(keys, dead, slots),
+        Engine::Mask(engine) => engine.lookup(keys, dead, slots),
+        Engine::Scan(engine) => engine.lookup(keys, dead, slots),
+    }
+}
+
+fn alone(
+    arguments: &Arguments,
+    case: &str,
+    rules: &Rules,
+    name: &str,
+    engine: &Engine,
+) -> Result<(), Box<dyn Error>> {
+    let found = measure(&Plan::new(arguments.windows), &mut lookups(rules, engine))?;
+    let figure = format!("lookup, {name}");
+    Figure::alone(&figure, case, "M/CPU-s", &found).append(Path::new("target/report"), "engines")?;
+    writeln!(io::stdout(), "{case}: {figure} {:.2} M/CPU-s", found.median)?;
+    Ok(())
+}
+
+fn against(
+    arguments: &Arguments,
+    case: &str,
+    rules: &Rules,
+    (ours_name, ours): (&str, &Engine),
+    (peer_name, peer): (&str, &Engine),
+) -> Result<(), Box<dyn Error>> {
+    let dead = BitSet::new(rules.len);
+    let (mut right, mut found) = (vec![0; 512], vec![0; 512]);
+    let keys = &rules.keys[..512 * rules.plan.words()];
+    look_up(ours, keys, &dead, &mut found);
+    look_up(peer, keys, &dead, &mut right);
+    if found != right {
+        return Err(format!("{case}: {ours_name} and {peer_name} find different rules").into());
+    }
+    let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
+    let found = compare(&plan, &mut lookups(rules, ours), &mut lookups(rules, peer))?;
+    let (figure, bar) = (format!("lookup, {ours_name} by {peer_name}"), Bar::AtLeast(1.0));
+    Figure::new(&figure, case, "M/CPU-s", &found, bar).append(Path::new("target/report"), "engines")?;
+    writeln!(
+        io::stdout(),
+        "{case}: {figure} {:.2} and {:.2} M/CPU-s, ratio {:.2} ({:.2} to {:.2})",
+        found.ours.median,
+        found.peer.median,
+        found.ratio,
+        found.low,
+        found.high
+    )?;
+    Ok(())
+}
+
+fn whole(name: &str) -> Result<Option<String>, Box<dyn Error>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(String::from_utf8(Command::new("zcat").arg(&path).output()?.stdout)?))
+}
+
+fn sample(name: &str) -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    std::fs::read_to_string(folder.join(name)).ok()
+}
