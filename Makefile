@@ -40,6 +40,14 @@ lab: ## the experiments of lab/, figures to target/report; needs root
 	cargo build --release --package shunt
 	lab/mininet.py
 
+# CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 15 minutes.
+CONFORMANCE ?=
+.PHONY: conformance
+conformance: ## the Ryu switch test tool's 991 cases against the release build; needs root
+	scripts/setup.sh conformance
+	cargo build --release --package shunt
+	scripts/conformance/ryu.sh $(CONFORMANCE)
+
 # FUZZ_SECONDS for each target of fuzz/.
 FUZZ_SECONDS ?= 600
 .PHONY: fuzz

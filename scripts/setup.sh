@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|fuzz`. Says nothing when nothing is missing.
-# A tool that is already there is used as it is, wherever it came from.
+# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|fuzz|conformance`. Says nothing when
+# nothing is missing. A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,6 +13,7 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 # Mininet without what it recommends: no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common)
 readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
+readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {
     printf 'setup: %s\n' "$*" >&2
@@ -50,22 +51,37 @@ install_cargo_fuzz() {
     cargo install --quiet --locked --root target/tools cargo-fuzz || fail 'cargo could not install cargo-fuzz'
 }
 
-# From its package, but not installed: the package would start a controller of its own.
-unpack_testcontroller() {
-    if command -v ovs-testcontroller >/dev/null || [ -x target/tools/bin/ovs-testcontroller ]; then return; fi
-    printf 'setup: unpacking ovs-testcontroller to target/tools\n'
+# unpack PACKAGE FOLDER: a package's files, without installing it.
+unpack() {
+    printf 'setup: unpacking %s to target/tools\n' "$1"
     local folder
     folder=$(mktemp -d)
     chmod 755 "$folder"
-    (cd "$folder" && apt-get -q download openvswitch-testcontroller >log 2>&1 &&
-        dpkg -x openvswitch-testcontroller_*.deb .) || {
+    (cd "$folder" && apt-get -q download "$1" >log 2>&1) || {
         tail -n 20 "$folder/log" >&2
         rm -rf "$folder"
-        fail 'apt-get could not download openvswitch-testcontroller'
+        fail "apt-get could not download $1"
     }
+    mkdir -p "$2"
+    dpkg -x "$folder/$1"_*.deb "$2"
+    rm -rf "$folder"
+}
+
+# Not installed: the package would start a controller of its own.
+unpack_testcontroller() {
+    if command -v ovs-testcontroller >/dev/null || [ -x target/tools/bin/ovs-testcontroller ]; then return; fi
+    local folder
+    folder=$(mktemp -d)
+    unpack openvswitch-testcontroller "$folder"
     mkdir -p target/tools/bin
     cp "$folder/usr/bin/ovs-testcontroller" target/tools/bin/
     rm -rf "$folder"
+}
+
+# Not installed: the package would start a switch of its own. Its libraries are those of openvswitch-common.
+unpack_vswitchd() {
+    if command -v ovs-vsctl >/dev/null || [ -d target/tools/ovs ]; then return; fi
+    unpack openvswitch-switch target/tools/ovs
 }
 
 # can_make_environments PYTHON: with what it takes to build an extension of C.
@@ -109,10 +125,11 @@ case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}") ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
+    conformance) needs=("${conformance_needs[@]}") ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|lint|demo|lab|test|fuzz\n' "$0" >&2
+        printf 'usage: %s build|lint|demo|lab|test|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -132,4 +149,8 @@ if [ "$purpose" = lab ] || [ "$purpose" = test ]; then unpack_testcontroller; fi
 if [ "$purpose" = test ]; then
     install_client os-ken
     install_client faucet
+fi
+if [ "$purpose" = conformance ]; then
+    unpack_vswitchd
+    install_client ryu
 fi
