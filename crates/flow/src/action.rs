@@ -2,7 +2,7 @@
 //! Actions on a packet. An action that needs a header which the packet lacks (pop or set VLAN without a tag, TTL
 //! without IP, a field that is not there) drops the packet under a named reason; what was output before stays output.
 
-use crate::{Field, PortNo};
+use crate::{Field, PortNo, port_no};
 
 /// Bytes of a packet-in that carry the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
@@ -25,7 +25,7 @@ pub enum Action {
     Output {
         /// The port.
         port: PortNo,
-        /// Bytes of the packet to send, for the controller only.
+        /// Bytes of the packet to send, heeded for the controller only; else as it was given, to be told again.
         max_len: u16,
     },
     /// Process by a group.
@@ -54,9 +54,12 @@ pub enum Action {
     PushMpls(u16),
     /// Pop the outermost MPLS shim; the EtherType becomes this.
     PopMpls(u16),
-    /// Push a PBB service tag with this EtherType (0x88e7).
+    /// Push a PBB I-tag with this EtherType (0x88e7) behind the MACs, which become the customer's and stay the
+    /// backbone's: 18 bytes. The service instance is copied from an I-tag that is there, the priority from a VLAN tag,
+    /// else 0.
     PushPbb(u16),
-    /// Pop the outermost PBB service tag.
+    /// Pop the PBB I-tag that is outermost: the customer's MACs become the frame's. A B-tag before it is to be popped
+    /// first.
     PopPbb,
     /// Write bits of a field.
     SetField(SetField),
@@ -95,10 +98,10 @@ pub struct TfHeader {
 }
 
 impl Action {
-    /// Output to a port (whole packet where it is the controller).
+    /// Output to a port, of the whole packet. (To the controller that is a length; to others there is none to tell.)
     #[must_use]
     pub fn output(port: PortNo) -> Self {
-        Self::Output { port, max_len: WHOLE_PACKET }
+        Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }
     }
 
     /// Writes a whole field.

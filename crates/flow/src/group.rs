@@ -43,9 +43,9 @@ pub struct Group {
 
 /// The hash by which a select group chooses a bucket: FNV-1a (64 bit) over the packet as it reaches the group, folded to
 /// 32 bits. The bytes, in network order: destination MAC, source MAC, EtherType behind VLAN tags (2 bytes), VLAN word of
-/// the extended header without priority (2 bytes: tag present, VID), then of an IPv4 or IPv6 packet the upper-layer
-/// protocol (1 byte), source and destination address, and of TCP, UDP and SCTP source and destination port. Packets of
-/// a connection in one direction have one hash.
+/// the extended header without priority (2 bytes: tag present, VID), then of an ARP packet sender and target protocol
+/// address, of an IPv4 or IPv6 packet the upper-layer protocol (1 byte), source and destination address, and of TCP, UDP
+/// and SCTP source and destination port. Packets of a connection in one direction have one hash.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowHash(u64);
 

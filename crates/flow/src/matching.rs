@@ -223,10 +223,9 @@ impl Match {
                     self.is_one_of(F::EthType, &[0x86dd]) && self.is_one_of(F::IpProto, &[58]),
                     "dl_type=0x86dd,nw_proto=58 (icmp6)",
                 ),
-                F::NdTarget => (
-                    self.is_one_of(F::Icmpv6Type, &[135, 136]) && self.is_one_of(F::Icmpv6Code, &[0]),
-                    "icmp_type=135 or 136 and icmp_code=0 with icmp6",
-                ),
+                F::NdTarget => {
+                    (self.is_one_of(F::Icmpv6Type, &[135, 136]), "icmp_type=135 or 136 with icmp6")
+                }
                 F::NdSll => (self.is_one_of(F::Icmpv6Type, &[135]), "icmp_type=135 with icmp6"),
                 F::NdTll => (self.is_one_of(F::Icmpv6Type, &[136]), "icmp_type=136 with icmp6"),
                 F::ArpOp | F::ArpSpa | F::ArpTpa | F::ArpSha | F::ArpTha => {

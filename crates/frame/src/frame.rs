@@ -204,6 +204,24 @@ impl Frame {
         true
     }
 
+    /// Pads with zeros up to `len` bytes by moving the frame towards the headroom, so that its end stays where it is;
+    /// false (and unchanged) without room.
+    #[must_use]
+    pub fn pad_into_headroom(&mut self, len: usize) -> bool {
+        let (start, old) = (self.start as usize, self.len());
+        let missing = len.saturating_sub(old);
+        if missing > start {
+            return false;
+        }
+        if missing > 0 {
+            self.buffer.copy_within(start..start + old, start - missing);
+            self.start -= missing as u32;
+            self.len += missing as u32;
+            self.bytes_mut()[old..].fill(0);
+        }
+        true
+    }
+
     fn shift_offloads(&mut self, at: usize, by: i32) {
         debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
         if let Some(sum) = &mut self.meta.checksum
@@ -261,5 +279,10 @@ mod tests {
         assert_eq!(frame.bytes()[1..], [0; 59]);
         assert_eq!(frame.home(), 3);
         assert!(!frame.pad_to(61));
+        assert!(frame.fill(&[7; 60]));
+        assert!(frame.remove(0, 50) && frame.pad_into_headroom(50) && frame.pad_into_headroom(20));
+        assert_eq!((&frame.bytes()[..10], &frame.bytes()[10..]), (&[7; 10][..], &[0; 40][..]));
+        assert!(frame.insert(0, HEADROOM_BYTES + 10) && !frame.insert(0, 1), "as long as it may grow");
+        assert!(!frame.pad_into_headroom(61 + HEADROOM_BYTES));
     }
 }

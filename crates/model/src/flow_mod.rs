@@ -270,9 +270,7 @@ pub(crate) fn executable(
             Action::Group(group) if groups.get(*group).is_none() => {
                 return Err(ModelError::NoSuchGroup(*group));
             }
-            Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::PushKey(_)
+            Action::PushKey(_)
             | Action::PopKey
             | Action::PushTf(_)
             | Action::PushTfWide(_)

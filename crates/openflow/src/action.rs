@@ -6,8 +6,8 @@ use crate::error::{self, DecodeError};
 use crate::nicira;
 use crate::ours;
 use crate::oxm::{self, Tlv};
-use flow::action::{KeyHeader, SetField, TfHeader, WHOLE_PACKET};
-use flow::{Action, Field, port_no};
+use flow::action::{KeyHeader, SetField, TfHeader};
+use flow::{Action, Field};
 
 const OUTPUT: u16 = 0;
 const COPY_TTL_OUT: u16 = 11;
@@ -59,8 +59,6 @@ fn decode_body(kind: u16, r: &mut Reader<'_>) -> Result<Action, DecodeError> {
         OUTPUT => {
             let (port, max_len) = (r.u32()?, r.u16()?);
             r.skip(6)?;
-            // Only packets to the controller are cut.
-            let max_len = if port == port_no::CONTROLLER { max_len } else { WHOLE_PACKET };
             Ok(Action::Output { port, max_len })
         }
         COPY_TTL_OUT => bare(r, Action::CopyTtlOut),
@@ -188,7 +186,7 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
     match action {
         Action::Output { port, max_len } => {
             number(out, OUTPUT, *port);
-            out.put_u16(if *port == port_no::CONTROLLER { *max_len } else { 0 });
+            out.put_u16(*max_len);
             out.zeros(6);
         }
         Action::Group(group) => number(out, GROUP, *group),

@@ -18,8 +18,10 @@ pub(crate) struct ActionSet {
 struct Parts {
     copy_ttl_in: bool,
     pop_vlan: bool,
+    pop_pbb: bool,
     pop_mpls: Option<u16>,
     push_mpls: Option<u16>,
+    push_pbb: Option<u16>,
     push_vlan: Option<u16>,
     copy_ttl_out: bool,
     dec_mpls_ttl: bool,
@@ -34,7 +36,7 @@ struct Parts {
 }
 
 /// Most steps a set can hold.
-pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 16;
+pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 18;
 
 impl ActionSet {
     /// Empties the set.
@@ -69,6 +71,8 @@ impl ActionSet {
                 Step::PopVlan => set.pop_vlan = true,
                 Step::PushMpls(eth_type) => set.push_mpls = Some(eth_type),
                 Step::PopMpls(eth_type) => set.pop_mpls = Some(eth_type),
+                Step::PushPbb(eth_type) => set.push_pbb = Some(eth_type),
+                Step::PopPbb => set.pop_pbb = true,
                 Step::SetMplsTtl(ttl) => set.set_mpls_ttl = Some(ttl),
                 Step::DecMplsTtl => set.dec_mpls_ttl = true,
                 Step::SetNwTtl(ttl) => set.set_nw_ttl = Some(ttl),
@@ -107,8 +111,10 @@ impl Parts {
         put(self.unsupported, Step::Unsupported);
         put(self.copy_ttl_in, Step::CopyTtlIn);
         put(self.pop_vlan, Step::PopVlan);
+        put(self.pop_pbb, Step::PopPbb);
         put(self.pop_mpls.is_some(), Step::PopMpls(self.pop_mpls.unwrap_or_default()));
         put(self.push_mpls.is_some(), Step::PushMpls(self.push_mpls.unwrap_or_default()));
+        put(self.push_pbb.is_some(), Step::PushPbb(self.push_pbb.unwrap_or_default()));
         put(self.push_vlan.is_some(), Step::PushVlan(self.push_vlan.unwrap_or_default()));
         put(self.copy_ttl_out, Step::CopyTtlOut);
         put(self.dec_mpls_ttl, Step::DecMplsTtl);

@@ -21,6 +21,9 @@ pub(crate) struct Change<'a> {
 /// Where the IPv4 header checksum lies in the header.
 const IPV4_CHECKSUM: usize = 10;
 
+/// Bytes of an IPv6 header without extension headers.
+const IPV6_HEADER_BYTES: usize = 40;
+
 /// Where the CRC lies in the SCTP header.
 const SCTP_CRC: usize = 8;
 
@@ -94,9 +97,17 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
     let mut delta = Delta::default();
     if pseudo {
         let l3 = usize::from(layers.l3);
-        let addresses =
-            if layers.present & header::IPV4 != 0 { (l3 + 12, l3 + 20) } else { (l3 + 8, l3 + 40) };
+        // The protocol is the second byte of a word of the pseudo-header.
+        let (addresses, proto, before_proto) = if layers.present & header::IPV4 != 0 {
+            ((l3 + 12, l3 + 20), (l3 + 9, l3 + 10), l3 + 8)
+        } else if l4 == l3 + IPV6_HEADER_BYTES {
+            ((l3 + 8, l3 + 40), (l3 + 6, l3 + 7), l3 + 5)
+        } else {
+            // The IPv6 header's next header is an extension header's number, which is not summed.
+            ((l3 + 8, l3 + 40), (l3, l3), l3)
+        };
         change.within(frame, addresses, l3, &mut delta);
+        change.within(frame, proto, before_proto, &mut delta);
     }
     if partial {
         // The sum of the segment itself is still to be added by whoever completes it.

@@ -85,6 +85,8 @@ fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
         Step::PopVlan => tags::pop_vlan(packet)?,
         Step::PushMpls(eth_type) => tags::push_mpls(packet, eth_type)?,
         Step::PopMpls(eth_type) => tags::pop_mpls(packet, eth_type)?,
+        Step::PushPbb(eth_type) => tags::push_pbb(packet, eth_type)?,
+        Step::PopPbb => tags::pop_pbb(packet)?,
         Step::SetMplsTtl(to) => ttl::set_mpls(packet, to)?,
         Step::DecMplsTtl => ttl::dec_mpls(packet)?,
         Step::SetNwTtl(to) => ttl::set_nw(packet, to)?,

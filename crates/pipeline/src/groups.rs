@@ -160,6 +160,10 @@ fn flow_hash(packet: &mut Packet) -> u32 {
     hash.add(&layers.eth_type.to_be_bytes());
     let tagged = layers.present & header::VLAN != 0;
     hash.add(&if tagged { 0x1000 | (layers.vlan_tci & 0xfff) } else { 0 }.to_be_bytes());
+    if layers.present & header::ARP != 0 {
+        hash.add(part(usize::from(layers.l3) + 14, 4));
+        hash.add(part(usize::from(layers.l3) + 24, 4));
+    }
     if layers.present & header::IP != 0 {
         hash.add(&[layers.ip_proto]);
         let (at, len) = if layers.present & header::IPV4 != 0 { (12, 8) } else { (8, 32) };

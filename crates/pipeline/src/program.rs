@@ -2,7 +2,7 @@
 //! Programs: instructions compiled for execution. Entries with equal instructions share one.
 
 use crate::field_write::FieldWrite;
-use flow::{Action, Instructions, Next, PortNo};
+use flow::{Action, Instructions, Next, PortNo, port_no};
 
 /// One compiled action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,10 @@ pub enum Step {
     PushMpls(u16),
     /// Pop the outermost MPLS shim, leaving this EtherType.
     PopMpls(u16),
+    /// Push a PBB I-tag of this EtherType.
+    PushPbb(u16),
+    /// Pop the PBB I-tag.
+    PopPbb,
     /// Write the MPLS TTL.
     SetMplsTtl(u8),
     /// Decrement the MPLS TTL.
@@ -47,7 +51,11 @@ pub enum Step {
 impl Step {
     pub(crate) fn compile(action: &Action) -> Self {
         match action {
-            Action::Output { port, max_len } => Self::Output { port: *port, max_len: *max_len },
+            Action::Output { port: port_no::CONTROLLER, max_len } => {
+                Self::Output { port: port_no::CONTROLLER, max_len: *max_len }
+            }
+            // What is not heeded shall not keep entries from sharing a program.
+            Action::Output { port, .. } => Self::Output { port: *port, max_len: 0 },
             Action::Group(group) => Self::Group(*group),
             Action::SetQueue(queue) => Self::Queue(*queue),
             Action::SetMplsTtl(ttl) => Self::SetMplsTtl(*ttl),
@@ -61,9 +69,9 @@ impl Step {
             Action::PushMpls(eth_type) => Self::PushMpls(*eth_type),
             Action::PopMpls(eth_type) => Self::PopMpls(*eth_type),
             Action::SetField(set) => Self::Write(FieldWrite::compile(set)),
-            Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::PushKey(_)
+            Action::PushPbb(eth_type) => Self::PushPbb(*eth_type),
+            Action::PopPbb => Self::PopPbb,
+            Action::PushKey(_)
             | Action::PopKey
             | Action::PushTf(_)
             | Action::PushTfWide(_)

@@ -12,6 +12,15 @@ const TYPE_AT: usize = 12;
 /// Bytes of a VLAN tag and of an MPLS shim.
 const TAG_BYTES: usize = 4;
 
+/// Bytes of the two MACs.
+const MACS_BYTES: usize = 12;
+
+/// Bytes of a PBB header: EtherType, I-tag and the customer's MACs.
+const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
+
+/// Bytes of the shortest Ethernet frame, without its check sequence.
+const FRAME_BYTES_MIN: usize = 60;
+
 /// Pushes a VLAN tag behind the MACs; its control information is that of a tag already there, else 0.
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L2);
@@ -31,8 +40,7 @@ pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
     if !packet.has(header::VLAN) || !packet.frame.remove(TYPE_AT, TAG_BYTES) {
         return Err(DropReason::MissingVlan);
     }
-    packet.forget_layers();
-    Ok(())
+    pad(packet)
 }
 
 /// Pushes an MPLS shim behind the VLAN tags; label, class and TTL are those of a shim already there, else the TTL is
@@ -70,7 +78,46 @@ pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
         return Err(DropReason::MissingMpls);
     }
     set_type(packet, type_at, eth_type);
+    pad(packet)
+}
+
+/// Pushes a PBB I-tag: the MACs stay, and are repeated behind it as the customer's. Its service instance is that of an
+/// I-tag already there, its priority that of a VLAN tag.
+pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
+    packet.locate(Depth::L3);
+    let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
+    let bytes = packet.frame.bytes();
+    let mut tag = [0; TAG_BYTES];
+    if layers.present & header::PBB != 0 {
+        tag[1..].copy_from_slice(&bytes[l3 + 1..l3 + TAG_BYTES]);
+    }
+    tag[0] = ((layers.vlan_tci >> 13) as u8) << 5;
+    // What moves to the front stays readable behind the gap: the MACs of the frame as it was.
+    if !packet.frame.insert(0, PBB_BYTES) {
+        return Err(DropReason::NoHeadroom);
+    }
+    let bytes = packet.frame.bytes_mut();
+    bytes.copy_within(PBB_BYTES..PBB_BYTES + MACS_BYTES, 0);
+    bytes[TYPE_AT..TYPE_AT + 2].copy_from_slice(&eth_type.to_be_bytes());
+    bytes[TYPE_AT + 2..PBB_BYTES].copy_from_slice(&tag);
+    packet.forget_layers();
     Ok(())
+}
+
+/// Pops the PBB I-tag that follows the MACs; the customer's frame is left.
+pub(crate) fn pop_pbb(packet: &mut Packet) -> Result<(), DropReason> {
+    let outermost = packet.has(header::PBB) && usize::from(packet.layers.type_at) == TYPE_AT;
+    // The customer's frame has MACs and a type at least.
+    if !outermost || packet.frame.len() < PBB_BYTES + MACS_BYTES + 2 || !packet.frame.remove(0, PBB_BYTES) {
+        return Err(DropReason::MissingHeader);
+    }
+    pad(packet)
+}
+
+/// Pads what a pop has left to the shortest frame of Ethernet.
+fn pad(packet: &mut Packet) -> Result<(), DropReason> {
+    packet.forget_layers();
+    if packet.frame.pad_into_headroom(FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }
 }
 
 fn set_type(packet: &mut Packet, at: usize, eth_type: u16) {

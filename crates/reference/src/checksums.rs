@@ -24,14 +24,19 @@ pub(crate) fn keep_right(headers: &Headers, before: &[u8], after: &mut [u8], wri
     if written[field.clone()].iter().any(|bits| *bits != 0) {
         return;
     }
-    // The pseudo-header's length and protocol are left out: no write that keeps the upper layer what it is changes
-    // them.
-    let pseudo = match (addresses, headers.network) {
-        (true, Network::Ipv4) => headers.l3 + 12..headers.l3 + 20,
-        (true, Network::Ipv6) => headers.l3 + 8..headers.l3 + 40,
-        _ => 0..0,
+    // The pseudo-header's length is left out: the bytes that it counts are not changed with it.
+    let (pseudo, proto_at) = match (addresses, headers.network) {
+        (true, Network::Ipv4) => (headers.l3 + 12..headers.l3 + 20, Some(headers.l3 + 9)),
+        // In front of extension headers stands the number of the first of them, not the protocol.
+        (true, Network::Ipv6) => {
+            (headers.l3 + 8..headers.l3 + 40, (l4 == headers.l3 + 40).then_some(headers.l3 + 6))
+        }
+        _ => (0..0, None),
     };
-    let covered = |frame: &[u8]| [&frame[pseudo.clone()], &without(frame, l4..ip.end, &field)].concat();
+    let covered = |frame: &[u8]| {
+        let proto = proto_at.map_or(Vec::new(), |at| vec![0, frame[at]]);
+        [&frame[pseudo.clone()], &proto, &without(frame, l4..ip.end, &field)].concat()
+    };
     let (old, new) = (covered(before), covered(after));
     if headers.upper == Upper::Sctp {
         if old != new && !ip.fragment {

@@ -66,6 +66,10 @@ impl Run<'_> {
         hash.add(&bytes[..12]);
         hash.add(&headers.eth_type.to_be_bytes());
         hash.add(&headers.vlan_tci.map_or(0, |tci| 0x1000 | (tci & 0xfff)).to_be_bytes());
+        if headers.network == Network::Arp {
+            hash.add(&bytes[headers.l3 + 14..headers.l3 + 18]);
+            hash.add(&bytes[headers.l3 + 24..headers.l3 + 28]);
+        }
         if let Some(ip) = headers.ip {
             hash.add(&[ip.proto]);
             let addresses = if headers.network == Network::Ipv4 { 12..20 } else { 8..40 };

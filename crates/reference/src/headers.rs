@@ -11,12 +11,12 @@ type Done = Result<(), DropReason>;
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Done {
     let [t0, t1] = tpid.to_be_bytes();
     let [c0, c1] = packet.headers.vlan_tci.unwrap_or(0).to_be_bytes();
-    packet.insert(12, [t0, t1, c0, c1], None)
+    packet.insert(12, &[t0, t1, c0, c1], None)
 }
 
 pub(crate) fn pop_vlan(packet: &mut Packet) -> Done {
     packet.headers.vlan_tci.ok_or(DropReason::MissingVlan)?;
-    packet.remove(12, None);
+    packet.remove(12..16, None);
     Ok(())
 }
 
@@ -36,12 +36,37 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Done {
         Network::Ipv6 => [0, 0, 1, packet.bytes[l3 + 7]],
         _ => [0, 0, 1, 0],
     };
-    packet.insert(l3, shim, Some((found.type_at, eth_type)))
+    packet.insert(l3, &shim, Some((found.type_at, eth_type)))
 }
 
 pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Done {
     let l3 = shim_at(packet)?;
-    packet.remove(l3, Some((packet.headers.type_at, eth_type)));
+    packet.remove(l3..l3 + 4, Some((packet.headers.type_at, eth_type)));
+    Ok(())
+}
+
+/// EtherType, I-tag (priority 3 bits, five of 0, service instance 24) and the MACs once more: those before it are the
+/// backbone's now, those behind it the customer's.
+pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Done {
+    let found = &packet.headers;
+    let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;
+    let mut inserted = eth_type.to_be_bytes().to_vec();
+    inserted.push(priority << 5);
+    match found.network {
+        Network::Pbb => inserted.extend(&packet.bytes[found.l3 + 1..found.l3 + 4]),
+        _ => inserted.extend([0; 3]),
+    }
+    inserted.extend(&packet.bytes[..12]);
+    packet.insert(12, &inserted, None)
+}
+
+/// The customer's frame is what follows the I-tag; it has a type at least.
+pub(crate) fn pop_pbb(packet: &mut Packet) -> Done {
+    let found = &packet.headers;
+    if found.network != Network::Pbb || found.type_at != 12 || packet.bytes.len() < 18 + 14 {
+        return Err(DropReason::MissingHeader);
+    }
+    packet.remove(0..18, None);
     Ok(())
 }
 

@@ -4,9 +4,13 @@
 use crate::walk::{Headers, walk};
 use crate::{bits, checksums};
 use flow::{DropReason, PortNo};
+use std::ops::Range;
 
 /// Bytes by which pushed headers may make a frame longer than it arrived.
 const HEADROOM_BYTES: isize = 128;
+
+/// Bytes of the shortest Ethernet frame, without its check sequence.
+const FRAME_BYTES_MIN: usize = 60;
 
 #[derive(Clone)]
 pub(crate) struct Packet {
@@ -17,7 +21,7 @@ pub(crate) struct Packet {
     pub tunnel_id: u64,
     /// Egress queue.
     pub queue: u32,
-    /// Bytes pushed less bytes popped.
+    /// Bytes by which the frame is longer than it arrived.
     grown_bytes: isize,
 }
 
@@ -74,26 +78,32 @@ impl Packet {
         checksums::keep_ipv4_header_right(ip_at, &before, &mut self.bytes, &vec![0; before.len()]);
     }
 
-    /// Inserts four bytes, and writes the EtherType that then stands at `type_at`.
+    /// Inserts bytes, and writes the EtherType that then stands at `type_at`.
     pub fn insert(
         &mut self,
         at: usize,
-        inserted: [u8; 4],
+        inserted: &[u8],
         new_type: Option<(usize, u16)>,
     ) -> Result<(), DropReason> {
-        if self.grown_bytes + 4 > HEADROOM_BYTES {
+        let count = inserted.len() as isize;
+        if self.grown_bytes + count > HEADROOM_BYTES {
             return Err(DropReason::NoHeadroom);
         }
-        self.grown_bytes += 4;
-        self.bytes.splice(at..at, inserted);
+        self.grown_bytes += count;
+        self.bytes.splice(at..at, inserted.iter().copied());
         self.retype(new_type);
         Ok(())
     }
 
-    /// Removes four bytes, and writes the EtherType that then stands at `type_at`.
-    pub fn remove(&mut self, at: usize, new_type: Option<(usize, u16)>) {
-        self.grown_bytes -= 4;
-        self.bytes.drain(at..at + 4);
+    /// Removes bytes, and writes the EtherType that then stands at `type_at`. What is left is padded to the shortest
+    /// frame of Ethernet.
+    pub fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
+        let before = self.bytes.len() as isize;
+        self.bytes.drain(range);
+        if self.bytes.len() < FRAME_BYTES_MIN {
+            self.bytes.resize(FRAME_BYTES_MIN, 0);
+        }
+        self.grown_bytes += self.bytes.len() as isize - before;
         self.retype(new_type);
     }
 

@@ -200,9 +200,9 @@ impl<'a> Run<'a> {
             Action::PushMpls(eth_type) => headers::push_mpls(packet, *eth_type),
             Action::PopMpls(eth_type) => headers::pop_mpls(packet, *eth_type),
             Action::SetField(set) => set_field(packet, set),
-            Action::PushPbb(_)
-            | Action::PopPbb
-            | Action::PushKey(_)
+            Action::PushPbb(eth_type) => headers::push_pbb(packet, *eth_type),
+            Action::PopPbb => headers::pop_pbb(packet),
+            Action::PushKey(_)
             | Action::PopKey
             | Action::PushTf(_)
             | Action::PushTfWide(_)

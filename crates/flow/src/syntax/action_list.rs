@@ -241,8 +241,8 @@ fn output<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> 
             at,
             "cuts packets to a port, which OpenFlow 1.3 cannot; max_len is for the controller",
         )),
-        Some((_, max_len)) => Ok(Action::Output { port: number, max_len }),
-        None => Ok(Action::output(number)),
+        Some((_, max_len)) if number == port_no::CONTROLLER => Ok(Action::Output { port: number, max_len }),
+        _ => Ok(Action::output(number)),
     }
 }
 

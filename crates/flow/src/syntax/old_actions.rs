@@ -41,8 +41,11 @@ impl Headers {
             Action::PushVlan(_) => self.vlan = true,
             // A second tag may be there, but nothing promises it.
             Action::PopVlan => self.vlan = false,
-            Action::PushMpls(eth_type) | Action::PopMpls(eth_type) | Action::PushPbb(eth_type) => {
+            Action::PushMpls(eth_type) | Action::PopMpls(eth_type) => {
                 *self = Self { eth_type: Some(u128::from(eth_type)), ip_proto: None, ..*self };
+            }
+            Action::PushPbb(eth_type) => {
+                *self = Self { eth_type: Some(u128::from(eth_type)), ip_proto: None, vlan: false };
             }
             Action::PopPbb
             | Action::PushKey(_)

@@ -73,6 +73,7 @@ fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {
         Box::new(set(Field::TcpDst, 65_000)),
         Box::new(set(Field::UdpSrc, 9)),
         Box::new(set(Field::IpDscp, 46)),
+        Box::new(set(Field::IpProto, 132)),
         Box::new(set(Field::EthDst, 99)),
         Box::new(set(slice(SliceBase::L3, 100, 13), 0x1555)),
         Box::new(set(slice(SliceBase::L4, 3, 9), 0x1ff)),

@@ -12,6 +12,12 @@ fn frame(rest: &[u8]) -> Vec<u8> {
     [&DST[..], &SRC, rest].concat()
 }
 
+/// As a pop leaves it: no shorter than Ethernet's shortest frame.
+fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.resize(bytes.len().max(60), 0);
+    bytes
+}
+
 #[test]
 fn push_vlan_copies_the_outermost_tag() {
     let plain = frame(&[8, 6, 1, 2]);
@@ -37,8 +43,8 @@ fn push_vlan_copies_the_outermost_tag() {
 fn pop_vlan_needs_a_tag() {
     let tagged = frame(&[0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 8, 6]);
     let pop = Action::PopVlan;
-    assert_eq!(after(std::slice::from_ref(&pop), &tagged).unwrap(), frame(&[0x81, 0, 0, 2, 8, 6]));
-    assert_eq!(after(&[pop.clone(), pop.clone()], &tagged).unwrap(), frame(&[8, 6]));
+    assert_eq!(after(std::slice::from_ref(&pop), &tagged).unwrap(), padded(frame(&[0x81, 0, 0, 2, 8, 6])));
+    assert_eq!(after(&[pop.clone(), pop.clone()], &tagged).unwrap(), padded(frame(&[8, 6])));
     assert_eq!(after(&[pop.clone(), pop.clone(), pop.clone()], &tagged), Err(DropReason::MissingVlan));
     assert_eq!(after(&[pop], &frame(&[0x81, 0, 0])), Err(DropReason::MissingVlan));
 }
@@ -62,7 +68,7 @@ fn push_mpls_takes_from_shim_or_ip() {
 #[test]
 fn pop_mpls_is_push_mpls_undone() {
     let pop = Action::PopMpls(0x0800);
-    assert_eq!(after(&[Action::PushMpls(0x8848), pop.clone()], &udp()).unwrap(), udp());
+    assert_eq!(after(&[Action::PushMpls(0x8848), pop.clone()], &udp()).unwrap(), padded(udp()));
     assert_eq!(after(std::slice::from_ref(&pop), &udp()), Err(DropReason::MissingMpls));
     assert_eq!(
         after(std::slice::from_ref(&pop), &frame(&[0x88, 0x47, 0, 0, 1])),
@@ -141,11 +147,55 @@ fn copying_ttls_needs_two() {
 }
 
 #[test]
+fn push_pbb_repeats_the_macs() {
+    let push = [Action::PushPbb(0x88e7)];
+    let customer = |service: u32, rest: &[u8]| {
+        frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
+    };
+    assert_eq!(after(&push, &frame(&[8, 6, 9])).unwrap(), customer(0, &[8, 6, 9]));
+    // The priority of a tag, and the service of an I-tag: behind the MACs or behind a tag.
+    let tagged = [0x81, 0, 0xb0, 5, 8, 6, 9];
+    assert_eq!(after(&push, &frame(&tagged)).unwrap(), customer(0xa000_0000, &tagged));
+    let bare = [0x88, 0xe7, 0xf8, 1, 2, 3, 9];
+    assert_eq!(after(&push, &frame(&bare)).unwrap(), customer(0x0001_0203, &bare));
+    let behind_tag = [&[0x88, 0xa8, 0xe0, 0], &bare[..]].concat();
+    assert_eq!(after(&push, &frame(&behind_tag)).unwrap(), customer(0xe001_0203, &behind_tag));
+    let llc = [0, 3, 0x42, 0x42, 3];
+    assert_eq!(after(&push, &frame(&llc)).unwrap(), customer(0, &llc));
+    // The backbone's MACs and the service are written, the customer's stay.
+    let set = [Action::PushPbb(0x88e7), Action::set(Field::EthDst, 1), Action::set(Field::PbbIsid, 7)];
+    let written = after(&set, &udp()).unwrap();
+    assert_eq!(
+        (&written[..6], &written[14..18], &written[18..]),
+        (&[0, 0, 0, 0, 0, 1][..], &[0, 0, 0, 7][..], &udp()[..])
+    );
+    assert_eq!(after(&vec![Action::PushPbb(0x88e7); 8], &udp()), Err(DropReason::NoHeadroom));
+}
+
+#[test]
+fn pop_pbb_leaves_the_customers_frame() {
+    let pop = [Action::PopPbb];
+    let both = [Action::PushPbb(0x88e7), Action::PopPbb];
+    assert_eq!(after(&both, &udp()).unwrap(), padded(udp()));
+    let around = |rest: &[u8]| frame(&[&[0x88, 0xe7, 0, 0, 0, 1], rest].concat());
+    assert_eq!(after(&pop, &around(&frame(&[8, 6]))).unwrap(), padded(frame(&[8, 6])));
+    assert_eq!(
+        after(&pop, &around(&frame(&[8]))),
+        Err(DropReason::MissingHeader),
+        "no whole Ethernet header"
+    );
+    assert_eq!(after(&pop, &udp()), Err(DropReason::MissingHeader));
+    let behind_tag = [Action::PushPbb(0x88e7), Action::PushVlan(0x88a8), Action::PopPbb];
+    assert_eq!(after(&behind_tag, &udp()), Err(DropReason::MissingHeader));
+    // What is behind is found anew.
+    let twice = [both[0].clone(), both[0].clone(), pop[0].clone(), pop[0].clone(), Action::DecNwTtl];
+    assert!(wrong_checksums(&after(&twice, &udp()).unwrap()).is_empty());
+}
+
+#[test]
 fn unsupported_actions_drop() {
     let tf = TfHeader { qid: 0, up: 0, down: 0 };
     for action in [
-        Action::PushPbb(0x88e7),
-        Action::PopPbb,
         Action::PopKey,
         Action::PushTf(tf),
         Action::PushTfWide(tf),
@@ -178,6 +228,8 @@ fn any_action() -> impl Strategy<Value = Action> {
         tpid.prop_map(Action::PushVlan),
         Just(Action::PopVlan),
         Just(Action::PushMpls(0x8847)),
+        Just(Action::PushPbb(0x88e7)),
+        Just(Action::PopPbb),
         eth_type.clone().prop_map(Action::PopMpls),
         Just(Action::CopyTtlIn),
         Just(Action::CopyTtlOut),
@@ -192,23 +244,27 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-    /// On any frame, whatever is done: no panic, and a frame that is as long as its pushes and pops say.
+    /// On any frame, whatever is done: no panic, and a frame that is as long as its pushes and pops say (after a pop
+    /// perhaps longer).
     #[test]
     fn frames_stay_whole(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
         prop_assume!(frame.len() >= 14);
-        let push = |a: &Action| matches!(a, Action::PushVlan(_) | Action::PushMpls(_));
-        let pop = |a: &Action| matches!(a, Action::PopVlan | Action::PopMpls(_));
+        let length = actions.iter().fold(frame.len() as isize, |length, action| match action {
+            Action::PushVlan(_) | Action::PushMpls(_) => length + 4,
+            Action::PushPbb(_) => length + 18,
+            Action::PopVlan | Action::PopMpls(_) => (length - 4).max(60),
+            Action::PopPbb => (length - 18).max(60),
+            _ => length,
+        });
         if let Ok(bytes) = after(&actions, &frame) {
-            let pushed = 4 * actions.iter().filter(|a| push(a)).count();
-            let popped = 4 * actions.iter().filter(|a| pop(a)).count();
-            prop_assert_eq!(bytes.len() + popped, frame.len() + pushed);
-            prop_assert_eq!(&bytes[..12], &frame[..12]);
+            prop_assert_eq!(bytes.len() as isize, length);
         }
     }
 
     #[test]
     fn a_pushed_tag_pops_off(frame in frames::broken()) {
         prop_assume!(frame.len() >= 14);
-        prop_assert_eq!(after(&[Action::PushVlan(0x8100), Action::PopVlan], &frame).unwrap(), frame);
+        prop_assert_eq!(after(&[Action::PushVlan(0x8100), Action::PopVlan], &frame).unwrap(), padded(frame.clone()));
+        prop_assert_eq!(after(&[Action::PushPbb(0x88e7), Action::PopPbb], &frame).unwrap(), padded(frame));
     }
 }

@@ -57,9 +57,11 @@ fn ether_type_and_protocol_give_other_headers() {
         Action::set(Field::UdpSrc, 9),
     ];
     assert!(wrong_checksums(&after(&back, &udp()).unwrap()).is_empty());
-    // The protocol changes the IPv4 header's checksum only, and UDP is no more.
+    // UDP is no more, but its checksum, which covers the protocol, has gone along.
     let changed = set(Field::IpProto, 0x63, &udp()).unwrap();
-    assert_eq!((changed[23], &changed[34..]), (0x63, &udp()[34..]));
+    assert_eq!((changed[23], &changed[34..40], &changed[42..]), (0x63, &udp()[34..40], &udp()[42..]));
+    let checksum = |bytes: &[u8]| u32::from(bytes[40]) << 8 | u32::from(bytes[41]);
+    assert_eq!(checksum(&changed) + 0x63 - 17, checksum(&udp()));
     assert!(wrong_checksums(&changed).is_empty());
     assert_eq!(
         after(&[Action::set(Field::IpProto, 0x63), Action::set(Field::UdpSrc, 1)], &udp()),
@@ -67,6 +69,8 @@ fn ether_type_and_protocol_give_other_headers() {
     );
     let v6 = ipv6().udp(1, 2).build();
     assert_eq!(set(Field::IpProto, 0x63, &v6).unwrap()[20], 0x63);
+    let moved = set(Field::IpProto, 0x63, &v6).unwrap();
+    assert_ne!(moved[60..62], v6[60..62]);
     let extended = ipv6().extension(60, &[0; 6]).udp(1, 2).build();
     assert_eq!(set(Field::IpProto, 0x63, &extended), Err(DropReason::MissingHeader));
 }

@@ -159,8 +159,13 @@ pub(super) fn tag_of(number: usize) -> [u8; TAG_BYTES] {
     (u64::from(mark(number)) << 32 | u64::from(number)).to_be_bytes()
 }
 
-/// The arrival that a packet's tag names; none if it was written over.
+/// The arrival that a packet's tag names; none if it was written over. Padding may follow it.
 pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
+    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    (0..=zeros).find_map(|padding| tag_at_end(&bytes[..bytes.len() - padding]))
+}
+
+fn tag_at_end(bytes: &[u8]) -> Option<usize> {
     let tail: [u8; TAG_BYTES] = bytes.get(bytes.len().checked_sub(TAG_BYTES)?..)?.try_into().ok()?;
     let tag = u64::from_be_bytes(tail);
     let number = tag as u32;

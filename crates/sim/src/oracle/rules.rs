@@ -188,6 +188,8 @@ impl Style {
             10 => Action::CopyTtlOut,
             11 => Action::CopyTtlIn,
             12 => Action::SetQueue(rng.u32(0..3)),
+            22 => Action::PushPbb(0x88e7),
+            23 => Action::PopPbb,
             20 | 21 if self.groups > 0 => Action::Group(rng.u32(1..=self.groups)),
             13..20 => self.set_field(rng),
             _ => self.output(rng),
@@ -230,7 +232,8 @@ impl Style {
             Field::EthDst | Field::EthSrc => mac(rng).iter().fold(0, |v, b| v << 8 | u128::from(*b)),
             Field::Ipv4Src | Field::Ipv4Dst => u32::from_be_bytes(ipv4(rng)).into(),
             Field::Ipv6Src | Field::Ipv6Dst => u128::from_be_bytes(ipv6(rng)),
-            Field::EthType => [0x0800, 0x86dd, 0x8847, 0x9999][rng.usize(0..4)],
+            Field::EthType => [0x0800, 0x86dd, 0x8847, 0x88e7, 0x9999][rng.usize(0..5)],
+            Field::IpProto if rng.bool() => [1, 6, 17, 58, 132][rng.usize(0..5)],
             Field::VlanVid => 0x1000 | rng.u128(0..4),
             _ => rng.u128(..) & full,
         };

@@ -39,6 +39,12 @@ fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
 }
 
+/// The frame behind a PBB header.
+fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
+    let service = [rng.u8(0..8) << 5, 0, 0, rng.u8(0..4)];
+    [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
+}
+
 impl Template {
     pub fn random(rng: &mut Rng) -> Self {
         let source = loop {
@@ -97,6 +103,9 @@ impl Template {
         };
         let payload: Vec<u8> = (0..rng.usize(24 + TAG_BYTES..96)).map(|_| rng.u8(..)).collect();
         let mut bytes = b.payload(&payload).build();
+        if rng.u8(0..10) == 0 {
+            bytes = in_backbone(rng, bytes);
+        }
         let broken = rng.u8(0..12) == 0;
         if broken {
             if rng.bool() {

@@ -66,7 +66,7 @@ fn what_is_written_is_read_back() {
         assert_eq!(format_flow(&parse(&read[0])), format_flow(&flow), "{line}\n{}", read[0]);
         same += 1;
     }
-    // This build does not execute PBB. For "dl_dst=*" ovs-ofctl sends a match on packet_type, which is OpenFlow 1.5's.
+    // ovs-ofctl does not know PBB. For "dl_dst=*" it sends a match on packet_type, which is OpenFlow 1.5's.
     let known = |text: &&String| text.contains("pbb") || text.starts_with("dl_dst=* ");
     let unknown: Vec<_> = refused.iter().filter(|text| !known(text)).collect();
     assert!(unknown.is_empty(), "{unknown:#?}");
