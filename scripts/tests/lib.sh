@@ -30,6 +30,8 @@ fail() {
     failed=$*
     exit 1
 }
+# needs FILE: which scripts/setup.sh installs.
+needs() { [ -x "$1" ] || fail "there is no $1: run scripts/setup.sh test first"; }
 ok() { printf 'ok: %s\n' "$*"; }
 
 # end_rooms: ends what runs in our namespaces, by force what does not go by itself.

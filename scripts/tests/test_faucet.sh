@@ -64,6 +64,7 @@ stop_faucet() {
     wait "$faucet" || true
 }
 
+needs target/tools/faucet/bin/faucet
 make_hosts 3
 start_switch secure
 background answers h2 python3 scripts/tests/peers/tcp_answer.py 5001 5002

@@ -7,6 +7,7 @@ set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
+needs target/tools/os-ken/bin/python
 make_hosts 3
 background rest sw target/tools/os-ken/bin/python lab/controllers/launch.py rest --http-port 8080
 start_switch secure
