@@ -26,7 +26,7 @@ pub use field::{Base, Field, Location};
 pub use instruction::{Instructions, Next};
 pub use limits::Limits;
 pub use matching::{FieldMatch, Match, MatchError};
-pub use operation::{EntryChange, Operation, PortState};
+pub use operation::{EntryChange, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;
 pub use port_no::PortNo;

@@ -32,6 +32,8 @@ pub enum Operation {
     PacketOut(Arc<PacketOut>),
     /// A group went away. No entry and no other group sends to it.
     RemoveGroup(u32),
+    /// Other settings.
+    Settings(Settings),
     /// Several operations as one: no packet sees a part of them. What is promised of operations that they leave behind
     /// holds at the end. There are no packets of the controller's among them, and no further [`Operation::All`].
     All(Vec<Operation>),
@@ -74,6 +76,8 @@ pub enum EntryChange {
         instructions: Arc<Instructions>,
         /// Whether it is low-latency from now on.
         low_latency: bool,
+        /// It counts from 0 again.
+        reset_counts: bool,
     },
     /// An entry goes. Its counters can be read until the id is used again.
     Remove {
@@ -82,6 +86,15 @@ pub enum EntryChange {
         /// Its table.
         table: u8,
     },
+}
+
+/// How packets are treated whatever they hit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Settings {
+    /// Drop IP fragments as they come in (OFPC_FRAG_DROP).
+    pub drop_fragments: bool,
+    /// A packet whose TTL can not be decremented goes to the controller before it is dropped (OFPR_INVALID_TTL).
+    pub report_invalid_ttl: bool,
 }
 
 /// What forwarding must know of a port.

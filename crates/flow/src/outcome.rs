@@ -9,6 +9,8 @@ pub enum PacketInReason {
     NoMatch,
     /// Sent by an output action of another entry.
     Action,
+    /// A TTL of 0 or 1 was to be decremented, see [`crate::Settings`].
+    InvalidTtl,
 }
 
 /// What became of a packet as a whole.
@@ -46,6 +48,8 @@ reasons! {
     Runt = "runt";
     /// The ingress port is unknown, down or does not receive (NO_RECV).
     PortNotReceiving = "port_not_receiving";
+    /// An IP fragment, and fragments are to be dropped.
+    Fragment = "fragment";
     /// No entry matched, and the table has no table-miss entry.
     TableMiss = "table_miss";
     /// The action set held no output, and no action sent the packet anywhere.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the model asks of a data plane: workers, hardware, or the reference interpreter.
 
-use flow::{EntryId, Nanos, Operation, PortNo};
+use flow::{EntryFlags, EntryId, Nanos, Operation, PortNo};
 use frame::Frame;
 use pipeline::Event;
 
@@ -54,6 +54,15 @@ pub struct EntryCounters {
     pub bytes: u64,
     /// When it was last hit; 0: never.
     pub used_ns: Nanos,
+}
+
+impl EntryCounters {
+    /// Packets and bytes as they are told of an entry: what its flags say is not counted is all ones (OpenFlow 1.3, 5.8).
+    #[must_use]
+    pub fn told(&self, flags: EntryFlags) -> (u64, u64) {
+        let unless = |off: bool, count| if off { u64::MAX } else { count };
+        (unless(flags.no_packet_counts, self.packets), unless(flags.no_byte_counts, self.bytes))
+    }
 }
 
 /// Counters of a table.

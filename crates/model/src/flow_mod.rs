@@ -6,7 +6,7 @@ use crate::data_plane::DataPlane;
 use crate::error::ModelError;
 use crate::groups::Groups;
 use crate::meters::Meters;
-use crate::model::{Carried, Model};
+use crate::model::Model;
 use crate::notices::RemovedReason;
 use crate::records::{Use, note_use};
 use crate::select::Qualities;
@@ -132,6 +132,7 @@ impl<D: DataPlane> Model<D> {
                 table,
                 instructions: Arc::clone(&instructions),
                 low_latency: entry.low_latency,
+                reset_counts: m.flags.reset_counts,
             });
             note_use(&mut self.groups, &mut self.meters, &before.instructions, Use::Ends);
             note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
@@ -139,21 +140,11 @@ impl<D: DataPlane> Model<D> {
             staged.log.push(Step::Modified(Box::new((id, before, self.carried.get(&id).copied()))));
             staged.changed.modified += 1;
             if m.flags.reset_counts {
-                self.reset_counts(id);
+                // What the data plane counted of it, it resets itself when the change is in force.
+                self.carried.remove(&id);
             }
         }
         Ok(())
-    }
-
-    fn reset_counts(&mut self, id: EntryId) {
-        self.carried.remove(&id);
-        if self.store.slot(id).is_some_and(|s| s.life == Life::Live) {
-            let had = self.plane.entry_counters(id);
-            if had.packets != 0 || had.bytes != 0 {
-                let (packets, bytes) = (had.packets.wrapping_neg(), had.bytes.wrapping_neg());
-                self.carried.insert(id, Carried { packets, bytes, from: None });
-            }
-        }
     }
 
     fn stage_delete(&mut self, m: &FlowMod, staged: &mut Staged) {

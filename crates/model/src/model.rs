@@ -12,13 +12,12 @@ use crate::sharing::Sharing;
 use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
 use flow::operation::MAC_TABLE;
-use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, PortNo, port_no};
+use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
 use frame::Frame;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Counts that an entry shows on top of the data plane's, wrapping: those of the entry it replaced, or the negative
-/// of what it had when they were reset.
+/// Counts that an entry shows on top of the data plane's: those of the entry it replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     pub packets: u64,
@@ -56,6 +55,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
     pub(crate) notices: Notices,
+    settings: Settings,
     /// The version submitted last.
     pub(crate) version: u64,
     /// A version that was in force before the events taken since then arose.
@@ -87,6 +87,7 @@ impl<D: DataPlane> Model<D> {
             groups: Groups::default(),
             meters: Meters::new(),
             notices: Notices::new(config.limits.notices),
+            settings: Settings::default(),
             config,
             version: 0,
             settle_next: 0,
@@ -112,6 +113,20 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// How packets are treated whatever they hit.
+    #[must_use]
+    pub fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    /// Sets it.
+    pub fn set_settings(&mut self, settings: Settings) {
+        if settings != self.settings {
+            self.settings = settings;
+            self.version = self.plane.submit(Operation::Settings(settings));
+        }
     }
 
     /// The data plane.

@@ -64,9 +64,9 @@ pub struct FlowRemoved {
     pub reason: RemovedReason,
     /// How long it lived.
     pub duration_ns: Nanos,
-    /// Packets that hit it.
+    /// Packets that hit it; all ones if they are not counted.
     pub packets: u64,
-    /// Their bytes.
+    /// Their bytes; all ones if they are not counted.
     pub bytes: u64,
 }
 

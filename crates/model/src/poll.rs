@@ -111,12 +111,13 @@ impl<D: DataPlane> Model<D> {
             if told.is_some() || gone.heir.is_some() {
                 let last = self.counters_of(gone.id);
                 if let Some((entry, reason)) = told {
+                    let (packets, bytes) = last.told(entry.flags);
                     self.notices.flow_removed(FlowRemoved {
                         entry,
                         reason,
                         duration_ns: gone.removed_ns.saturating_sub(created_ns),
-                        packets: last.packets,
-                        bytes: last.bytes,
+                        packets,
+                        bytes,
                     });
                 }
                 self.hand_on(gone.id, gone.heir, last.packets, last.bytes);

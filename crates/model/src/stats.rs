@@ -5,7 +5,7 @@ use crate::data_plane::{DataPlane, Totals};
 use crate::model::Model;
 use crate::select::FlowFilter;
 use flow::operation::MAC_TABLE;
-use flow::{EntryId, FlowEntry, Nanos};
+use flow::{EntryFlags, EntryId, FlowEntry, Nanos};
 use std::sync::Arc;
 
 /// An entry with its counters.
@@ -13,9 +13,9 @@ use std::sync::Arc;
 pub struct FlowStats {
     /// The entry.
     pub entry: Arc<FlowEntry>,
-    /// Packets that hit it.
+    /// Packets that hit it; all ones if they are not counted.
     pub packets: u64,
-    /// Their bytes.
+    /// Their bytes; all ones if they are not counted.
     pub bytes: u64,
     /// When it was last hit; 0: never.
     pub used_ns: Nanos,
@@ -89,8 +89,13 @@ impl<D: DataPlane> Model<D> {
     ) {
         for id in self.walk(filter, cursor, work) {
             let counters = self.counters_of(id);
-            sum.packets = sum.packets.wrapping_add(counters.packets);
-            sum.bytes = sum.bytes.wrapping_add(counters.bytes);
+            let flags = self.store.entry(id).map_or(EntryFlags::default(), |entry| entry.flags);
+            if !flags.no_packet_counts {
+                sum.packets = sum.packets.wrapping_add(counters.packets);
+            }
+            if !flags.no_byte_counts {
+                sum.bytes = sum.bytes.wrapping_add(counters.bytes);
+            }
             sum.flows += 1;
         }
     }
@@ -128,10 +133,11 @@ impl<D: DataPlane> Model<D> {
         let slot = self.store.slot(id)?;
         let (entry, created_ns) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns);
         let counters = self.counters_of(id);
+        let (packets, bytes) = counters.told(entry.flags);
         Some(FlowStats {
             entry,
-            packets: counters.packets,
-            bytes: counters.bytes,
+            packets,
+            bytes,
             used_ns: counters.used_ns,
             duration_ns: now.saturating_sub(created_ns),
         })

@@ -25,6 +25,7 @@ impl From<flow::PacketInReason> for PacketInReason {
     fn from(reason: flow::PacketInReason) -> Self {
         match reason {
             flow::PacketInReason::NoMatch => Self::NoMatch,
+            flow::PacketInReason::InvalidTtl => Self::InvalidTtl,
             flow::PacketInReason::Action => Self::Action,
         }
     }

@@ -22,10 +22,11 @@ use crate::ports::PortTable;
 use crate::probe::{Probe, Step};
 use crate::program::Program;
 use crate::update::{PacketOut, Update, Updates};
-use flow::{DropReason, EntryId, Limits, Nanos, Outcome};
+use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
 use frame::Frame;
 use std::sync::Arc;
 use tables::{NONE, Table};
+use wire::Depth;
 
 /// Packets of a burst.
 pub const BURST: usize = Limits::BURST_PACKETS;
@@ -45,6 +46,7 @@ pub struct Pipeline {
     ports: Arc<PortTable>,
     groups: Arc<GroupTable>,
     meters: Arc<MeterTable>,
+    settings: Settings,
     counters: Arc<Counters>,
     packets: Box<[Packet]>,
     keys: Box<[u64]>,
@@ -59,6 +61,7 @@ pub(crate) struct Run<'a, E> {
     pub ports: &'a PortTable,
     pub groups: &'a GroupTable,
     pub meters: &'a MeterTable,
+    pub settings: Settings,
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
     pub tally: Tally,
@@ -80,6 +83,7 @@ impl Pipeline {
             ports: Arc::default(),
             groups: Arc::default(),
             meters: Arc::default(),
+            settings: Settings::default(),
             counters,
             packets: packets.into_boxed_slice(),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
@@ -116,6 +120,12 @@ impl Pipeline {
                     cell.set_program(*program);
                 }
             }
+            Update::ResetCounts(id) => {
+                if let Some(cell) = self.cells.get(*id) {
+                    cell.reset();
+                }
+            }
+            Update::Settings(settings) => self.settings = *settings,
             Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
             Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
@@ -184,6 +194,7 @@ impl Pipeline {
             ports: &self.ports,
             groups: &self.groups,
             meters: &self.meters,
+            settings: self.settings,
             egress,
             outs: &mut self.outs,
             tally: Tally::default(),
@@ -262,6 +273,13 @@ fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
     }
 }
 
+/// Whether a packet is an IP fragment, the first included.
+#[inline(never)]
+fn is_fragment(packet: &mut Packet) -> bool {
+    packet.locate(Depth::L4);
+    packet.layers.fragment
+}
+
 /// Bytes of an Ethernet header: what is shorter is no packet.
 const ETHERNET_BYTES: usize = 14;
 
@@ -275,6 +293,9 @@ impl<E: Egress> Run<'_, E> {
         if short || !receives {
             packet.state = State::Done;
             packet.reason = Some(if short { DropReason::Runt } else { DropReason::PortNotReceiving });
+        } else if self.settings.drop_fragments && is_fragment(packet) {
+            packet.state = State::Done;
+            packet.reason = Some(DropReason::Fragment);
         }
     }
 

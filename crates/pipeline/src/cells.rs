@@ -43,6 +43,12 @@ impl Cell {
         self.used_ns.store(now, Relaxed);
     }
 
+    /// Counts from 0 again. By the worker, as all it counts.
+    pub fn reset(&self) {
+        self.packets.store(0, Relaxed);
+        self.bytes.store(0, Relaxed);
+    }
+
     /// Notes that the entry was used, without counting.
     #[inline]
     pub fn touch(&self, now: Nanos) {

@@ -6,7 +6,8 @@ use crate::output::Egress;
 use crate::packet::{Packet, State};
 use crate::program::{Program, Step};
 use crate::{tags, ttl};
-use flow::{DropReason, Next};
+use flow::action::WHOLE_PACKET;
+use flow::{DropReason, Next, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
     /// Runs an entry's instructions and leaves in the packet's state where it goes on.
@@ -66,6 +67,9 @@ impl<E: Egress> Run<'_, E> {
             } else if let Step::Group(group) = *step {
                 self.group(packet, group, ends && number + 1 == steps.len(), chain);
             } else if let Err(reason) = change(packet, step) {
+                if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
+                    self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);
+                }
                 self.fail(packet, reason);
                 return false;
             }

@@ -50,7 +50,10 @@ impl<E: Egress> Run<'_, E> {
             port_no::ALL => self.send_to_many(packet, |_| true, last),
             port_no::FLOOD => self.send_to_many(packet, |port| !port.no_flood, last),
             port_no::NORMAL => normal::forward(self, packet, last),
-            port_no::CONTROLLER => self.send_to_controller(packet, max_len),
+            port_no::CONTROLLER => {
+                let reason = if packet.miss_entry { PacketInReason::NoMatch } else { PacketInReason::Action };
+                self.send_to_controller(packet, max_len, reason);
+            }
             _ => self.fail(packet, DropReason::NoSuchPort),
         }
     }
@@ -117,7 +120,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     #[inline(never)]
-    fn send_to_controller(&mut self, packet: &mut Packet, max_len: u16) {
+    pub(crate) fn send_to_controller(&mut self, packet: &mut Packet, max_len: u16, reason: PacketInReason) {
         let in_port = packet.ext.in_port();
         if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
             return self.fail(packet, DropReason::NoPacketIn);
@@ -133,7 +136,7 @@ impl<E: Egress> Run<'_, E> {
             frame: copy,
             table: packet.table,
             entry: packet.entry,
-            reason: if packet.miss_entry { PacketInReason::NoMatch } else { PacketInReason::Action },
+            reason,
             max_len,
             metadata: packet.ext.metadata(),
             tunnel_id: packet.ext.tunnel_id(),

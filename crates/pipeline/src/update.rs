@@ -8,7 +8,7 @@ use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
 use crate::program::{Program, Step};
-use flow::{Action, EntryId, PortNo, operation, port_no};
+use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
@@ -59,6 +59,10 @@ pub enum Update {
     SwapPrograms(Vec<Option<Arc<Program>>>),
     /// A living entry runs another program.
     Entry(EntryId, ProgramId),
+    /// A living entry counts from 0.
+    ResetCounts(EntryId),
+    /// Other settings.
+    Settings(Settings),
     /// The pages of cells.
     SwapCells(Cells),
     /// The ports.

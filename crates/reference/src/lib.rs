@@ -21,7 +21,7 @@ use flow::group::Group;
 use flow::operation::PacketOut;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
-    port_no,
+    Settings, port_no,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use std::sync::Arc;
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]
 pub struct Reference {
+    settings: Settings,
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
     groups: BTreeMap<u32, Arc<Group>>,
@@ -164,6 +165,10 @@ impl Reference {
                 Some(_) => Ok(()),
                 None => Err(format!("there is no group {id} to remove")),
             },
+            Operation::Settings(settings) => {
+                self.settings = *settings;
+                Ok(())
+            }
             Operation::All(all) => all.iter().try_for_each(|operation| self.apply(operation)),
             Operation::RemovePort(number) => match self.ports.remove(number) {
                 Some(_) => Ok(()),
@@ -174,8 +179,13 @@ impl Reference {
 
     fn change(&mut self, change: &EntryChange) -> Result<(), String> {
         self.tables.change(change)?;
-        if let EntryChange::Add(entry) = change {
-            self.entry_counters.insert(entry.id, (0, 0));
+        let from_zero = match change {
+            EntryChange::Add(entry) => Some(entry.id),
+            EntryChange::Modify { id, reset_counts: true, .. } => Some(*id),
+            _ => None,
+        };
+        if let Some(id) = from_zero {
+            self.entry_counters.insert(id, (0, 0));
         }
         Ok(())
     }
@@ -183,7 +193,7 @@ impl Reference {
     /// Sends a packet of the controller's its way.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
         let arriving = packet::Packet::arriving(packet.in_port, &packet.bytes);
-        let mut run = run::Run::new(&self.ports, &self.tables, &self.groups, arriving);
+        let mut run = run::Run::new(self.settings, &self.ports, &self.tables, &self.groups, arriving);
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -192,7 +202,7 @@ impl Reference {
     /// Sends a frame that came in by `in_port` through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         let packet = packet::Packet::arriving(in_port, frame);
-        let mut run = run::Run::new(&self.ports, &self.tables, &self.groups, packet);
+        let mut run = run::Run::new(self.settings, &self.ports, &self.tables, &self.groups, packet);
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())

@@ -13,7 +13,11 @@ impl Run<'_> {
             port_no::ALL => self.flood(|_| true),
             port_no::FLOOD => self.flood(|port| !port.no_flood),
             port_no::NORMAL => self.normal(),
-            port_no::CONTROLLER => self.packet_in(max_len, entry),
+            port_no::CONTROLLER => {
+                let is_table_miss = entry.priority == 0 && entry.matching.is_any();
+                let reason = if is_table_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
+                self.packet_in(max_len, reason, entry)
+            }
             // LOCAL, TABLE and ANY are no ports to send to from here.
             port => self.send_elsewhere(port),
         };
@@ -50,13 +54,16 @@ impl Run<'_> {
         numbers.into_iter().try_for_each(|number| self.send(number))
     }
 
-    fn packet_in(&mut self, max_len: u16, entry: &FlowEntry) -> Result<(), DropReason> {
+    pub(crate) fn packet_in(
+        &mut self,
+        max_len: u16,
+        reason: PacketInReason,
+        entry: &FlowEntry,
+    ) -> Result<(), DropReason> {
         let packet = &self.packet;
         if self.ports.get(&packet.in_port).is_some_and(|port| port.no_packet_in) {
             return Err(DropReason::NoPacketIn);
         }
-        let is_table_miss = entry.priority == 0 && entry.matching.is_any();
-        let reason = if is_table_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
         self.packet_ins.push(PacketIn {
             table: entry.table,
             entry: entry.id,

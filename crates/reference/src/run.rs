@@ -6,13 +6,17 @@ use crate::packet::Packet;
 use crate::set_field::set_field;
 use crate::tables::Tables;
 use crate::{Learned, PacketIn, Processed, Sent, headers};
+use flow::action::WHOLE_PACKET;
 use flow::group::Group;
-use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PortNo, PortState};
+use flow::{
+    Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason, PortNo, PortState, Settings,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a packet's way needs and what it has left so far.
 pub(crate) struct Run<'a> {
+    settings: Settings,
     pub ports: &'a BTreeMap<PortNo, PortState>,
     pub tables: &'a Tables,
     pub groups: &'a BTreeMap<u32, Arc<Group>>,
@@ -33,12 +37,14 @@ pub(crate) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub fn new(
+        settings: Settings,
         ports: &'a BTreeMap<PortNo, PortState>,
         tables: &'a Tables,
         groups: &'a BTreeMap<u32, Arc<Group>>,
         packet: Packet,
     ) -> Self {
         Self {
+            settings,
             ports,
             tables,
             groups,
@@ -116,9 +122,13 @@ impl<'a> Run<'a> {
             return Err(DropReason::Runt);
         }
         match self.ports.get(&self.packet.in_port) {
-            Some(port) if port.up && !port.no_recv => Ok(()),
-            _ => Err(DropReason::PortNotReceiving),
+            Some(port) if port.up && !port.no_recv => {}
+            _ => return Err(DropReason::PortNotReceiving),
         }
+        if self.settings.drop_fragments && self.packet.headers.ip.is_some_and(|ip| ip.fragment) {
+            return Err(DropReason::Fragment);
+        }
+        Ok(())
     }
 
     fn walk_tables(&mut self) -> Result<(), DropReason> {
@@ -184,9 +194,15 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             Action::SetMplsTtl(ttl) => headers::set_mpls_ttl(packet, *ttl),
-            Action::DecMplsTtl => headers::dec_mpls_ttl(packet),
+            Action::DecMplsTtl => {
+                let done = headers::dec_mpls_ttl(packet);
+                self.decremented(done, entry)
+            }
             Action::SetNwTtl(ttl) => headers::set_nw_ttl(packet, *ttl),
-            Action::DecNwTtl => headers::dec_nw_ttl(packet),
+            Action::DecNwTtl => {
+                let done = headers::dec_nw_ttl(packet);
+                self.decremented(done, entry)
+            }
             Action::CopyTtlOut => {
                 headers::copy_ttl_out(packet);
                 Ok(())
@@ -208,5 +224,16 @@ impl<'a> Run<'a> {
             | Action::PushTfWide(_)
             | Action::PopTf => Err(DropReason::UnsupportedAction),
         }
+    }
+
+    /// Reports a packet whose TTL was too small, where that is asked for. It is dropped all the same.
+    fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
+        if done == Err(DropReason::TtlExpired)
+            && self.settings.report_invalid_ttl
+            && let Err(reason) = self.packet_in(WHOLE_PACKET, PacketInReason::InvalidTtl, entry)
+        {
+            self.reasons.push(reason);
+        }
+        done
     }
 }

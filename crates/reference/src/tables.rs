@@ -44,7 +44,7 @@ impl Tables {
     pub fn change(&mut self, change: &EntryChange) -> Result<(), String> {
         match change {
             EntryChange::Add(entry) => self.add(entry),
-            EntryChange::Modify { id, table, instructions, low_latency } => {
+            EntryChange::Modify { id, table, instructions, low_latency, .. } => {
                 let old = self.find(*id, *table)?;
                 let new = FlowEntry {
                     instructions: Arc::clone(instructions),

@@ -16,6 +16,13 @@ struct Retired {
     page: Arc<CellPage>,
 }
 
+impl Retired {
+    /// Whether what it has of an entry counts.
+    fn counts_for(&self, id: EntryId, reset: &HashMap<EntryId, u64>) -> bool {
+        reset.get(&id).is_none_or(|version| self.version > *version)
+    }
+}
+
 /// The cells of all workers.
 #[derive(Debug)]
 pub(crate) struct CellStore {
@@ -23,6 +30,8 @@ pub(crate) struct CellStore {
     retired: Vec<Retired>,
     /// What retired pages had counted.
     folded: HashMap<EntryId, EntryCounters>,
+    /// The version from which on an entry counts from 0: what pages retired until then have of it does not count.
+    reset: HashMap<EntryId, u64>,
     grown: bool,
 }
 
@@ -32,6 +41,7 @@ impl CellStore {
             workers: (0..workers).map(|_| Vec::new()).collect(),
             retired: Vec::new(),
             folded: HashMap::new(),
+            reset: HashMap::new(),
             grown: false,
         }
     }
@@ -79,19 +89,34 @@ impl CellStore {
 
     /// Folds what retired pages have counted, once their worker no longer does.
     pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
-        let folded = &mut self.folded;
+        let (folded, reset) = (&mut self.folded, &self.reset);
         self.retired.retain(|retired| {
             if applied(retired.worker) < retired.version {
                 return true;
             }
             for (place, cell) in retired.page.cells().iter().enumerate() {
-                if cell.read() != (0, 0, 0) {
-                    let id = (retired.number * PAGE_CELLS + place) as EntryId;
+                let id = (retired.number * PAGE_CELLS + place) as EntryId;
+                if cell.read() != (0, 0, 0) && retired.counts_for(id, reset) {
                     add(folded.entry(id).or_default(), cell);
                 }
             }
             false
         });
+        if self.retired.is_empty() {
+            self.reset = HashMap::new();
+        }
+    }
+
+    /// Says that entries count from 0 when `version` is in force.
+    pub fn reset(&mut self, ids: &[EntryId], version: u64) {
+        for id in ids {
+            if let Some(had) = self.folded.get_mut(id) {
+                *had = EntryCounters { used_ns: had.used_ns, ..EntryCounters::default() };
+            }
+            if !self.retired.is_empty() {
+                self.reset.insert(*id, version);
+            }
+        }
     }
 
     /// An entry's counters over all workers.
@@ -101,7 +126,8 @@ impl CellStore {
         for page in self.workers.iter().filter_map(|pages| pages.get(number)) {
             add(&mut sum, &page.cells()[place]);
         }
-        for retired in self.retired.iter().filter(|retired| retired.number == number) {
+        let counts = |retired: &&Retired| retired.number == number && retired.counts_for(id, &self.reset);
+        for retired in self.retired.iter().filter(counts) {
             add(&mut sum, &retired.page.cells()[place]);
         }
         sum
@@ -110,6 +136,7 @@ impl CellStore {
     /// Forgets an entry's counters. No worker counts in its cells any more, in pages that wait to be folded neither.
     pub fn release(&mut self, id: EntryId) {
         self.folded.remove(&id);
+        self.reset.remove(&id);
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
         for retired in self.retired.iter().filter(|retired| retired.number == number) {
             retired.page.cells()[place].prepare(0);
@@ -149,6 +176,30 @@ mod tests {
         assert_eq!((store.retired.len(), store.counters(5)), (0, all));
         store.release(5);
         assert_eq!(store.counters(5).packets, 1);
+    }
+
+    #[test]
+    fn what_was_counted_before_a_reset_is_gone_whichever_page_has_it() {
+        let mut store = CellStore::new(1);
+        store.prepare(5, 1);
+        let first = Arc::clone(&store.workers[0][0]);
+        first.cells()[5].count(2, 100, 7);
+        store.replace(&[5], |_| Some(1), 3);
+        // With version 4 it counts from 0; the worker is still at version 2 and counts in the first page.
+        store.reset(&[5], 4);
+        store.replace(&[5], |_| Some(1), 5);
+        first.cells()[5].count(1, 10, 8);
+        assert_eq!(store.counters(5), EntryCounters::default());
+        store.fold(|_| 3);
+        assert_eq!(store.counters(5), EntryCounters::default());
+        // What it counts from version 4 on, until it gets the page of version 5.
+        let second =
+            store.retired.iter().find(|retired| retired.version == 5).map(|r| Arc::clone(&r.page)).unwrap();
+        second.cells()[5].reset();
+        second.cells()[5].count(1, 60, 9);
+        assert_eq!(store.counters(5).packets, 1);
+        store.fold(|_| 5);
+        assert_eq!((store.counters(5).packets, store.reset.len()), (1, 0));
     }
 
     #[test]

@@ -150,6 +150,9 @@ impl WorkerSet {
                 self.ports.remove(&number);
                 changed.ports = true;
             }
+            Operation::Settings(settings) => {
+                parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
+            }
             Operation::All(_) => debug_assert!(false, "operations that are one do not nest"),
         }
     }
@@ -157,6 +160,7 @@ impl WorkerSet {
     fn entries(&mut self, changes: &[EntryChange], parts: &mut [Vec<Update>]) {
         let mut rules: BTreeMap<u8, Vec<RuleChange>> = BTreeMap::new();
         let mut modified: Vec<(EntryId, ProgramId)> = Vec::new();
+        let mut reset: Vec<EntryId> = Vec::new();
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
@@ -170,11 +174,12 @@ impl WorkerSet {
                     self.running[at] = Some(Running { program, miss_entry });
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
-                EntryChange::Modify { id, instructions, low_latency, .. } => {
+                EntryChange::Modify { id, instructions, low_latency, reset_counts, .. } => {
                     let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
                     let program = self.programs.acquire(instructions, *low_latency, running.miss_entry);
                     self.programs.release(std::mem::replace(&mut running.program, program));
                     modified.push((*id, program));
+                    reset.extend(reset_counts.then_some(*id));
                 }
                 EntryChange::Remove { id, table } => {
                     rules.entry(*table).or_default().push(RuleChange::Remove(*id));
@@ -188,6 +193,7 @@ impl WorkerSet {
             let program = |id: EntryId| Some((*running.get(id as usize)?)?.program);
             self.cells.replace(&ids, program, self.version);
         }
+        self.cells.reset(&reset, self.version);
         self.programs.updates(parts);
         self.cells.updates(parts);
         for (table, changes) in rules {
@@ -196,6 +202,8 @@ impl WorkerSet {
         if !big {
             for parts in parts {
                 parts.extend(modified.iter().map(|(id, program)| Update::Entry(*id, *program)));
+                // New pages count from 0 by themselves.
+                parts.extend(reset.iter().map(|id| Update::ResetCounts(*id)));
             }
         }
     }

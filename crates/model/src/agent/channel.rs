@@ -150,6 +150,10 @@ impl Channel {
                 if let Err(refusal) = self.start(&request, shared, context) {
                     events.push(self.refuse(request.xid, &request.head, &refusal));
                 }
+                if shared.asked_anew {
+                    // The agent heeds it before a barrier is begun.
+                    left = 0;
+                }
                 self.advance(context);
                 continue;
             }

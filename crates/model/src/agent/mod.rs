@@ -31,8 +31,9 @@ use crate::data_plane::DataPlane;
 use crate::model::Model;
 use crate::notices::Notice;
 use buffers::Buffers;
-use flow::Nanos;
-use openflow::role::Generation;
+use flow::{Nanos, Settings};
+use openflow::packet::PacketInReason;
+use openflow::role::{AsyncKind, Generation};
 use openflow::{ErrorCode, SessionConfig};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ struct Shared {
     /// Messages in bundles that are not committed.
     bundled: usize,
     buffers: Buffers,
+    /// Who wants which messages may have changed.
+    asked_anew: bool,
     /// The driver makes changes that take long elsewhere.
     lends: bool,
     /// Such changes, until the driver takes them: nobody begins anything before.
@@ -108,10 +111,14 @@ impl Agent {
 
     /// Works off what a channel received, a bounded part of it.
     pub fn step<D: DataPlane>(&mut self, id: ChannelId, context: &mut Context<'_, D>) -> Progress {
-        match self.channels.get_mut(&id) {
-            Some(channel) => channel.step(&mut self.shared, context),
-            None => Progress::default(),
+        let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
+        let progress = channel.step(&mut self.shared, context);
+        if std::mem::take(&mut self.shared.asked_anew) {
+            let kind = AsyncKind::PacketIn(PacketInReason::InvalidTtl);
+            let report_invalid_ttl = self.channels.values().any(|channel| channel.wants(&self.shared, kind));
+            context.model.set_settings(Settings { report_invalid_ttl, ..context.model.settings() });
         }
+        progress
     }
 
     /// Takes in what a channel received while the model is lent: echoes are answered, all else waits.
@@ -137,6 +144,7 @@ impl Agent {
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.channels.remove(&id) {
             channel.give_back(&mut self.shared);
+            self.shared.asked_anew = true;
         }
     }
 }

@@ -6,9 +6,9 @@ use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
 use crate::change::Change;
 use crate::data_plane::DataPlane;
-use flow::{PortNo, port_no};
+use flow::{PortNo, Settings, port_no};
 use openflow::error;
-use openflow::features::Fragments;
+use openflow::features::{Fragments, SwitchConfig};
 use openflow::queue::QueueConfig;
 use openflow::role::Role;
 use openflow::{Message, Request};
@@ -28,15 +28,21 @@ impl Channel {
             Message::FeaturesRequest => {
                 Ok(Some(Message::FeaturesReply(describe::features(context.model.config()))))
             }
-            Message::GetConfigRequest => Ok(Some(Message::GetConfigReply(self.config))),
+            Message::GetConfigRequest => {
+                let drops = context.model.settings().drop_fragments;
+                let fragments = if drops { Fragments::Drop } else { Fragments::Normal };
+                Ok(Some(Message::GetConfigReply(SwitchConfig { fragments, ..self.config })))
+            }
             Message::SetConfig(config) => {
-                if config.fragments != Fragments::Normal {
+                if config.fragments == Fragments::Reassemble {
                     return Err(Refusal::new(
                         error::SWITCH_CONFIG_BAD_FLAGS,
-                        "fragments are neither dropped nor reassembled here; use OFPC_FRAG_NORMAL",
+                        "fragments are not reassembled here; use OFPC_FRAG_NORMAL or OFPC_FRAG_DROP",
                     ));
                 }
                 self.config = *config;
+                let drop_fragments = config.fragments == Fragments::Drop;
+                context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
                 Ok(None)
             }
             Message::BarrierRequest => {
@@ -68,6 +74,7 @@ impl Channel {
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.async_config))),
             Message::SetAsync(config) => {
                 self.async_config = *config;
+                shared.asked_anew = true;
                 Ok(None)
             }
             Message::BundleControl(control) => self.bundle_control(request, control, shared, context),

@@ -73,7 +73,12 @@ impl DataPlane for FakePlane {
                         let before = self.known.insert(entry.id, Known::Alive);
                         assert_eq!(before, None, "id {} is free when it is used", entry.id);
                     }
-                    EntryChange::Modify { id, .. } => assert_eq!(self.known[id], Known::Alive),
+                    EntryChange::Modify { id, reset_counts, .. } => {
+                        assert_eq!(self.known[id], Known::Alive);
+                        if let Some(c) = self.counters.get_mut(id).filter(|_| *reset_counts) {
+                            (c.packets, c.bytes) = (0, 0);
+                        }
+                    }
                     EntryChange::Remove { id, .. } => {
                         assert_eq!(self.known.insert(*id, Known::Removed(version)), Some(Known::Alive));
                     }

@@ -39,7 +39,13 @@ fn highest_priority_then_first_added() {
     add(&mut reference, FlowEntry { priority: PRIORITY - 1, ..entry(3, 0, Match::any(), to(4)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
     // A changed entry keeps its place.
-    let modify = EntryChange::Modify { id: 1, table: 0, instructions: Arc::new(to(4)), low_latency: true };
+    let modify = EntryChange::Modify {
+        id: 1,
+        table: 0,
+        instructions: Arc::new(to(4)),
+        low_latency: true,
+        reset_counts: false,
+    };
     change(&mut reference, modify).unwrap();
     let done = reference.process(1, &udp());
     assert_eq!((done.sent[0].port, done.low_latency, done.hits), (4, true, vec![(0, Some(1))]));
@@ -238,6 +244,7 @@ fn broken_promises_are_told() {
         table,
         instructions: Arc::new(instructions),
         low_latency: false,
+        reset_counts: false,
     };
     assert!(change(&mut reference, modify(1, to(3))).is_err());
     assert!(change(&mut reference, modify(0, goto(0))).is_err());

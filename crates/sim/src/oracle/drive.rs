@@ -7,7 +7,7 @@ use super::rules::{LINEAR, Style};
 use super::templates::Template;
 use fastrand::Rng;
 use flow::operation::PacketOut;
-use flow::{Action, Command, FlowMod, Nanos, PortNo, port_no};
+use flow::{Action, Command, EntryFlags, FlowMod, Nanos, PortNo, Settings, port_no};
 use model::{
     Change, Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Model, Notice, PortConfig, PortDesc,
     RemovedReason,
@@ -140,6 +140,7 @@ impl Driver {
     }
 
     fn first_rules(&mut self) -> Result<(), String> {
+        self.other_settings();
         for id in 1..=self.style.groups {
             let group = self.style.group(&mut self.rng, id);
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
@@ -168,6 +169,12 @@ impl Driver {
         }
         self.follow()?;
         self.settle()
+    }
+
+    fn other_settings(&mut self) {
+        let settings =
+            Settings { drop_fragments: self.rng.u8(0..4) == 0, report_invalid_ttl: self.rng.bool() };
+        self.model.set_settings(settings);
     }
 
     fn packet_in_use(&mut self) -> (usize, PortNo) {
@@ -326,6 +333,11 @@ impl Driver {
         if self.rng.u8(0..8) == 0 {
             return self.inject(template);
         }
+        if self.rng.u8(0..20) == 0 {
+            // Most packets do not notice: it is no update that counts.
+            self.other_settings();
+            return self.follow();
+        }
         if self.style.groups > 0 && self.rng.u8(0..10) == 0 {
             let before = self.shadow.process(port, &bytes);
             let id = self.rng.u32(1..=self.style.groups);
@@ -360,6 +372,7 @@ impl Driver {
                     command: Command::Modify,
                     table: Some(table),
                     instructions,
+                    flags: EntryFlags { reset_counts: self.rng.bool(), ..EntryFlags::default() },
                     ..FlowMod::default()
                 });
             }
@@ -450,6 +463,7 @@ impl Driver {
             return self.style.entry(&mut self.rng, table, &self.templates[template], port);
         };
         let same = FlowMod {
+            flags: EntryFlags { reset_counts: self.rng.u8(0..4) == 0, ..EntryFlags::default() },
             table: Some(table),
             priority: hit.priority,
             matching: hit.matching.clone(),

@@ -7,6 +7,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command, Field, port_no};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::features::{Fragments, SwitchConfig};
 use openflow::flow_mod::RemovedReason;
 use openflow::group::{Change, GroupMod};
 use openflow::meter::MeterMod;
@@ -313,6 +314,94 @@ fn a_bundle_may_change_groups_meters_and_ports() {
             (_, other) => panic!("{other:?}"),
         }
     }
+}
+
+/// A packet whose TTL is used up reaches those who ask for it; fragments are dropped for who asks for that.
+#[test]
+fn invalid_ttls_and_fragments_are_treated_as_asked() {
+    let mut lab = Lab::start(1, 2, "");
+    let (mut one, mut two) = (lab.peer(), lab.peer());
+    one.send(&add("cookie=0x7,priority=9,ip,actions=dec_ttl,output:2"));
+    one.barrier();
+    let ip = |ttl, fragment: u8| {
+        let mut bytes = frame(7, 1)[..12].to_vec();
+        bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, fragment, 0, ttl, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        bytes.resize(60, 0);
+        bytes
+    };
+    let normal = AsyncConfig::default();
+    let asked = AsyncConfig { packet_in: [0b111, 0], ..normal };
+    lab.push(1, &ip(1, 0));
+    lab.push(1, &ip(9, 0));
+    lab.pop(2);
+    one.send(&Message::SetAsync(asked));
+    one.barrier();
+    lab.push(1, &ip(1, 0));
+    let told = packet_in(&mut one);
+    assert_eq!((told.reason, told.cookie, told.table), (PacketInReason::InvalidTtl, 7, 0));
+    assert_eq!(told.data, ip(1, 0), "whole, and as it was");
+    // The other has not asked, so that nothing but what it asked for comes next.
+    two.barrier();
+    one.send(&Message::SetAsync(normal));
+    one.barrier();
+    lab.push(1, &ip(0, 0));
+    lab.push(1, &ip(9, 0x20));
+    lab.pop(2);
+
+    let config = |fragments| SwitchConfig { fragments, miss_send_len: 64 };
+    assert_eq!(
+        one.refused(&Message::SetConfig(config(Fragments::Reassemble))),
+        error::SWITCH_CONFIG_BAD_FLAGS
+    );
+    one.send(&Message::SetConfig(config(Fragments::Drop)));
+    one.barrier();
+    let Message::GetConfigReply(got) = two.ask(&Message::GetConfigRequest) else {
+        panic!("no configuration")
+    };
+    assert_eq!((got.fragments, got.miss_send_len), (Fragments::Drop, 128), "length is each one's own");
+    lab.push(1, &ip(9, 0x20));
+    lab.push(1, &ip(3, 0));
+    assert_eq!(lab.pop(2)[22], 2, "the fragment before it is gone");
+    one.send(&Message::SetConfig(config(Fragments::Normal)));
+    one.barrier();
+    lab.push(1, &ip(5, 0x20));
+    assert_eq!(lab.pop(2)[22], 4);
+}
+
+/// Counts start anew exactly where a modify asks for it, and what is not to be counted is not told.
+#[test]
+fn counts_are_reset_and_left_out_as_asked() {
+    let mut lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    peer.send(&flow_mod(Command::Delete, ""));
+    peer.send(&add("priority=9,in_port=1,actions=output:2"));
+    peer.barrier();
+    let counts = |peer: &mut Peer| {
+        let Message::MultipartReply(reply) = peer.ask(&query(Query::Flow(FlowQuery::default()))) else {
+            panic!("no statistics")
+        };
+        let Answer::Flow(flows) = reply.answer else { panic!("no flows") };
+        flows.iter().map(|flow| (flow.packets, flow.bytes)).collect::<Vec<_>>()
+    };
+    let mut send = |count: u8| {
+        for n in 0..count {
+            lab.push(1, &frame(7, n));
+            lab.pop(2);
+        }
+    };
+    send(3);
+    assert_eq!(counts(&mut peer), [(3, 180)]);
+    peer.send(&flow_mod(Command::Modify, "in_port=1,reset_counts,actions=output:2"));
+    peer.barrier();
+    assert_eq!(counts(&mut peer), [(0, 0)]);
+    send(2);
+    peer.send(&flow_mod(Command::Modify, "in_port=1,actions=output:2"));
+    peer.barrier();
+    assert_eq!(counts(&mut peer), [(2, 120)]);
+    peer.send(&add("priority=9,in_port=1,no_packet_counts,actions=output:2"));
+    peer.barrier();
+    send(1);
+    assert_eq!(counts(&mut peer), [(u64::MAX, 180)]);
 }
 
 /// A change of many entries lets echoes pass, of its own connection and of others.
