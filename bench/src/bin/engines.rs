@@ -8,18 +8,22 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use fastrand::Rng;
-use flow::{Field, Match};
+use flow::{Field, FlowEntry, Instructions, Match};
 use packet::Packet;
-use shunt_bench::{Alone, Bar, Figure, Loop, Plan, allowed_cpus, compare, measure, median, pin_to};
+use shunt_bench::{
+    Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to,
+};
 use tables::base::Engine;
 use tables::lpm::{Lpm, Piece};
 use tables::mask::Mask;
+use tables::master::RuleChange;
 use tables::scan::Scan;
-use tables::{BitSet, KeyPlan};
+use tables::{BitSet, KeyPlan, Master, Table, TableUpdate};
 
 #[path = "../../../crates/tables/tests/engines/packet.rs"]
 mod packet;
@@ -92,6 +96,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         access_list(&arguments, set, 100_000, &format!("{set}_100k.gen.rules"))?;
     }
+    for file in ["acl1_100k.gen.rules", "fw1_100k.gen.rules"] {
+        one_by_one(&arguments, file)?;
+    }
     for (name, field) in [("ipv4", Field::Ipv4Dst), ("ipv6", Field::Ipv6Dst)] {
         for size in [16, 32, 64, 1_000, usize::MAX] {
             routes(&arguments, name, field, size)?;
@@ -121,6 +128,61 @@ fn access_list(arguments: &Arguments, set: &str, size: usize, file: &str) -> Res
     }
     let scan = built("scan", &case, rules.len, || rules.scan())?;
     against(arguments, &case, &rules, ("mask", &mask), ("scan", &scan))
+}
+
+/// Adds the rules of a list one by one, in no order, to a table with one worker: what the control thread does for each
+/// (compiling included), and how long an update holds the worker up: the longest of them are the machine's noise.
+fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
+    let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
+        return Err("no rule sets were found".into());
+    };
+    let mut matches: Vec<Match> = sets::access_list(&text).into_iter().flatten().take(100_000).collect();
+    let case = format!("one by one, {} entries of {file}", matches.len());
+    if !case.starts_with(&arguments.case) {
+        return Ok(());
+    }
+    let mut rng = Rng::with_seed(1);
+    rng.shuffle(&mut matches);
+    let (mut per_rule_us, mut tail_us, mut swaps) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..3 {
+        let (mut master, mut view) = (Master::default(), Table::default());
+        let mut control = Duration::ZERO;
+        let mut applied_ns = Vec::with_capacity(matches.len());
+        swaps = 0;
+        for (id, matching) in (0..).zip(&matches) {
+            let entry = Arc::new(entry(id, rng.u16(..), matching.clone()));
+            let start = ThreadCpu::now();
+            let updates = master.change(&[RuleChange::Add(entry)], 1)?;
+            control += Duration::from_nanos(start.elapsed_ns());
+            for mut update in updates.into_iter().flatten() {
+                swaps += usize::from(matches!(update, TableUpdate::Swap(_)));
+                let start = ThreadCpu::now();
+                view.apply(&mut update);
+                applied_ns.push(start.elapsed_ns());
+            }
+        }
+        per_rule_us.push(control.as_secs_f64() * 1e6 / matches.len() as f64);
+        applied_ns.sort_unstable();
+        tail_us.push(applied_ns[applied_ns.len() - 1 - applied_ns.len() / 1_000] as f64 / 1e3);
+    }
+    writeln!(io::stdout(), "{case}: compiled {swaps} times")?;
+    row("add a rule, control thread", &case, "us", &per_rule_us)?;
+    row("apply an update, worker, p99.9", &case, "us", &tail_us)
+}
+
+fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
+    FlowEntry {
+        id,
+        table: 0,
+        priority,
+        matching,
+        instructions: Instructions::default().into(),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency: false,
+    }
 }
 
 /// `size` routes of a table, spread over it.
