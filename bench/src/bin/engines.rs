@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Table engines against each other on the same rules and packets: `mask` against `scan` on access lists, `lpm` against
 //! `mask` on routes; and for each how long it takes to build and what it holds. The choice of engine rests on these
-//! figures (docs/adr/0010). Rule sets: `../shared/data` where it is there, else the samples of the tests.
+//! figures (docs/adr/0011). Rule sets: `../shared/data` where it is there, else the samples of the tests.
 
 use std::error::Error;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which engine serves a table, chosen from its rules each time they are compiled (docs/adr/0010).
+//! Which engine serves a table, chosen from its rules each time they are compiled (docs/adr/0011).
 //!
 //! 1. One mask for all rules, but for rules that match everything and come last: `exact`.
 //! 2. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`, if there

@@ -40,7 +40,7 @@ pub fn all() -> Vec<Case> {
         },
         normal(),
         three_tables(),
-        exact("mask (scan), 100 rules of 4 masks on nw_dst, in_port and tp_dst", |n| match n % 4 {
+        exact("mask, 100 rules of 4 masks on nw_dst, in_port and tp_dst", |n| match n % 4 {
             0 => format!("priority={n},ip,nw_dst=10.0.{n}.0/24"),
             1 => format!("priority={n},ip,in_port=1,nw_dst=10.0.{n}.2"),
             2 => format!("priority={n},udp,nw_dst=10.0.{n}.0/25,tp_dst={}", 2_000 + u16::from(n)),
