@@ -9,6 +9,7 @@
 #                                         +- Open vSwitch (datapath 2): t1 t2 t3  sends and receives the suite's packets
 #
 # ryu.sh [--only REGEX] [--skip REGEX] [--no-throughput] [--shards N] [--as-it-is] [--at-least N] [--limit SECONDS]
+#        [--report FOLDER]
 #
 #   --only, --skip    case files whose path below the cases matches (action/, SET_FIELD, match/, group/, meter/)
 #   --no-throughput   without the 51 cases that send for 30 s each to measure a rate
@@ -17,19 +18,19 @@
 #   --at-least N      exit code 1 if fewer cases passed
 #   --limit SECONDS   ends it after this time (default 3600)
 #
-# SHUNT is the program (default: the release build). Results: target/report/conformance/ryu.jsonl, a line a case, and
-# ryu.txt beside it. Exit code 0 if every case was run, whatever passed.
+#   --report FOLDER   for ryu.jsonl, a line a case, and ryu.txt, the summary (default target/report/conformance)
+#
+# SHUNT is the program (default: the release build). Exit code 0 if every case was run, whatever passed.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 PATH=$PATH:/usr/sbin:/sbin
 
 readonly shunt=${SHUNT:-${CARGO_TARGET_DIR:-target}/release/shunt}
 readonly python=target/tools/ryu/bin/python
-readonly report=target/report/conformance
 readonly prefix=shunt-ryu-$$
 readonly controller=127.0.0.1:6653
 
-only='' skip='' throughput=yes shards=3 as_it_is='' at_least=0 limit_s=3600
+only='' skip='' throughput=yes shards=3 as_it_is='' at_least=0 limit_s=3600 report=target/report/conformance
 while [ $# -gt 0 ]; do
     case $1 in
         --only) only=$2 && shift ;;
@@ -39,6 +40,7 @@ while [ $# -gt 0 ]; do
         --as-it-is) as_it_is=--as-it-is ;;
         --at-least) at_least=$2 && shift ;;
         --limit) limit_s=$2 && shift ;;
+        --report) report=$2 && shift ;;
         *)
             sed -n '3,/^set -/p' "$0" | sed '$d; s/^# \{0,1\}//' >&2
             exit 2
@@ -194,5 +196,5 @@ done
 mkdir -p "$report"
 cat "$folder"/*/results >"$report/ryu.jsonl"
 python3 scripts/conformance/ryu_summary.py "$at_least" <"$report/ryu.jsonl" | tee "$report/ryu.txt" || status=1
-printf '\n%s seconds; the cases are in %s/ryu.jsonl\n' "$SECONDS" "$report"
+printf '\n%s seconds; the results are in %s/ryu.jsonl\n' "$SECONDS" "$report"
 [ "$status" -eq 0 ]

@@ -81,6 +81,12 @@ fn an_open_checksum_is_completed_to_what_a_whole_one_becomes() {
         Box::new(|packet| applied(tags::push_vlan(packet, 0x88a8))),
         Box::new(|packet| applied(tags::pop_vlan(packet))),
         Box::new(|packet| applied(tags::push_mpls(packet, 0x8847))),
+        Box::new(|packet| applied(tags::push_pbb(packet, 0x88e7))),
+        Box::new(|packet| {
+            applied(tags::push_pbb(packet, 0x88e7));
+            applied(tags::pop_pbb(packet));
+            set(Field::Ipv4Src, 0x0102_0304)(packet);
+        }),
         Box::new(|packet| {
             applied(tags::push_vlan(packet, 0x8100));
             set(Field::Ipv4Src, 0x0101_0101)(packet);

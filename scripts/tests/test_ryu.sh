@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A share of the Ryu switch test tool: every case of an action and of set_field, and of some matches (make conformance
+# runs them all). Needs the release build.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+report=$(mktemp -d)
+trap 'rm -rf "$report"' EXIT
+scripts/conformance/ryu.sh --only '^action/|^match/(06_VLAN_VID|31_IPV6_ND_TARGET|37_PBB_ISID|39_IPV6_EXTHDR)\.' \
+    --no-throughput --at-least 268 --limit 120 --report "$report"
