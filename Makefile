@@ -27,8 +27,8 @@ test: ## every test: documentation, namespaces, mutations, unit and integration 
 
 .PHONY: bench
 bench: ## every benchmark of bench/src/bin, then the tables of target/report
-	scripts/setup.sh build
-	cargo build --release --package shunt-bench
+	scripts/setup.sh bench
+	cargo build --release --package shunt --package shunt-bench
 	for bench in bench/src/bin/*.rs; do \
 		cargo run --quiet --release --package shunt-bench --bin "$$(basename "$$bench" .rs)"; \
 	done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|fuzz|conformance`. Says nothing when
+# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|bench|fuzz|conformance`. Says nothing when
 # nothing is missing. A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,7 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 # Mininet without what it recommends: no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common)
 readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
+readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {
@@ -125,11 +126,12 @@ case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}") ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
+    bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;
     conformance) needs=("${conformance_needs[@]}") ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|lint|demo|lab|test|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|lint|demo|lab|test|bench|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -150,6 +152,7 @@ if [ "$purpose" = test ]; then
     install_client os-ken
     install_client faucet
 fi
+if [ "$purpose" = bench ]; then unpack_vswitchd; fi
 if [ "$purpose" = conformance ]; then
     unpack_vswitchd
     install_client ryu

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alone, Bar, Comparison, Error, Verdict};
+use crate::{Alone, Bar, Comparison, Error, Verdict, median};
 
 /// One measured figure, as it stands in a report file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,29 @@ impl Figure {
             bar: None,
             verdict: None,
         }
+    }
+
+    /// A figure of a few runs without a peer, whose interval is their whole range, judged against the most it may be.
+    /// None of no runs.
+    #[must_use]
+    pub fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64>) -> Option<Self> {
+        let found = Alone {
+            median: median(runs)?,
+            low: runs.iter().copied().fold(f64::INFINITY, f64::min),
+            high: runs.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            runs: runs.len(),
+            set_aside: 0,
+        };
+        let verdict = |limit| match limit {
+            _ if found.high <= limit => Verdict::Met,
+            _ if found.low > limit => Verdict::Missed,
+            _ => Verdict::Unclear,
+        };
+        Some(Self {
+            bar: limit.map(|limit| format!("<= {limit} {unit}")),
+            verdict: limit.map(verdict),
+            ..Self::alone(figure, case, unit, &found)
+        })
     }
 
     /// Adds the figure to `FOLDER/NAME.jsonl`, which is made when it is not there. Later lines of a file supersede
@@ -152,6 +175,20 @@ mod tests {
         let value = serde_json::to_value(Figure::alone("forward", "exact", "Mpps", &alone)).unwrap();
         assert_eq!(keys(&value), contract);
         assert!(["peer", "ratio", "bar", "verdict"].iter().all(|key| value[key].is_null()));
+    }
+
+    #[test]
+    fn a_limited_figure_is_met_only_if_all_runs_keep_to_it() {
+        let of = |runs: &[f64], limit| Figure::limited("wait", "c", "us", runs, limit);
+        let verdict = |runs: &[f64]| of(runs, Some(2.0)).unwrap().verdict.unwrap();
+        assert_eq!(verdict(&[1.0, 2.0]), Verdict::Met);
+        assert_eq!(verdict(&[1.0, 2.5]), Verdict::Unclear);
+        assert_eq!(verdict(&[2.25, 2.5]), Verdict::Missed);
+        let figure = of(&[3.0, 1.0, 4.0], Some(2.0)).unwrap();
+        assert_eq!((figure.ours, figure.low, figure.high, figure.runs), (3.0, 1.0, 4.0, 3));
+        assert_eq!(figure.bar.as_deref(), Some("<= 2 us"));
+        assert_eq!(of(&[1.0], None).unwrap().verdict, None);
+        assert_eq!(of(&[], None), None);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub enum Measure {
     MegaPerCpuSecond,
     /// Nanoseconds of CPU time per unit; less is better.
     CpuNsPerUnit,
+    /// Seconds by the clock on the wall, for windows in which several programs work; less is better.
+    WallSeconds,
 }
 
 impl Measure {
@@ -45,6 +47,7 @@ impl Measure {
         match self {
             Self::MegaPerCpuSecond => units * 1e3 / cpu_ns,
             Self::CpuNsPerUnit => cpu_ns / units,
+            Self::WallSeconds => window.wall_ns as f64 / 1e9,
         }
     }
 }
@@ -197,6 +200,7 @@ mod tests {
         let window = Window { units: 2_000, cpu_ns: 1_000_000, wall_ns: 9, gaps: 0, stolen_ns: 0 };
         assert!((Measure::MegaPerCpuSecond.of(&window) - 2.0).abs() < 1e-12);
         assert!((Measure::CpuNsPerUnit.of(&window) - 500.0).abs() < 1e-12);
+        assert!((Measure::WallSeconds.of(&window) - 9e-9).abs() < 1e-18);
     }
 
     #[test]

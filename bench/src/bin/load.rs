@@ -9,7 +9,7 @@ use std::process::Command;
 
 use clap::Parser;
 use serde::{Deserialize, Serialize};
-use shunt_bench::{Alone, Figure, Verdict, median};
+use shunt_bench::Figure;
 use sim::cost::{Plan, stall};
 
 /// Loads entries and deletes them while packets flow; writes target/report/load.jsonl.
@@ -71,23 +71,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let case = format!("{} exact entries", arguments.entries);
     for (name, unit, limit, value) in FIGURES {
         let values: Vec<f64> = rounds.iter().map(value).collect();
-        let found = Alone {
-            median: median(&values).ok_or("no rounds")?,
-            // A few rounds have no interval but their whole range.
-            low: values.iter().copied().fold(f64::INFINITY, f64::min),
-            high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-            runs: values.len(),
-            set_aside: 0,
-        };
-        let mut figure = Figure::alone(name, &case, unit, &found);
-        figure.bar = limit.map(|limit| format!("<= {limit} {unit}"));
-        figure.verdict = limit.map(|limit| match limit {
-            _ if found.high <= limit => Verdict::Met,
-            _ if found.low > limit => Verdict::Missed,
-            _ => Verdict::Unclear,
-        });
+        let figure = Figure::limited(name, &case, unit, &values, limit).ok_or("no rounds")?;
         figure.append(Path::new("target/report"), "load")?;
-        writeln!(io::stdout(), "{name}: {:.3} {unit} ({:.3} to {:.3})", found.median, found.low, found.high)?;
+        writeln!(
+            io::stdout(),
+            "{name}: {:.3} {unit} ({:.3} to {:.3})",
+            figure.ours,
+            figure.low,
+            figure.high
+        )?;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@
 //! is made of it; then it only counts, and the table turns what was counted into virtual time, in which no other
 //! program takes the core away. Windows of both kinds take turns, so that the table can be held against real time.
 
+pub mod churn;
 mod measure;
 mod probe;
 mod rig;

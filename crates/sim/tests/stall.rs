@@ -3,7 +3,7 @@
 
 use pipeline::Step;
 use sim::cost::stall::run;
-use sim::cost::{Plan, Rig, measure};
+use sim::cost::{Plan, Rig, churn, measure};
 
 /// A row for every step that the mix takes, and their sum is within 20 % of real time. Other programs on the machine may
 /// leave too few windows whole, so there are several tries.
@@ -35,4 +35,16 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     assert!(report.turns.virtual_max_ns > 0.0 && report.turns.count > 0);
     assert!(report.by_old > 0 && report.by_new > 0, "{report}");
     assert!(report.is_lawful(), "{report}");
+}
+
+/// Flow-mods as fast as they can be done, of each sort: no turn is long in virtual time.
+#[test]
+fn flow_mods_stall_nothing() {
+    let report = churn::run(5_000, Plan { windows: 40, turns: 64, warm_up: 4 }).unwrap();
+    assert_eq!(report.phases.len(), 5);
+    for phase in &report.phases {
+        println!("{}: {} flow-mods, {:?}", phase.name, phase.mods, phase.turns);
+        assert!(phase.turns.count > 0 && phase.turns.virtual_max_ns > 0.0, "{phase:?}");
+        assert!(phase.turns.virtual_max_ns < 100_000.0, "{phase:?}");
+    }
 }

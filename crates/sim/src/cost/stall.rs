@@ -242,7 +242,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
 }
 
 /// Turns until it is told to stop.
-fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
+pub(super) fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
     let mut turns = Turns::default();
     let mut virtual_ns = worker.probe().virtual_ns();
     while !stop.load(Ordering::Acquire) {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow-mods: how long 100,000 of them take, against Open vSwitch, and how long packets wait meanwhile.
+//!
+//! Both switches run at once as programs of their own, in a network namespace made for it, and take turns: delete all
+//! flows, then add them, timed by the clock on the wall. ovs-ofctl sends a barrier behind each flow and waits for its
+//! reply; with `--bundle` it does not; the client of the third figure sends all flow-mods and then one barrier. Each is
+//! done with the switch and its client on a core of its own, and with both on one core.
+//!
+//! How long packets wait is measured in virtual time (`sim::cost::churn`): the longest turn of a worker while flow-mods
+//! come as fast as they can.
+
+#[path = "flow_mods/client.rs"]
+mod client;
+#[path = "flow_mods/flows.rs"]
+mod flows;
+#[path = "flow_mods/switches.rs"]
+mod switches;
+
+use std::error::Error;
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Parser;
+use client::Batch;
+use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, compare};
+use sim::cost::churn;
+use switches::{Cores, Switch};
+
+/// Where the switches keep their files: a file system of its own hides what else is there.
+const FOLDER: &str = "/run";
+
+/// Rounds of the figures in virtual time.
+const ROUNDS: usize = 3;
+
+/// Without options: every case, into target/report/flow_mods.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// How many flows.
+    #[arg(long, default_value_t = 100_000)]
+    flows: u32,
+    /// Pairs of windows; six are the fewest for a verdict.
+    #[arg(long, default_value_t = 6)]
+    pairs: usize,
+    /// Only cases whose names contain this.
+    #[arg(long, default_value = "")]
+    case: String,
+    /// In the namespaces already.
+    #[arg(long, hide = true)]
+    inside: bool,
+}
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    if !arguments.inside {
+        return Err(enter_namespaces()?.into());
+    }
+    done(Command::new("mount").args(["-t", "tmpfs", "tmpfs", FOLDER]))?;
+    done(Command::new("ip").args(["link", "set", "lo", "up"]))?;
+    under_traffic(&arguments)?;
+    against_open_vswitch(&arguments)
+}
+
+/// The longest turns of a worker while flow-mods come.
+fn under_traffic(arguments: &Arguments) -> Result<()> {
+    let mut reports = Vec::new();
+    for _ in 0..ROUNDS {
+        reports.push(churn::run(
+            arguments.flows,
+            sim::cost::Plan { windows: 200, ..sim::cost::Plan::default() },
+        )?);
+    }
+    let ratios: Vec<f64> = reports.iter().map(|report| report.costs.agreement.ratio()).collect();
+    let phases = reports.first().map_or(0, |report| report.phases.len());
+    for at in 0..phases {
+        let of = |value: fn(&churn::Phase) -> f64| -> Vec<f64> {
+            reports.iter().filter_map(|report| report.phases.get(at)).map(value).collect()
+        };
+        let name = reports[0].phases[at].name;
+        let case = format!("{} flows, {name}", arguments.flows);
+        let virtual_us = of(|phase| phase.turns.virtual_max_ns / 1e3);
+        limited("longest turn, virtual time", &case, "us", &virtual_us, Some(100.0))?;
+        let real_us = of(|phase| phase.turns.real_operation_max_ns as f64 / 1e3);
+        limited("longest turn with an operation, real time, gaps included", &case, "us", &real_us, None)?;
+    }
+    limited("sum of costs by real time", &format!("{} flows", arguments.flows), "ratio", &ratios, None)
+}
+
+fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64>) -> Result<()> {
+    let figure = Figure::limited(figure, case, unit, runs, limit).ok_or("no rounds")?;
+    figure.append(Path::new("target/report"), "flow_mods")?;
+    writeln!(
+        io::stdout(),
+        "{}, {case}: {:.2} {unit} ({:.2} to {:.2})",
+        figure.figure,
+        figure.ours,
+        figure.low,
+        figure.high
+    )?;
+    Ok(())
+}
+
+/// Runs this program again where its devices and files are nobody else's, and vanish with it. Returns only if that can
+/// not be done.
+fn enter_namespaces() -> Result<io::Error> {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.arg("--map-root-user");
+    }
+    command.args(["--net", "--mount", "--"]).arg(std::env::current_exe()?);
+    Ok(command.args(std::env::args_os().skip(1)).arg("--inside").exec())
+}
+
+fn done(command: &mut Command) -> Result<()> {
+    let status = command.status()?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
+}
+
+/// A sort of flows.
+struct Flows {
+    name: &'static str,
+    file: PathBuf,
+    batch: Batch,
+}
+
+fn against_open_vswitch(arguments: &Arguments) -> Result<()> {
+    let count = arguments.flows;
+    let sorts = [("5-tuples", flows::five_tuples(count)), ("of 6 masks", flows::mixed(count))];
+    let sorts: Vec<Flows> = sorts
+        .into_iter()
+        .map(|(name, text)| {
+            let file = Path::new(FOLDER).join(name.replace(' ', "-"));
+            fs::write(&file, &text)?;
+            Ok(Flows { name, file, batch: Batch::new(&text)? })
+        })
+        .collect::<Result<_>>()?;
+    let cpus = allowed_cpus()?;
+    let (first, last) = cpus.first().zip(cpus.last()).ok_or("no CPU is allowed")?;
+    let apart = Cores { switch: *last, client: *first };
+    let together = Cores { switch: *last, client: *last };
+    for (place, cores) in [("a core each", apart), ("one core", together)] {
+        if place == "a core each" && cpus.len() < 2 {
+            continue;
+        }
+        let folder = Path::new(FOLDER).join(place.replace(' ', "-"));
+        let ours = Switch::shunt(&folder, cores)?;
+        let peer = Switch::open_vswitch(&folder, cores)?;
+        for flows in &sorts {
+            let case = format!("{count} flows, {}, {place}", flows.name);
+            // The flows of several masks on one core only: time is short.
+            let left_out = flows.name != sorts[0].name && place != "one core";
+            if left_out || !case.contains(&arguments.case) {
+                continue;
+            }
+            let plan = Plan {
+                attempts_max: arguments.pairs,
+                warm_up: 0,
+                measure: Measure::WallSeconds,
+                ..Plan::new(arguments.pairs)
+            };
+            let by_ofctl = |options: &'static [&str]| {
+                move |switch: &Switch| switch.add_by_ofctl(options, &flows.file, count)
+            };
+            let found = pairs(&plan, &ours, &peer, by_ofctl(&[]))?;
+            report("ovs-ofctl add-flows", &case, &found)?;
+            let found = pairs(&plan, &ours, &peer, by_ofctl(&["--bundle"]))?;
+            report("ovs-ofctl --bundle add-flows", &case, &found)?;
+            let found = pairs(&plan, &ours, &peer, |switch| switch.add_pipelined(&flows.batch, count))?;
+            report("flow-mods, then one barrier", &case, &found)?;
+            limited("flow-mods, then one barrier, alone", &case, "s", &[found.ours.median], Some(1.0))?;
+        }
+    }
+    Ok(())
+}
+
+fn pairs(
+    plan: &Plan,
+    ours: &Switch,
+    peer: &Switch,
+    window: impl Fn(&Switch) -> Result<Window>,
+) -> Result<Comparison> {
+    let one = |switch| window(switch).map_err(|error| shunt_bench::Error::Contender(error.to_string()));
+    Ok(compare(plan, &mut || one(ours), &mut || one(peer))?)
+}
+
+fn report(figure: &str, case: &str, found: &Comparison) -> Result<()> {
+    let bar = Bar::AtMost(1.0);
+    Figure::new(figure, case, "s", found, bar).append(Path::new("target/report"), "flow_mods")?;
+    writeln!(
+        io::stdout(),
+        "{figure}, {case}: {:.3} s against {:.3} s, ratio {:.3} ({:.3} to {:.3}): {:?}",
+        found.ours.median,
+        found.peer.median,
+        found.ratio,
+        found.low,
+        found.high,
+        found.verdict(bar),
+    )?;
+    Ok(())
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A controller that does not wait: all flow-mods at once, then one barrier.
+
+use std::error::Error;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use flow::syntax::{ParseOptions, parse_flows};
+use openflow::flow_mod::FlowMod;
+use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
+
+/// Nothing here takes longer.
+const LONG: Duration = Duration::from_secs(60);
+/// Number of the barrier; flow-mods have smaller ones.
+const BARRIER: u32 = u32::MAX;
+
+/// Where a switch listens.
+#[derive(Clone, Debug)]
+pub enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+trait Stream: Read + Write {}
+impl<S: Read + Write> Stream for S {}
+
+/// Flow-mods and a barrier, ready to be sent.
+pub struct Batch(Vec<u8>);
+
+impl Batch {
+    /// Adds the flows of a file's text.
+    pub fn new(flows: &str) -> Result<Self, Box<dyn Error>> {
+        let mut bytes = Vec::new();
+        for (xid, flow) in (1..).zip(parse_flows(flows, ParseOptions::default())) {
+            encode(&Message::FlowMod(FlowMod { flow: flow?, buffer_id: None }), xid, &mut bytes)?;
+        }
+        encode(&Message::BarrierRequest, BARRIER, &mut bytes)?;
+        Ok(Self(bytes))
+    }
+
+    /// Sends all of it on a new connection; the time from the first byte to the barrier's reply.
+    pub fn send(&self, address: &Address) -> Result<Duration, Box<dyn Error>> {
+        let mut stream: Box<dyn Stream> = match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect(address)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(LONG))?;
+                stream.set_write_timeout(Some(LONG))?;
+                Box::new(stream)
+            }
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path)?;
+                stream.set_read_timeout(Some(LONG))?;
+                stream.set_write_timeout(Some(LONG))?;
+                Box::new(stream)
+            }
+        };
+        let mut hello = Vec::new();
+        encode(&Message::Hello(Hello::ours()), 0, &mut hello)?;
+        stream.write_all(&hello)?;
+        receive(&mut *stream)?;
+        let start = Instant::now();
+        stream.write_all(&self.0)?;
+        loop {
+            match receive(&mut *stream)? {
+                (BARRIER, Message::BarrierReply) => return Ok(start.elapsed()),
+                (xid, Message::Error(error)) => {
+                    return Err(format!("flow-mod {xid} is refused: {}", error.code).into());
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn receive(stream: &mut dyn Stream) -> Result<(u32, Message), Box<dyn Error>> {
+    let mut bytes = vec![0; HEADER_BYTES];
+    stream.read_exact(&mut bytes)?;
+    bytes.resize(u16::from_be_bytes([bytes[2], bytes[3]]).max(HEADER_BYTES as u16).into(), 0);
+    stream.read_exact(&mut bytes[HEADER_BYTES..])?;
+    let xid = u32::from_be_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]);
+    Ok((xid, decode(&bytes).map_err(|error| error.to_string())?))
+}
