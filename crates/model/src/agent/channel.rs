@@ -251,6 +251,7 @@ impl Channel {
                 None
             }
             Some(Job::Dump(dump)) if self.has_room() => {
+                self.session.answer_goes_on(context.now);
                 dump.advance(&mut self.session, context).map(|rest| Job::Dump(Box::new(rest)))
             }
             other => other,

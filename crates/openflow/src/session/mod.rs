@@ -68,12 +68,13 @@ impl Session {
         if self.state == State::Closed {
             return bytes.len();
         }
-        if !bytes.is_empty() {
-            self.keepalive.heard(now);
-        }
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
+        // What comes again and again because there is no room says nothing about the peer.
+        if taken > 0 {
+            self.keepalive.heard(now);
+        }
         self.input.extend_from_slice(&bytes[..taken]);
         taken
     }
@@ -114,6 +115,12 @@ impl Session {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
+    }
+
+    /// Says that a long answer goes on because the peer takes it. That is a sign of life: its echo replies may wait
+    /// behind requests that wait for the answer's end.
+    pub fn answer_goes_on(&mut self, now: Nanos) {
+        self.keepalive.heard(now);
     }
 
     /// Sends a reply or an asynchronous message. Before [`SessionEvent::Opened`] and after the end nothing is sent.

@@ -280,3 +280,20 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.send(1, &echo), Err(TooLong(MESSAGE_BYTES_MAX + 8)));
     assert_eq!(session.output(), []);
 }
+
+/// The driver offers again and again what there is no room for; that is no sign of life.
+#[test]
+fn who_vanishes_with_input_waiting_is_given_up() {
+    let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };
+    let mut session = Session::new(config, 0);
+    session.receive(&hello(4, None), 0);
+    session.next_event();
+    session.send(1, &Message::EchoReply(vec![0; 5_000])).unwrap();
+    let waiting = vec![4; MESSAGE_BYTES_MAX];
+    assert_eq!(session.receive(&waiting, SECOND), waiting.len());
+    for second in 2..=31 {
+        assert_eq!(session.receive(&[4], second * SECOND), 0);
+        session.tick(second * SECOND);
+    }
+    assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::EchoTimeout }]);
+}

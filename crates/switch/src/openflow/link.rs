@@ -31,6 +31,8 @@ pub struct Link {
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,
+    /// Why it broke.
+    broken: Option<ErrorKind>,
     /// What to sleep for.
     interest: PollFlags,
 }
@@ -49,6 +51,7 @@ impl Link {
             closing_until_ns: None,
             shut: false,
             over: false,
+            broken: None,
             interest: PollFlags::IN | PollFlags::OUT,
         }
     }
@@ -59,6 +62,15 @@ impl Link {
 
     pub fn channel(&self) -> ChannelId {
         self.channel
+    }
+
+    /// For the log, once it is over without the channel having said why.
+    pub fn farewell(&self) -> Option<String> {
+        match self.broken {
+            _ if self.closing_until_ns.is_some() => None,
+            Some(kind) => Some(format!("connection lost: {kind}")),
+            None => Some("closed by the peer".into()),
+        }
     }
 
     /// Whether it can be forgotten.
@@ -155,9 +167,14 @@ impl Link {
                 return true;
             }
             Err(error) if is_temporary(error.kind()) => self.readable = false,
-            Err(_) => self.over = true,
+            Err(error) => self.breaks(error.kind()),
         }
         false
+    }
+
+    fn breaks(&mut self, kind: ErrorKind) {
+        self.over = true;
+        self.broken.get_or_insert(kind);
     }
 
     fn write(&mut self, agent: &mut Agent) {
@@ -169,7 +186,8 @@ impl Link {
                     channel.consume(count);
                     continue;
                 }
-                Err(error) => self.over |= !is_temporary(error.kind()),
+                Err(error) if is_temporary(error.kind()) => {}
+                Err(error) => self.breaks(error.kind()),
             }
             return;
         }

@@ -203,9 +203,12 @@ impl Channels {
     }
 
     fn forget_those_that_ended(&mut self, now: Nanos) {
-        let (agent, dialers) = (&mut self.agent, &mut self.dialers);
+        let (agent, dialers, log) = (&mut self.agent, &mut self.dialers, &mut self.log);
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
+                if let Some(farewell) = link.farewell() {
+                    log.line(now, || tracing::info!("{}: {farewell}", link.peer()));
+                }
                 agent.close(link.channel());
                 if let Origin::Controller(number) = *origin
                     && let Some(dialer) = dialers.get_mut(number)
@@ -284,14 +287,10 @@ fn prepare(stream: &TcpStream) -> io::Result<()> {
 }
 
 fn log(peer: SocketAddr, event: &ChannelEvent) {
-    use openflow::CloseReason as Reason;
     match event {
         ChannelEvent::Opened => tracing::info!("{peer}: OpenFlow 1.3"),
         ChannelEvent::Refused(problem) => tracing::info!("{peer}: refused: {problem}"),
         ChannelEvent::Error(code) => tracing::info!("{peer}: sent an error: {code}"),
-        ChannelEvent::Closed(reason @ (Reason::Version { .. } | Reason::NoHello(_) | Reason::Framing(_))) => {
-            tracing::warn!("{peer}: closed: {reason}");
-        }
-        ChannelEvent::Closed(reason) => tracing::info!("{peer}: closed: {reason}"),
+        ChannelEvent::Closed(reason) => tracing::warn!("{peer}: closed: {reason}"),
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A daemon in this process, with in-memory ports and an OpenFlow listener.
 
+use crate::log::Log;
 use crate::peer::Peer;
 use port::mem::{MemHandle, pair};
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ const PORT_FRAMES: usize = 256;
 pub struct Lab {
     pub ports: Vec<MemHandle>,
     pub address: SocketAddr,
+    /// What the control thread logs, infos too.
+    pub log: Log,
     folder: PathBuf,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
@@ -60,8 +63,13 @@ impl Lab {
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
         let address = daemon.openflow_address().unwrap();
-        let thread = Some(std::thread::spawn(move || daemon.serve(&stop)));
-        Self { ports: handles, address, folder, stop: Some(tell), thread }
+        let log = Log::default();
+        let subscriber = log.subscriber();
+        let thread = Some(std::thread::spawn(move || {
+            let _logging = tracing::subscriber::set_default(subscriber);
+            daemon.serve(&stop)
+        }));
+        Self { ports: handles, address, log, folder, stop: Some(tell), thread }
     }
 
     pub fn peer(&self) -> Peer {

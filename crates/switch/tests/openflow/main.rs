@@ -5,6 +5,7 @@
 
 mod controller;
 mod lab;
+mod log;
 mod ofctl;
 mod peer;
 mod rogue;

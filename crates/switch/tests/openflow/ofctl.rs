@@ -193,5 +193,8 @@ fn without_the_version_it_gets_the_standards_answer() {
         .unwrap();
     assert!(!output.status.success());
     has(&String::from_utf8(output.stderr).unwrap(), &["version negotiation failed"]);
+    // The log says what to do, above the level of what is usual.
+    let told = ["WARN", "the peer speaks OpenFlow 1.0", "use -O OpenFlow13"];
+    until("the log tells", || lab.log.lines(&told).len() == 1);
     lab.ofctl(&["probe"]);
 }

@@ -62,23 +62,6 @@ pub struct Counts {
     pub codes: BTreeMap<String, u64>,
 }
 
-impl Counts {
-    pub fn add(&mut self, other: &Self) {
-        self.messages += other.messages;
-        self.mutated += other.mutated;
-        self.refused += other.refused;
-        self.closed += other.closed;
-        self.operations += other.operations;
-        self.barriers += other.barriers;
-        self.packets += other.packets;
-        self.compared += other.compared;
-        self.sent += other.sent;
-        for (code, count) in &other.codes {
-            *self.codes.entry(code.clone()).or_default() += count;
-        }
-    }
-}
-
 struct Controller {
     channel: ChannelId,
     /// Sent, and not taken in yet.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Messages with a wrong length, in each place where there may be one.
+
+use crate::peer::{Peer, add};
+use crate::scene::{Scene, bytes_of};
+use flow::group::{Bucket, Group, GroupType};
+use flow::meter::{Band, Meter, MeterBand};
+use flow::{Action, Field, port_no};
+use openflow::bundle::{BundleAdd, FLAG_ATOMIC};
+use openflow::group::{Change, GroupMod};
+use openflow::meter::MeterMod;
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{MultipartRequest, Query};
+use openflow::packet::PacketOut;
+use openflow::role::{Role, RoleMessage};
+use openflow::{Hello, Message, error};
+use std::net::{Shutdown, TcpStream};
+
+fn messages() -> Vec<Message> {
+    let actions =
+        vec![Action::set(Field::EthSrc, 0x0200_0000_0001), Action::PushVlan(0x8100), Action::output(2)];
+    let bucket = Bucket { weight: 0, watch_port: None, watch_group: None, actions: actions.clone() };
+    let group = Group { id: 1, kind: GroupType::All, buckets: vec![bucket.clone(), bucket] };
+    let band = MeterBand { band: Band::Drop, rate: 5, burst: 5 };
+    let meter = Meter { id: 1, packets: false, stats: true, burst: true, bands: vec![band; 2] };
+    let out = PacketOut { buffer_id: None, in_port: port_no::CONTROLLER, actions, data: vec![3; 60] };
+    let flow = add(
+        "table=3,ip,nw_src=10.0.0.0/8,tcp,tcp_dst=80,actions=set_field:02:00:00:00:00:01->eth_dst,write_metadata:3,goto_table:4",
+    );
+    let query = Query::Flow(FlowQuery { table: Some(1), ..FlowQuery::default() });
+    vec![
+        flow.clone(),
+        Message::GroupMod(GroupMod { command: Change::Add, group }),
+        Message::MeterMod(MeterMod { command: Change::Add, meter }),
+        Message::PacketOut(out),
+        Message::BundleAdd(BundleAdd { bundle_id: 3, flags: FLAG_ATOMIC, message: Box::new(flow) }),
+        Message::MultipartRequest(MultipartRequest { more: false, query }),
+        Message::RoleRequest(RoleMessage { role: Role::NoChange, generation_id: 0 }),
+        Message::EchoRequest(vec![1; 9]),
+        Message::Hello(Hello::ours()),
+    ]
+}
+
+fn wrong_values(right: u16) -> Vec<u16> {
+    let edges = [0, 1, 3, 4, 7, 8, 9, 16, 0x7fff, 0x8000, 0xfff8, 0xffff];
+    let near = [1, 4, 8].into_iter().flat_map(|by| [right.wrapping_sub(by), right.wrapping_add(by)]);
+    edges.into_iter().chain(near).filter(|value| *value != right).collect()
+}
+
+/// Within a message: the connection lives, and each wrong message is answered under its own number. The peer is a slave,
+/// so that what is by chance a right message changes nothing.
+#[test]
+fn wrong_lengths_within_a_message_are_refused_and_no_more() {
+    let mut scene = Scene::start();
+    let mut peer = scene.lab.peer();
+    let slave = RoleMessage { role: Role::Slave, generation_id: 1 };
+    assert!(matches!(peer.ask(&Message::RoleRequest(slave)), Message::RoleReply(_)));
+    let mut refused = std::collections::BTreeMap::<String, usize>::new();
+    let mut sent = 0;
+    for message in messages() {
+        let bytes = bytes_of(&message);
+        for at in (8..bytes.len() - 1).step_by(2) {
+            for value in wrong_values(u16::from_be_bytes([bytes[at], bytes[at + 1]])) {
+                let mut wrong = bytes.clone();
+                wrong[at..at + 2].copy_from_slice(&value.to_be_bytes());
+                peer.send_bytes(&wrong);
+                sent += 1;
+            }
+        }
+        // A later request is answered, and all before it were.
+        let asked = peer.send(&Message::GetConfigRequest);
+        loop {
+            match peer.receive() {
+                (xid, _) if xid == asked => break,
+                (9, Message::Error(error)) => *refused.entry(error.code.to_string()).or_default() += 1,
+                (9, Message::MultipartReply(_) | Message::RoleReply(_) | Message::EchoReply(_)) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    let refusals: usize = refused.values().sum();
+    assert!(refusals > sent / 2, "{refusals} of {sent}");
+    for code in [error::BAD_LEN, error::MATCH_BAD_LEN, error::ACTION_BAD_LEN, error::INSTRUCTION_BAD_LEN] {
+        assert!(refused.contains_key(&code.to_string()), "{code}: {refused:?}");
+    }
+    scene.is_logged(1, &["refused: "]);
+    scene.is_served();
+    scene.end();
+}
+
+/// In the header: what follows is taken for the rest or for the next message. The connection lives, or is closed with
+/// a reason.
+#[test]
+fn wrong_lengths_in_the_header_end_the_connection_at_worst() {
+    let mut scene = Scene::start();
+    for message in messages() {
+        let bytes = bytes_of(&message);
+        for value in wrong_values(bytes.len() as u16) {
+            let mut wrong = bytes.clone();
+            wrong[2..4].copy_from_slice(&value.to_be_bytes());
+            // As the first message, and as a later one, of a slave.
+            for greets in [false, true] {
+                let stream = TcpStream::connect(scene.lab.address).unwrap();
+                let mut peer = Peer::silent(stream.try_clone().unwrap());
+                if greets {
+                    peer.greet();
+                    let slave = RoleMessage { role: Role::Slave, generation_id: 1 };
+                    peer.send(&Message::RoleRequest(slave));
+                }
+                peer.send_bytes(&wrong);
+                // The switch may have closed before.
+                let _ = stream.shutdown(Shutdown::Write);
+                while peer.receive_bytes().is_some() {}
+            }
+        }
+        scene.is_served();
+    }
+    scene.is_logged(1, &["WARN", "closed: ", "what follows cannot be understood"]);
+    scene.is_logged(1, &["closed by the peer"]);
+    scene.has_grown_at_most(16 * 1_024 * 1_024);
+    scene.end();
+}

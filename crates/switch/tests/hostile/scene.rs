@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A switch with flows, packets that pass it all the time, a good controller, and what must hold in the end.
+
+use crate::lab::{LONG, Lab, until};
+use crate::peer::{Peer, add};
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{Answer, MultipartRequest, Query};
+use openflow::{Message, encode};
+use port::mem::MemHandle;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Entries beside the one that forwards.
+pub const ENTRIES: usize = 5_000;
+/// A good controller's barrier takes no longer, on a machine that others use too.
+const BARRIER_MAX: Duration = Duration::from_secs(2);
+/// Packets between the ports at a time.
+const IN_FLIGHT: u64 = 32;
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// Memory and descriptors belong to the whole process: one scene at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub struct Scene {
+    pub lab: Lab,
+    pub good: Peer,
+    flows: Vec<String>,
+    traffic: Option<Traffic>,
+    resident_bytes: usize,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Scene {
+    pub fn start() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lab = Lab::start(1, 2, "");
+        let mut good = lab.peer();
+        good.send(&add("in_port=1,actions=output:2"));
+        for n in 0..ENTRIES {
+            good.send(&add(&format!("table=1,ip,nw_dst=10.{}.{}.1,actions=output:2", n / 250, n % 250)));
+        }
+        good.barrier();
+        let flows = lab.flows();
+        let mut ports = std::mem::take(&mut lab.ports).into_iter();
+        let traffic = Some(Traffic::start(ports.next().unwrap(), ports.next().unwrap()));
+        Self { lab, good, flows, traffic, resident_bytes: resident_bytes(), _alone: alone }
+    }
+
+    /// The good controller is served at once.
+    pub fn is_served(&mut self) {
+        let start = Instant::now();
+        self.good.barrier();
+        assert!(start.elapsed() < BARRIER_MAX, "a barrier took {:?}", start.elapsed());
+    }
+
+    /// The process has grown by no more than so many bytes; both sides of the connections live in it.
+    #[track_caller]
+    pub fn has_grown_at_most(&self, bytes: usize) {
+        let grown = resident_bytes().saturating_sub(self.resident_bytes);
+        assert!(grown <= bytes, "{grown} bytes more are resident, not {bytes} at most");
+    }
+
+    /// Waits for that many lines of log with these parts.
+    pub fn is_logged(&self, count: usize, parts: &[&str]) {
+        until(&format!("{count} lines of log with {parts:?}"), || self.lab.log.lines(parts).len() >= count);
+    }
+
+    /// What must hold.
+    pub fn end(mut self) {
+        self.is_served();
+        let passed = self.traffic.take().unwrap().end();
+        assert_eq!(self.lab.flows(), self.flows);
+        let all = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
+        let asked = Message::MultipartRequest(MultipartRequest { more: false, query: all });
+        let Message::MultipartReply(reply) = self.good.ask(&asked) else { panic!("another answer") };
+        let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
+        let counted: Vec<_> = entries.iter().filter(|e| e.priority != 0).map(|e| e.packets).collect();
+        assert_eq!(counted, [passed]);
+    }
+}
+
+/// Numbered packets from one port to the other.
+struct Traffic {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<u64>,
+}
+
+impl Traffic {
+    fn start(mut from: MemHandle, mut to: MemHandle) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            let (mut sent, mut received) = (0, 0);
+            let mut last = Instant::now();
+            while !stopped.load(Ordering::Relaxed) || received < sent {
+                while !stopped.load(Ordering::Relaxed) && sent < received + IN_FLIGHT {
+                    assert!(from.push(0, &numbered(sent)));
+                    sent += 1;
+                }
+                while let Some(frame) = to.pop(0) {
+                    assert_eq!(frame, numbered(received), "packet {received} is lost or late");
+                    received += 1;
+                    last = Instant::now();
+                }
+                assert!(last.elapsed() < LONG, "packet {received} does not come");
+                std::thread::sleep(PAUSE);
+            }
+            assert_eq!(to.pop(0), None);
+            received
+        });
+        Self { stop, thread }
+    }
+
+    /// How many passed, each in its turn.
+    fn end(self) -> u64 {
+        self.stop.store(true, Ordering::Relaxed);
+        let passed = self.thread.join().unwrap();
+        assert!(passed > 0);
+        passed
+    }
+}
+
+fn numbered(number: u64) -> [u8; 60] {
+    let mut frame = [7; 60];
+    frame[..14].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x12, 0x34]);
+    frame[14..22].copy_from_slice(&number.to_be_bytes());
+    frame
+}
+
+fn resident_bytes() -> usize {
+    const PAGE_BYTES: usize = 4_096;
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    PAGE_BYTES * text.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap()
+}
+
+pub fn bytes_of(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, 9, &mut bytes).unwrap();
+    bytes
+}
+
+/// A request for all entries.
+pub fn dump() -> Message {
+    let query = Query::Flow(FlowQuery::default());
+    Message::MultipartRequest(MultipartRequest { more: false, query })
+}
