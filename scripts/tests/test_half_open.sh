@@ -100,7 +100,11 @@ wait_for() {
         sleep 0.1
     done
 }
-lines() { [ "$(grep -s -- "$2" "$folder/$1.log" | wc -l)" -ge "$3" ]; }
+lines() {
+    local count
+    count=$(grep -c -s -- "$2" "$folder/$1.log") || true
+    [ "${count:-0}" -ge "$3" ]
+}
 RUST_LOG=info ip netns exec "$name-sw" "$program" run -c "$folder/switch.toml" 2>"$folder/switch.log" &
 switch=$!
 pids+=("$switch")

@@ -176,7 +176,8 @@ impl Channel {
 
     /// Takes the session's next event; false when there is none, or no room for it.
     fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
-        if self.held.len() >= HELD_MAX {
+        // That it is over needs no room, and what waits is not waited for any more.
+        if self.held.len() >= HELD_MAX && !self.session.is_closed() {
             return false;
         }
         match self.session.next_event() {

@@ -98,6 +98,12 @@ impl Session {
         self.state == State::Open
     }
 
+    /// Whether it is over: the next event is the last, if it was not taken yet.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.state == State::Closed
+    }
+
     /// What is to be written to the connection.
     #[must_use]
     pub fn output(&self) -> &[u8] {

@@ -37,6 +37,9 @@ const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
 const PORT_FRAMES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
+/// Requests for all entries at a time.
+const DUMPS: usize = 200;
+
 /// What happened.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
@@ -148,10 +151,20 @@ impl Storm {
             }
             1 => self.now += SECOND_NS * rng.u64(..20),
             2 => self.controllers[at].reads ^= true,
+            3 if rng.u8(..8) == 0 => self.ask_for_much(at),
             3..=9 => self.packet(rng),
             _ => self.say(rng, at),
         }
         self.turn();
+    }
+
+    /// More than it reads. These messages are all the same, and not counted.
+    fn ask_for_much(&mut self, at: usize) {
+        let controller = &mut self.controllers[at];
+        controller.reads = false;
+        for _ in 0..DUMPS {
+            encode(&dump(), self.xid, &mut controller.outbox).unwrap();
+        }
     }
 
     fn say(&mut self, rng: &mut Rng, at: usize) {
@@ -254,6 +267,8 @@ impl Storm {
                 }
             }
             let channel = self.agent.channel(controller.channel).unwrap();
+            // A session that is over has no deadline.
+            assert!(channel.next_deadline().is_some(), "a channel that is over does not say so");
             let length = channel.output().len();
             assert!(length <= OUTPUT_MAX, "{length} bytes of output");
             if controller.reads {
@@ -340,10 +355,8 @@ impl Storm {
             self.agent.close(gone.channel);
         }
         self.connect();
-        let all = Query::Flow(FlowQuery::default());
-        let dump = Message::MultipartRequest(MultipartRequest { more: false, query: all });
         let mut dumped = 0;
-        for (_, answer) in self.ask(&[dump]) {
+        for (_, answer) in self.ask(&[dump()]) {
             if let Message::MultipartReply(reply) = answer {
                 let Answer::Flow(entries) = reply.answer else { panic!("another answer: {reply:?}") };
                 dumped += entries.len();
@@ -401,4 +414,9 @@ impl Controller {
         }
         self.inbox.drain(..at);
     }
+}
+
+fn dump() -> Message {
+    let query = Query::Flow(FlowQuery::default());
+    Message::MultipartRequest(MultipartRequest { more: false, query })
 }
