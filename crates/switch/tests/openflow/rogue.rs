@@ -34,7 +34,7 @@ fn nonsense_is_refused_with_its_bytes_and_the_connection_lives() {
         (message(18, &[0, 99, 0, 0, 0, 0, 0, 0]), error::BAD_MULTIPART),
         (message(18, &[0, 0, 0, 0, 0, 0, 0, 0, 1]), error::BAD_LEN),
         (message(24, &[0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), error::ROLE_BAD_ROLE),
-        (message(9, &[0, 1, 0, 128]), error::SWITCH_CONFIG_BAD_FLAGS),
+        (message(9, &[0, 2, 0, 128]), error::SWITCH_CONFIG_BAD_FLAGS),
         // A flow-mod's table, command and flags.
         (with(24, 255), error::FLOW_MOD_BAD_TABLE_ID),
         (with(25, 9), error::FLOW_MOD_BAD_COMMAND),
