@@ -109,10 +109,12 @@ impl Daemon {
             Err(error) => return Err(DaemonError::Io { what: "wait for clients", source: error.into() }),
         }
         let told = |n: usize| set.get(n).is_some_and(|fd| !fd.revents().is_empty());
-        let (stopped, called) = (told(0), told(1));
-        wake.clear();
+        let (stopped, called, woken) = (told(0), told(1), told(2));
         let answers: Vec<PollFlags> = set.drain(..).skip(of_clients).map(|fd| fd.revents()).collect();
         drop(set);
+        if woken {
+            self.control.wake.clear();
+        }
         self.openflow.woken(answers.into_iter());
         if called {
             self.accept(clients);
