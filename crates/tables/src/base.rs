@@ -99,6 +99,15 @@ impl Base {
         self.ids.is_empty()
     }
 
+    /// The engine `exact`, if the rules are looked up by it.
+    #[must_use]
+    pub(crate) fn exact(&self) -> Option<&Exact> {
+        match &self.engine {
+            Engine::Exact(engine) => Some(engine),
+            _ => None,
+        }
+    }
+
     /// The engine's name.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {

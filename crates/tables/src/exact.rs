@@ -66,7 +66,8 @@ impl Exact {
         made
     }
 
-    fn row(&self, slot: u32) -> &[u64] {
+    /// The masked value of a slot.
+    pub(crate) fn row(&self, slot: u32) -> &[u64] {
         &self.keys[slot as usize * self.words..][..self.words]
     }
 

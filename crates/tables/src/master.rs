@@ -34,6 +34,8 @@ const DEAD_MIN: usize = 1024;
 #[derive(Debug)]
 struct Rule {
     entry: Arc<FlowEntry>,
+    /// The entry's, at hand for sorting.
+    priority: u16,
     sequence: u64,
     place: Place,
 }
@@ -83,6 +85,7 @@ impl Master {
                     swap |= place.is_none();
                     let rule = Rule {
                         entry: Arc::clone(entry),
+                        priority: entry.priority,
                         sequence: self.sequence,
                         place: place.unwrap_or(Place::Base(crate::NONE)),
                     };
@@ -136,7 +139,7 @@ impl Master {
     fn compile(&mut self) -> Result<(), PlanError> {
         let plan = Arc::new(KeyPlan::new(&self.shape.fields())?);
         let mut order: Vec<&mut Rule> = self.rules.values_mut().collect();
-        order.sort_unstable_by_key(|rule| (std::cmp::Reverse(rule.entry.priority), rule.sequence));
+        order.sort_unstable_by_key(|rule| (std::cmp::Reverse(rule.priority), rule.sequence));
         let words = plan.words();
         let choice = choose(&self.shape);
         let hashed = choice == Choice::Exact;
@@ -146,6 +149,9 @@ impl Master {
         let mut priorities = Vec::with_capacity(order.len());
         let mut keyed = 0;
         let mut numbers = 0;
+        // Rows that stay as they were are not encoded again.
+        let known = (hashed && *plan == **self.base.plan()).then(|| Arc::clone(&self.base));
+        let known = known.as_ref().and_then(|base| base.exact());
         for rule in order {
             let entry = &rule.entry;
             if let Some(index) = entry.matching.index() {
@@ -154,15 +160,22 @@ impl Master {
                 continue;
             }
             if !(hashed && entry.matching.is_any()) {
-                if hashed {
-                    masks.clear();
+                match (known, rule.place) {
+                    (Some(exact), Place::Base(slot)) if !masks.is_empty() && slot != crate::NONE => {
+                        values.extend_from_slice(exact.row(slot));
+                    }
+                    _ => {
+                        if hashed {
+                            masks.clear();
+                        }
+                        plan.encode(&entry.matching, &mut values, &mut masks);
+                    }
                 }
-                plan.encode(&entry.matching, &mut values, &mut masks);
                 keyed += 1;
             }
             rule.place = Place::Base(ids.len() as u32);
             ids.push(entry.id);
-            priorities.push(entry.priority);
+            priorities.push(rule.priority);
         }
         let engine = match choice {
             Choice::Exact => Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len())),
