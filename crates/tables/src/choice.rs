@@ -4,8 +4,9 @@
 //! 1. One mask for all rules, but for rules that match everything and come last: `exact`.
 //! 2. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`, if there
 //!    are more than [`SCAN_PREFIXES_MAX`]. Priorities need not follow the lengths.
-//! 3. More than [`SCAN_MAX`] rules: `mask`.
-//! 4. All else: `scan`; comparing so few costs less than a few probes.
+//! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
+//! 4. All else: `scan`; comparing so few costs less than a few probes, and of rules that all match everything the first
+//!    living one is the answer. So only `scan` meets keys of no words.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
@@ -35,7 +36,7 @@ pub fn choose(shape: &Shape) -> Choice {
     if shape.is_exact() {
         return Choice::Exact;
     }
-    if shape.len() <= SCAN_PREFIXES_MAX {
+    if shape.len() <= SCAN_PREFIXES_MAX || shape.signatures().next().is_none() {
         return Choice::Scan;
     }
     match prefix_field(shape.signatures()) {
@@ -71,6 +72,17 @@ mod tests {
         let mask = u128::from(u32::MAX) << (32 - length) & u128::from(u32::MAX);
         let route = FieldMatch { field: Field::Ipv4Dst, value: 0, mask };
         Match::new([FieldMatch::exact(Field::EthType, 0x800), route]).unwrap()
+    }
+
+    #[test]
+    fn rules_that_all_match_everything_are_walked_however_many() {
+        let mut shape = Shape::default();
+        for priority in 0..10_000 {
+            shape.add(&Match::any(), priority);
+            assert_eq!(choose(&shape), Choice::Scan, "{} rules", shape.len());
+        }
+        shape.add(&route(0), 1);
+        assert_eq!(choose(&shape), Choice::Mask, "a match on a prefix of no bits asks for its header");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub(super) enum Kind {
     AccessList,
     /// Nothing.
     Any,
+    /// They match everything, at any priority.
+    CatchAll,
 }
 
 impl Kind {
@@ -62,13 +64,14 @@ impl Style {
             &[Field::Metadata],
             &[Field::EthType, Field::Ipv6Dst],
         ];
-        let kind = |rng: &mut Rng| match rng.u8(0..9) {
+        let kind = |rng: &mut Rng| match rng.u8(0..10) {
             0..2 => Kind::Exact(few[rng.usize(0..few.len())].to_vec()),
             2 => Kind::Routes(slice(rng)),
             3 | 4 => {
                 Kind::Routes([Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::EthDst][rng.usize(0..4)])
             }
             5 | 6 => Kind::AccessList,
+            9 => Kind::CatchAll,
             _ => Kind::Any,
         };
         let kinds = (0..tables).map(|_| kind(rng)).collect();
@@ -97,6 +100,7 @@ impl Style {
                 let of = [Field::Ipv4Src, Field::Ipv4Dst, Field::IpProto, ports[rng.usize(0..4)]];
                 of.into_iter().filter(|_| rng.u8(0..3) != 0).collect()
             }
+            Kind::CatchAll => vec![],
             Kind::Any => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
         };
         if miss {
@@ -107,7 +111,11 @@ impl Style {
         let (idle_timeout_s, hard_timeout_s) = (seconds(rng), seconds(rng));
         FlowMod {
             table: Some(table),
-            priority: if miss { 0 } else { PRIORITIES[rng.usize(0..PRIORITIES.len())] },
+            priority: match kind {
+                _ if miss => 0,
+                Kind::CatchAll => rng.u16(1..1_000),
+                _ => PRIORITIES[rng.usize(0..PRIORITIES.len())],
+            },
             matching: matching(rng, &fields, template, in_port, kind),
             instructions: self.instructions(rng, table),
             idle_timeout_s,

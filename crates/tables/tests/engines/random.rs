@@ -174,3 +174,27 @@ fn one_mask_and_a_few_others() {
         assert!(few > 0 || engine == "exact", "{engine}");
     }
 }
+
+/// Keys of no words, as long as no rule examines a field.
+#[test]
+fn rules_that_match_everything() {
+    for seed in 0..cases() {
+        let mut rng = Rng::with_seed(4_000 + seed);
+        let keyed = rng.bool();
+        let engine = churn(&mut rng, 40, |rng| match rng.u8(..100) {
+            0 if keyed => (rng.u16(..), Match::new([FieldMatch::exact(Field::InPort, 1)]).unwrap()),
+            _ => (rng.u16(..), Match::any()),
+        });
+        assert!(keyed || engine == "scan", "{engine}");
+    }
+}
+
+#[test]
+fn rules_that_match_everything_one_by_one() {
+    let mut rng = Rng::with_seed(5);
+    let mut rig = Rig::default();
+    for priority in 1..=300 {
+        let ids = rig.add([(priority, Match::any())]);
+        assert_eq!(rig.lookup(&rig.packets(&mut rng, 40)), [ids[0]; 40], "of {priority}");
+    }
+}
