@@ -30,7 +30,7 @@ pub enum Command {
     /// Run a switch in the foreground, until SIGTERM or SIGINT
     ///
     /// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
-    /// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its control socket.
+    /// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its sockets.
     Run(Run),
     /// Check a configuration, and a flow file with it, without opening anything
     ///

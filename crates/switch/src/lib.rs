@@ -6,5 +6,6 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod flow_file;
+pub mod listener;
 pub mod log;
 mod openflow;

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the file says, checked against itself and against what this build has.
 
+use super::endpoint::{controller, listen_address, socket_path};
 use super::file::{self, File};
-use super::value::{controller, cookie, duration, in_range, listen_address, port_name};
-use super::{Config, DEFAULT_CONTROL, Datapath, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
+use super::value::{cookie, duration, in_range, port_name};
+use super::{Config, DEFAULT_CONTROL, Datapath, Endpoint, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
 use flow::{Limits, port_no};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Drivers of the contract that come later.
 const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
 /// Workers of one daemon.
 const WORKERS: usize = 64;
-/// Longest path that fits a unix socket's address on Linux, in bytes.
-const SOCKET_PATH_BYTES: usize = 107;
-/// Controllers of one datapath.
-const CONTROLLERS: usize = 16;
+/// Controllers of one datapath, and addresses that it listens on.
+const ENDPOINTS: usize = 16;
 /// Numbers of CPUs that Linux can have.
 const CPUS: i64 = 8_192;
 
@@ -34,7 +33,7 @@ pub fn config(file: File) -> Result<Config, Mistake> {
     }
     let workers = workers(&file.worker)?;
     let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
-        Ok([one]) => datapath(one, workers.len(), &mut notes)?,
+        Ok([one]) => datapath(one, workers.len(), &control, &mut notes)?,
         Err(none) if none.is_empty() => {
             return Err(wrong("datapath", "there is none; add [[datapath]] with an id and ports"));
         }
@@ -52,14 +51,7 @@ pub fn config(file: File) -> Result<Config, Mistake> {
 }
 
 fn control(path: Option<String>) -> Result<PathBuf, Mistake> {
-    let path = path.unwrap_or_else(|| DEFAULT_CONTROL.into());
-    if path.is_empty() || path.len() > SOCKET_PATH_BYTES || path.contains('\0') {
-        let problem = format!(
-            "\"{path}\" is no socket's path; it has 1 to {SOCKET_PATH_BYTES} bytes, such as \"{DEFAULT_CONTROL}\""
-        );
-        return Err(wrong("control", problem));
-    }
-    Ok(path.into())
+    at("control", socket_path(path.as_deref().unwrap_or(DEFAULT_CONTROL), DEFAULT_CONTROL))
 }
 
 fn workers(list: &[file::Worker]) -> Result<Vec<WorkerConfig>, Mistake> {
@@ -90,9 +82,14 @@ fn workers(list: &[file::Worker]) -> Result<Vec<WorkerConfig>, Mistake> {
     list.iter().enumerate().map(one).collect()
 }
 
-fn datapath(d: file::Datapath, workers: usize, notes: &mut Vec<String>) -> Result<Datapath, Mistake> {
+fn datapath(
+    d: file::Datapath,
+    workers: usize,
+    control: &Path,
+    notes: &mut Vec<String>,
+) -> Result<Datapath, Mistake> {
     let id = at("datapath.id", in_range(d.id, 1..=i64::MAX))?;
-    let openflow = openflow(&d.openflow, notes)?;
+    let openflow = openflow(&d.openflow, control, notes)?;
     let low_latency_cookie = match &d.low_latency.cookie {
         Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
         None => None,
@@ -106,24 +103,14 @@ fn datapath(d: file::Datapath, workers: usize, notes: &mut Vec<String>) -> Resul
     Ok(Datapath { id, openflow, low_latency_cookie, ports })
 }
 
-fn openflow(o: &file::OpenFlow, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
-    if o.controllers.len() > CONTROLLERS {
-        let problem = format!("there are {}; {CONTROLLERS} is the most", o.controllers.len());
-        return Err(wrong("datapath.openflow.controllers", problem));
+fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
+    let controllers = endpoints("controllers", &o.controllers, controller)?;
+    let listen = endpoints("listen", &o.listen, listen_address)?;
+    if listen.contains(&Endpoint::Unix(control.into())) {
+        let problem =
+            format!("\"unix:{}\" is the control socket; use another path for OpenFlow", control.display());
+        return Err(wrong("datapath.openflow.listen", problem));
     }
-    let mut controllers = Vec::with_capacity(o.controllers.len());
-    for (n, text) in o.controllers.iter().enumerate() {
-        let key = format!("datapath.openflow.controllers[{n}]");
-        let address = at(key.clone(), controller(text))?;
-        if controllers.contains(&address) {
-            return Err(wrong(key, format!("\"{text}\" is there twice; name each controller once")));
-        }
-        controllers.push(address);
-    }
-    let listen = match &o.listen {
-        Some(text) => Some(at("datapath.openflow.listen", listen_address(text))?),
-        None => None,
-    };
     let standalone = match o.fail_mode.as_deref() {
         Some("standalone") => true,
         None | Some("secure") => false,
@@ -138,6 +125,28 @@ fn openflow(o: &file::OpenFlow, notes: &mut Vec<String>) -> Result<OpenFlow, Mis
         );
     }
     Ok(OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen })
+}
+
+/// A list of different ends of connections.
+fn endpoints(
+    name: &str,
+    texts: &[String],
+    read: fn(&str) -> Result<Endpoint, String>,
+) -> Result<Vec<Endpoint>, Mistake> {
+    let key = format!("datapath.openflow.{name}");
+    if texts.len() > ENDPOINTS {
+        return Err(wrong(key, format!("there are {}; {ENDPOINTS} is the most", texts.len())));
+    }
+    let mut all = Vec::with_capacity(texts.len());
+    for (n, text) in texts.iter().enumerate() {
+        let key = format!("{key}[{n}]");
+        let endpoint = at(key.clone(), read(text))?;
+        if all.contains(&endpoint) {
+            return Err(wrong(key, format!("\"{text}\" is there twice; name each once")));
+        }
+        all.push(endpoint);
+    }
+    Ok(all)
 }
 
 fn learn(l: &file::Learn) -> Result<(), Mistake> {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The configuration as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
 
-use serde::Deserialize;
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,7 +51,8 @@ pub struct Datapath {
 pub struct OpenFlow {
     #[serde(default)]
     pub controllers: Vec<String>,
-    pub listen: Option<String>,
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub listen: Vec<String>,
     pub fail_mode: Option<String>,
 }
 
@@ -94,4 +97,31 @@ pub struct Port {
     pub driver: String,
     pub device: String,
     pub workers: Vec<i64>,
+}
+
+/// A string, or a list of strings.
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    struct OneOrMore;
+
+    impl<'de> Visitor<'de> for OneOrMore {
+        type Value = Vec<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string or a list of strings")
+        }
+
+        fn visit_str<E>(self, one: &str) -> Result<Self::Value, E> {
+            Ok(vec![one.to_owned()])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(next) = list.next_element()? {
+                all.push(next);
+            }
+            Ok(all)
+        }
+    }
+
+    from.deserialize_any(OneOrMore)
 }

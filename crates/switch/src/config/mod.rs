@@ -3,13 +3,15 @@
 //! and what would be right.
 
 mod check;
+mod endpoint;
 mod file;
 mod text;
 mod value;
 
+pub use endpoint::Endpoint;
+
 use std::fs::File;
 use std::io::Read;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Where the control socket is when nothing else is said.
@@ -67,9 +69,9 @@ pub struct Datapath {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
     /// Controllers to connect to, tried for ever.
-    pub controllers: Vec<SocketAddr>,
+    pub controllers: Vec<Endpoint>,
     /// Where controllers and tools may connect to.
-    pub listen: Option<SocketAddr>,
+    pub listen: Vec<Endpoint>,
     /// Forwards by learned MACs while no controller of the list is connected.
     pub standalone: bool,
 }

@@ -69,8 +69,15 @@ fn the_fail_mode_says_what_is_done_without_controllers() {
         Config::parse(&text).unwrap().datapath.openflow
     };
     let secure = openflow("controllers = [\"tcp:1.2.3.4\"]\nlisten = \"[::1]:6654\"");
-    assert_eq!(secure.controllers, ["1.2.3.4:6653".parse().unwrap()]);
-    assert_eq!((secure.listen, secure.standalone), (Some("[::1]:6654".parse().unwrap()), false));
+    assert_eq!(secure.controllers, [Endpoint::Tcp("1.2.3.4:6653".parse().unwrap())]);
+    assert_eq!(secure.listen, [Endpoint::Tcp("[::1]:6654".parse().unwrap())]);
+    assert!(!secure.standalone);
+    let both =
+        openflow("controllers = [\"unix:/c\", \"tcp:1.2.3.4\"]\nlisten = [\"unix:/l\", \"[::1]:6654\"]");
+    assert_eq!(both.controllers, [Endpoint::Unix("/c".into()), secure.controllers[0].clone()]);
+    assert_eq!(both.listen, [Endpoint::Unix("/l".into()), secure.listen[0].clone()]);
+    assert_eq!(openflow("listen = \"unix:/l\"").listen, both.listen[..1]);
+    assert_eq!(openflow("listen = []").listen, []);
     assert!(openflow("controllers = [\"tcp:1.2.3.4\"]\nfail_mode = \"standalone\"").standalone);
     assert!(openflow("fail_mode = \"secure\"").standalone);
 }
@@ -138,7 +145,23 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         "controllers = [\"tcp:1.2.3.4\", \"tcp:1.2.3.4:6653\"]",
         &["controllers[1]: \"tcp:1.2.3.4:6653\" is there twice"],
     ),
-    ("controllers = []", "listen = \"x:1\"", &["datapath.openflow.listen: \"x:1\"", "127.0.0.1:6654"]),
+    ("controllers = []", "controllers = [\"unix:\"]", &["controllers[0]: \"\" is no socket's path"]),
+    ("controllers = []", "listen = \"x:1\"", &["datapath.openflow.listen[0]: \"x:1\"", "127.0.0.1:6654"]),
+    ("controllers = []", "listen = [\"unix:/l\", \"/l\"]", &["listen[1]: \"/l\" is no address", "unix:PATH"]),
+    ("controllers = []", "listen = [\"unix:/l\", \"unix:/l\"]", &["listen[1]: \"unix:/l\" is there twice"]),
+    (
+        "controllers = []",
+        "listen = \"unix:/tmp/s1.sock\"",
+        &["openflow.listen: \"unix:/tmp/s1.sock\" is the control socket; use another path"],
+    ),
+    (
+        "controllers = []",
+        "listen = 6654",
+        &[
+            "line 9: datapath.openflow.listen: is the number 6654, and a string or a list of strings is needed",
+        ],
+    ),
+    ("controllers = []", "listen = [\"unix:/l\", 3]", &["line 9: datapath.openflow.listen: is the number 3"]),
     (
         "fail_mode = \"standalone\"",
         "fail_mode = \"safe\"",

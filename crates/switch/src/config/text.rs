@@ -17,7 +17,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("id", NUMBER, "id = 1"),
     ("openflow", "a table", "[datapath.openflow]"),
     ("controllers", "a list of strings", "controllers = [\"tcp:127.0.0.1:6653\"]"),
-    ("listen", STRING, "listen = \"127.0.0.1:6654\""),
+    ("listen", "a string or a list of strings", "listen = \"127.0.0.1:6654\""),
     ("fail_mode", STRING, "fail_mode = \"secure\""),
     ("low_latency", "a table", "[datapath.low_latency]"),
     ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),

@@ -2,7 +2,6 @@
 //! Values with a notation of their own. Each refusal ends with what would be right.
 
 use flow::Nanos;
-use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
@@ -60,27 +59,6 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     Ok((value, mask))
 }
 
-/// `IP:PORT`.
-pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!("\"{text}\" is no address to listen on; write IP:PORT, such as \"127.0.0.1:6654\" or \"[::1]:6654\"")
-    })
-}
-
-/// `tcp:IP[:PORT]`.
-pub fn controller(text: &str) -> Result<SocketAddr, String> {
-    /// The port that IANA gave OpenFlow.
-    const PORT: u16 = 6_653;
-    let address = text.strip_prefix("tcp:").unwrap_or_default();
-    let whole = address.parse().ok();
-    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT));
-    whole.or_else(without_port).ok_or_else(|| {
-        format!(
-            "\"{text}\" is no controller; write tcp:IP:PORT, such as \"tcp:127.0.0.1:6653\" or \"tcp:[::1]:6653\""
-        )
-    })
-}
-
 /// A port's name goes into flow files and OpenFlow messages, next to numbers and reserved names.
 pub fn port_name(text: &str) -> Result<(), String> {
     /// OFP_MAX_PORT_NAME_LEN, without its final zero byte.
@@ -128,15 +106,6 @@ mod tests {
         }
         assert!(cookie("0/0").unwrap_err().contains("empty mask"));
         assert!(cookie("0x13/0xf0").unwrap_err().contains("\"0x10/0xf0\""));
-    }
-
-    #[test]
-    fn a_controller_without_a_port_has_openflows() {
-        assert_eq!(controller("tcp:10.0.0.1"), Ok(([10, 0, 0, 1], 6_653).into()));
-        assert_eq!(controller("tcp:[::1]:6633"), Ok("[::1]:6633".parse().unwrap()));
-        for wrong in ["", "tcp:", "10.0.0.1:6653", "tcp:host:1", "ssl:10.0.0.1:6653"] {
-            assert!(controller(wrong).unwrap_err().contains("tcp:IP:PORT"), "{wrong}");
-        }
     }
 
     #[test]

@@ -19,7 +19,6 @@
 mod client;
 mod connection;
 mod flows;
-mod listener;
 mod protocol;
 mod request;
 mod show;
@@ -30,8 +29,6 @@ pub use protocol::{
 };
 
 pub(crate) use connection::{Connection, PARKED_MAX, State};
-pub use listener::ListenError;
-pub(crate) use listener::Listener;
 
 /// Longest line of a request, in bytes.
 pub const REQUEST_BYTES: usize = 1 << 20;

@@ -17,12 +17,11 @@ pub use ports::{OpenPort, open};
 pub use start::{Daemon, check};
 pub use stop::Stop;
 
-use crate::config::{Config, Idle};
-use crate::control::ListenError;
+use crate::config::{Config, Endpoint, Idle};
 use crate::flow_file::FlowFileError;
+use crate::listener::ListenError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Why the daemon could not start, or had to end.
@@ -42,19 +41,9 @@ pub enum DaemonError {
         /// The device.
         device: String,
     },
-    /// The control socket could not be made.
+    /// The control socket could not be made, or an address for OpenFlow connections can not be listened on.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The address for OpenFlow connections can not be listened on.
-    #[error(
-        "can not listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
-    )]
-    OpenFlow {
-        /// The address.
-        address: SocketAddr,
-        /// The system's answer.
-        source: io::Error,
-    },
     /// The flow file can not be read.
     #[error("{}: can not read the flow file: {source}", path.display())]
     ReadFlows {
@@ -128,7 +117,9 @@ fn ready_line(config: &Config, daemon: &Daemon) -> String {
     let ports: Vec<String> =
         config.datapath.ports.iter().map(|port| format!("{}={}", port.number, port.name)).collect();
     let ports = if ports.is_empty() { "none".to_owned() } else { ports.join(" ") };
-    let openflow = daemon.openflow_address().map_or_else(String::new, |at| format!(", OpenFlow {at}"));
+    let openflow: Vec<String> = daemon.openflow_addresses().iter().map(Endpoint::to_string).collect();
+    let openflow =
+        if openflow.is_empty() { String::new() } else { format!(", OpenFlow {}", openflow.join(" ")) };
     format!("control {}{openflow}, ports {ports}", config.control.display())
 }
 

@@ -8,14 +8,13 @@ use super::load::load;
 use super::ports::spec;
 use super::thread::{self, ControlWake, Shared};
 use super::{Claim, DaemonError, OpenPort, Stop};
-use crate::config::Config;
-use crate::control::Listener;
+use crate::config::{Config, Endpoint};
+use crate::listener::{Listener, Purpose};
 use crate::openflow::Channels;
 use flow::PortNo;
 use model::{Changed, Model};
 use port::Link;
 use port::wait::Wake;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,10 +56,10 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
-    /// Where OpenFlow connections are accepted, if anywhere; with port 0 in the configuration, the port that was free.
+    /// Where OpenFlow connections are accepted, in the order of the configuration; with port 0 in the configuration, the port that was free.
     #[must_use]
-    pub fn openflow_address(&self) -> Option<SocketAddr> {
-        self.openflow.address()
+    pub fn openflow_addresses(&self) -> Vec<Endpoint> {
+        self.openflow.addresses()
     }
 
     /// All but the threads: ports, flows and links may still wait on the way to the workers.
@@ -71,9 +70,8 @@ impl Daemon {
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
         let clock = Clock::new();
-        let listener = Listener::bind(&config.control)?;
-        let openflow = Channels::open(&config.datapath.openflow)
-            .map_err(|(address, source)| DaemonError::OpenFlow { address, source })?;
+        let listener = Listener::bind(&config.control, Purpose::Control)?;
+        let openflow = Channels::open(&config.datapath.openflow)?;
         let mut ports = open()?;
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
@@ -168,7 +166,12 @@ impl Drop for Daemon {
 /// # Errors
 /// What [`Daemon::start`] would say, as far as that can be told before.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
-    Listener::check(&config.control)?;
+    Listener::check(&config.control, Purpose::Control)?;
+    for endpoint in &config.datapath.openflow.listen {
+        if let Endpoint::Unix(path) = endpoint {
+            Listener::check(path, Purpose::OpenFlow)?;
+        }
+    }
     config.datapath.ports.iter().try_for_each(|port| port::check(&spec(port)))?;
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Connects to one controller, again and again, with pauses that double up to a limit.
 
-use super::prepare;
+use super::stream::Stream;
+use crate::config::Endpoint;
 use flow::Nanos;
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// First pause after a failure.
@@ -27,18 +28,18 @@ enum State {
 /// See the module.
 #[derive(Debug)]
 pub struct Dialer {
-    address: SocketAddr,
+    address: Endpoint,
     state: State,
     pause_ns: Nanos,
 }
 
 impl Dialer {
-    pub fn new(address: SocketAddr) -> Self {
+    pub fn new(address: Endpoint) -> Self {
         Self { address, state: State::Waiting { until_ns: 0 }, pause_ns: PAUSE_NS }
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    pub fn address(&self) -> &Endpoint {
+        &self.address
     }
 
     /// The socket that is being connected.
@@ -73,9 +74,9 @@ impl Dialer {
     }
 
     /// Goes on; a connection, when it is made, or why it is not.
-    pub fn step(&mut self, now: Nanos) -> Option<io::Result<TcpStream>> {
+    pub fn step(&mut self, now: Nanos) -> Option<io::Result<Stream>> {
         match &self.state {
-            State::Waiting { until_ns } if now >= *until_ns => match dial(self.address) {
+            State::Waiting { until_ns } if now >= *until_ns => match dial(&self.address) {
                 Ok(socket) => {
                     let until_ns = now.saturating_add(CONNECT_NS);
                     self.state = State::Connecting { socket, until_ns, ready: false };
@@ -92,7 +93,7 @@ impl Dialer {
                 else {
                     return None;
                 };
-                Some(match finish(socket) {
+                Some(match finish(&self.address, socket) {
                     Ok(stream) => Ok(stream),
                     Err(error) => self.failed(error, now),
                 })
@@ -101,35 +102,46 @@ impl Dialer {
         }
     }
 
-    fn failed(&mut self, error: io::Error, now: Nanos) -> io::Result<TcpStream> {
+    fn failed(&mut self, error: io::Error, now: Nanos) -> io::Result<Stream> {
         self.lost(now);
         Err(error)
     }
 }
 
 /// Begins to connect.
-fn dial(address: SocketAddr) -> io::Result<OwnedFd> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+fn dial(address: &Endpoint) -> io::Result<OwnedFd> {
+    let family = match address {
+        Endpoint::Tcp(address) if address.is_ipv4() => AddressFamily::INET,
+        Endpoint::Tcp(_) => AddressFamily::INET6,
+        Endpoint::Unix(_) => AddressFamily::UNIX,
+    };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    match rustix::net::connect(&socket, &address) {
+    let connected = match address {
+        Endpoint::Tcp(address) => rustix::net::connect(&socket, address),
+        Endpoint::Unix(path) => rustix::net::connect(&socket, &SocketAddrUnix::new(path)?),
+    };
+    match connected {
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error.into()),
     }
 }
 
-fn finish(socket: OwnedFd) -> io::Result<TcpStream> {
+fn finish(address: &Endpoint, socket: OwnedFd) -> io::Result<Stream> {
     sockopt::socket_error(&socket)??;
-    let stream = TcpStream::from(socket);
-    prepare(&stream)?;
-    Ok(stream)
+    match address {
+        Endpoint::Tcp(_) => Stream::tcp(TcpStream::from(socket)),
+        Endpoint::Unix(_) => Ok(Stream::Unix(socket.into())),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use rustix::event::{PollFd, Timespec, poll};
+    use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
 
     fn wait(dialer: &mut Dialer) {
         let answer = {
@@ -145,7 +157,7 @@ mod tests {
         let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = nobody.local_addr().unwrap();
         drop(nobody);
-        let mut dialer = Dialer::new(address);
+        let mut dialer = Dialer::new(Endpoint::Tcp(address));
         let mut now = 0;
         for pause_ns in [PAUSE_NS, 2 * PAUSE_NS, 4 * PAUSE_NS] {
             let mut result = dialer.step(now);
@@ -161,11 +173,33 @@ mod tests {
         assert!(dialer.step(now).is_none());
         wait(&mut dialer);
         let stream = dialer.step(now).unwrap().unwrap();
+        let Stream::Tcp(stream) = stream else { panic!("{stream:?}") };
         assert_eq!(listener.accept().unwrap().1, stream.local_addr().unwrap());
         assert!(!dialer.is_open());
         dialer.opened();
         assert!(dialer.is_open());
         dialer.lost(now);
         assert!(!dialer.is_open() && dialer.step(now + PAUSE_NS - 1).is_none());
+    }
+
+    #[test]
+    fn a_unix_socket_is_tried_again_too() {
+        let path = std::env::temp_dir().join(format!("shunt-dialer-{}.sock", std::process::id()));
+        let mut dialer = Dialer::new(Endpoint::Unix(path.clone()));
+        assert_eq!(dialer.step(0).unwrap().unwrap_err().kind(), io::ErrorKind::NotFound);
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(dialer.step(PAUSE_NS - 1).is_none());
+        assert_eq!(dialer.step(PAUSE_NS).unwrap().unwrap_err().kind(), io::ErrorKind::ConnectionRefused);
+        std::fs::remove_file(&path).unwrap();
+        let listener = UnixListener::bind(&path).unwrap();
+        assert!(dialer.step(3 * PAUSE_NS - 1).is_none() && dialer.descriptor().is_none());
+        assert!(dialer.step(3 * PAUSE_NS).is_none());
+        wait(&mut dialer);
+        let mut stream = dialer.step(3 * PAUSE_NS).unwrap().unwrap();
+        stream.write_all(b"x").unwrap();
+        let mut byte = [0];
+        listener.accept().unwrap().0.read_exact(&mut byte).unwrap();
+        assert_eq!(&byte, b"x");
+        std::fs::remove_file(&path).unwrap();
     }
 }

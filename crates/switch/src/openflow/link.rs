@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One TCP connection and its channel.
+//! One connection and its channel.
 
+use super::stream::Stream;
 use flow::Nanos;
 use model::agent::{Agent, ChannelEvent, ChannelId, Progress};
 use openflow::SessionConfig;
 use rustix::event::PollFlags;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Bytes read in one go.
@@ -16,8 +17,9 @@ const LINGER_NS: Nanos = 1_000_000_000;
 
 /// See the module.
 pub struct Link {
-    stream: TcpStream,
-    peer: SocketAddr,
+    stream: Stream,
+    /// Its name in the log.
+    peer: String,
     channel: ChannelId,
     /// What was read and the channel had no room for yet.
     inbox: Vec<u8>,
@@ -39,7 +41,7 @@ pub struct Link {
 
 impl Link {
     /// Begins a channel on a connection that does not block.
-    pub fn new(stream: TcpStream, peer: SocketAddr, agent: &mut Agent, now: Nanos) -> Self {
+    pub fn new(stream: Stream, peer: String, agent: &mut Agent, now: Nanos) -> Self {
         Self {
             stream,
             peer,
@@ -56,8 +58,8 @@ impl Link {
         }
     }
 
-    pub fn peer(&self) -> SocketAddr {
-        self.peer
+    pub fn peer(&self) -> &str {
+        &self.peer
     }
 
     pub fn channel(&self) -> ChannelId {

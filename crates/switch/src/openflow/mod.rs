@@ -6,12 +6,16 @@
 //! to be written to it stays within the agent's bounds.
 
 mod dialer;
+mod door;
 mod fallback;
 mod link;
 mod log_limit;
+mod stream;
 
-use crate::config;
+use crate::config::{self, Endpoint};
+use crate::listener::ListenError;
 use dialer::Dialer;
+use door::Door;
 use fallback::Fallback;
 use flow::Nanos;
 use link::Link;
@@ -19,13 +23,11 @@ use log_limit::LogLimit;
 use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Progress, Work};
 use model::{Model, Notice};
 use rustix::event::{PollFd, PollFlags};
-use std::io::{self, ErrorKind};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::io::ErrorKind;
 use worker::WorkerSet;
 
 /// Connections that others made, at a time.
-const CONNECTIONS: usize = 1_024;
+pub(crate) const CONNECTIONS: usize = 1_024;
 /// Connections accepted in one go.
 const ACCEPTS_PER_STEP: usize = 64;
 /// How long nobody is accepted after the system had no room for another connection.
@@ -45,11 +47,9 @@ enum Origin {
 /// All OpenFlow connections of a datapath.
 pub struct Channels {
     agent: Agent,
-    listener: Option<TcpListener>,
+    doors: Vec<Door>,
     /// Until when nobody is accepted.
     deaf_until_ns: Nanos,
-    /// Somebody waits to be accepted.
-    called: bool,
     dialers: Vec<Dialer>,
     links: Vec<(Origin, Link)>,
     fallback: Fallback,
@@ -60,20 +60,16 @@ impl Channels {
     /// Listens; controllers are dialled by the first step.
     ///
     /// # Errors
-    /// The address that is to be listened on, and the system's refusal.
-    pub fn open(config: &config::OpenFlow) -> Result<Self, (SocketAddr, io::Error)> {
-        let listener = match config.listen {
-            Some(address) => Some(listen(address).map_err(|error| (address, error))?),
-            None => None,
-        };
+    /// One of the addresses can not be listened on.
+    pub fn open(config: &config::OpenFlow) -> Result<Self, ListenError> {
+        let doors = config.listen.iter().map(Door::open).collect::<Result<_, _>>()?;
         let mut agent = Agent::default();
         agent.lend_long_work();
         Ok(Self {
             agent,
-            listener,
+            doors,
             deaf_until_ns: 0,
-            called: false,
-            dialers: config.controllers.iter().map(|address| Dialer::new(*address)).collect(),
+            dialers: config.controllers.iter().cloned().map(Dialer::new).collect(),
             links: Vec::new(),
             fallback: Fallback::new(config.standalone && !config.controllers.is_empty()),
             log: LogLimit::default(),
@@ -81,15 +77,14 @@ impl Channels {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> Option<SocketAddr> {
-        self.listener.as_ref().and_then(|listener| listener.local_addr().ok())
+    pub fn addresses(&self) -> Vec<Endpoint> {
+        self.doors.iter().map(|door| door.address().clone()).collect()
     }
 
     /// Descriptors to sleep on, and for what. [`Channels::woken`] wants their answers in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
-        // Who waits already, while nobody is accepted, must not keep us awake.
-        if let Some(listener) = self.listener.as_ref().filter(|_| !self.called) {
-            set.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+        for door in &self.doors {
+            set.extend(door.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         }
         for dialer in &self.dialers {
             set.extend(dialer.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)));
@@ -101,8 +96,8 @@ impl Channels {
 
     /// Takes what the sleep ended with.
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
-        if self.listener.is_some() && !self.called {
-            self.called = answers.next().is_some_and(|flags| !flags.is_empty());
+        for door in self.doors.iter_mut().filter(|door| door.descriptor().is_some()) {
+            door.woken(answers.next().unwrap_or(PollFlags::empty()));
         }
         for dialer in self.dialers.iter_mut().filter(|dialer| dialer.descriptor().is_some()) {
             dialer.woken(answers.next().unwrap_or(PollFlags::empty()));
@@ -165,12 +160,12 @@ impl Channels {
     /// Accepts and dials.
     fn meet(&mut self, now: Nanos) -> bool {
         self.accept(now);
-        let mut more = self.called && now >= self.deaf_until_ns;
+        let mut more = now >= self.deaf_until_ns && self.doors.iter().any(Door::is_called);
         for (number, dialer) in self.dialers.iter_mut().enumerate() {
             match dialer.step(now) {
                 Some(Ok(stream)) => {
                     more = true;
-                    let link = Link::new(stream, dialer.address(), &mut self.agent, now);
+                    let link = Link::new(stream, dialer.address().to_string(), &mut self.agent, now);
                     self.links.push((Origin::Controller(number), link));
                 }
                 Some(Err(error)) => {
@@ -232,37 +227,32 @@ impl Channels {
     }
 
     fn accept(&mut self, now: Nanos) {
-        let Some(listener) = &self.listener else { return };
-        if !self.called || now < self.deaf_until_ns {
-            return;
-        }
-        for _ in 0..ACCEPTS_PER_STEP {
-            match listener.accept() {
-                Ok((_, peer)) if self.accepted() >= CONNECTIONS => {
-                    self.log.line(now, || {
-                        tracing::warn!(
-                            "{peer} is turned away: {CONNECTIONS} OpenFlow connections are the most"
-                        );
-                    });
+        let mut accepted = self.accepted();
+        for door in self.doors.iter_mut().filter(|door| door.is_called()) {
+            for _ in 0..ACCEPTS_PER_STEP {
+                if now < self.deaf_until_ns {
+                    return;
                 }
-                Ok((stream, peer)) => {
-                    if let Err(error) = prepare(&stream) {
-                        self.log.line(now, || tracing::warn!("{peer} is turned away: {error}"));
-                        continue;
+                match door.accept() {
+                    Ok(None) => break,
+                    Ok(Some((_, peer))) if accepted >= CONNECTIONS => {
+                        self.log.line(now, || {
+                            tracing::warn!(
+                                "{peer} is turned away: {CONNECTIONS} OpenFlow connections are the most"
+                            );
+                        });
                     }
-                    self.links.push((Origin::Peer, Link::new(stream, peer, &mut self.agent, now)));
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    self.called = false;
-                    return;
-                }
-                // One that is gone before it was accepted says nothing about the next.
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
-                Err(error) => {
-                    self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
-                    self.log.line(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
-                    return;
+                    Ok(Some((stream, peer))) => {
+                        accepted += 1;
+                        self.links.push((Origin::Peer, Link::new(stream, peer, &mut self.agent, now)));
+                    }
+                    // One that is gone before it was accepted says nothing about the next.
+                    Err(error)
+                        if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
+                    Err(error) => {
+                        self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
+                        self.log.line(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
+                    }
                 }
             }
         }
@@ -273,20 +263,7 @@ impl Channels {
     }
 }
 
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
-    // All may come at once: one that finds no room tries again only after a second.
-    rustix::net::listen(&listener, CONNECTIONS as i32)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
-}
-
-fn prepare(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nonblocking(true)?;
-    stream.set_nodelay(true)
-}
-
-fn log(peer: SocketAddr, event: &ChannelEvent) {
+fn log(peer: &str, event: &ChannelEvent) {
     match event {
         ChannelEvent::Opened => tracing::info!("{peer}: OpenFlow 1.3"),
         ChannelEvent::Refused(problem) => tracing::info!("{peer}: refused: {problem}"),

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use switch::config::Config;
+use switch::config::{Config, Endpoint};
 use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
 
 /// Nothing here should take longer.
@@ -43,9 +43,10 @@ impl Lab {
         std::fs::create_dir(&folder).unwrap();
         let mut text = format!("control = {:?}\n", folder.join("control.sock"));
         text.push_str(&format!("[[worker]]\nidle = {idle:?}\n").repeat(workers));
-        text.push_str(&format!(
-            "[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n{openflow}\n"
-        ));
+        text.push_str(&format!("[[datapath]]\nid = 7\n[datapath.openflow]\n{openflow}\n"));
+        if !openflow.contains("listen = ") {
+            text = text.replace("[datapath.openflow]\n", "[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n");
+        }
         for n in 1..=ports {
             let worker = n % workers;
             text.push_str(&format!(
@@ -62,7 +63,14 @@ impl Lab {
         });
         let (stop, tell) = Stop::by_hand().unwrap();
         let daemon = Daemon::start(&config, || Ok(open.collect()), None, &stop).unwrap().unwrap();
-        let address = daemon.openflow_address().unwrap();
+        let addresses = daemon.openflow_addresses();
+        let address = addresses
+            .iter()
+            .find_map(|endpoint| match endpoint {
+                Endpoint::Tcp(address) => Some(*address),
+                Endpoint::Unix(_) => None,
+            })
+            .unwrap();
         let log = Log::default();
         let subscriber = log.subscriber();
         let thread = Some(std::thread::spawn(move || {
@@ -85,8 +93,12 @@ impl Lab {
 
     /// The same, and whether it went well.
     pub fn try_ofctl(&self, words: &[&str]) -> (bool, String) {
+        self.try_ofctl_at(&format!("tcp:{}", self.address), words)
+    }
+
+    /// The same, with the switch's address as ovs-ofctl takes it.
+    pub fn try_ofctl_at(&self, target: &str, words: &[&str]) -> (bool, String) {
         let split = words.iter().take_while(|word| word.starts_with('-')).count() + 1;
-        let target = format!("tcp:{}", self.address);
         let output = self
             .tool("ovs-ofctl")
             .args(["--timeout=30", "-O", "OpenFlow13"])

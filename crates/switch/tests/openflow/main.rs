@@ -11,3 +11,4 @@ mod peer;
 mod rogue;
 mod round_trip;
 mod session;
+mod unix;

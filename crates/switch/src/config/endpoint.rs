@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ends of OpenFlow connections: TCP addresses and sockets in the file system.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+/// Longest path that fits a unix socket's address on Linux, in bytes.
+const PATH_BYTES: usize = 107;
+
+/// Where one listens, or connects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// An address and its port.
+    Tcp(SocketAddr),
+    /// Path of a unix socket.
+    Unix(PathBuf),
+}
+
+/// `IP:PORT` or `unix:PATH`.
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// The path of a unix socket; `example` is one that would be right, as it is written.
+pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
+    if text.is_empty() || text.len() > PATH_BYTES || text.contains('\0') {
+        return Err(format!(
+            "\"{}\" is no socket's path; it has 1 to {PATH_BYTES} bytes, such as \"{example}\"",
+            text.replace('\0', "\\0")
+        ));
+    }
+    Ok(text.into())
+}
+
+/// `IP:PORT` or `unix:PATH`.
+pub fn listen_address(text: &str) -> Result<Endpoint, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return socket_path(path, "/run/shunt/s1.mgmt").map(Endpoint::Unix);
+    }
+    text.parse().map(Endpoint::Tcp).map_err(|_| {
+        format!(
+            "\"{text}\" is no address to listen on; write IP:PORT or unix:PATH, such as \"127.0.0.1:6654\", \
+             \"[::1]:6654\" or \"unix:/run/shunt/s1.mgmt\""
+        )
+    })
+}
+
+/// `tcp:IP[:PORT]` or `unix:PATH`.
+pub fn controller(text: &str) -> Result<Endpoint, String> {
+    /// The port that IANA gave OpenFlow.
+    const PORT: u16 = 6_653;
+    if let Some(path) = text.strip_prefix("unix:") {
+        return socket_path(path, "/run/controller.sock").map(Endpoint::Unix);
+    }
+    let address = text.strip_prefix("tcp:").unwrap_or_default();
+    let whole = address.parse().ok();
+    let without_port = || address.parse::<IpAddr>().ok().map(|ip| SocketAddr::new(ip, PORT));
+    whole.or_else(without_port).map(Endpoint::Tcp).ok_or_else(|| {
+        format!(
+            "\"{text}\" is no controller; write tcp:IP:PORT or unix:PATH, such as \"tcp:127.0.0.1:6653\", \
+             \"tcp:[::1]:6653\" or \"unix:/run/controller.sock\""
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_without_a_port_has_openflows() {
+        assert_eq!(controller("tcp:10.0.0.1"), Ok(Endpoint::Tcp(([10, 0, 0, 1], 6_653).into())));
+        assert_eq!(controller("tcp:[::1]:6633"), Ok(Endpoint::Tcp("[::1]:6633".parse().unwrap())));
+        for wrong in
+            ["", "tcp:", "10.0.0.1:6653", "tcp:host:1", "ssl:10.0.0.1:6653", "/run/c.sock", "punix:/x"]
+        {
+            assert!(controller(wrong).unwrap_err().contains("tcp:IP:PORT or unix:PATH"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_socket_has_a_path_that_fits() {
+        for read in [controller, listen_address] {
+            assert_eq!(read("unix:/run/a.sock"), Ok(Endpoint::Unix("/run/a.sock".into())));
+            assert_eq!(read("unix:a").unwrap().to_string(), "unix:a");
+            let longest = "x".repeat(PATH_BYTES);
+            assert!(read(&format!("unix:{longest}")).is_ok());
+            for wrong in ["", "a\0b", &format!("{longest}x")] {
+                let problem = read(&format!("unix:{wrong}")).unwrap_err();
+                assert!(problem.contains("1 to 107 bytes, such as \"/run/"), "{problem}");
+            }
+        }
+        assert!(listen_address("tcp:1.2.3.4:5").unwrap_err().contains("IP:PORT or unix:PATH"));
+    }
+}
