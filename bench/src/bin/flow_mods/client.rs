@@ -3,9 +3,8 @@
 
 use std::error::Error;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use flow::syntax::{ParseOptions, parse_flows};
@@ -16,16 +15,6 @@ use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
 const LONG: Duration = Duration::from_secs(60);
 /// Number of the barrier; flow-mods have smaller ones.
 const BARRIER: u32 = u32::MAX;
-
-/// Where a switch listens.
-#[derive(Clone, Debug)]
-pub enum Address {
-    Tcp(SocketAddr),
-    Unix(PathBuf),
-}
-
-trait Stream: Read + Write {}
-impl<S: Read + Write> Stream for S {}
 
 /// Flow-mods and a barrier, ready to be sent.
 pub struct Batch(Vec<u8>);
@@ -41,31 +30,19 @@ impl Batch {
         Ok(Self(bytes))
     }
 
-    /// Sends all of it on a new connection; the time from the first byte to the barrier's reply.
-    pub fn send(&self, address: &Address) -> Result<Duration, Box<dyn Error>> {
-        let mut stream: Box<dyn Stream> = match address {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect(address)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(LONG))?;
-                stream.set_write_timeout(Some(LONG))?;
-                Box::new(stream)
-            }
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path)?;
-                stream.set_read_timeout(Some(LONG))?;
-                stream.set_write_timeout(Some(LONG))?;
-                Box::new(stream)
-            }
-        };
+    /// Sends all of it on a new connection to a switch's unix socket; the time from the first byte to the barrier's reply.
+    pub fn send(&self, socket: &Path) -> Result<Duration, Box<dyn Error>> {
+        let mut stream = UnixStream::connect(socket)?;
+        stream.set_read_timeout(Some(LONG))?;
+        stream.set_write_timeout(Some(LONG))?;
         let mut hello = Vec::new();
         encode(&Message::Hello(Hello::ours()), 0, &mut hello)?;
         stream.write_all(&hello)?;
-        receive(&mut *stream)?;
+        receive(&mut stream)?;
         let start = Instant::now();
         stream.write_all(&self.0)?;
         loop {
-            match receive(&mut *stream)? {
+            match receive(&mut stream)? {
                 (BARRIER, Message::BarrierReply) => return Ok(start.elapsed()),
                 (xid, Message::Error(error)) => {
                     return Err(format!("flow-mod {xid} is refused: {}", error.code).into());
@@ -76,7 +53,7 @@ impl Batch {
     }
 }
 
-fn receive(stream: &mut dyn Stream) -> Result<(u32, Message), Box<dyn Error>> {
+fn receive(stream: &mut UnixStream) -> Result<(u32, Message), Box<dyn Error>> {
     let mut bytes = vec![0; HEADER_BYTES];
     stream.read_exact(&mut bytes)?;
     bytes.resize(u16::from_be_bytes([bytes[2], bytes[3]]).max(HEADER_BYTES as u16).into(), 0);

@@ -10,14 +10,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use shunt_bench::{Window, pin_to};
 
-use crate::client::{Address, Batch};
+use crate::client::Batch;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// Where scripts/setup.sh unpacks Open vSwitch if it is not installed.
 const TOOLS: &str = "target/tools/ovs";
-/// Shunt's OpenFlow port, in a network namespace of its own.
-const PORT: u16 = 6654;
 /// Nothing starts more slowly.
 const LONG: Duration = Duration::from_secs(20);
 /// After a delete of all, so that what it left behind is not counted to the next window.
@@ -34,24 +32,22 @@ pub struct Cores {
 pub struct Switch {
     name: &'static str,
     folder: PathBuf,
-    /// As ovs-ofctl takes it.
-    target: String,
-    address: Address,
+    /// Its unix socket for OpenFlow.
+    socket: PathBuf,
     cores: Cores,
     /// In the order of their start.
     programs: Vec<Child>,
 }
 
 impl Switch {
-    /// Shunt with one worker and its defaults, listening on TCP.
+    /// Shunt with one worker and its defaults, spoken to through a unix socket, as Open vSwitch is.
     pub fn shunt(folder: &Path, cores: Cores) -> Result<Self> {
-        let target = format!("tcp:127.0.0.1:{PORT}");
-        let address = Address::Tcp(([127, 0, 0, 1], PORT).into());
-        let mut switch = Self::new("shunt", folder, target, address, cores)?;
+        let socket = folder.join("shunt/br0.mgmt");
+        let mut switch = Self::new("shunt", folder, socket, cores)?;
         let config = switch.folder.join("switch.toml");
         let control = switch.folder.join("control.sock");
         let mut text = format!("control = {control:?}\n[[worker]]\n[[datapath]]\nid = 1\n");
-        text += &format!("[datapath.openflow]\nlisten = \"127.0.0.1:{PORT}\"\n");
+        text += &format!("[datapath.openflow]\nlisten = {:?}\n", switch.target());
         for (number, device) in (1..).zip(switch.ports()?) {
             text += &format!("[[datapath.port]]\nnumber = {number}\nname = \"p{number}\"\n");
             text += &format!("driver = \"af_packet\"\ndevice = \"{device}\"\nworkers = [0]\n");
@@ -67,12 +63,10 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Open vSwitch in userspace, spoken to through the unix socket of its bridge: faster there than TCP.
+    /// Open vSwitch in userspace, spoken to through the unix socket of its bridge.
     pub fn open_vswitch(folder: &Path, cores: Cores) -> Result<Self> {
         let own = folder.join("ovs");
-        let target = format!("unix:{}", own.join("br0.mgmt").display());
-        let address = Address::Unix(own.join("br0.mgmt"));
-        let mut switch = Self::new("ovs", folder, target, address, cores)?;
+        let mut switch = Self::new("ovs", folder, own.join("br0.mgmt"), cores)?;
         let (database, socket) = (own.join("conf.db"), format!("unix:{}", own.join("db.sock").display()));
         let schema = [TOOLS, "/"]
             .map(|root| Path::new(root).join("usr/share/openvswitch/vswitch.ovsschema"))
@@ -104,16 +98,15 @@ impl Switch {
         Ok(switch)
     }
 
-    fn new(
-        name: &'static str,
-        folder: &Path,
-        target: String,
-        address: Address,
-        cores: Cores,
-    ) -> Result<Self> {
+    fn new(name: &'static str, folder: &Path, socket: PathBuf, cores: Cores) -> Result<Self> {
         let folder = folder.join(name);
         fs::create_dir_all(&folder)?;
-        Ok(Self { name, folder, target, address, cores, programs: Vec::new() })
+        Ok(Self { name, folder, socket, cores, programs: Vec::new() })
+    }
+
+    /// The socket as ovs-ofctl takes it.
+    fn target(&self) -> String {
+        format!("unix:{}", self.socket.display())
     }
 
     /// Makes the two ports, each an end of a veth pair.
@@ -180,7 +173,7 @@ impl Switch {
 
     fn ofctl(&self, options: &[&str], command: &str, arguments: &[&str]) -> Result<String> {
         let mut ofctl = self.tool("ovs-ofctl");
-        ofctl.args(["--timeout=300", "-O", "OpenFlow13"]).args(options).args([command, &self.target]);
+        ofctl.args(["--timeout=300", "-O", "OpenFlow13"]).args(options).args([command, &self.target()]);
         done(ofctl.args(arguments).output()?)
     }
 
@@ -202,7 +195,7 @@ impl Switch {
     /// Adds the flows of a batch to none; one window.
     pub fn add_pipelined(&self, batch: &Batch, count: u32) -> Result<Window> {
         self.clear()?;
-        let took = batch.send(&self.address)?;
+        let took = batch.send(&self.socket)?;
         self.filled(took, count)
     }
 
