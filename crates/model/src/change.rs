@@ -14,7 +14,7 @@ use flow::meter::Meter;
 use flow::{Command, FlowMod, Nanos};
 
 /// Entries looked at or changed that take some milliseconds.
-const LONG_ENTRIES: usize = 4_096;
+pub(crate) const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,35 +76,59 @@ impl<D: DataPlane> Model<D> {
         Ok(self.commit(now, staged))
     }
 
-    /// Whether changes take longer than other connections should wait for an answer: a few milliseconds.
-    #[must_use]
-    pub fn is_long(&self, changes: &[Change]) -> bool {
+    /// Entries that changes look at or change, about; counted no further than what is too long already: more than
+    /// [`LONG_ENTRIES`] take longer than other connections should wait for an answer.
+    pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         let mut cost = changes.len();
-        changes.iter().any(|change| {
+        for change in changes {
+            if cost > LONG_ENTRIES {
+                break;
+            }
             cost = cost.saturating_add(self.cost(change));
-            cost > LONG_ENTRIES
-        })
+            if let Change::Flow(m) = change
+                && m.flags.check_overlap
+            {
+                // Those added before it may be looked at as well.
+                cost = cost.saturating_add(changes.len() - 1);
+            }
+        }
+        cost
     }
 
-    /// Entries that a change looks at or changes, about.
     fn cost(&self, change: &Change) -> usize {
         let all = self.store.slots().len();
+        let users_of_meters = || self.meters.values().any(|record| record.users > 0);
+        let users_of_groups = || self.groups.records().values().any(|record| record.users > 0);
         // All entries are looked at for the users of a group or a meter that has some.
-        let users = match change {
+        let has_users = match change {
+            Change::Flow(m) => return self.flow_cost(m),
+            Change::Port(_) => false,
             Change::Group(GroupCommand::Delete, group) => {
-                self.groups.get(group.id).map(|record| record.users)
+                self.groups.get(group.id).is_some_and(|record| record.users > 0)
             }
             Change::Meter(MeterCommand::Delete, meter) => {
-                self.meters.get(&meter.id).map(|record| record.users)
+                self.meters.get(&meter.id).is_some_and(|record| record.users > 0)
             }
-            _ => None,
+            Change::Group(GroupCommand::DeleteAll, _) => {
+                return self.groups.records().len() + if users_of_groups() { all } else { 0 };
+            }
+            Change::Meter(MeterCommand::DeleteAll, _) => {
+                return self.meters.len() + if users_of_meters() { all } else { 0 };
+            }
+            Change::Group(..) | Change::Meter(..) => false,
         };
-        match change {
-            Change::Flow(m) if matches!(m.command, Command::Modify | Command::Delete) => {
-                self.covered_cost(m.table, &m.matching)
+        if has_users { all } else { 0 }
+    }
+
+    fn flow_cost(&self, m: &FlowMod) -> usize {
+        let table = m.table.map(|table| self.store.table(table));
+        match (m.command, table) {
+            (Command::Modify | Command::Delete, _) => self.covered_cost(m.table, &m.matching),
+            // An array's numbers have one entry each, whatever its priority.
+            (Command::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
+            (Command::Add, Some(table)) if m.flags.check_overlap => {
+                table.overlap_cost(m.priority, &m.matching)
             }
-            Change::Group(GroupCommand::DeleteAll, _) | Change::Meter(MeterCommand::DeleteAll, _) => all,
-            _ if users.is_some_and(|users| users > 0) => all,
             _ => 0,
         }
     }

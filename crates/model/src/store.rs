@@ -28,6 +28,8 @@ pub(crate) struct Slot {
     pub created_ns: Nanos,
     /// Hash of priority and match.
     pub hash: u32,
+    /// Place among the entries of its shape, while it is in its table.
+    pub place: u32,
     pub life: Life,
 }
 
@@ -99,7 +101,14 @@ impl Store {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
-                self.slots.push(Slot { entry: None, serial: 0, created_ns: 0, hash: 0, life: Life::Free });
+                self.slots.push(Slot {
+                    entry: None,
+                    serial: 0,
+                    created_ns: 0,
+                    hash: 0,
+                    place: 0,
+                    life: Life::Free,
+                });
                 (self.slots.len() - 1) as EntryId
             }
         };
@@ -111,19 +120,20 @@ impl Store {
             serial: self.next_serial,
             created_ns: now,
             hash,
+            place: 0,
             life: Life::Fresh,
         };
         self.next_serial += 1;
         self.used += 1;
         self.live += usize::from(table != usize::from(MAC_TABLE));
-        self.tables[table].insert(&self.slots, id);
+        self.tables[table].insert(&mut self.slots, id);
         id
     }
 
     /// Takes an entry out of its table; its number stays in use until `release`.
     pub fn unlink(&mut self, id: EntryId) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
-        self.tables[usize::from(table)].remove(&self.slots, id);
+        self.tables[usize::from(table)].remove(&mut self.slots, id);
         self.live -= usize::from(table != MAC_TABLE);
         self.slots[id as usize].life = Life::Dying;
     }
@@ -140,7 +150,7 @@ impl Store {
     pub fn relink(&mut self, id: EntryId, life: Life) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.slots[id as usize].life = life;
-        self.tables[usize::from(table)].insert(&self.slots, id);
+        self.tables[usize::from(table)].insert(&mut self.slots, id);
         self.live += usize::from(table != MAC_TABLE);
     }
 

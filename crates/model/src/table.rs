@@ -9,19 +9,18 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Entries of one priority and shape.
+/// Entries of one shape, among those of one priority.
 #[derive(Debug)]
 struct Group {
-    priority: u16,
     linear: bool,
     fields: Box<[(Field, u128)]>,
-    count: usize,
+    /// In no order; each slot knows its place, so that it leaves at once.
+    members: Vec<EntryId>,
 }
 
 impl Group {
     fn has_shape_of(&self, matching: &Match) -> bool {
-        self.linear == matching.index().is_some()
-            && self.fields.iter().copied().eq(matching.fields().map(|c| (c.field, c.mask)))
+        self.linear == matching.index().is_some() && self.fields.iter().copied().eq(shape_of(matching))
     }
 
     /// Whether `matching` may cover some match of this shape.
@@ -36,12 +35,21 @@ impl Group {
     }
 }
 
+/// Entries of one priority.
+#[derive(Debug, Default)]
+struct Level {
+    groups: HashTable<Group>,
+    entries: usize,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     hasher: DefaultHashBuilder,
     index: HashTable<EntryId>,
     order: BTreeMap<u64, EntryId>,
-    groups: HashTable<Group>,
+    levels: BTreeMap<u16, Level>,
+    /// Groups of all priorities.
+    groups: usize,
     /// Groups that use each slice.
     slices: BTreeMap<Field, usize>,
 }
@@ -55,14 +63,13 @@ fn entry_of(slots: &[Slot], id: EntryId) -> Option<&FlowEntry> {
     slots.get(id as usize)?.entry.as_deref()
 }
 
-fn shape_hash(
-    hasher: &DefaultHashBuilder,
-    priority: u16,
-    linear: bool,
-    fields: impl Iterator<Item = (Field, u128)>,
-) -> u64 {
+fn shape_of(matching: &Match) -> impl Iterator<Item = (Field, u128)> {
+    matching.fields().map(|c| (c.field, c.mask))
+}
+
+fn shape_hash(hasher: &DefaultHashBuilder, linear: bool, fields: impl Iterator<Item = (Field, u128)>) -> u64 {
     let mut state = hasher.build_hasher();
-    (priority, linear).hash(&mut state);
+    linear.hash(&mut state);
     for field in fields {
         field.hash(&mut state);
     }
@@ -89,30 +96,35 @@ impl Table {
         self.index.find(spread(self.hash(priority, matching)), same).copied()
     }
 
-    pub fn insert(&mut self, slots: &[Slot], id: EntryId) {
+    pub fn insert(&mut self, slots: &mut [Slot], id: EntryId) {
         let slot = &slots[id as usize];
         self.index.insert_unique(spread(slot.hash), id, |&other| spread(slots[other as usize].hash));
         self.order.insert(slot.serial, id);
         if let Some(entry) = &slot.entry {
-            self.count_shape(entry);
+            let place = self.join_group(entry, id);
+            slots[id as usize].place = place;
         }
     }
 
-    pub fn remove(&mut self, slots: &[Slot], id: EntryId) {
+    pub fn remove(&mut self, slots: &mut [Slot], id: EntryId) {
         let slot = &slots[id as usize];
         if let Ok(found) = self.index.find_entry(spread(slot.hash), |&other| other == id) {
             found.remove();
         }
         self.order.remove(&slot.serial);
-        if let Some(entry) = &slot.entry {
-            self.uncount_shape(entry);
+        let place = slot.place;
+        if let Some(entry) = &slot.entry
+            && let Some(moved) = self.leave_group(entry, place)
+        {
+            slots[moved as usize].place = place;
         }
     }
 
     /// Empties the table; gives its entries in order of adding.
     pub fn take_all(&mut self) -> Vec<EntryId> {
         self.index = HashTable::new();
-        self.groups.clear();
+        self.levels.clear();
+        self.groups = 0;
         self.slices.clear();
         std::mem::take(&mut self.order).into_values().collect()
     }
@@ -126,23 +138,37 @@ impl Table {
         if matching.is_any() {
             return self.order.values().copied().collect();
         }
+        let covers = |id: &EntryId| entry_of(slots, *id).is_some_and(|e| matching.covers(&e.matching));
+        if self.looked_at(matching) > self.len() / 2 {
+            return self.order.values().copied().filter(covers).collect();
+        }
         let mut found = Vec::new();
-        for group in self.groups.iter().filter(|g| g.may_be_covered_by(matching)) {
-            if !group.has_shape_of(matching) {
-                let covers =
-                    |id: &EntryId| entry_of(slots, *id).is_some_and(|e| matching.covers(&e.matching));
-                return self.order.values().copied().filter(covers).collect();
+        for (priority, group) in self.may_be_covered(matching) {
+            if group.has_shape_of(matching) {
+                found.extend(self.find(slots, priority, matching));
+            } else {
+                found.extend(group.members.iter().copied().filter(covers));
             }
-            found.extend(self.find(slots, group.priority, matching));
         }
         found.sort_unstable_by_key(|&id| slots[id as usize].serial);
         found
     }
 
-    /// Entries that [`Table::covered`] looks at.
+    fn may_be_covered(&self, matching: &Match) -> impl Iterator<Item = (u16, &Group)> {
+        let groups =
+            self.levels.iter().flat_map(|(&priority, level)| level.groups.iter().map(move |g| (priority, g)));
+        groups.filter(|(_, group)| group.may_be_covered_by(matching))
+    }
+
+    /// Entries that a match is compared with for those that it covers.
+    fn looked_at(&self, matching: &Match) -> usize {
+        let others = self.may_be_covered(matching).filter(|(_, group)| !group.has_shape_of(matching));
+        others.map(|(_, group)| group.members.len()).sum()
+    }
+
+    /// Entries and groups that [`Table::covered`] looks at.
     pub fn covered_cost(&self, matching: &Match) -> usize {
-        let mut shapes = self.groups.iter().filter(|g| g.may_be_covered_by(matching));
-        if shapes.all(|g| g.has_shape_of(matching)) { 0 } else { self.len() }
+        if matching.is_any() { self.len() } else { self.groups + self.looked_at(matching) }
     }
 
     /// Whether an entry of this priority overlaps `matching`. OpenFlow 1.3 counts an identical one as overlapping.
@@ -150,14 +176,23 @@ impl Table {
         if self.find(slots, priority, matching).is_some() {
             return true;
         }
+        let Some(level) = self.levels.get(&priority).filter(|_| matching.index().is_none()) else {
+            return false;
+        };
         // Of the same shape, only an equal match overlaps; an index and fields never do.
-        let mut others =
-            self.groups.iter().filter(|g| g.priority == priority && !g.linear && !g.has_shape_of(matching));
-        matching.index().is_none()
-            && others.next().is_some()
-            && self.order.values().any(|&id| {
-                entry_of(slots, id).is_some_and(|e| e.priority == priority && e.matching.overlaps(matching))
-            })
+        let mut others = level.groups.iter().filter(|g| !g.linear && !g.has_shape_of(matching));
+        others.any(|group| {
+            let mut members = group.members.iter();
+            members.any(|&id| entry_of(slots, id).is_some_and(|e| e.matching.overlaps(matching)))
+        })
+    }
+
+    /// Entries that [`Table::overlaps`] looks at.
+    pub fn overlap_cost(&self, priority: u16, matching: &Match) -> usize {
+        let Some(level) = self.levels.get(&priority).filter(|_| matching.index().is_none()) else { return 0 };
+        let hash = self.hash_shape_of(matching);
+        let same = level.groups.find(hash, |g| g.has_shape_of(matching));
+        level.entries - same.map_or(0, |group| group.members.len())
     }
 
     /// Different slices that the table's entries and one with this match examine.
@@ -166,48 +201,58 @@ impl Table {
         self.slices.len() + new
     }
 
-    fn hash_shape_of(&self, entry: &FlowEntry) -> u64 {
-        let fields = entry.matching.fields().map(|c| (c.field, c.mask));
-        shape_hash(&self.hasher, entry.priority, entry.matching.index().is_some(), fields)
+    fn hash_shape_of(&self, matching: &Match) -> u64 {
+        shape_hash(&self.hasher, matching.index().is_some(), shape_of(matching))
     }
 
-    fn count_shape(&mut self, entry: &FlowEntry) {
-        let hash = self.hash_shape_of(entry);
-        let same = |g: &Group| g.priority == entry.priority && g.has_shape_of(&entry.matching);
-        if let Some(group) = self.groups.find_mut(hash, same) {
-            group.count += 1;
-            return;
+    /// Adds an entry to its group; says its place there.
+    fn join_group(&mut self, entry: &FlowEntry, id: EntryId) -> u32 {
+        let hash = self.hash_shape_of(&entry.matching);
+        let level = self.levels.entry(entry.priority).or_default();
+        level.entries += 1;
+        if let Some(group) = level.groups.find_mut(hash, |g| g.has_shape_of(&entry.matching)) {
+            group.members.push(id);
+            return (group.members.len() - 1) as u32;
         }
+        self.groups += 1;
         for slice in slices_of(&entry.matching) {
             *self.slices.entry(slice).or_default() += 1;
         }
         let group = Group {
-            priority: entry.priority,
             linear: entry.matching.index().is_some(),
-            fields: entry.matching.fields().map(|c| (c.field, c.mask)).collect(),
-            count: 1,
+            fields: shape_of(&entry.matching).collect(),
+            members: vec![id],
         };
         let hasher = &self.hasher;
-        self.groups.insert_unique(hash, group, |g| {
-            shape_hash(hasher, g.priority, g.linear, g.fields.iter().copied())
-        });
+        level.groups.insert_unique(hash, group, |g| shape_hash(hasher, g.linear, g.fields.iter().copied()));
+        0
     }
 
-    fn uncount_shape(&mut self, entry: &FlowEntry) {
-        let hash = self.hash_shape_of(entry);
-        let same = |g: &Group| g.priority == entry.priority && g.has_shape_of(&entry.matching);
-        if let Ok(mut found) = self.groups.find_entry(hash, same) {
-            found.get_mut().count -= 1;
-            if found.get().count == 0 {
-                found.remove();
-                for slice in slices_of(&entry.matching) {
-                    if let Some(users) = self.slices.get_mut(&slice) {
-                        *users -= 1;
-                    }
+    /// Takes an entry out of its group; the entry that takes its place there, if one does.
+    fn leave_group(&mut self, entry: &FlowEntry, place: u32) -> Option<EntryId> {
+        let hash = self.hash_shape_of(&entry.matching);
+        let level = self.levels.get_mut(&entry.priority)?;
+        let mut found = level.groups.find_entry(hash, |g| g.has_shape_of(&entry.matching)).ok()?;
+        let members = &mut found.get_mut().members;
+        if (place as usize) < members.len() {
+            members.swap_remove(place as usize);
+        }
+        let moved = members.get(place as usize).copied();
+        level.entries -= 1;
+        if members.is_empty() {
+            found.remove();
+            self.groups -= 1;
+            for slice in slices_of(&entry.matching) {
+                if let Some(users) = self.slices.get_mut(&slice) {
+                    *users -= 1;
                 }
-                self.slices.retain(|_, users| *users != 0);
+            }
+            self.slices.retain(|_, users| *users != 0);
+            if level.entries == 0 {
+                self.levels.remove(&entry.priority);
             }
         }
+        moved
     }
 }
 

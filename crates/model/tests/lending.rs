@@ -43,9 +43,10 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    fn step(&mut self, id: ChannelId) {
+    /// Says whether there is more to do at once.
+    fn step(&mut self, id: ChannelId) -> bool {
         let Self { agent, model } = self;
-        agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} });
+        agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more
     }
 
     /// Makes the changes that were left to the driver; while they are away each channel is stepped without the model.
@@ -167,4 +168,47 @@ fn short_changes_are_made_at_once() {
     bench.step(one);
     assert!(!bench.agent.has_work());
     assert_eq!(bench.model.flow_count() as u64, MANY - 1);
+}
+
+fn checked(priority: u16, value: u128) -> Message {
+    let flags = flow::EntryFlags { check_overlap: true, ..flow::EntryFlags::default() };
+    flow_mod(flow::FlowMod { flags, ..add(priority, dst(value, 0xffff), 1) })
+}
+
+#[test]
+fn an_overlap_check_is_long_if_there_are_many_entries_of_its_priority() {
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    bench.send(one, 1, &checked(2, 1));
+    bench.send(one, 2, &checked(2, 2));
+    bench.step(one);
+    assert!(!bench.agent.has_work(), "no entry of this priority is of another shape");
+    assert_eq!(bench.model.flow_count() as u64, MANY + 2);
+    bench.send(one, 3, &checked(1, 7_000));
+    bench.step(one);
+    assert!(bench.agent.has_work(), "all have to be looked at");
+    bench.make(&[one]);
+    assert_eq!(bench.model.flow_count() as u64, MANY + 3);
+    bench.send(one, 4, &checked(1, 8));
+    bench.step(one);
+    bench.make(&[one]);
+    let replies = bench.replies(one);
+    let [(4, Message::Error(refused))] = &replies[..] else { panic!("{replies:?}") };
+    assert_eq!(refused.code, error::FLOW_MOD_OVERLAP);
+}
+
+#[test]
+fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    bench.model.bundle(0, (0..1_000).map(|n| add(3, mac(n), 1))).unwrap();
+    for n in 0..10 {
+        bench.send(one, n, &checked(3, 10_000 + u128::from(n)));
+    }
+    let before = bench.model.flow_count();
+    assert!(bench.step(one), "there is more to do");
+    assert_eq!(bench.model.flow_count() - before, 5, "with each, a little more than 1,000");
+    bench.step(one);
+    assert!(!bench.agent.has_work());
+    assert_eq!(bench.model.flow_count() - before, 10, "none is lent: none is long by itself");
 }

@@ -61,6 +61,18 @@ fn a_million_entries() {
             assert_eq!(m.flow_mod(0, command(Command::Delete, exact(n * 199))).unwrap().removed, 1);
         }
     });
+    timed("1,000 adds with overlap check, of two shapes and another priority", second, || {
+        for n in 0..1_000 {
+            let flags = EntryFlags { check_overlap: true, ..EntryFlags::default() };
+            let matching = if n % 2 == 0 { mac(n) } else { dst(n, 0xffff) };
+            m.flow_mod(0, FlowMod { flags, ..add(7, matching, 1) }).unwrap();
+        }
+    });
+    timed("1,000 non-strict deletes of the wider shape", second, || {
+        let delete = |n| command(Command::Delete, add(0, dst(n, 0xffff), 1));
+        let removed = (0..1_000).map(|n| m.flow_mod(0, delete(n)).unwrap().removed).sum::<usize>();
+        assert_eq!(removed, 1_000);
+    });
     timed("walk", 9 * second, || assert_eq!(dump(&mut m, 0).len(), COUNT as usize - 5_000));
     poll_all(&mut m, 0);
     let full = std::iter::once(exact(0)).chain((COUNT..COUNT + 6_000).map(exact));

@@ -7,6 +7,7 @@ use super::bundle::Bundles;
 use super::dump::Dump;
 use super::long::Away;
 use super::{ChannelId, Context, Refusal, Shared};
+use crate::change::LONG_ENTRIES;
 use crate::data_plane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
@@ -14,7 +15,7 @@ use openflow::role::{AsyncConfig, AsyncKind, Role};
 use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent};
 use std::collections::VecDeque;
 
-/// Requests begun in one step.
+/// Requests begun in one step; fewer if their changes look at [`LONG_ENTRIES`] together.
 const REQUESTS_PER_STEP: usize = 64;
 /// Requests that wait behind a barrier, a long answer or a full data plane before the session is asked for no more.
 /// Until then echoes are answered.
@@ -143,6 +144,7 @@ impl Channel {
         self.session.tick(context.now);
         let mut events = Vec::new();
         let mut left = REQUESTS_PER_STEP;
+        shared.spent = 0;
         self.advance(context);
         while left > 0 {
             if let Some(request) = self.next_ready(shared, context) {
@@ -150,8 +152,8 @@ impl Channel {
                 if let Err(refusal) = self.start(&request, shared, context) {
                     events.push(self.refuse(request.xid, &request.head, &refusal));
                 }
-                if shared.asked_anew {
-                    // The agent heeds it before a barrier is begun.
+                // Others have their turn after so much work. The agent heeds what is asked anew before a barrier is begun.
+                if shared.spent >= LONG_ENTRIES || shared.asked_anew {
                     left = 0;
                 }
                 self.advance(context);

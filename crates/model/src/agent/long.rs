@@ -3,7 +3,7 @@
 
 use super::channel::{Channel, ChannelEvent, Job};
 use super::{Agent, ChannelId, Context, Refusal, Shared, bundle, flow_mod};
-use crate::change::Change;
+use crate::change::{Change, LONG_ENTRIES};
 use crate::data_plane::DataPlane;
 use crate::{Changed, Model, ModelError};
 use flow::Nanos;
@@ -59,7 +59,9 @@ impl Channel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Result<Option<Message>, Refusal> {
-        if shared.lends && context.model.is_long(&changes) {
+        let cost = context.model.cost_of(&changes);
+        shared.spent = shared.spent.saturating_add(cost);
+        if shared.lends && cost > LONG_ENTRIES {
             shared.work = Some(Work { channel: self.id, now: context.now, changes });
             self.begin(Job::Away(Box::new(Away { xid: request.xid, head: request.head, then })));
             return Ok(None);

@@ -62,6 +62,8 @@ struct Shared {
     buffers: Buffers,
     /// Who wants which messages may have changed.
     asked_anew: bool,
+    /// Entries that the changes of this step looked at, about.
+    spent: usize,
     /// The driver makes changes that take long elsewhere.
     lends: bool,
     /// Such changes, until the driver takes them: nobody begins anything before.
