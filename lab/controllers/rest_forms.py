@@ -28,6 +28,7 @@ PORT_NAMES = {number: name for name, number in PORTS.items()}
 # Actions without an argument, and those with one: its name in os-ken.
 BARE = {
     "pop_vlan": parser.OFPActionPopVlan,
+    "pop_pbb": parser.OFPActionPopPbb,
     "dec_ttl": parser.OFPActionDecNwTtl,
     "dec_mpls_ttl": parser.OFPActionDecMplsTtl,
     "copy_ttl_out": parser.OFPActionCopyTtlOut,
@@ -37,6 +38,7 @@ WITH_NUMBER = {
     "group": (parser.OFPActionGroup, "group_id"),
     "set_queue": (parser.OFPActionSetQueue, "queue_id"),
     "push_vlan": (parser.OFPActionPushVlan, "ethertype"),
+    "push_pbb": (parser.OFPActionPushPbb, "ethertype"),
     "push_mpls": (parser.OFPActionPushMpls, "ethertype"),
     "pop_mpls": (parser.OFPActionPopMpls, "ethertype"),
     "set_ttl": (parser.OFPActionSetNwTtl, "nw_ttl"),

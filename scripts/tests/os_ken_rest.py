@@ -176,7 +176,8 @@ def check_flows(hosts):
     ask("POST", "/meters", {"id": 9, "flags": 1, "bands": [{"type": "drop", "rate": 1000}]})
     tcp = {"eth_type": 0x800, "ip_proto": 6, "ipv4_src": ["10.1.0.0", "255.255.0.0"], "tcp_dst": 80, "vlan_vid": 4196}
     actions = [{"set_field": {"ipv4_dst": "10.9.9.9"}}, "dec_ttl", {"push_vlan": 0x88A8}, {"set_queue": 3}]
-    actions += [{"set_ttl": 9}, "pop_vlan", {"push_mpls": 0x8847}, {"set_field": {"mpls_label": 5}}]
+    actions += [{"set_ttl": 9}, "pop_vlan", {"push_pbb": 0x88E7}, "pop_pbb"]
+    actions += [{"push_mpls": 0x8847}, {"set_field": {"mpls_label": 5}}]
     actions += [{"set_mpls_ttl": 3}, "dec_mpls_ttl", {"pop_mpls": 0x800}, {"group": 9}]
     actions += [{"output": "in_port"}, {"output": "controller", "max_len": 64}]
     flow = {"table": 3, "priority": 77, "match": tcp, "cookie": 5, "idle_timeout": 60, "hard_timeout": 70, "flags": 1}

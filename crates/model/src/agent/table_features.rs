@@ -10,8 +10,8 @@ use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty
 
 /// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field.
-pub const ACTIONS: [u16; 14] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25];
+/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
+pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 /// A table's features. What is told of ordinary entries holds for table-miss entries, too.
 pub fn of(table: u8, max_entries: usize) -> TableFeatures {

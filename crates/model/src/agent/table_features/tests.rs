@@ -83,11 +83,11 @@ fn tables_have_so_many_entries() {
 
 #[test]
 fn what_tables_can_not_do_is_refused() {
-    // in_port has no mask, and can not be set; 27 and 28 are PBB, 7 is no instruction; field 40 is no field.
+    // in_port has no mask, and can not be set; 13 and 28 are no actions, 7 is no instruction; field 40 is no field.
     refuses(TableProperty::Match(vec![named(Field::InPort, true)]));
     refuses(TableProperty::ApplySetField(Ordinary, vec![named(Field::InPort, false)]));
     refuses(TableProperty::WriteSetField(Ordinary, vec![named(Field::Ipv6Exthdr, false)]));
-    refuses(TableProperty::WriteActions(Ordinary, vec![TypeId::standard(27)]));
+    refuses(TableProperty::WriteActions(Ordinary, vec![TypeId::standard(13)]));
     refuses(TableProperty::ApplyActions(Miss, vec![TypeId::standard(28)]));
     refuses(TableProperty::Instructions(Ordinary, vec![TypeId::standard(7)]));
     let unknown = OxmId { number: 40, ..named(Field::InPort, false) };
