@@ -165,7 +165,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Removes the entries that use a group or a meter; there are so many of them.
+    /// Removes the entries that use a group or a meter; there are at most so many of them.
     pub(crate) fn stage_remove_users(
         &mut self,
         users: usize,

@@ -65,6 +65,10 @@ impl<D: DataPlane> Model<D> {
             GroupCommand::Add | GroupCommand::Modify => self.stage_group(now, group, staged),
             GroupCommand::Delete => self.stage_group_delete(group.id, staged),
             GroupCommand::DeleteAll => {
+                // The entries of all groups at once: they are looked for among all entries.
+                let users = self.groups.records().values().map(|record| record.users).sum();
+                let uses = |entry: &flow::FlowEntry| groups_of(&entry.instructions).next().is_some();
+                self.stage_remove_users(users, uses, RemovedReason::GroupDelete, staged);
                 // Each after those that send to it.
                 for id in self.groups.senders_first() {
                     self.stage_group_delete(id, staged)?;

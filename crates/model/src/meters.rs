@@ -69,6 +69,10 @@ impl<D: DataPlane> Model<D> {
             }
             MeterCommand::Delete => self.stage_meter_delete(meter.id, staged),
             MeterCommand::DeleteAll => {
+                // The entries of all meters at once: they are looked for among all entries.
+                let users = self.meters.values().map(|record| record.users).sum();
+                let uses = |entry: &flow::FlowEntry| entry.instructions.meter.is_some();
+                self.stage_remove_users(users, uses, RemovedReason::Delete, staged);
                 for id in self.meter_ids() {
                     self.stage_meter_delete(id, staged);
                 }

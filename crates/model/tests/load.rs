@@ -5,8 +5,10 @@
 mod common;
 
 use common::*;
-use flow::{Command, EntryFlags, Field, FieldMatch, FlowMod, Match};
-use model::{Config, Limits, ModelError};
+use flow::group::{Group, GroupType};
+use flow::meter::Meter;
+use flow::{Action, Command, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match};
+use model::{Change, Config, GroupCommand, Limits, MeterCommand, ModelError};
 use std::time::{Duration, Instant};
 
 const COUNT: u128 = 1_000_000;
@@ -99,4 +101,32 @@ fn a_million_entries() {
     });
     println!("{polls} polls, the longest {longest:?}");
     assert_eq!((m.pending_removals(), m.plane_mut().known_ids()), (0, 0));
+}
+
+#[test]
+fn all_groups_and_meters_go_in_one_walk_over_the_entries() {
+    const NUMBERS: u32 = 2_000;
+    const ENTRIES: u32 = 200_000;
+    let mut m = plain();
+    let group = |id| Group { id, kind: GroupType::All, buckets: Vec::new() };
+    let meter = |id| Meter { id, packets: true, stats: true, burst: false, bands: Vec::new() };
+    let groups = (1..=NUMBERS).map(|id| Change::Group(GroupCommand::Add, group(id)));
+    let meters = (1..=NUMBERS).map(|id| Change::Meter(MeterCommand::Add, meter(id)));
+    m.bundle(0, groups.chain(meters)).unwrap();
+    let entry = |n: u32| {
+        let id = n / 2 % NUMBERS + 1;
+        let instructions = if n.is_multiple_of(2) {
+            Instructions::apply(vec![Action::Group(id), Action::Group(id % NUMBERS + 1)])
+        } else {
+            Instructions { meter: Some(id), ..output(1) }
+        };
+        FlowMod { instructions, ..add(1, mac(n.into()), 1) }
+    };
+    m.bundle(0, (0..ENTRIES).map(entry)).unwrap();
+    m.flow_mod(0, add(2, mac(1), 1)).unwrap();
+    let second = Duration::from_secs(1);
+    timed("delete 2,000 groups", 3 * second, || m.group_mod(0, GroupCommand::DeleteAll, group(0)).unwrap());
+    assert_eq!((m.group_ids().len(), m.flow_count() as u32), (0, ENTRIES / 2 + 1));
+    timed("delete 2,000 meters", 3 * second, || m.meter_mod(0, MeterCommand::DeleteAll, meter(0)).unwrap());
+    assert_eq!((m.meter_ids().len(), m.flow_count()), (0, 1));
 }
