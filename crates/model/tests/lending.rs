@@ -5,11 +5,12 @@
 mod common;
 
 use common::*;
-use flow::Command;
 use flow::group::{Group, GroupType};
+use flow::{Command, port_no};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{Change, GroupMod};
+use openflow::packet::PacketOut;
 use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, error};
 
 const MANY: u64 = 6_000;
@@ -211,4 +212,83 @@ fn a_step_ends_when_its_changes_have_looked_at_many_entries() {
     bench.step(one);
     assert!(!bench.agent.has_work());
     assert_eq!(bench.model.flow_count() - before, 10, "none is lent: none is long by itself");
+}
+
+#[test]
+fn a_channel_with_many_requests_goes_on_answering_echoes() {
+    let mut bench = Bench::new();
+    let (one, two) = (bench.connect(), bench.connect());
+    bench.send(one, 1, &flow_mod(delete_all()));
+    bench.step(one);
+    let work = bench.agent.take_work().unwrap();
+    let alone = |bench: &mut Bench| while bench.agent.step_alone(two, 0).more {};
+    for n in 0..1_000 {
+        bench.send(two, n, &flow_mod(add(1, mac(n.into()), 1)));
+        alone(&mut bench);
+    }
+    bench.send(two, 2_000, &echo());
+    alone(&mut bench);
+    assert_eq!(bench.replies(two), [(2_000, Message::EchoReply(vec![7]))]);
+    // There is an end to it.
+    for n in 0..100 {
+        if !bench.agent.channel(two).unwrap().wants_read() {
+            break;
+        }
+        bench.send(two, 3_000 + n, &Message::BarrierRequest);
+        alone(&mut bench);
+    }
+    assert!(!bench.agent.channel(two).unwrap().wants_read(), "1,024 wait");
+    let done = work.run(&mut bench.model);
+    let Bench { agent, model } = &mut bench;
+    agent.finish(done, &mut Context { model, now: 0, refresh: &mut || {} });
+    while bench.step(two) || bench.agent.channel(two).unwrap().is_busy() {}
+    let barriers: Vec<_> = bench.replies(two).into_iter().map(|(xid, _)| xid).collect();
+    assert_eq!(barriers, (3_000..3_024).collect::<Vec<_>>(), "in their order, none lost");
+    assert_eq!(bench.model.flow_count(), 1_000);
+    assert!(bench.agent.channel(two).unwrap().wants_read());
+}
+
+#[test]
+fn what_all_channels_hold_is_bounded() {
+    const DATA_BYTES: usize = 60_000;
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    let others: Vec<_> = (0..70).map(|_| bench.connect()).collect();
+    bench.send(one, 1, &flow_mod(delete_all()));
+    bench.step(one);
+    let work = bench.agent.take_work().unwrap();
+    let packet = |bytes| {
+        Message::PacketOut(PacketOut {
+            buffer_id: None,
+            in_port: port_no::CONTROLLER,
+            actions: Vec::new(),
+            data: vec![0; bytes],
+        })
+    };
+    let mut held = |id, bytes| {
+        let mut count = 0;
+        while bench.agent.channel(id).unwrap().wants_read() {
+            bench.send(id, 1, &packet(bytes));
+            bench.agent.step_alone(id, 0);
+            count += 1;
+        }
+        count
+    };
+    let counts: Vec<usize> = others.iter().map(|id| held(*id, DATA_BYTES)).collect();
+    // 18 of them are more than 1 MiB.
+    assert_eq!(counts[0], 18);
+    assert_eq!(counts[69], 16, "64 MiB wait: it gets what every channel gets");
+    let all: usize = counts.iter().sum::<usize>() * DATA_BYTES;
+    assert!(all < 72 * 1_024 * 1_024, "{all}");
+    // What is gone makes room.
+    others.iter().for_each(|id| bench.agent.close(*id));
+    let late = bench.agent.open(0, SessionConfig::default());
+    bench.send(late, 0, &Message::Hello(openflow::Hello::ours()));
+    bench.agent.step_alone(late, 0);
+    for n in 0..100 {
+        bench.send(late, n, &Message::BarrierRequest);
+        bench.agent.step_alone(late, 0);
+    }
+    assert!(bench.agent.channel(late).unwrap().wants_read());
+    drop(work);
 }

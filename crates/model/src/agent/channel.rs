@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One connection to a controller. Requests are done in order; a barrier holds back what comes after it, and a long
-//! answer only the next long answer. Memory is bounded: a session holds one message, at most [`HELD_MAX`] requests
-//! wait here, and an answer grows only while little of it waits to be read.
+//! answer only the next long answer. Memory is bounded: a session holds one message, at most [`HELD_MAX`] requests of
+//! [`HELD_BYTES`] wait here, and an answer grows only while little of it waits to be read.
 
 use super::bundle::Bundles;
 use super::dump::Dump;
@@ -17,9 +17,15 @@ use std::collections::VecDeque;
 
 /// Requests begun in one step; fewer if their changes look at [`LONG_ENTRIES`] together.
 const REQUESTS_PER_STEP: usize = 64;
-/// Requests that wait behind a barrier, a long answer or a full data plane before the session is asked for no more.
-/// Until then echoes are answered.
-const HELD_MAX: usize = 16;
+/// Requests that wait behind a barrier, a long answer, a full data plane or a model that is lent before the session is
+/// asked for no more. Until then echoes are answered.
+const HELD_MAX: usize = 1_024;
+/// Bytes of such requests, as they came; one may go beyond.
+const HELD_BYTES: usize = 1_024 * 1_024;
+/// The same of all channels together. Beyond it each channel holds [`HELD_FEW`] at most.
+pub(super) const HELD_BYTES_ALL: usize = 64 * 1_024 * 1_024;
+/// Requests that every channel may hold.
+const HELD_FEW: usize = 16;
 /// Bytes of output up to which a long answer goes on.
 const ANSWER_BYTES: usize = 64 * 1_024;
 /// Operations parked on the way to the workers above which no request is begun.
@@ -71,6 +77,9 @@ pub struct Channel {
     pub(super) bundles: Bundles,
     job: Option<Job>,
     held: VecDeque<Box<Request>>,
+    held_bytes: usize,
+    /// All channels together hold so much that this one gets [`HELD_FEW`].
+    crowded: bool,
     /// Asynchronous messages that found no room.
     lost: u64,
 }
@@ -86,6 +95,8 @@ impl Channel {
             bundles: Bundles::default(),
             job: None,
             held: VecDeque::new(),
+            held_bytes: 0,
+            crowded: false,
             lost: 0,
         }
     }
@@ -98,7 +109,22 @@ impl Channel {
     /// Whether reading makes sense.
     #[must_use]
     pub fn wants_read(&self) -> bool {
-        self.held.len() < HELD_MAX && self.session.wants_read()
+        self.can_hold() && self.session.wants_read()
+    }
+
+    fn can_hold(&self) -> bool {
+        let most = if self.crowded { HELD_FEW } else { HELD_MAX };
+        self.held.len() < most && self.held_bytes < HELD_BYTES
+    }
+
+    /// Bytes of the requests that wait, as they came.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Says whether all channels together hold as much as they may.
+    pub(super) fn set_crowded(&mut self, crowded: bool) {
+        self.crowded = crowded;
     }
 
     /// What is to be written to the connection.
@@ -179,7 +205,7 @@ impl Channel {
     /// Takes the session's next event; false when there is none, or no room for it.
     fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // That it is over needs no room, and what waits is not waited for any more.
-        if self.held.len() >= HELD_MAX && !self.session.is_closed() {
+        if !self.can_hold() && !self.session.is_closed() {
             return false;
         }
         match self.session.next_event() {
@@ -187,7 +213,10 @@ impl Channel {
             Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
             Some(SessionEvent::Request(request)) => match request.message {
                 Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
-                _ => self.held.push_back(request),
+                _ => {
+                    self.held_bytes += request.head.message_bytes();
+                    self.held.push_back(request);
+                }
             },
             Some(SessionEvent::Refused { error, .. }) => {
                 *left -= 1;
@@ -195,6 +224,7 @@ impl Channel {
             }
             Some(SessionEvent::Closed { reason }) => {
                 self.held.clear();
+                self.held_bytes = 0;
                 self.job = None;
                 events.push(ChannelEvent::Closed(reason));
                 return false;
@@ -243,7 +273,9 @@ impl Channel {
         {
             return None;
         }
-        self.held.pop_front()
+        let request = self.held.pop_front()?;
+        self.held_bytes -= request.head.message_bytes();
+        Some(request)
     }
 
     /// Goes on with the job.
@@ -292,6 +324,7 @@ impl Channel {
     /// Returns what it holds of what all share.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.saturating_sub(self.bundles.messages());
+        shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
         if shared.master == Some(self.id) {
             shared.master = None;
         }

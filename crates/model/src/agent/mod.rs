@@ -62,6 +62,8 @@ struct Shared {
     buffers: Buffers,
     /// Who wants which messages may have changed.
     asked_anew: bool,
+    /// Bytes of the requests that wait in all channels.
+    held_bytes: usize,
     /// Entries that the changes of this step looked at, about.
     spent: usize,
     /// The driver makes changes that take long elsewhere.
@@ -114,7 +116,8 @@ impl Agent {
     /// Works off what a channel received, a bounded part of it.
     pub fn step<D: DataPlane>(&mut self, id: ChannelId, context: &mut Context<'_, D>) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
-        let progress = channel.step(&mut self.shared, context);
+        let progress =
+            counting_held(channel, &mut self.shared, |channel, shared| channel.step(shared, context));
         if std::mem::take(&mut self.shared.asked_anew) {
             let kind = AsyncKind::PacketIn(PacketInReason::InvalidTtl);
             let report_invalid_ttl = self.channels.values().any(|channel| channel.wants(&self.shared, kind));
@@ -125,7 +128,8 @@ impl Agent {
 
     /// Takes in what a channel received while the model is lent: echoes are answered, all else waits.
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
-        self.channels.get_mut(&id).map_or_else(Progress::default, |channel| channel.step_alone(now))
+        let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
+        counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
     }
 
     /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
@@ -149,4 +153,17 @@ impl Agent {
             self.shared.asked_anew = true;
         }
     }
+}
+
+/// Keeps the sum of what waits in channels right while one has its turn.
+fn counting_held(
+    channel: &mut Channel,
+    shared: &mut Shared,
+    turn: impl FnOnce(&mut Channel, &mut Shared) -> Progress,
+) -> Progress {
+    let before = channel.held_bytes();
+    channel.set_crowded(shared.held_bytes >= channel::HELD_BYTES_ALL);
+    let progress = turn(channel, shared);
+    shared.held_bytes = shared.held_bytes.saturating_sub(before) + channel.held_bytes();
+    progress
 }

@@ -55,6 +55,12 @@ impl Head {
         &self.bytes[..usize::from(self.length)]
     }
 
+    /// Bytes of the whole message, as its header says.
+    #[must_use]
+    pub fn message_bytes(&self) -> usize {
+        usize::from(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
+    }
+
     /// The message's type.
     pub(super) fn kind(&self) -> u8 {
         self.bytes[1]
