@@ -201,10 +201,10 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// What follows from a change of a port that is made for good.
+    /// What follows from changes of a port that are made for good; `before` the first of them.
     pub(crate) fn port_changed(&mut self, now: Nanos, before: &Port) {
         let number = before.desc.number;
-        let Some(after) = self.ports.get(&number).cloned() else { return };
+        let Some(after) = self.ports.get(&number).filter(|after| *after != before).cloned() else { return };
         if before.is_up() && !after.is_up() {
             self.forget_macs_of(now, number);
         }

@@ -13,6 +13,7 @@ use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One step that can be taken back.
@@ -105,6 +106,7 @@ impl<D: DataPlane> Model<D> {
             self.version = self.plane.submit(operation);
         }
         let version = self.version;
+        let mut ports = BTreeMap::new();
         for step in staged.log {
             match step {
                 Step::Added(id) => {
@@ -126,9 +128,13 @@ impl<D: DataPlane> Model<D> {
                         self.timers[timers_of(table)].entry_gone();
                     }
                 }
-                Step::Port(before) => self.port_changed(now, &before),
+                // What a port was in between, nobody has seen.
+                Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
                 Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }
+        }
+        for before in ports.values() {
+            self.port_changed(now, before);
         }
         staged.changed
     }

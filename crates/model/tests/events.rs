@@ -9,7 +9,7 @@ use common::*;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
 use frame::Frame;
-use model::{Config, Limits, Notice, PortConfig, PortReason, RemovedReason};
+use model::{Change, Config, Limits, Notice, PortConfig, PortMod, PortReason, RemovedReason};
 use pipeline::Event;
 use pipeline::event::{Learn, PacketIn};
 
@@ -174,6 +174,36 @@ fn ports_are_told_to_the_data_plane_and_outward() {
     let modified = (PortReason::Modify, true);
     assert_eq!(reasons, [(PortReason::Add, false), modified, modified, (PortReason::Delete, true)]);
     assert_eq!(m.port_counters(4), None);
+}
+
+#[test]
+fn a_bundle_tells_of_each_port_once() {
+    let mut m = plain();
+    for number in 1..=3 {
+        m.add_port(0, port(number), true).unwrap();
+    }
+    poll_all(&mut m, 0);
+    let down = PortConfig { down: true, ..PortConfig::default() };
+    let no_fwd = PortConfig { no_fwd: true, ..PortConfig::default() };
+    let set = |number, config, mask| Change::Port(PortMod { number, config, mask, ..PortMod::default() });
+    let none = PortConfig::default();
+    let changes = vec![
+        set(2, down, down),
+        set(1, down, down),
+        set(3, down, down),
+        set(1, no_fwd, no_fwd),
+        set(3, none, down),
+        set(1, none, down),
+    ];
+    m.bundle(0, changes).unwrap();
+    let told: Vec<_> = poll_all(&mut m, 0)
+        .into_iter()
+        .map(|n| match n {
+            Notice::PortStatus { reason: PortReason::Modify, port } => (port.desc.number, port.config),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(told, [(1, no_fwd), (2, down)], "3 is as it was");
 }
 
 #[test]
