@@ -97,10 +97,17 @@ impl Daemon {
         };
         let mut set = vec![
             PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
         ];
-        set.extend(clients.iter().map(|client| PollFd::from_borrowed_fd(client.descriptor(), flags(client))));
+        // While the model is lent no client is served: one that hangs up, or another that comes, would wake us for
+        // nothing again and again.
+        let serves = self.home.here().is_some();
+        if serves {
+            set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));
+            set.extend(
+                clients.iter().map(|client| PollFd::from_borrowed_fd(client.descriptor(), flags(client))),
+            );
+        }
         let of_clients = set.len();
         self.openflow.descriptors(&mut set);
         let limit = Timespec { tv_sec: 0, tv_nsec: sleep_ns.min(TEND_NS) as _ };
@@ -109,7 +116,7 @@ impl Daemon {
             Err(error) => return Err(DaemonError::Io { what: "wait for clients", source: error.into() }),
         }
         let told = |n: usize| set.get(n).is_some_and(|fd| !fd.revents().is_empty());
-        let (stopped, called, woken) = (told(0), told(1), told(2));
+        let (stopped, woken, called) = (told(0), told(1), serves && told(2));
         let answers: Vec<PollFlags> = set.drain(..).skip(of_clients).map(|fd| fd.revents()).collect();
         drop(set);
         if woken {
