@@ -152,7 +152,7 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
         for (id, matching) in (0..).zip(&matches) {
             let entry = Arc::new(entry(id, rng.u16(..), matching.clone()));
             let start = ThreadCpu::now();
-            let updates = master.change(&[RuleChange::Add(entry)], 1)?;
+            let updates = master.change(&[RuleChange::Add(entry)], 1, 1)?;
             control += Duration::from_nanos(start.elapsed_ns());
             for mut update in updates.into_iter().flatten() {
                 swaps += usize::from(matches!(update, TableUpdate::Swap(_)));

@@ -2,7 +2,7 @@
 //! A fixed-size set of slots.
 
 /// A set of slot numbers below its capacity. Nothing allocates after `new`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct BitSet {
     words: Box<[u64]>,
     count: usize,

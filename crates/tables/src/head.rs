@@ -43,6 +43,31 @@ pub struct Head {
     living: usize,
 }
 
+/// With the same room: nothing is allocated when additions follow. The directory, whose places are taken in no order, is
+/// in memory for good afterwards; the rest is touched page by page as additions come.
+impl Clone for Head {
+    fn clone(&self) -> Self {
+        let mut made = Self {
+            words: self.words,
+            capacity: self.capacity,
+            seed: self.seed,
+            directory: self.directory.clone(),
+            buckets: Vec::with_capacity(self.buckets.capacity()),
+            places: Vec::with_capacity(self.places.capacity()),
+            rows: Vec::with_capacity(self.rows.capacity()),
+            masks: Vec::with_capacity(self.masks.capacity()),
+            order: Vec::with_capacity(self.order.capacity()),
+            living: self.living,
+        };
+        made.buckets.extend_from_slice(&self.buckets);
+        made.places.extend_from_slice(&self.places);
+        made.rows.extend_from_slice(&self.rows);
+        made.masks.extend_from_slice(&self.masks);
+        made.order.extend_from_slice(&self.order);
+        made
+    }
+}
+
 impl Default for Head {
     fn default() -> Self {
         Self::new(0, 0, std::iter::empty())

@@ -5,7 +5,7 @@
 use crate::NONE;
 
 /// Entries by number.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Index {
     ids: Box<[u32]>,
 }

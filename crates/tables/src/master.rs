@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: all rules of a table, the engine chosen from them, and for each change what the workers must
-//! do. Small changes go to heads and dead sets; a head that is full, a rule that does not suit the base, or many
-//! changes at once become one new base and one swap.
+//! do. Small changes go to heads and dead sets. Many changes at once become one swap, of views with the same base as long
+//! as they fit its head. A head that is full, or a rule that does not suit the base, means a new base.
 
 use crate::additions::Additions;
 use crate::base::Engine;
@@ -19,8 +19,12 @@ use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// More changes than this in one operation become a swap: a worker applies as many singly in about a microsecond.
+/// More changes than this in one operation become swaps. An addition takes a worker 55 to 145 ns in a large table, so
+/// many take 3 to 9 us.
 const SINGLY: usize = 64;
+
+/// A base is compiled for more changes at once than this part of it: then a change compiles no more than so many rules.
+const COMPILED_PART: usize = 16;
 
 /// Fewest additions a head has room for.
 const HEAD_MIN: usize = 64;
@@ -54,35 +58,37 @@ pub enum RuleChange {
 pub struct Master {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
-    base: Arc<Base>,
-    /// Rules of the base that went.
-    base_dead: usize,
+    /// What each worker's view is when it has applied all updates.
+    view: Table,
     /// What the heads hold; none before the first base.
     additions: Option<Additions>,
-    index_capacity: usize,
     sequence: u64,
+    compiled: usize,
 }
 
 impl Master {
-    /// Takes changes of one operation and returns, for each of `workers`, the updates that bring its view along.
+    /// Takes the changes that one operation makes to this table and returns, for each of `workers`, the updates that
+    /// bring its view along. `in_all` is how many changes the operation makes to all tables: a worker applies it as a
+    /// whole, in one go.
     ///
     /// # Errors
     /// When the rules no longer fit one key. The changes are taken all the same; the caller asks first.
     pub fn change(
         &mut self,
         changes: &[RuleChange],
+        in_all: usize,
         workers: usize,
     ) -> Result<Vec<Vec<TableUpdate>>, PlanError> {
-        let singly = changes.len() <= SINGLY;
+        let mut compile = changes.len() > SINGLY.max(self.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
-        let mut swap = !singly;
         for change in changes {
-            match change {
+            let mut update = match change {
                 RuleChange::Add(entry) => {
                     self.sequence += 1;
                     self.shape.add(&entry.matching, entry.priority);
-                    let place = if swap { None } else { self.add_singly(entry, &mut updates) };
-                    swap |= place.is_none();
+                    let added = if compile { None } else { self.add_singly(entry) };
+                    compile |= added.is_none();
+                    let (place, update) = added.unzip();
                     let rule = Rule {
                         entry: Arc::clone(entry),
                         priority: entry.priority,
@@ -90,49 +96,46 @@ impl Master {
                         place: place.unwrap_or(Place::Base(crate::NONE)),
                     };
                     self.rules.insert(entry.id, rule);
+                    let Some(update) = update else { continue };
+                    update
                 }
                 RuleChange::Remove(id) => {
                     let Some(rule) = self.rules.remove(id) else { continue };
                     self.shape.remove(&rule.entry.matching, rule.entry.priority);
-                    self.leave(rule.place);
-                    updates.push(TableUpdate::Remove(rule.place));
+                    if let (Place::Head(slot), Some(additions)) = (rule.place, &mut self.additions) {
+                        additions.remove(slot);
+                    }
+                    TableUpdate::Remove(rule.place)
                 }
-            }
+            };
+            self.view.apply(&mut update);
+            updates.push(update);
         }
-        if swap || self.base_dead > DEAD_MIN.max(self.base.len() / 2) {
+        compile |= self.view.dead_count() > DEAD_MIN.max(self.view.base().len() / 2);
+        if compile {
             self.compile()?;
-            return Ok((0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.view()))]).collect());
+        }
+        if compile || in_all > SINGLY {
+            let swap = || vec![TableUpdate::Swap(Box::new(self.view.clone()))];
+            return Ok((0..workers).map(|_| swap()).collect());
         }
         Ok((0..workers).map(|_| updates.iter().map(copy_of).collect()).collect())
     }
 
-    /// Where the rule goes without a new base; nowhere if it needs one.
-    fn add_singly(&mut self, entry: &FlowEntry, updates: &mut Vec<TableUpdate>) -> Option<Place> {
+    /// Where the rule goes without a new base, and how workers put it there; nowhere if it needs one.
+    fn add_singly(&mut self, entry: &FlowEntry) -> Option<(Place, TableUpdate)> {
         if let Some(index) = entry.matching.index() {
-            if index as usize >= self.index_capacity {
+            if index as usize >= self.view.index_capacity() {
                 return None;
             }
-            updates.push(TableUpdate::AddIndex { index, id: entry.id });
-            return Some(Place::Index(index));
+            return Some((Place::Index(index), TableUpdate::AddIndex { index, id: entry.id }));
         }
-        let additions = self.additions.as_mut().filter(|_| self.base.plan().covers(&entry.matching))?;
+        let plan = self.view.plan();
+        let additions = self.additions.as_mut().filter(|_| plan.covers(&entry.matching))?;
         let (mut values, mut masks) = (Vec::new(), Vec::new());
-        self.base.plan().encode(&entry.matching, &mut values, &mut masks);
+        plan.encode(&entry.matching, &mut values, &mut masks);
         let (row, link, slot) = additions.add(entry.priority, &values, &masks)?;
-        updates.push(TableUpdate::Add { id: entry.id, priority: entry.priority, row, link });
-        Some(Place::Head(slot))
-    }
-
-    fn leave(&mut self, place: Place) {
-        match place {
-            Place::Base(_) => self.base_dead += 1,
-            Place::Head(slot) => {
-                if let Some(additions) = &mut self.additions {
-                    additions.remove(slot);
-                }
-            }
-            Place::Index(_) => {}
-        }
+        Some((Place::Head(slot), TableUpdate::Add { id: entry.id, priority: entry.priority, row, link }))
     }
 
     /// Compiles all rules into a new base; heads start empty.
@@ -148,15 +151,15 @@ impl Master {
         let mut ids = Vec::with_capacity(order.len());
         let mut priorities = Vec::with_capacity(order.len());
         let mut keyed = 0;
-        let mut numbers = 0;
+        let mut numbers = Vec::new();
         // Rows that stay as they were are not encoded again.
-        let known = (hashed && *plan == **self.base.plan()).then(|| Arc::clone(&self.base));
+        let known = (hashed && *plan == *self.view.plan()).then(|| Arc::clone(self.view.base()));
         let known = known.as_ref().and_then(|base| base.exact());
         for rule in order {
             let entry = &rule.entry;
             if let Some(index) = entry.matching.index() {
                 rule.place = Place::Index(index);
-                numbers = numbers.max(index as usize + 1);
+                numbers.push((index, entry.id));
                 continue;
             }
             if !(hashed && entry.matching.is_any()) {
@@ -186,31 +189,19 @@ impl Master {
             Choice::Mask => Engine::Mask(Mask::new(&plan, ids.len(), &values, &masks)),
         };
         let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
-        self.additions = Some(match &engine {
+        let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&plan, room, [engine.mask()], 0),
             Engine::Mask(engine) => Additions::new(&plan, room, engine.masks(), engine.walked()),
             Engine::Lpm(_) | Engine::Scan(_) => Additions::new(&plan, room, [], 0),
-        });
-        self.base = Arc::new(Base::new(plan, engine, ids, priorities));
-        self.base_dead = 0;
-        self.index_capacity = if numbers == 0 { 0 } else { numbers.next_power_of_two().max(HEAD_MIN) };
+        };
+        let head = Head::new(words, additions.capacity(), additions.masks());
+        self.additions = Some(additions);
+        let capacity = numbers.iter().map(|(index, _)| *index as usize + 1).max();
+        let mut index = Index::new(capacity.map_or(0, |capacity| capacity.next_power_of_two().max(HEAD_MIN)));
+        numbers.into_iter().for_each(|(number, id)| index.set(number, id));
+        self.compiled += 1;
+        self.view = Table::new(Arc::new(Base::new(plan, engine, ids, priorities)), head, index);
         Ok(())
-    }
-
-    /// A worker's view of the compiled rules.
-    fn view(&self) -> Table {
-        let head = self.additions.as_ref().map_or_else(Head::default, |additions| {
-            Head::new(self.base.plan().words(), additions.capacity(), additions.masks())
-        });
-        let mut index = Index::new(self.index_capacity);
-        if self.index_capacity > 0 {
-            for (id, rule) in &self.rules {
-                if let Place::Index(at) = rule.place {
-                    index.set(at, *id);
-                }
-            }
-        }
-        Table::new(Arc::clone(&self.base), head, index)
     }
 
     /// Rules.
@@ -225,16 +216,23 @@ impl Master {
         self.rules.is_empty()
     }
 
+    /// How many bases were compiled.
+    #[must_use]
+    pub fn compiled(&self) -> usize {
+        self.compiled
+    }
+
     /// Name of the engine in use.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
-        if self.index_capacity > 0 && self.base.is_empty() { "index" } else { self.base.engine_name() }
+        let base = self.view.base();
+        if self.view.index_capacity() > 0 && base.is_empty() { "index" } else { base.engine_name() }
     }
 
     /// Bytes of the compiled base.
     #[must_use]
     pub fn base_bytes(&self) -> usize {
-        self.base.bytes()
+        self.view.base().bytes()
     }
 }
 

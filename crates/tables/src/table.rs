@@ -47,8 +47,8 @@ pub enum TableUpdate {
     Swap(Box<Table>),
 }
 
-/// One worker's view of a table.
-#[derive(Debug, Default)]
+/// One worker's view of a table. A clone shares the base and has the same room.
+#[derive(Clone, Debug, Default)]
 pub struct Table {
     base: Arc<Base>,
     dead: BitSet,
@@ -62,6 +62,21 @@ impl Table {
     pub fn new(base: Arc<Base>, head: Head, index: Index) -> Self {
         let dead = BitSet::new(base.len());
         Self { base, dead, head, index }
+    }
+
+    /// The base.
+    pub(crate) fn base(&self) -> &Arc<Base> {
+        &self.base
+    }
+
+    /// Rules of the base that are dead.
+    pub(crate) fn dead_count(&self) -> usize {
+        self.dead.len()
+    }
+
+    /// Numbers of a linear table that there is room for.
+    pub(crate) fn index_capacity(&self) -> usize {
+        self.index.capacity()
     }
 
     /// The layout of the keys.

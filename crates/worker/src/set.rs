@@ -196,8 +196,9 @@ impl WorkerSet {
         self.cells.reset(&reset, self.version);
         self.programs.updates(parts);
         self.cells.updates(parts);
+        let in_all = rules.values().map(Vec::len).sum();
         for (table, changes) in rules {
-            self.table(table, &changes, parts);
+            self.table(table, &changes, in_all, parts);
         }
         if !big {
             for parts in parts {
@@ -208,8 +209,8 @@ impl WorkerSet {
         }
     }
 
-    fn table(&mut self, number: u8, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
-        let Ok(updates) = self.masters[usize::from(number)].change(changes, parts.len()) else {
+    fn table(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
+        let Ok(updates) = self.masters[usize::from(number)].change(changes, in_all, parts.len()) else {
             // The model accepts no rules beyond the limits of a key.
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;

@@ -8,3 +8,4 @@ mod packet;
 mod random;
 mod rig;
 mod sets;
+mod swaps;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What one turn of a worker applies is bounded, however much waits.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match};
+use model::Model;
+use worker::{Config, Worker, WorkerSet, build};
+
+/// A route among those of a number: all rules of a table differ.
+fn add(table: u8, number: u32) -> FlowMod {
+    let prefix = FieldMatch { field: Field::Ipv4Dst, value: u128::from(number) << 8, mask: 0xffff_ff00 };
+    FlowMod {
+        table: Some(table),
+        matching: Match::new([FieldMatch::exact(Field::EthType, 0x0800), prefix]).unwrap(),
+        instructions: Instructions::apply(vec![Action::output(1)]),
+        ..FlowMod::default()
+    }
+}
+
+/// Tables of a thousand routes each, and then bundles for them that wait for the worker.
+fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
+    let config = Config { workers: 1, small_frames: 64, large_frames: 0, ..Config::default() };
+    let (set, mut workers) = build(&config, Vec::new());
+    let mut model = Model::new(model::Config::default(), set, 0);
+    let mut worker = workers.remove(0);
+    let mods = (0..tables).flat_map(|table| (0..1_000).map(move |number| add(table, number)));
+    model.bundle(0, mods).unwrap();
+    while worker.apply() > 0 {}
+    for bundle in 0..bundles {
+        let numbers = move |n| 1_000 + bundle * size + n;
+        let mods = (0..tables).flat_map(|table| (0..size).map(move |n| add(table, numbers(n))));
+        model.bundle(0, mods).unwrap();
+    }
+    (model, worker)
+}
+
+#[test]
+fn bundles_of_single_parts_fill_a_turn_soon() {
+    let (mut model, mut worker) = waiting(1, 4, 60);
+    let last = model.barrier();
+    // 60 parts each, and some for programs and cells.
+    assert_eq!(worker.turn(1).applied, 3);
+    assert!(!model.is_applied(last));
+    assert_eq!(worker.turn(2).applied, 1);
+    assert!(model.is_applied(last));
+}
+
+#[test]
+fn a_bundle_for_many_tables_swaps_them() {
+    let (mut model, mut worker) = waiting(40, 8, 60);
+    // 40 parts each, and some for programs and cells: not 2,400.
+    assert!((3..=4).contains(&worker.turn(1).applied));
+    assert_eq!(model.plane_mut().engine(39).0, "exact");
+    assert!((3..=4).contains(&worker.turn(2).applied));
+}
