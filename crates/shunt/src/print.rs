@@ -93,7 +93,9 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     rows.push(("copies sent", c.copies));
     rows.push(("copies dropped", sum(&c.copies_dropped)));
     rows.extend(reasons(&c.copies_dropped));
-    let is_reason = |name: &str| c.dropped.contains_key(name);
+    rows.push(("lost for controllers", sum(&c.controllers_lost)));
+    rows.extend(reasons(&c.controllers_lost));
+    let is_reason = |name: &str| c.dropped.contains_key(name) || c.controllers_lost.contains_key(name);
     let digits = rows.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(1);
     for (name, count) in rows {
         let name = if is_reason(name) { format!("  {name}") } else { name.to_owned() };
@@ -161,10 +163,12 @@ mod tests {
             dropped: reasons([0, 3]),
             copies: 8,
             copies_dropped: reasons([0, 0]),
+            controllers_lost: BTreeMap::from([("flow_removed".to_owned(), 4), ("reply".to_owned(), 0)]),
         };
         let printed = text(|out| super::counters(out, &counters));
         assert!(printed.contains("\n  table_miss              "), "{printed}");
-        assert!(!printed.contains("runt"), "{printed}");
+        assert!(!printed.contains("runt") && !printed.contains("reply"), "{printed}");
+        assert!(printed.contains("\nlost for controllers      4\n  flow_removed "), "{printed}");
         assert!(
             printed.ends_with("received 10 = forwarded 6 + consumed 1 + dropped 3 + held 0\n"),
             "{printed}"

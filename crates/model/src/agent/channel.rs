@@ -6,6 +6,7 @@
 use super::bundle::Bundles;
 use super::dump::Dump;
 use super::long::Away;
+use super::lost::Lost;
 use super::{ChannelId, Context, Refusal, Shared};
 use crate::change::LONG_ENTRIES;
 use crate::data_plane::DataPlane;
@@ -33,6 +34,9 @@ const PARKED_MAX: usize = 256;
 /// Bytes of output up to which asynchronous messages are sent. Packet-ins stop earlier, at the session's own limit.
 const ASYNC_BYTES: usize = 1_024 * 1_024;
 
+/// Between two events about lost messages.
+const LOST_NS: Nanos = 1_000_000_000;
+
 /// Something that happened on a channel, for the log and the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelEvent {
@@ -42,6 +46,8 @@ pub enum ChannelEvent {
     Refused(String),
     /// The controller sent an ERROR.
     Error(String),
+    /// Messages were not sent because the controller does not read: at most one such event a second.
+    Lost(Lost),
     /// It is over: write the rest of the output and close the connection.
     Closed(CloseReason),
 }
@@ -80,8 +86,10 @@ pub struct Channel {
     held_bytes: usize,
     /// All channels together hold so much that this one gets [`HELD_FEW`].
     crowded: bool,
-    /// Asynchronous messages that found no room.
-    lost: u64,
+    /// Messages that found no room.
+    lost: Lost,
+    /// Those of them that were told of, and when they were.
+    lost_told: (Lost, Option<Nanos>),
 }
 
 impl Channel {
@@ -97,7 +105,8 @@ impl Channel {
             held: VecDeque::new(),
             held_bytes: 0,
             crowded: false,
-            lost: 0,
+            lost: Lost::default(),
+            lost_told: (Lost::default(), None),
         }
     }
 
@@ -156,10 +165,18 @@ impl Channel {
         self.session.next_deadline()
     }
 
-    /// Asynchronous messages that were not sent because the peer did not read.
+    /// Messages that were not sent because the peer did not read.
     #[must_use]
-    pub fn lost(&self) -> u64 {
+    pub fn lost(&self) -> Lost {
         self.lost
+    }
+
+    fn tell_lost(&mut self, now: Nanos, events: &mut Vec<ChannelEvent>) {
+        let (told, at) = self.lost_told;
+        if told != self.lost && at.is_none_or(|at| now.saturating_sub(at) >= LOST_NS) {
+            events.push(ChannelEvent::Lost(self.lost.since(told)));
+            self.lost_told = (self.lost, Some(now));
+        }
     }
 
     pub(super) fn step<D: DataPlane>(
@@ -169,6 +186,7 @@ impl Channel {
     ) -> Progress {
         self.session.tick(context.now);
         let mut events = Vec::new();
+        self.tell_lost(context.now, &mut events);
         let mut left = REQUESTS_PER_STEP;
         shared.spent = 0;
         self.advance(context);
@@ -197,6 +215,7 @@ impl Channel {
     pub(super) fn step_alone(&mut self, now: Nanos) -> Progress {
         self.session.tick(now);
         let mut events = Vec::new();
+        self.tell_lost(now, &mut events);
         let mut left = REQUESTS_PER_STEP;
         while left > 0 && self.take_event(&mut left, &mut events) {}
         Progress { more: left == 0, events }
@@ -300,7 +319,7 @@ impl Channel {
     /// Sends a reply that fits one message, or parts by itself.
     pub(super) fn reply(&mut self, xid: u32, message: &Message) {
         if self.session.send(xid, message).is_err() {
-            self.lost += 1;
+            self.lost.reply += 1;
         }
     }
 
@@ -317,7 +336,7 @@ impl Channel {
             _ => self.session.output().len() > ASYNC_BYTES,
         };
         if full || self.session.send(0, message).is_err() {
-            self.lost += 1;
+            self.lost.note(kind);
         }
     }
 
@@ -325,6 +344,7 @@ impl Channel {
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.saturating_sub(self.bundles.messages());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
+        shared.lost = shared.lost.plus(self.lost);
         if shared.master == Some(self.id) {
             shared.master = None;
         }

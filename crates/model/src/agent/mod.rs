@@ -13,6 +13,7 @@ mod dump;
 mod flow_mod;
 mod group;
 mod long;
+mod lost;
 mod meter;
 mod notice;
 mod numbered;
@@ -26,6 +27,7 @@ mod whole;
 
 pub use channel::{Channel, ChannelEvent, Progress};
 pub use long::{Done, Work};
+pub use lost::Lost;
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -66,6 +68,8 @@ struct Shared {
     held_bytes: usize,
     /// Entries that the changes of this step looked at, about.
     spent: usize,
+    /// What channels lost that are gone.
+    lost: Lost,
     /// The driver makes changes that take long elsewhere.
     lends: bool,
     /// Such changes, until the driver takes them: nobody begins anything before.
@@ -144,6 +148,12 @@ impl Agent {
         if let Notice::PacketIn(packet_in) = notice {
             model.recycle(packet_in.frame);
         }
+    }
+
+    /// Messages that controllers did not get because they did not read, of all channels that there were.
+    #[must_use]
+    pub fn lost(&self) -> Lost {
+        self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
     }
 
     /// Forgets a channel whose connection is gone.

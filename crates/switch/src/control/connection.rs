@@ -8,6 +8,7 @@ use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
 use flow::Nanos;
+use model::agent::Lost;
 use model::{Changed, DataPlane, Model};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -29,6 +30,8 @@ pub struct State<'a> {
     pub now: Nanos,
     /// Publishes the workers' counters that are not read live.
     pub refresh: &'a mut dyn FnMut(),
+    /// What OpenFlow controllers did not get.
+    pub lost: &'a dyn Fn() -> Lost,
     /// Flows that all clients together may still send before they are loaded.
     pub loading_room: &'a mut usize,
 }
@@ -233,7 +236,7 @@ impl Connection {
                 self.answer(id, "done", &show::ports(state.model));
             }
             Request::Tables => self.answer(id, "done", &show::tables(state.model)),
-            Request::Counters => self.answer(id, "done", &show::counters(state.model)),
+            Request::Counters => self.answer(id, "done", &show::counters(state.model, (state.lost)())),
             Request::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
             Request::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
             Request::Ffp => self.error(

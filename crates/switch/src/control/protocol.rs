@@ -146,6 +146,8 @@ pub struct Counters {
     pub copies: u64,
     /// Copies that failed while the packet as a whole did not, by reason.
     pub copies_dropped: BTreeMap<String, u64>,
+    /// Messages that OpenFlow controllers did not get because they did not read, by kind.
+    pub controllers_lost: BTreeMap<String, u64>,
 }
 
 /// Learned MACs.

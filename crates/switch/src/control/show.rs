@@ -4,6 +4,7 @@
 use super::protocol::{Counters, Mac, Macs, Port, Ports, Table, Tables};
 use flow::{DropReason, Nanos};
 use model::Model;
+use model::agent::Lost;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -51,7 +52,7 @@ pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
     Tables { tables: used.map(row).collect() }
 }
 
-pub fn counters(model: &mut Model<WorkerSet>) -> Counters {
+pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
@@ -64,6 +65,7 @@ pub fn counters(model: &mut Model<WorkerSet>) -> Counters {
         dropped: by_name(&totals.dropped),
         copies: totals.copies,
         copies_dropped: by_name(&totals.copies_dropped),
+        controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
     }
 }
 

@@ -53,8 +53,14 @@ impl Daemon {
                     }
                     more |= self.openflow.step(model, self.clock.now(), &mut refresh);
                     let now = self.clock.now();
-                    let mut state =
-                        State { model, now, refresh: &mut refresh, loading_room: &mut loading_room };
+                    let openflow = &self.openflow;
+                    let mut state = State {
+                        model,
+                        now,
+                        refresh: &mut refresh,
+                        lost: &|| openflow.lost(),
+                        loading_room: &mut loading_room,
+                    };
                     more |= serve_clients(&mut clients, &mut state);
                     // No request is taken while the workers have so much to do.
                     congested = model.plane_mut().parked() >= PARKED_MAX;

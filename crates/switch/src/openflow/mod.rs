@@ -20,7 +20,7 @@ use fallback::Fallback;
 use flow::Nanos;
 use link::Link;
 use log_limit::LogLimit;
-use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Progress, Work};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, Done, Lost, Progress, Work};
 use model::{Model, Notice};
 use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
@@ -140,6 +140,11 @@ impl Channels {
     /// Changes for which the model is to be lent.
     pub fn take_work(&mut self) -> Option<Work> {
         self.agent.take_work()
+    }
+
+    /// What controllers did not get.
+    pub fn lost(&self) -> Lost {
+        self.agent.lost()
     }
 
     /// Answers who asked for them.
@@ -268,6 +273,7 @@ fn log(peer: &str, event: &ChannelEvent) {
         ChannelEvent::Opened => tracing::info!("{peer}: OpenFlow 1.3"),
         ChannelEvent::Refused(problem) => tracing::info!("{peer}: refused: {problem}"),
         ChannelEvent::Error(code) => tracing::info!("{peer}: sent an error: {code}"),
+        ChannelEvent::Lost(lost) => tracing::warn!("{peer}: does not read; lost for it: {lost}"),
         ChannelEvent::Closed(reason) => tracing::warn!("{peer}: closed: {reason}"),
     }
 }

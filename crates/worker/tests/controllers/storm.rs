@@ -263,7 +263,7 @@ impl Storm {
                 match event {
                     ChannelEvent::Refused(_) => self.counts.refused += 1,
                     ChannelEvent::Closed(_) => return true,
-                    ChannelEvent::Opened | ChannelEvent::Error(_) => {}
+                    ChannelEvent::Opened | ChannelEvent::Error(_) | ChannelEvent::Lost(_) => {}
                 }
             }
             let channel = self.agent.channel(controller.channel).unwrap();

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What controllers did not get because they do not read.
+
+use openflow::role::AsyncKind;
+use std::fmt;
+
+/// Messages for which there was no room on the way to a controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Packet-ins.
+    pub packet_in: u64,
+    /// Flow-removed messages.
+    pub flow_removed: u64,
+    /// Port-status messages.
+    pub port_status: u64,
+    /// Replies.
+    pub reply: u64,
+}
+
+impl Lost {
+    /// Each count with its name (docs/counters.md).
+    #[must_use]
+    pub fn by_name(&self) -> [(&'static str, u64); 4] {
+        [
+            ("packet_in", self.packet_in),
+            ("flow_removed", self.flow_removed),
+            ("port_status", self.port_status),
+            ("reply", self.reply),
+        ]
+    }
+
+    pub(super) fn note(&mut self, kind: AsyncKind) {
+        match kind {
+            AsyncKind::PacketIn(_) => self.packet_in += 1,
+            AsyncKind::FlowRemoved(_) => self.flow_removed += 1,
+            AsyncKind::PortStatus(_) => self.port_status += 1,
+        }
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self {
+            packet_in: self.packet_in.wrapping_add(other.packet_in),
+            flow_removed: self.flow_removed.wrapping_add(other.flow_removed),
+            port_status: self.port_status.wrapping_add(other.port_status),
+            reply: self.reply.wrapping_add(other.reply),
+        }
+    }
+
+    pub(super) fn since(self, earlier: Self) -> Self {
+        Self {
+            packet_in: self.packet_in.wrapping_sub(earlier.packet_in),
+            flow_removed: self.flow_removed.wrapping_sub(earlier.flow_removed),
+            port_status: self.port_status.wrapping_sub(earlier.port_status),
+            reply: self.reply.wrapping_sub(earlier.reply),
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (name, count) in self.by_name().into_iter().filter(|(_, count)| *count != 0) {
+            write!(f, "{separator}{count} {name}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is not sent to a controller that does not read is counted by kind, and told of.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::{EntryFlags, FlowMod};
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, Lost};
+use openflow::{Message, SessionConfig, encode};
+
+fn step(agent: &mut Agent, model: &mut Fake, id: ChannelId, now: u64) -> Vec<ChannelEvent> {
+    agent.step(id, &mut Context { model, now, refresh: &mut || {} }).events
+}
+
+#[test]
+fn what_a_controller_does_not_read_is_counted_by_kind() {
+    let (mut agent, mut model) = (Agent::default(), plain());
+    let id = agent.open(0, SessionConfig::default());
+    let mut hello = Vec::new();
+    encode(&Message::Hello(openflow::Hello::ours()), 1, &mut hello).unwrap();
+    agent.channel(id).unwrap().receive(&hello, 0);
+    assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Opened]);
+
+    let pass_on = |agent: &mut Agent, model: &mut Fake| {
+        poll_all(model, 0).into_iter().for_each(|notice| agent.tell(model, 0, notice));
+    };
+    let told = EntryFlags { send_flow_removed: true, ..EntryFlags::default() };
+    let remove_one = |agent: &mut Agent, model: &mut Fake| {
+        model.flow_mod(0, FlowMod { flags: told, ..add(1, mac(1), 1) }).unwrap();
+        model.flow_mod(0, delete_all()).unwrap();
+        pass_on(agent, model);
+    };
+    let mut sent = 0;
+    while agent.lost() == Lost::default() {
+        remove_one(&mut agent, &mut model);
+        sent += 1;
+        assert!(sent < 100_000, "there is a bound");
+    }
+    assert!(agent.channel(id).unwrap().output().len() > 1_024 * 1_024);
+    for _ in 0..4 {
+        remove_one(&mut agent, &mut model);
+    }
+    model.add_port(0, port(1), true).unwrap();
+    pass_on(&mut agent, &mut model);
+    let lost = Lost { flow_removed: 5, port_status: 1, ..Lost::default() };
+    assert_eq!(agent.lost(), lost);
+    assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Lost(lost)]);
+    assert_eq!(lost.to_string(), "5 flow_removed, 1 port_status");
+
+    // The log does not hear of each.
+    remove_one(&mut agent, &mut model);
+    assert_eq!(step(&mut agent, &mut model, id, SECOND / 2), []);
+    let one = Lost { flow_removed: 1, ..Lost::default() };
+    assert_eq!(step(&mut agent, &mut model, id, SECOND), [ChannelEvent::Lost(one)]);
+    agent.close(id);
+    assert_eq!(agent.lost(), Lost { flow_removed: 6, ..lost }, "of those that are gone too");
+}
