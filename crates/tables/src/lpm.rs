@@ -90,8 +90,10 @@ pub struct Lpm {
     starts: Starts,
     /// For each interval the first rule of its longest prefix.
     longest: Vec<u32>,
-    /// For each rule the next one that matches whatever it matches: of the same prefix, then of the next shorter one.
+    /// For each rule the first one of the next shorter prefix that contains its own.
     up: Vec<u32>,
+    /// For each rule the next one of the same prefix; empty if there are no two of one.
+    equal: Vec<u32>,
     /// For each first rule of a prefix the best of its chain; empty if that is always the rule itself.
     best: Vec<u32>,
     /// Rules that match everything, best first.
@@ -151,17 +153,28 @@ impl Lpm {
             return best;
         }
         let mut found = NONE;
-        let mut slot = first;
-        while slot != NONE {
-            if slot < found && !dead.contains(slot) {
+        let mut prefix = first;
+        while prefix != NONE {
+            // Of equal prefixes the first that lives is the best.
+            let mut slot = prefix;
+            while slot < found && dead.contains(slot) {
+                slot = self.equal.get(slot as usize).copied().unwrap_or(NONE);
+            }
+            if slot < found {
                 found = slot;
                 if self.best.is_empty() {
                     break;
                 }
             }
-            slot = self.up[slot as usize];
+            prefix = self.up[prefix as usize];
         }
         found
+    }
+
+    /// Rules that match everything.
+    #[must_use]
+    pub fn catch_alls(&self) -> usize {
+        self.catch_alls.len()
     }
 
     /// Bytes held.
@@ -172,7 +185,8 @@ impl Lpm {
             Starts::Bits64(starts) => starts.len() * 8,
             Starts::Bits128(starts) => starts.len() * 16,
         };
-        let words = self.roots.len() + self.longest.len() + self.up.len() + self.best.len();
+        let words =
+            self.roots.len() + self.longest.len() + self.up.len() + self.equal.len() + self.best.len();
         starts + words * 4 + self.groups.len() * size_of::<Group>() + self.others.bytes()
     }
 }

@@ -5,9 +5,9 @@
 //! In a bucket the rules are compared one by one, best first. Rules of tuples that hold next to nothing are walked
 //! in blocks, last.
 //!
-//! At worst a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and compares [`crate::tuples::BUCKET_MAX`] rules in each, with what is dead beside
-//! them, and walks, eight at a time, the rules that no tuple took: none unless the rules have hundreds of masks that
-//! share no leading bits of any field.
+//! At worst a lookup probes [`crate::tuples::TUPLES_MAX`] tuples, compares [`crate::tuples::BUCKET_MAX`] rules in each
+//! with what is dead beside them, and walks, eight at a time, the rules that no tuple took: none unless the rules have
+//! hundreds of masks that share no leading bits of any field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;

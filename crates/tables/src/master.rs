@@ -17,6 +17,7 @@ use crate::shape::Shape;
 use crate::{Base, KeyPlan, Place, Table, TableUpdate};
 use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// More changes than this in one operation become swaps. An addition takes a worker 55 to 145 ns in a large table, so
@@ -34,6 +35,10 @@ const HEAD_PART: usize = 4;
 
 /// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
 const DEAD_MIN: usize = 1024;
+
+/// More dead rules of one match than this are not kept in a base: a lookup may meet them all, one by one. What else it
+/// meets of the dead is bounded by how rules of different matches stand together.
+const DEAD_EQUAL_MAX: u32 = 64;
 
 #[derive(Debug)]
 struct Rule {
@@ -62,6 +67,9 @@ pub struct Master {
     view: Table,
     /// What the heads hold; none before the first base.
     additions: Option<Additions>,
+    /// For the hash of each match how many rules of the base are dead.
+    dead_equal: HashMap<u64, u32>,
+    hasher: RandomState,
     sequence: u64,
     compiled: usize,
 }
@@ -102,9 +110,7 @@ impl Master {
                 RuleChange::Remove(id) => {
                     let Some(rule) = self.rules.remove(id) else { continue };
                     self.shape.remove(&rule.entry.matching, rule.entry.priority);
-                    if let (Place::Head(slot), Some(additions)) = (rule.place, &mut self.additions) {
-                        additions.remove(slot);
-                    }
+                    compile |= self.leave(&rule);
                     TableUpdate::Remove(rule.place)
                 }
             };
@@ -136,6 +142,22 @@ impl Master {
         plan.encode(&entry.matching, &mut values, &mut masks);
         let (row, link, slot) = additions.add(entry.priority, &values, &masks)?;
         Some((Place::Head(slot), TableUpdate::Add { id: entry.id, priority: entry.priority, row, link }))
+    }
+
+    /// Notes that a rule leaves its place. True if the base should be compiled for it.
+    fn leave(&mut self, rule: &Rule) -> bool {
+        match (rule.place, &mut self.additions) {
+            (Place::Base(_), _) => {
+                let dead = self.dead_equal.entry(self.hasher.hash_one(&rule.entry.matching)).or_default();
+                *dead += 1;
+                *dead > DEAD_EQUAL_MAX
+            }
+            (Place::Head(slot), Some(additions)) => {
+                additions.remove(slot);
+                false
+            }
+            _ => false,
+        }
     }
 
     /// Compiles all rules into a new base; heads start empty.
@@ -190,15 +212,17 @@ impl Master {
         };
         let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
         let additions = match &engine {
-            Engine::Exact(engine) => Additions::new(&plan, room, [engine.mask()], 0),
+            Engine::Exact(engine) => Additions::new(&plan, room, [engine.mask()], ids.len() - keyed),
             Engine::Mask(engine) => Additions::new(&plan, room, engine.masks(), engine.walked()),
-            Engine::Lpm(_) | Engine::Scan(_) => Additions::new(&plan, room, [], 0),
+            Engine::Lpm(engine) => Additions::new(&plan, room, [], engine.catch_alls()),
+            Engine::Scan(_) => Additions::new(&plan, room, [], ids.len()),
         };
         let head = Head::new(words, additions.capacity(), additions.masks());
         self.additions = Some(additions);
         let capacity = numbers.iter().map(|(index, _)| *index as usize + 1).max();
         let mut index = Index::new(capacity.map_or(0, |capacity| capacity.next_power_of_two().max(HEAD_MIN)));
         numbers.into_iter().for_each(|(number, id)| index.set(number, id));
+        self.dead_equal.clear();
         self.compiled += 1;
         self.view = Table::new(Arc::new(Base::new(plan, engine, ids, priorities)), head, index);
         Ok(())

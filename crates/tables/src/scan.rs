@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `scan`: walks the rules in order and takes the first that matches. For small tables of any kind. Rules stand in blocks of eight, word by word, so that a compiler turns the comparison of a
+//! Engine `scan`: walks the rules in order and takes the first that matches. For small tables of any kind, and for rules
+//! that all match everything. Rules stand in blocks of eight, word by word, so that a compiler turns the comparison of a
 //! block into vector instructions.
 
 use crate::{BitSet, NONE};

@@ -228,3 +228,29 @@ impl Hasher for Hashed {
         self.0 = hash;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::Field;
+
+    #[test]
+    fn buckets_of_different_masks_stay_small() {
+        let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
+        let mut tuples = Tuples::new(&plan, [], u32::MAX);
+        // All alike in the first 16 bits, each under a mask of its own.
+        let mut sizes: HashMap<u32, u32> = HashMap::new();
+        let mut probed = 0;
+        for rule in 0..4_000u64 {
+            let mask = 0xffff << 48 | rule.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 17;
+            let value = mask & (7 << 48 | rule.wrapping_mul(0xc2b2_ae3d_27d4_eb4f) >> 17);
+            let spot = tuples.place(&[value], &[mask]).unwrap();
+            if spot.tuple != WALKED && *tuples.mask(spot.tuple) != [mask] {
+                *sizes.entry(spot.bucket).or_default() += 1;
+                probed += 1;
+            }
+        }
+        assert!(probed > 20 && sizes.values().all(|size| *size <= 32), "{probed}: {sizes:?}");
+        assert!(tuples.len() <= TUPLES_MAX);
+    }
+}

@@ -53,7 +53,7 @@ impl Lpm {
         }
         // Of equal prefixes the first slot is the best.
         prefixes.sort_unstable();
-        let mut intervals = Intervals { up: vec![NONE; len], ..Intervals::default() };
+        let mut intervals = Intervals { up: vec![NONE; len], equal: vec![NONE; len], ..Intervals::default() };
         let groups = numbers.count() as usize;
         let mut made = Vec::with_capacity(groups);
         let mut roots = Vec::new();
@@ -62,6 +62,7 @@ impl Lpm {
         }
         let contradicted = intervals.up.iter().enumerate().any(|(slot, above)| (*above as usize) < slot);
         let best = if contradicted { best_of_chains(&prefixes, &intervals.up) } else { Vec::new() };
+        let equal = if intervals.repeats { intervals.equal } else { Vec::new() };
         let starts = match prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0) {
             ..=32 => Starts::Bits32(narrowed(&intervals.starts)),
             33..=64 => Starts::Bits64(narrowed(&intervals.starts)),
@@ -77,6 +78,7 @@ impl Lpm {
             starts,
             longest: intervals.longest,
             up: intervals.up,
+            equal,
             best,
             catch_alls,
             none_dead: BitSet::default(),
@@ -87,13 +89,10 @@ impl Lpm {
 /// The best of each prefix's chain, for rules whose priorities contradict their lengths.
 fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     let mut best: Vec<u32> = (0..up.len() as u32).collect();
-    // Backwards within equal prefixes, forwards among different ones: what a chain goes on with is done before it.
-    for equal in prefixes.chunk_by(|a, b| (a.group, a.start, a.length) == (b.group, b.start, b.length)) {
-        for prefix in equal.iter().rev() {
-            let above = up[prefix.slot as usize];
-            if above != NONE {
-                best[prefix.slot as usize] = prefix.slot.min(best[above as usize]);
-            }
+    // What contains a prefix stands before it.
+    for prefix in prefixes {
+        if let Some(above) = best.get(up[prefix.slot as usize] as usize) {
+            best[prefix.slot as usize] = prefix.slot.min(*above);
         }
     }
     best
@@ -163,6 +162,9 @@ struct Intervals {
     starts: Vec<u128>,
     longest: Vec<u32>,
     up: Vec<u32>,
+    equal: Vec<u32>,
+    /// Some prefixes are equal.
+    repeats: bool,
 }
 
 impl Intervals {
@@ -173,14 +175,16 @@ impl Intervals {
         let mut open: Vec<Prefix> = Vec::new();
         let mut whole = NONE;
         for equal in prefixes.chunk_by(|a, b| (a.start, a.length) == (b.start, b.length)) {
-            let (first, last) = (equal[0], equal[equal.len() - 1]);
+            let first = equal[0];
             while open.last().is_some_and(|top| top.end() < first.start) {
                 self.close(from, &mut open);
             }
             for pair in equal.windows(2) {
-                self.up[pair[0].slot as usize] = pair[1].slot;
+                self.equal[pair[0].slot as usize] = pair[1].slot;
+                self.repeats = true;
             }
-            self.up[last.slot as usize] = open.last().map_or(NONE, |top| top.slot);
+            let above = open.last().map_or(NONE, |top| top.slot);
+            equal.iter().for_each(|prefix| self.up[prefix.slot as usize] = above);
             self.begin(from, first.start, first.slot);
             if first.length == 0 {
                 whole = first.slot;

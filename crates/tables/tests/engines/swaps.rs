@@ -58,3 +58,52 @@ fn few_changes_of_an_operation_that_changes_many_in_all_are_swapped_in() {
     assert_eq!(change(some(&mut rng, 30), 64), (0, 60, 1));
     assert_eq!(change(some(&mut rng, 30), 65), (2, 2, 1));
 }
+
+#[test]
+fn a_base_of_which_half_is_dead_is_compiled() {
+    let mut rng = Rng::with_seed(2);
+    let mut rig = Rig::default();
+    let ids = rig.add((0..3_000).map(|at| (5, route(at << 8, 24))));
+    ids[..1_500].chunks(64).for_each(|gone| rig.remove(gone));
+    assert_eq!(rig.master.compiled(), 1);
+    rig.remove(&ids[1_500..1_501]);
+    assert_eq!(rig.master.compiled(), 2);
+    rig.check(&rig.packets(&mut rng, 50), "half gone");
+}
+
+/// A lookup meets the dead rules of one match one by one: few are left in a base.
+#[test]
+fn a_base_with_many_dead_of_one_match_is_compiled() {
+    let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];
+    for (engine, lengths, other) in kinds {
+        let mut rng = Rng::with_seed(4);
+        let mut rig = Rig::default();
+        let equal = (0..1_000).map(|priority| (priority, route(0x0a00_0000, 8)));
+        let longer = lengths.map(|length| (7, route(0xc000_0000, length)));
+        let other = other.map(|field| (7, Match::new([FieldMatch::exact(field, 1)]).unwrap()));
+        let ids = rig.add(equal.chain(longer).chain(other).collect::<Vec<_>>());
+        assert_eq!((rig.master.engine_name(), rig.master.compiled()), (engine, 1));
+        // The best first.
+        for (gone, id) in ids[..1_000].iter().rev().take(500).enumerate() {
+            rig.remove(&[*id]);
+            assert_eq!(rig.master.compiled(), 1 + (gone + 1) / 65, "{engine}");
+            rig.check(&rig.packets(&mut rng, 3), engine);
+        }
+    }
+}
+
+/// Rules that only a walk finds, beside bases that walk as many: the room for them grows with those.
+#[test]
+fn rules_that_match_everything_compile_seldom() {
+    let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
+    let exact: Vec<_> = (0..10_000).map(|at| (60_000, exact(at))).collect();
+    let routes: Vec<_> = (0..10_000).map(|at| (9, route(at << 14, 18 + at % 8))).collect();
+    for (engine, rules) in [("exact", exact), ("lpm", routes), ("scan", vec![])] {
+        let mut rig = Rig::default();
+        rig.add(rules);
+        (0..3_000).for_each(|priority| drop(rig.add([(priority, Match::any())])));
+        assert_eq!(rig.master.engine_name(), engine);
+        assert!(rig.master.compiled() < 25, "{engine}: {} bases", rig.master.compiled());
+        rig.check(&rig.packets(&mut Rng::with_seed(1), 30), engine);
+    }
+}
