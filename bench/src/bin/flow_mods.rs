@@ -32,9 +32,6 @@ use switches::{Cores, Switch};
 /// Where the switches keep their files: a file system of its own hides what else is there.
 const FOLDER: &str = "/run";
 
-/// Rounds of the figures in virtual time.
-const ROUNDS: usize = 3;
-
 /// Without options: every case, into target/report/flow_mods.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -44,6 +41,9 @@ struct Arguments {
     /// Pairs of windows; six are the fewest for a verdict.
     #[arg(long, default_value_t = 6)]
     pairs: usize,
+    /// Rounds of the figures in virtual time.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
     /// Only cases whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
@@ -67,27 +67,26 @@ fn main() -> Result<()> {
 
 /// The longest turns of a worker while flow-mods come.
 fn under_traffic(arguments: &Arguments) -> Result<()> {
-    let mut reports = Vec::new();
-    for _ in 0..ROUNDS {
-        reports.push(churn::run(
-            arguments.flows,
-            sim::cost::Plan { windows: 200, ..sim::cost::Plan::default() },
-        )?);
+    let plan = sim::cost::Plan { windows: 200, ..sim::cost::Plan::default() };
+    let mut rounds: Vec<Vec<churn::Phase>> = Vec::new();
+    for _ in 0..arguments.rounds {
+        let mut phases: Vec<churn::Phase> = Vec::new();
+        churn::run(arguments.flows, plan, &arguments.case, |phase| phases.push(phase))?;
+        rounds.push(phases);
     }
-    let ratios: Vec<f64> = reports.iter().map(|report| report.costs.agreement.ratio()).collect();
-    let phases = reports.first().map_or(0, |report| report.phases.len());
-    for at in 0..phases {
+    for (at, phase) in rounds.first().into_iter().flatten().enumerate() {
         let of = |value: fn(&churn::Phase) -> f64| -> Vec<f64> {
-            reports.iter().filter_map(|report| report.phases.get(at)).map(value).collect()
+            rounds.iter().filter_map(|phases| phases.get(at)).map(value).collect()
         };
-        let name = reports[0].phases[at].name;
-        let case = format!("{} flows, {name}", arguments.flows);
+        let case = format!("{}, {} flow-mods, {} at first", phase.name, phase.mods, phase.engine);
         let virtual_us = of(|phase| phase.turns.virtual_max_ns / 1e3);
-        limited("longest turn, virtual time", &case, "us", &virtual_us, Some(100.0))?;
+        limited("longest turn, virtual time by p99.9 of costs", &case, "us", &virtual_us, Some(100.0))?;
         let real_us = of(|phase| phase.turns.real_operation_max_ns as f64 / 1e3);
         limited("longest turn with an operation, real time, gaps included", &case, "us", &real_us, None)?;
+        let ratios = of(|phase| phase.costs.agreement.ratio());
+        limited("sum of mean costs by real time", &case, "ratio", &ratios, None)?;
     }
-    limited("sum of costs by real time", &format!("{} flows", arguments.flows), "ratio", &ratios, None)
+    Ok(())
 }
 
 fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64>) -> Result<()> {

@@ -1,161 +1,183 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long packets wait while a controller changes flow after flow under them.
+//! How long packets wait while a controller changes flows under them as fast as it can.
+//!
+//! Each phase is done twice from the same beginning. First an operation every few turns, while real time is charged to
+//! steps: over the very tables, engines and sizes of the phase. Then with a queue of operations that never runs dry as
+//! long as there are any, in virtual time by the 99.9th percentile of what each step cost. The first pass also tells whether
+//! the mean costs add up to real time.
 
-use crate::cost::rig::udp_frame;
-use crate::cost::stall::{Turns, forward};
+mod scripts;
+
+use crate::cost::stall::Turns;
 use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure};
-use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Action, Command, FlowMod, Instructions, Nanos};
+use flow::{Command, FlowMod, Nanos};
 use model::DataPlane;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use scripts::{Family, Script};
+use std::collections::VecDeque;
+use std::time::Instant;
 use worker::Worker;
 
-/// Different packets, drawn from all flows.
-const FRAMES: u32 = 4_096;
 /// Operations on their way above which the control thread waits, as the agent does.
 const PARKED_MAX: usize = 256;
-/// Turns from one flow-mod to the next while costs are measured.
-const MOD_TURNS: u64 = 4;
+/// Turns from one operation to the next while costs are measured.
+const OPERATION_TURNS: usize = 4;
+/// How often operations that may be repeated are done while costs are measured.
+const REPEATS: usize = 10;
+/// An operation that takes the control side longer has compiled a table, and leaves the worker's cache cold.
+const COMPILED_NS: u128 = 50_000;
 
-/// One stream of flow-mods, and what it did to the packets.
+/// Kinds of turns: the first of a window, one with an operation, one with an operation after a table was compiled; 0 is
+/// one without.
+const FIRST: u8 = 1;
+const WARM: u8 = 2;
+const COLD: u8 = 3;
+
+/// One stream of operations, and what it did to the packets.
 #[derive(Clone, Debug)]
 pub struct Phase {
     /// What was done.
     pub name: &'static str,
     /// Flow-mods.
     pub mods: usize,
-    /// Until all were in force.
-    pub took: Duration,
-    /// Turns of the worker meanwhile.
+    /// Engine of the first table at the beginning.
+    pub engine: &'static str,
+    /// The costs that virtual time is made of.
+    pub costs: CostTable,
+    /// Turns of the worker while operations were queued; their virtual time is by the 99.9th percentile of each step's cost.
     pub turns: Turns,
 }
 
-/// Streams of flow-mods over a table in use.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The costs that virtual time is made of, measured while flow-mods of all sorts came.
-    pub costs: CostTable,
-    /// One after the other.
-    pub phases: Vec<Phase>,
-}
-
-/// A UDP flow to port 53; packets of it leave by port 2.
-fn flow(command: Command, n: u32, port: u32) -> Result<FlowMod, CostError> {
-    let [_, b, c, d] = n.to_be_bytes();
-    let text = format!("udp,nw_src=10.{b}.{c}.{d},nw_dst=192.168.0.1,tp_src=1000,tp_dst=53 actions=output:2");
-    let mut flow = parse_flows(&text, ParseOptions::default()).next().transpose()?.unwrap_or_default();
-    flow.command = command;
-    flow.instructions = Instructions::apply(vec![Action::output(port)]);
-    Ok(flow)
-}
-
-fn flows(command: Command, flows: u32, port: u32) -> Result<Vec<FlowMod>, CostError> {
-    (0..flows).map(|n| flow(command, n, port)).collect()
-}
-
-fn of_all(command: Command, port: u32) -> FlowMod {
-    let instructions = Instructions::apply(vec![Action::output(port)]);
-    FlowMod { command, table: Some(0), instructions, ..FlowMod::default() }
-}
-
-/// Adds this many flows (at most 2^24) one by one, modifies each, modifies all at once, replaces all at once, deletes
-/// each, while a worker forwards packets of them.
+/// Runs every phase whose name contains `only`, with this many flows (at most 2^24), and hands each to `told`.
 ///
 /// # Errors
 /// Not unless the flows made for it are refused.
-pub fn run(count: u32, plan: Plan) -> Result<Report, CostError> {
-    let frame = |n: u32| {
-        let [_, b, c, d] = ((u64::from(n) * u64::from(count) / u64::from(FRAMES)) as u32).to_be_bytes();
-        udp_frame([10, b, c, d], [192, 168, 0, 1], 1_000)
-    };
-    let rig = Rig::new(2, (0..FRAMES).map(frame).collect())?;
-    let mut stream = Stream { rig, mods: Vec::new(), next: 0 };
-    let mut replaced = vec![of_all(Command::Delete, 1)];
-    replaced.extend(flows(Command::Add, count, 2)?);
-    // Costs first: all sorts of flow-mods over a table that grows and shrinks.
-    for command in [Command::Add, Command::ModifyStrict, Command::DeleteStrict] {
-        stream.mods.extend(flows(command, count.min(4_096), 1)?);
-    }
-    let costs = measure(&mut stream, plan);
-    let mut rig = stream.rig;
-    let all = |command| of_all(command, 2);
-    rig.model.flow_mod(rig.clock.now(), all(Command::Delete))?;
-    rig.settle();
-    let phases: [(&'static str, bool, Vec<FlowMod>); 5] = [
-        ("adds", false, flows(Command::Add, count, 2)?),
-        ("strict modifies", false, flows(Command::ModifyStrict, count, 1)?),
-        ("a modify of all", false, vec![all(Command::Modify)]),
-        ("a replacement of all in a bundle", true, replaced),
-        ("strict deletes", false, flows(Command::DeleteStrict, count, 2)?),
-    ];
-    let mut report = Report { costs, phases: Vec::new() };
-    for (name, bundle, mods) in phases {
-        report.phases.push(phase(&mut rig, &report.costs, name, bundle, mods)?);
-        rig.settle();
-    }
-    Ok(report)
-}
-
-/// Does flow-mods while packets flow in another thread.
-fn phase(
-    rig: &mut Rig,
-    costs: &CostTable,
-    name: &'static str,
-    bundle: bool,
-    mods: Vec<FlowMod>,
-) -> Result<Phase, CostError> {
-    let count = mods.len();
-    let Rig { model, worker, clock } = rig;
-    costs.drive(worker.probe());
-    let stop = AtomicBool::new(false);
-    let mut done = Ok(());
-    let mut turns = Turns::default();
-    let start = Instant::now();
-    let mut took = Duration::ZERO;
-    std::thread::scope(|scope| {
-        let forwarding = scope.spawn(|| forward(worker, clock, &stop));
-        done = if bundle {
-            model.bundle(0, mods).map(drop).map_err(|(_, error)| error)
-        } else {
-            mods.into_iter().try_for_each(|flow_mod| {
-                while model.plane_mut().parked() >= PARKED_MAX {
-                    model.poll(0);
-                }
-                model.flow_mod(0, flow_mod).map(drop)
-            })
-        };
-        let barrier = model.barrier();
-        while !model.is_applied(barrier) {
-            std::hint::spin_loop();
+pub fn run(count: u32, plan: Plan, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
+    for family in scripts::FAMILIES {
+        let Family { frames, scripts } = family(count)?;
+        let mut rig = Rig::new(2, frames)?;
+        for script in scripts.into_iter().filter(|script| script.name.contains(only)) {
+            let (phase, used) = phase(rig, script, plan)?;
+            rig = used;
+            told(phase);
         }
-        took = start.elapsed();
-        stop.store(true, Ordering::Release);
-        turns = forwarding.join().unwrap_or_default();
-    });
-    done?;
-    Ok(Phase { name, mods: count, took, turns })
+    }
+    Ok(())
 }
 
-/// Flow-mods one by one, round and round, while costs are measured.
-struct Stream {
+fn phase(mut rig: Rig, script: Script, plan: Plan) -> Result<(Phase, Rig), CostError> {
+    begin(&mut rig, &script)?;
+    let engine = rig.model.plane_mut().engine(0).0;
+    let turns = 2 * plan.turns * (plan.warm_up + plan.windows);
+    let repeats = if script.repeats { REPEATS } else { 1 };
+    let todo: VecDeque<Vec<FlowMod>> =
+        std::iter::repeat_n(&script.operations, repeats).flatten().cloned().collect();
+    let spacing = (turns / todo.len().max(1)).max(OPERATION_TURNS);
+    // What the measured turns have no time for is done between windows.
+    let measured_per_window = plan.turns / spacing;
+    let windows = turns / plan.turns.max(1);
+    let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);
+    let mut paced = Paced { rig, todo, spacing: spacing as u64, window: plan.turns as u64, extra };
+    let costs = measure(&mut paced, plan);
+    let mut rig = paced.rig;
+    begin(&mut rig, &script)?;
+    let mods = script.operations.iter().map(Vec::len).sum();
+    let turns = queued(&mut rig, &costs, script.operations)?;
+    Ok((Phase { name: script.name, mods, engine, costs, turns }, rig))
+}
+
+/// Nothing but what the script starts from.
+fn begin(rig: &mut Rig, script: &Script) -> Result<(), CostError> {
+    rig.worker.probe().off();
+    rig.settle();
+    rig.model.flow_mod(0, FlowMod { command: Command::Delete, table: None, ..FlowMod::default() })?;
+    rig.settle();
+    rig.model.bundle(0, script.setup.clone()).map_err(|(_, error)| error)?;
+    rig.settle();
+    Ok(())
+}
+
+fn submit(rig: &mut Rig, mut operation: Vec<FlowMod>) -> Result<(), CostError> {
+    let now = rig.clock.now();
+    match operation.len() {
+        1 => operation.pop().map_or(Ok(()), |flow_mod| rig.model.flow_mod(now, flow_mod).map(drop))?,
+        _ => rig.model.bundle(now, operation).map(drop).map_err(|(_, error)| error)?,
+    }
+    Ok(())
+}
+
+fn poll(rig: &mut Rig) {
+    rig.model.poll(rig.clock.now());
+    while rig.model.next_notice().is_some() {}
+}
+
+/// The control side is always ahead: before each turn the queue is filled up.
+fn queued(rig: &mut Rig, costs: &CostTable, operations: Vec<Vec<FlowMod>>) -> Result<Turns, CostError> {
+    costs.drive_by_tails(rig.worker.probe());
+    let mut operations = operations.into_iter();
+    let mut turns = Turns::default();
+    let mut virtual_ns = 0.0;
+    loop {
+        poll(rig);
+        while rig.model.plane_mut().parked() < PARKED_MAX
+            && let Some(operation) = operations.next()
+        {
+            submit(rig, operation)?;
+        }
+        let start = Instant::now();
+        let turn = rig.worker.turn(rig.clock.now());
+        let real_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let took_ns = rig.worker.probe().virtual_ns() - virtual_ns;
+        virtual_ns += took_ns;
+        rig.clock.advance_by(took_ns as u64);
+        turns.add(turn.applied > 0, took_ns, real_ns);
+        if operations.len() == 0 && turn.applied == 0 && rig.model.is_applied(rig.model.barrier()) {
+            return Ok(turns);
+        }
+    }
+}
+
+/// Operations one by one while costs are measured, spread over all windows.
+struct Paced {
     rig: Rig,
-    mods: Vec<FlowMod>,
-    next: usize,
+    todo: VecDeque<Vec<FlowMod>>,
+    /// Turns from one operation to the next.
+    spacing: u64,
+    /// Turns of a window.
+    window: u64,
+    /// Operations done before each window, which are not measured.
+    extra: usize,
 }
 
-impl Workload for Stream {
+impl Paced {
+    fn next(&mut self) {
+        if let Some(operation) = self.todo.pop_front() {
+            let done = submit(&mut self.rig, operation);
+            debug_assert!(done.is_ok(), "{done:?}");
+        }
+    }
+}
+
+impl Workload for Paced {
+    /// Turns are of one kind if they apply about as many changes, and the cache is as warm.
     fn prepare(&mut self, turn: u64) -> u8 {
-        let now = self.rig.clock.advance_by(1_000);
-        if !turn.is_multiple_of(MOD_TURNS) || self.mods.is_empty() {
+        self.rig.clock.advance_by(1_000);
+        if turn.is_multiple_of(self.window) && self.extra > 0 {
+            self.rig.worker.probe().pause(true);
+            for _ in 0..self.extra {
+                self.next();
+                self.rig.worker.apply();
+            }
+            poll(&mut self.rig);
+            self.rig.worker.probe().pause(false);
+            return FIRST;
+        }
+        if !turn.is_multiple_of(self.spacing) || self.todo.is_empty() {
             return 0;
         }
-        self.rig.model.poll(now);
-        let flow_mod = self.mods[self.next % self.mods.len()].clone();
-        self.next += 1;
-        let done = self.rig.model.flow_mod(now, flow_mod);
-        debug_assert!(done.is_ok(), "{done:?}");
-        1
+        poll(&mut self.rig);
+        let start = Instant::now();
+        self.next();
+        if start.elapsed().as_nanos() > COMPILED_NS { COLD } else { WARM }
     }
 
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {

@@ -6,13 +6,18 @@ use crate::cost::probe::Sample;
 use crate::cost::slots::{STEPS, step};
 use crate::cost::table::{Agreement, CostTable, Row};
 use flow::Nanos;
+use pipeline::Step;
 use std::time::Instant;
 use worker::Worker;
 
 /// More than this above the usual time of a turn was stolen: a whole burst takes as long.
 const STOLEN_NS: u32 = 2_000;
+/// The same for turns that take long themselves: more than this part of their usual time.
+const STOLEN_PART: u32 = 2;
+/// What is usual is told from this many windows before and after.
+const NEAR: usize = 4;
 /// Samples that a turn gives at most, on average of a window.
-const SAMPLES_PER_TURN: usize = 64;
+const SAMPLES_PER_TURN: usize = 256;
 
 /// What a worker does while it is measured.
 pub trait Workload {
@@ -57,7 +62,8 @@ pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
     for window in 0..plan.warm_up + plan.windows {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut turn);
-        let samples = workload.worker().0.probe().take_samples();
+        let mut samples = workload.worker().0.probe().take_samples();
+        samples.shrink_to_fit();
         workload.worker().0.probe().start_counting();
         let counted_turns = run(workload, plan.turns, &mut turn);
         let units = workload.worker().0.probe().take_units();
@@ -111,55 +117,82 @@ fn clock_cost_ns() -> f64 {
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Leaves the windows in which no turn took much longer than is usual for its kind.
+/// Leaves the windows in which no turn took much longer than is usual for its kind about that time: what a workload does
+/// may change slowly.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
-    let mut of_kind: Vec<Vec<u32>> = vec![Vec::new(); 256];
-    for (kind, ns) in windows.iter().flat_map(|window| &window.turns) {
-        of_kind[usize::from(*kind)].push(*ns);
-    }
-    let usual_ns: Vec<u32> = of_kind
-        .into_iter()
-        .map(|mut times| {
-            times.sort_unstable();
-            times.get(times.len() / 2).copied().unwrap_or(0)
+    let stolen_ns: Vec<u64> = (0..windows.len())
+        .map(|at| {
+            let near = &windows[at.saturating_sub(NEAR)..windows.len().min(at + NEAR + 1)];
+            let usual_ns = usual_ns(near);
+            let stolen = |(kind, ns): &TurnTime| {
+                let usual_ns = usual_ns[usize::from(*kind)];
+                let over_ns = ns.saturating_sub(usual_ns);
+                (over_ns > STOLEN_NS.max(usual_ns / STOLEN_PART)).then_some(u64::from(over_ns))
+            };
+            windows[at].turns.iter().filter_map(stolen).sum()
         })
         .collect();
     let all = windows.len();
-    let kept: Vec<Window<T>> = windows
-        .into_iter()
-        .filter(|window| {
-            let over = window.turns.iter().map(|(kind, ns)| ns.saturating_sub(usual_ns[usize::from(*kind)]));
-            let stolen: u64 = over.filter(|ns| *ns > STOLEN_NS).map(u64::from).sum();
-            agreement.stolen_ns += stolen;
-            stolen == 0
-        })
-        .collect();
+    let kept: Vec<Window<T>> =
+        windows.into_iter().zip(&stolen_ns).filter(|(_, ns)| **ns == 0).map(|(window, _)| window).collect();
+    agreement.stolen_ns += stolen_ns.iter().sum::<u64>();
     agreement.set_aside += all - kept.len();
     kept
 }
 
-/// A row for each step that happened.
-fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
-    let mut by_slot: Vec<Vec<Sample>> = vec![Vec::new(); STEPS];
-    for sample in samples {
-        by_slot[usize::from(sample.slot)].push(sample);
+/// Median time of each kind of turn; 0 for a kind that there is not.
+fn usual_ns<T>(windows: &[Window<T>]) -> Vec<u32> {
+    let mut of_kind: Vec<Vec<u32>> = vec![Vec::new(); 256];
+    for (kind, ns) in windows.iter().flat_map(|window| &window.turns) {
+        of_kind[usize::from(*kind)].push(*ns);
     }
-    by_slot.iter().enumerate().filter_map(|(slot, samples)| row(slot, samples, clock_ns)).collect()
+    let median = |mut times: Vec<u32>| {
+        times.sort_unstable();
+        times.get(times.len() / 2).copied().unwrap_or(0)
+    };
+    of_kind.into_iter().map(median).collect()
 }
 
-fn row(slot: usize, samples: &[Sample], clock_ns: f64) -> Option<Row> {
-    let units: u64 = samples.iter().map(|sample| u64::from(sample.units)).sum();
+/// What a step took, ns, without the clock's own time.
+struct Net {
+    units: u64,
+    ns: f64,
+}
+
+/// A row for each step that happened.
+fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
+    let mut by_slot: Vec<Vec<Net>> = (0..STEPS).map(|_| Vec::new()).collect();
+    let mut last = None;
+    for sample in samples {
+        let (at, units, ns) =
+            (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
+        // An operation's changes are one sample, as a burst's packets are: the first of them finds a cold cache.
+        let goes_on = last == Some(at) && step(at) == Step::Change;
+        match by_slot[at].last_mut().filter(|_| goes_on) {
+            Some(net) => {
+                net.units += units;
+                net.ns += ns;
+            }
+            None => by_slot[at].push(Net { units, ns }),
+        }
+        last = Some(at);
+    }
+    by_slot.iter().enumerate().filter_map(|(slot, samples)| row(slot, samples)).collect()
+}
+
+fn row(slot: usize, samples: &[Net]) -> Option<Row> {
+    let units: u64 = samples.iter().map(|sample| sample.units).sum();
     if units == 0 {
         return None;
     }
-    let total_ns: f64 = samples.iter().map(|sample| f64::from(sample.ns) - clock_ns).sum();
+    let total_ns: f64 = samples.iter().map(|sample| sample.ns).sum();
     let mut each: Vec<f64> = samples
         .iter()
         .filter(|sample| sample.units != 0)
-        .map(|sample| (f64::from(sample.ns) - clock_ns).max(0.0) / f64::from(sample.units))
+        .map(|sample| sample.ns.max(0.0) / sample.units as f64)
         .collect();
     each.sort_by(f64::total_cmp);
-    let at = |share: f64| each[((each.len() - 1) as f64 * share) as usize];
+    let at = |share: f64| each[((each.len() - 1) as f64 * share).ceil() as usize];
     Some(Row {
         step: step(slot),
         samples: samples.len(),
@@ -167,5 +200,6 @@ fn row(slot: usize, samples: &[Sample], clock_ns: f64) -> Option<Row> {
         mean_ns: (total_ns / units as f64).max(0.0),
         p50_ns: at(0.5),
         p99_ns: at(0.99),
+        p999_ns: at(0.999),
     })
 }

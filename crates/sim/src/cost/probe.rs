@@ -38,11 +38,19 @@ pub struct CostProbe {
     turn_sample: usize,
     packets: u64,
     applied: Option<(u64, u64)>,
+    paused: bool,
 }
 
 impl Default for CostProbe {
     fn default() -> Self {
-        Self { mode: Mode::Off, last: Instant::now(), turn_sample: 0, packets: 0, applied: None }
+        Self {
+            mode: Mode::Off,
+            last: Instant::now(),
+            turn_sample: 0,
+            packets: 0,
+            applied: None,
+            paused: false,
+        }
     }
 }
 
@@ -77,6 +85,11 @@ impl CostProbe {
     #[must_use]
     pub fn applied(&self) -> Option<(u64, u64)> {
         self.applied
+    }
+
+    /// Does not listen for a while, or does again: between turns the worker does what is not to be measured.
+    pub(super) fn pause(&mut self, paused: bool) {
+        self.paused = paused;
     }
 
     /// Listens no more.
@@ -128,6 +141,7 @@ impl Probe for CostProbe {
             self.packets += u64::from(units);
         }
         match &mut self.mode {
+            _ if self.paused => {}
             Mode::Off => {}
             Mode::Measuring(samples) => {
                 let ns = ns_between(self.last, Instant::now());

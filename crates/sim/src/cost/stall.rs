@@ -71,6 +71,22 @@ pub struct Turns {
     pub gaps_ns: u64,
 }
 
+impl Turns {
+    /// One more.
+    pub(super) fn add(&mut self, operation: bool, virtual_ns: f64, real_ns: u64) {
+        self.count += 1;
+        self.virtual_max_ns = self.virtual_max_ns.max(virtual_ns);
+        if operation {
+            self.real_operation_max_ns = self.real_operation_max_ns.max(real_ns);
+        } else if real_ns > GAP_NS {
+            self.gaps += 1;
+            self.gaps_ns += real_ns;
+        } else {
+            self.real_max_ns = self.real_max_ns.max(real_ns);
+        }
+    }
+}
+
 impl Report {
     /// Reading and loading together.
     #[must_use]
@@ -242,7 +258,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
 }
 
 /// Turns until it is told to stop.
-pub(super) fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
+fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
     let mut turns = Turns::default();
     let mut virtual_ns = worker.probe().virtual_ns();
     while !stop.load(Ordering::Acquire) {
@@ -252,16 +268,7 @@ pub(super) fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, 
         let took_ns = worker.probe().virtual_ns() - virtual_ns;
         virtual_ns += took_ns;
         clock.advance_by(took_ns as u64);
-        turns.count += 1;
-        turns.virtual_max_ns = turns.virtual_max_ns.max(took_ns);
-        if turn.applied > 0 {
-            turns.real_operation_max_ns = turns.real_operation_max_ns.max(real_ns);
-        } else if real_ns > GAP_NS {
-            turns.gaps += 1;
-            turns.gaps_ns += real_ns;
-        } else {
-            turns.real_max_ns = turns.real_max_ns.max(real_ns);
-        }
+        turns.add(turn.applied > 0, took_ns, real_ns);
     }
     turns
 }

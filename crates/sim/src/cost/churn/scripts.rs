@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the controller does, and to which tables: one 5-tuple table, eight of them, an access list, routes.
+
+use crate::cost::CostError;
+use crate::cost::rig::udp_frame;
+use fastrand::Rng;
+use flow::syntax::{ParseOptions, parse_flows};
+use flow::{Action, Command, FlowMod, Instructions};
+use frame::Frame;
+
+/// Different packets, drawn from all flows.
+const FRAMES: u32 = 4_096;
+/// Changes of a table in a bundle: as many as workers still apply one by one.
+const BUNDLE: usize = 60;
+/// Tables that one bundle changes.
+const TABLES: u32 = 8;
+/// Rules of the access list at most.
+const ACCESS_RULES_MAX: u32 = 10_000;
+/// Rules that match all of a packet in the routes with chains, from the best to the worst.
+const CHAIN: u32 = 500;
+
+/// Operations over a table that holds something already.
+pub(super) struct Script {
+    pub name: &'static str,
+    /// What is there before.
+    pub setup: Vec<FlowMod>,
+    /// Operations: a flow-mod by itself, or a bundle of several.
+    pub operations: Vec<Vec<FlowMod>>,
+    /// The operations may be done again and again.
+    pub repeats: bool,
+}
+
+/// Scripts over the same packets.
+pub(super) struct Family {
+    pub frames: Vec<Frame>,
+    pub scripts: Vec<Script>,
+}
+
+/// All of them; each is made for a number of flows.
+pub(super) const FAMILIES: [fn(u32) -> Result<Family, CostError>; 4] =
+    [one_table, eight_tables, access_list, routes];
+
+fn parsed(text: &str) -> Result<FlowMod, CostError> {
+    Ok(parse_flows(text, ParseOptions::default()).next().transpose()?.unwrap_or_default())
+}
+
+/// The same flows under another command; what they do becomes an output.
+fn each(command: Command, flows: &[FlowMod], port: u32) -> Vec<FlowMod> {
+    let instructions = Instructions::apply(vec![Action::output(port)]);
+    flows.iter().map(|m| FlowMod { command, instructions: instructions.clone(), ..m.clone() }).collect()
+}
+
+fn singles(mods: Vec<FlowMod>) -> Vec<Vec<FlowMod>> {
+    mods.into_iter().map(|m| vec![m]).collect()
+}
+
+fn bundles(mods: &[FlowMod], size: usize) -> Vec<Vec<FlowMod>> {
+    mods.chunks(size).map(<[_]>::to_vec).collect()
+}
+
+fn of_all(command: Command, port: u32) -> FlowMod {
+    let instructions = Instructions::apply(vec![Action::output(port)]);
+    FlowMod { command, table: Some(0), instructions, ..FlowMod::default() }
+}
+
+fn script(name: &'static str, setup: &[FlowMod], operations: Vec<Vec<FlowMod>>) -> Script {
+    Script { name, setup: setup.to_vec(), operations, repeats: false }
+}
+
+fn host(n: u32) -> [u8; 4] {
+    let [_, b, c, d] = n.to_be_bytes();
+    [10, b, c, d]
+}
+
+fn dotted([a, b, c, d]: [u8; 4]) -> String {
+    format!("{a}.{b}.{c}.{d}")
+}
+
+/// Frames that hit flows spread over all.
+fn frames(flows: u32, mut frame: impl FnMut(u32) -> Frame) -> Vec<Frame> {
+    (0..FRAMES).map(|n| frame((u64::from(n) * u64::from(flows) / u64::from(FRAMES)) as u32)).collect()
+}
+
+/// A UDP flow to port 53 in a table; packets of it go on to the next, or leave by port 2.
+fn five_tuple(table: u32, tables: u32, n: u32) -> Result<FlowMod, CostError> {
+    let then = if table + 1 == tables { "output:2".into() } else { format!("goto_table:{}", table + 1) };
+    let from = dotted(host(n));
+    parsed(&format!(
+        "table={table},udp,nw_src={from},nw_dst=192.168.0.1,tp_src=1000,tp_dst=53 actions={then}"
+    ))
+}
+
+fn five_tuple_frames(flows: u32) -> Vec<Frame> {
+    frames(flows, |n| udp_frame(host(n), [192, 168, 0, 1], 1_000))
+}
+
+/// Flow after flow, and all at once.
+fn one_table(count: u32) -> Result<Family, CostError> {
+    let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
+    let mut replaced = vec![of_all(Command::Delete, 1)];
+    replaced.extend_from_slice(&flows);
+    let all =
+        Script { repeats: true, ..script("a modify of all", &flows, vec![vec![of_all(Command::Modify, 2)]]) };
+    let bundle =
+        Script { repeats: true, ..script("a replacement of all in a bundle", &flows, vec![replaced]) };
+    let scripts = vec![
+        script("adds", &[], singles(flows.clone())),
+        script("strict modifies", &flows, singles(each(Command::ModifyStrict, &flows, 1))),
+        all,
+        bundle,
+        script("strict deletes", &flows, singles(each(Command::DeleteStrict, &flows, 1))),
+    ];
+    Ok(Family { frames: five_tuple_frames(count), scripts })
+}
+
+/// Bundles that change all of eight tables, which each packet passes.
+fn eight_tables(count: u32) -> Result<Family, CostError> {
+    let each_table = count / TABLES;
+    let mut flows = Vec::new();
+    for first in (0..each_table).step_by(BUNDLE) {
+        for table in 0..TABLES {
+            for n in first..each_table.min(first + BUNDLE as u32) {
+                flows.push(five_tuple(table, TABLES, n)?);
+            }
+        }
+    }
+    let size = BUNDLE * TABLES as usize;
+    let removed = bundles(&each(Command::DeleteStrict, &flows, 1), size);
+    let scripts = vec![
+        script("8 tables, bundles of 60 adds to each", &[], bundles(&flows, size)),
+        script("8 tables, bundles of 60 deletes from each", &flows, removed),
+    ];
+    Ok(Family { frames: five_tuple_frames(each_table), scripts })
+}
+
+/// Rules of many masks and priorities.
+fn access_list(count: u32) -> Result<Family, CostError> {
+    let mut rng = Rng::with_seed(1);
+    let count = count.min(ACCESS_RULES_MAX);
+    let (mut flows, mut hits) = (Vec::new(), Vec::new());
+    for _ in 0..count {
+        let lengths = [0, 8, 12, 16, 20, 24, 28, 32];
+        let (from, to) = (host(rng.u32(..)), host(rng.u32(..)));
+        let (from_bits, to_bits) = (lengths[rng.usize(1..8)], lengths[rng.usize(4..8)]);
+        let port = ["", ",tp_dst=53", ",tp_dst=80", ",tp_src=1000,tp_dst=53"][rng.usize(..4)];
+        let priority = rng.u16(1..60_000);
+        let (text_from, text_to) = (dotted(from), dotted(to));
+        flows.push(parsed(&format!(
+            "priority={priority},udp,nw_src={text_from}/{from_bits},nw_dst={text_to}/{to_bits}{port} actions=output:2"
+        ))?);
+        hits.push((from, to));
+    }
+    let frames = frames(count, |n| udp_frame(hits[n as usize].0, hits[n as usize].1, 1_000));
+    Ok(Family {
+        frames,
+        scripts: in_bundles(
+            &flows,
+            ["access list, adds", "access list, bundles of 60 adds", "access list, bundles of 60 deletes"],
+        ),
+    })
+}
+
+/// The second half added to the first, one by one and in bundles; the first half taken away from all.
+fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> Vec<Script> {
+    let (first, second) = flows.split_at(flows.len() / 2);
+    vec![
+        script(singly, first, singles(second.to_vec())),
+        script(adds, first, bundles(second, BUNDLE)),
+        script(deletes, flows, bundles(&each(Command::DeleteStrict, first, 1), BUNDLE)),
+    ]
+}
+
+/// Prefixes within prefixes, the longest taken away first; then many rules of each prefix, the best taken away first.
+fn routes(count: u32) -> Result<Family, CostError> {
+    const LENGTHS: u32 = 16;
+    let nests = count.div_ceil(LENGTHS);
+    let network = |nest: u32| host(nest.wrapping_mul(0x9E37_79B1) >> 8);
+    let mut nested = Vec::new();
+    for length in (17..17 + LENGTHS).rev() {
+        for nest in 0..nests {
+            let net = dotted(network(nest));
+            nested.push(parsed(&format!("priority={length},ip,nw_dst={net}/{length} actions=output:2"))?);
+        }
+    }
+    let mut scripts =
+        in_bundles(&nested, ["routes, adds", "routes, bundles of 60 adds", "routes, bundles of 60 deletes"]);
+    // Prefixes of two lengths, or the table would be one of a single mask.
+    let prefixes = count.div_ceil(CHAIN);
+    let mut chained = Vec::new();
+    for place in 0..CHAIN {
+        for n in 0..prefixes {
+            let (net, length, priority) =
+                (dotted(network(n * nests / prefixes)), 24 - n % 2, 1 + CHAIN - place);
+            chained.push(parsed(&format!("priority={priority},ip,nw_dst={net}/{length} actions=output:2"))?);
+        }
+    }
+    let half = &chained[..chained.len() / 2];
+    let deletes = bundles(&each(Command::DeleteStrict, half, 1), BUNDLE);
+    scripts.push(script("routes, 500 rules of each prefix, bundles of 60 deletes", &chained, deletes));
+    let frames = frames(nests, |nest| {
+        // As many packets go by the prefixes with many rules as by any.
+        let nest = if nest % 2 == 0 { nest } else { nest * prefixes / nests * nests / prefixes };
+        udp_frame([10, 0, 0, 1], network(nest), 1_000)
+    });
+    Ok(Family { frames, scripts })
+}
