@@ -99,7 +99,7 @@ impl Control {
         }
     }
 
-    /// Changes of every kind: additions to hashed and walked heads and to a linear table, removals, modifies, a
+    /// Changes of every kind: additions to hashed and walked heads, beside bases of each engine, and to a linear table, removals, modifies, a
     /// wildcard delete, swaps, ports.
     fn change(&mut self, round: u32) {
         let (n, port) = (round % 50, 1 + round % 3);
@@ -109,6 +109,12 @@ impl Control {
         self.flow(&format!("delete_strict table=3,index={}", 1 + n % 30));
         self.flow(&format!("modify table=2,actions=write_metadata:{n},goto_table:4"));
         self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
+        // A rule that comes back stands in the head, the first time beside the base where it is dead.
+        for rule in [traffic::route(8 + n % 24), traffic::listed(n * 2)] {
+            let matching = rule.split(",actions").next().unwrap();
+            self.flow(&format!("delete_strict {matching}"));
+            self.flow(&rule);
+        }
         match round % 8 {
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
@@ -201,9 +207,9 @@ fn everything_happened(control: &mut Control) {
         let dropped = totals.dropped[reason as usize] + totals.copies_dropped[reason as usize];
         assert!(dropped > 0, "nothing was dropped as {reason:?}");
     }
-    assert_eq!([0, 3].map(|table| plane.engine(table).0), ["scan", "index"]);
+    assert_eq!([0, 3, 5, 6].map(|table| plane.engine(table).0), ["scan", "index", "lpm", "mask"]);
     assert!(plane.engine(MAC_TABLE).1 > 0, "no address was learned");
-    for table in 1..=4 {
+    for table in 1..=6 {
         assert!(plane.table_counters(table).matches > 0, "table {table}");
     }
     for port in 1..=PAIR_PORT {

@@ -7,7 +7,10 @@ use wire::{PacketBuilder, vlan};
 /// Rules in the table of one mask.
 const HASHED: u8 = 100;
 
-/// The rules but those of table 1. Table 0 has many masks, 3 is linear, 4 exact.
+/// Rules in the access list.
+pub const LISTED: u32 = 120;
+
+/// The rules but those of table 1. Table 0 has many masks, 3 is linear, 5 routes, 6 is an access list.
 pub fn rules() -> Vec<String> {
     [
         "tp_dst=1,actions=goto_table:1",
@@ -38,12 +41,26 @@ pub fn rules() -> Vec<String> {
             "priority=80,dl_vlan=5,actions=pop_vlan,output:3",
             "table=2,priority=0,actions=write_metadata:1,goto_table:4",
             "table=3,index=0,actions=write_actions(set_field:02:00:00:00:00:99->eth_dst),goto_table:4",
-            "table=4,priority=0,actions=output:2",
+            "table=4,priority=0,actions=output:2,goto_table:5",
         ]
         .into_iter()
         .map(String::from),
     )
+    .chain((8..32).map(route))
+    .chain((0..LISTED).map(listed))
     .collect()
+}
+
+/// A route of this length, of table 5: enough of them are searched as prefixes.
+pub fn route(length: u32) -> String {
+    format!("table=5,priority={length},ip,nw_dst=10.0.0.0/{length},actions=goto_table:6")
+}
+
+/// A rule of the access list in table 6, of which there are enough not to be walked.
+pub fn listed(n: u32) -> String {
+    let (source, destination) = (24 + n % 3, 8 + n % 9);
+    let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
+    format!("table=6,priority={},{matching},actions=output:3", 10 + n)
 }
 
 /// The rules of table 1, which share one mask.
