@@ -25,6 +25,7 @@ pub struct Lab {
     /// What the control thread logs, infos too.
     pub log: Log,
     folder: PathBuf,
+    control_thread: rustix::thread::Pid,
     stop: Option<UnixStream>,
     thread: Option<JoinHandle<Result<(), DaemonError>>>,
 }
@@ -73,11 +74,26 @@ impl Lab {
             .unwrap();
         let log = Log::default();
         let subscriber = log.subscriber();
+        let (say, told) = std::sync::mpsc::channel();
         let thread = Some(std::thread::spawn(move || {
+            say.send(rustix::thread::gettid()).unwrap();
             let _logging = tracing::subscriber::set_default(subscriber);
             daemon.serve(&stop)
         }));
-        Self { ports: handles, address, log, folder, stop: Some(tell), thread }
+        let control_thread = told.recv().unwrap();
+        Self { ports: handles, address, log, folder, control_thread, stop: Some(tell), thread }
+    }
+
+    /// A client of the control socket that asks nothing.
+    pub fn control_client(&self) -> UnixStream {
+        UnixStream::connect(self.folder.join("control.sock")).unwrap()
+    }
+
+    /// How long the control thread has run on a CPU.
+    pub fn control_cpu(&self) -> Duration {
+        let path = format!("/proc/self/task/{}/schedstat", self.control_thread.as_raw_nonzero());
+        let text = std::fs::read_to_string(path).unwrap();
+        Duration::from_nanos(text.split(' ').next().unwrap().parse().unwrap())
     }
 
     pub fn peer(&self) -> Peer {

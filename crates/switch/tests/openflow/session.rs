@@ -433,6 +433,28 @@ fn a_long_change_does_not_keep_echoes_waiting() {
     assert_eq!(lab.flows().len(), 0);
 }
 
+/// A client that hangs up while the model is lent does not keep the control thread busy.
+#[test]
+fn the_control_thread_sleeps_during_a_long_change() {
+    const ENTRIES: usize = 200_000;
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    let client = lab.control_client();
+    for n in 0..ENTRIES {
+        peer.send(&add(&format!("priority={},tcp,tcp_dst={},actions=output:1", 1 + n / 65_536, n % 65_536)));
+    }
+    peer.barrier();
+    let (start, before) = (Instant::now(), lab.control_cpu());
+    peer.send(&flow_mod(Command::Modify, "actions=output:2"));
+    // Now the model is lent.
+    std::thread::sleep(Duration::from_millis(20));
+    drop(client);
+    peer.barrier();
+    let (took, cpu) = (start.elapsed(), lab.control_cpu() - before);
+    println!("{cpu:?} of {took:?}");
+    assert!(cpu < took / 10, "{cpu:?} of {took:?}");
+}
+
 /// A dump under way lets other requests pass, and a barrier waits for it.
 #[test]
 fn a_long_answer_comes_in_parts_and_does_not_stop_the_rest() {
