@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 mod files;
+mod lag;
 mod packet;
 mod random;
 mod rig;

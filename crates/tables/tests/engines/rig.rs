@@ -128,7 +128,7 @@ impl Rig {
 }
 
 /// The entry of highest priority, among equals the first: `entries` stand in the order they were added.
-fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
+pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
     let fits = |entry: &FlowEntry| {
         let mut conditions = entry.matching.fields();
         conditions.all(|c| packet.value(c.field).is_some_and(|value| value & c.mask == c.value))
