@@ -17,8 +17,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 const OPERATIONS_PER_TURN: usize = 16;
 
 /// No more operations are begun in a turn once so many parts were applied: a part that adds a rule to a large table takes
-/// about 0.1 us. An operation is applied as a whole, and has about as many parts at most.
+/// about 0.1 us, one that swaps a view counts as [`SWAP_PARTS`]. An operation is applied as a whole, and has about as many
+/// parts at most.
 const PARTS_PER_TURN: usize = 128;
+
+/// A swap touches lines that no cache holds: it takes as long as so many single changes.
+const SWAP_PARTS: usize = 8;
 
 /// One queue that this worker serves.
 pub(crate) struct Served {
@@ -100,7 +104,8 @@ impl<P: Probe> Worker<P> {
         // An operation is taken only when there is room to give it back: nothing is freed here.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
             let Ok(mut updates) = self.channel.requests.pop() else { break };
-            parts += updates.parts.len();
+            parts +=
+                updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
             self.pipeline.apply(&mut updates, &mut self.probe);
             for part in &updates.parts {
                 if let Update::PacketOut(out) = part {
