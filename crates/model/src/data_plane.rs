@@ -120,6 +120,8 @@ pub struct Totals {
     pub forwarded: u64,
     /// Packets that went to the controller only.
     pub consumed: u64,
+    /// Of the received: those that went all the way over the fast-forwarding path.
+    pub fast: u64,
     /// Packets waiting in the switch.
     pub held: u64,
     /// Packets of which no copy went anywhere, by `flow::DropReason` (index: its place in `DropReason::ALL`).

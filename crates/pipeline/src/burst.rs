@@ -10,14 +10,15 @@
 //! All packets that wait for a table are looked up together: keys first, then one lookup of the batch, then each
 //! packet's instructions. What packets send leaves at the end, packet by packet. Operations are applied between bursts only, so a packet sees one version of all rules.
 
-use crate::cells::Cells;
+use crate::cells::{Cell, Cells};
 use crate::counters::{Counters, Tally};
 use crate::extract::Extractor;
+use crate::ffp::Ffp;
 use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::output::Egress;
 use crate::outs::Outs;
-use crate::packet::{Packet, State};
+use crate::packet::{Packet, Path, State};
 use crate::ports::PortTable;
 use crate::probe::{Probe, Step};
 use crate::program::Program;
@@ -48,6 +49,7 @@ pub struct Pipeline {
     meters: Arc<MeterTable>,
     settings: Settings,
     counters: Arc<Counters>,
+    ffp: Ffp,
     packets: Box<[Packet]>,
     keys: Box<[u64]>,
     outs: Outs,
@@ -85,6 +87,7 @@ impl Pipeline {
             meters: Arc::default(),
             settings: Settings::default(),
             counters,
+            ffp: Ffp::new(TABLES),
             packets: packets.into_boxed_slice(),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
             outs: Outs::new(),
@@ -109,6 +112,11 @@ impl Pipeline {
                 }
             }
             Update::SwapTable(number, slot) => std::mem::swap(&mut self.tables[usize::from(*number)], slot),
+            Update::SwapWay(number, way) => self.ffp.swap(*number, way),
+            Update::Clean(number, clean) => {
+                let view = self.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
+                self.ffp.clean(*number, clean, view);
+            }
             Update::Program(id, program) => {
                 if let Some(place) = self.programs.get_mut(*id as usize) {
                     std::mem::swap(place, program);
@@ -203,15 +211,21 @@ impl Pipeline {
         let packets = &mut self.packets[..count];
         admit(&mut run, packets, probe);
         probe.mark(Step::Admit, count as u32);
+        if self.ffp.is_open() {
+            self.ffp.walk(&mut run, packets, &mut self.keys, &self.counters, probe);
+        }
         let mut waiting = [0u8; BURST];
         let mut ids = [NONE; BURST];
-        let mut next = packets.iter().any(|packet| packet.state != State::Done).then_some(0);
+        let mut next = packets.iter().fold(None, |next, packet| sooner(next, packet.state.waits_for()));
         while let Some(number) = next {
-            let (waiting, mut later) = gather(packets, number, &mut waiting);
+            let (waiting, known, mut later) = gather(packets, number, &mut waiting);
+            let count = waiting.len() + known.len();
             let ids = &mut ids[..waiting.len()];
             let slot = run.tables[usize::from(number)].as_deref();
-            if let Some((table, extractor)) = slot {
-                let keys = &mut self.keys[..waiting.len() * extractor.words()];
+            let mut words = 0;
+            if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
+                words = extractor.words();
+                let keys = &mut self.keys[..waiting.len() * words];
                 extractor.extract(packets, waiting, keys);
                 probe.mark(Step::Extract(number), waiting.len() as u32);
                 table.lookup(keys, ids);
@@ -220,20 +234,30 @@ impl Pipeline {
                 ids.fill(NONE);
             }
             let mut matches = 0;
-            for (packet, id) in waiting.iter().zip(ids) {
+            for (at, (packet, id)) in waiting.iter().zip(ids).enumerate() {
                 let packet = &mut packets[usize::from(*packet)];
-                let id = match (packet.state, slot) {
-                    (State::Direct(_, index), Some((table, _))) => table.at_index(index),
-                    _ => *id,
+                let hit = run.hit(packet, number, *id);
+                matches += u64::from(hit);
+                if hit && packet.learns() {
+                    self.ffp.learn(number, packet, &mut self.keys[at * words..(at + 1) * words], run.cells);
+                }
+                later = sooner(later, packet.state.waits_for());
+            }
+            for packet in known {
+                let packet = &mut packets[usize::from(*packet)];
+                let id = match packet.state {
+                    State::Known(_, id) => id,
+                    State::Direct(_, index) => slot.map_or(NONE, |(table, _)| table.at_index(index)),
+                    _ => NONE,
                 };
                 matches += u64::from(run.hit(packet, number, id));
                 later = sooner(later, packet.state.waits_for());
             }
-            self.counters.add_table(number, waiting.len() as u64, matches);
-            probe.mark(Step::Execute(number), waiting.len() as u32);
+            self.counters.add_table(number, count as u64, matches);
+            probe.mark(Step::Execute(number), count as u32);
             next = later;
         }
-        for packet in packets.iter_mut() {
+        for packet in packets.iter_mut().filter(|packet| packet.path != Path::Left) {
             run.finish(packet);
         }
         run.outs.clear();
@@ -248,25 +272,34 @@ impl Pipeline {
     }
 }
 
-/// Lists the packets that wait for a table, and tells the first of the other tables that packets wait for.
-fn gather<'a>(packets: &[Packet], number: u8, waiting: &'a mut [u8; BURST]) -> (&'a [u8], Option<u8>) {
-    let mut count = 0;
+/// Lists the packets that wait for a lookup in a table, those that wait for an entry of it which needs none, and tells
+/// the first of the other tables that packets wait for.
+fn gather<'a>(
+    packets: &[Packet],
+    number: u8,
+    places: &'a mut [u8; BURST],
+) -> (&'a [u8], &'a [u8], Option<u8>) {
+    let (mut waiting, mut known) = (0, BURST);
     let mut later = None;
     for (at, packet) in packets.iter().enumerate().take(BURST) {
-        match packet.state.waits_for() {
-            Some(table) if table == number => {
-                waiting[count] = at as u8;
-                count += 1;
+        match packet.state {
+            State::Lookup(table) if table == number => {
+                places[waiting] = at as u8;
+                waiting += 1;
             }
-            other => later = sooner(later, other),
+            State::Direct(table, _) | State::Known(table, _) if table == number => {
+                known -= 1;
+                places[known] = at as u8;
+            }
+            other => later = sooner(later, other.waits_for()),
         }
     }
-    (&waiting[..count], later)
+    (&places[..waiting], &places[known..], later)
 }
 
 /// The lower of two tables.
 #[inline]
-fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
+pub(crate) fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),
         _ => one.or(other),
@@ -283,7 +316,7 @@ fn is_fragment(packet: &mut Packet) -> bool {
 /// Bytes of an Ethernet header: what is shorter is no packet.
 const ETHERNET_BYTES: usize = 14;
 
-impl<E: Egress> Run<'_, E> {
+impl<'a, E: Egress> Run<'a, E> {
     /// Sets a packet up, or drops it at the door.
     #[inline]
     fn admit(&mut self, packet: &mut Packet, frame: Frame) {
@@ -299,28 +332,46 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
+    /// What an entry runs, and what it counts in.
+    #[inline]
+    pub(crate) fn entry(&self, id: EntryId) -> Option<(&'a Cell, &'a Program)> {
+        let (cells, programs) = (self.cells, self.programs);
+        let cell = cells.get(id)?;
+        Some((cell, programs.get(cell.program() as usize)?.as_deref()?))
+    }
+
     /// Counts a hit and runs the entry's instructions; false for a miss, which ends the packet.
     #[inline]
-    fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
-        let programs = self.programs;
-        let cell = if id == NONE { None } else { self.cells.get(id) };
-        let program = cell.and_then(|cell| programs.get(cell.program() as usize)?.as_deref());
-        let (Some(cell), Some(program)) = (cell, program) else {
+    pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
+        let Some((cell, program)) = (if id == NONE { None } else { self.entry(id) }) else {
             packet.low_latency = false;
             packet.state = State::Done;
             self.fail(packet, DropReason::TableMiss);
             return false;
         };
+        self.enter(packet, table, id, cell, program);
+        true
+    }
+
+    /// Counts a hit and runs the entry's instructions.
+    #[inline]
+    pub(crate) fn enter(
+        &mut self,
+        packet: &mut Packet,
+        table: u8,
+        id: EntryId,
+        cell: &Cell,
+        program: &Program,
+    ) {
         cell.count(1, packet.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
         self.instructions(packet, program);
-        true
     }
 
     /// Executes the action set, counts the outcome and brings the frame home.
     #[inline]
-    fn finish(&mut self, packet: &mut Packet) {
+    pub(crate) fn finish(&mut self, packet: &mut Packet) {
         if packet.state == State::Finish {
             self.action_set(packet);
         }

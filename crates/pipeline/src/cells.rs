@@ -4,7 +4,7 @@
 
 use flow::{EntryId, Nanos};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Cells in a page.
 pub const PAGE_CELLS: usize = 4_096;
@@ -17,6 +17,7 @@ pub type ProgramId = u32;
 #[repr(align(32))]
 pub struct Cell {
     program: AtomicU32,
+    priority: AtomicU16,
     packets: AtomicU64,
     bytes: AtomicU64,
     used_ns: AtomicU64,
@@ -28,6 +29,12 @@ impl Cell {
     #[inline]
     pub fn program(&self) -> ProgramId {
         self.program.load(Relaxed)
+    }
+
+    /// The entry's priority.
+    #[must_use]
+    pub fn priority(&self) -> u16 {
+        self.priority.load(Relaxed)
     }
 
     /// Makes the entry run another program.
@@ -61,9 +68,10 @@ impl Cell {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), self.used_ns.load(Relaxed))
     }
 
-    /// Empties the counters and sets the program, for an id that no worker knows.
-    pub fn prepare(&self, program: ProgramId) {
+    /// Empties the counters and sets program and priority, for an id that no worker knows.
+    pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
+        self.priority.store(priority, Relaxed);
         self.packets.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
         self.used_ns.store(0, Relaxed);
@@ -126,7 +134,7 @@ mod tests {
     #[test]
     fn cells_by_id() {
         let cells = Cells::new(vec![Arc::default(), Arc::default()]);
-        cells.get(4_097).unwrap().prepare(3);
+        cells.get(4_097).unwrap().prepare(3, 9);
         cells.get(4_097).unwrap().count(2, 120, 9);
         assert_eq!(cells.get(4_097).unwrap().read(), (2, 120, 9));
         assert_eq!(cells.get(4_097).unwrap().program(), 3);

@@ -25,6 +25,8 @@ pub struct Tally {
     pub forwarded: u64,
     /// Packets for the controller only.
     pub consumed: u64,
+    /// Packets that went all the way over the fast-forwarding path.
+    pub fast: u64,
     /// Copies given to ports.
     pub copies: u64,
     /// Packets of which no copy went anywhere.
@@ -71,6 +73,7 @@ pub struct Counters {
     received: AtomicU64,
     forwarded: AtomicU64,
     consumed: AtomicU64,
+    fast: AtomicU64,
     copies: AtomicU64,
     held: AtomicU64,
     dropped: [AtomicU64; REASONS],
@@ -86,6 +89,7 @@ impl Default for Counters {
             received: AtomicU64::default(),
             forwarded: AtomicU64::default(),
             consumed: AtomicU64::default(),
+            fast: AtomicU64::default(),
             copies: AtomicU64::default(),
             held: AtomicU64::default(),
             dropped: [const { AtomicU64::new(0) }; REASONS],
@@ -101,6 +105,7 @@ impl Counters {
         add(&self.received, tally.received);
         add(&self.forwarded, tally.forwarded);
         add(&self.consumed, tally.consumed);
+        add(&self.fast, tally.fast);
         add(&self.copies, tally.copies);
         if !tally.any_dropped {
             return;
@@ -139,6 +144,7 @@ impl Counters {
             received: load(&self.received),
             forwarded: load(&self.forwarded),
             consumed: load(&self.consumed),
+            fast: load(&self.fast),
             copies: load(&self.copies),
             dropped: std::array::from_fn(|at| load(&self.dropped[at])),
             copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),

@@ -15,6 +15,8 @@ pub(crate) enum State {
     Lookup(u8),
     /// Waits for the entry with this index of a linear table.
     Direct(u8, u32),
+    /// The entry that it hits in this table is known.
+    Known(u8, EntryId),
     /// Its action set is to be executed.
     Finish,
     /// Nothing more happens to it.
@@ -26,10 +28,23 @@ impl State {
     #[inline]
     pub fn waits_for(self) -> Option<u8> {
         match self {
-            Self::Lookup(table) | Self::Direct(table, _) => Some(table),
+            Self::Lookup(table) | Self::Direct(table, _) | Self::Known(table, _) => Some(table),
             Self::Finish | Self::Done => None,
         }
     }
+}
+
+/// Which path a packet takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// The fast-forwarding path.
+    Fast,
+    /// The tables; it was on the fast-forwarding path, and the LUT of the table it waits for does not know its value.
+    Missed,
+    /// The tables.
+    Tables,
+    /// It got through the fast-forwarding path and has left.
+    Left,
 }
 
 /// A packet on its way.
@@ -53,6 +68,8 @@ pub(crate) struct Packet {
     pub miss_entry: bool,
     /// Every entry hit so far is low-latency.
     pub low_latency: bool,
+    /// Which path it takes.
+    pub path: Path,
     /// Egress queue.
     pub queue: u32,
     /// Copies and reports that it sends when the burst is through.
@@ -79,6 +96,7 @@ impl Packet {
             entry: 0,
             miss_entry: false,
             low_latency: true,
+            path: Path::Tables,
             queue: 0,
             outs: Chain::default(),
             leaves: None,
@@ -97,12 +115,20 @@ impl Packet {
         self.set.clear();
         self.state = State::Lookup(0);
         self.low_latency = true;
+        self.path = Path::Tables;
         self.queue = 0;
         self.outs = Chain::default();
         self.leaves = None;
         self.sent = 0;
         self.reported = 0;
         self.reason = None;
+    }
+
+    /// Whether what it just hit is worth a record: it is still low-latency, or the next of its value may leave the
+    /// fast-forwarding path knowing where to go on.
+    #[inline]
+    pub fn learns(&self) -> bool {
+        self.low_latency || self.path == Path::Missed
     }
 
     /// Finds headers at least this deep.

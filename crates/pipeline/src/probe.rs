@@ -13,6 +13,8 @@ pub enum Step {
     Admit,
     /// Finding headers and building a table's keys; a unit is a packet.
     Extract(u8),
+    /// Looking keys up in a table's LUT; a unit is a packet.
+    Probe(u8),
     /// Looking keys up in a table; a unit is a packet.
     Lookup(u8),
     /// Running instructions of a table's entries, outputs and copies included; a unit is a packet.

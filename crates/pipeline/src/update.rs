@@ -4,6 +4,7 @@
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
+use crate::ffp::{Clean, Way};
 use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
@@ -53,6 +54,10 @@ pub enum Update {
     Table(u8, TableUpdate),
     /// A new view of a table, with what builds its keys.
     SwapTable(u8, Option<Box<(Table, Extractor)>>),
+    /// Another way for the fast-forwarding path to pass a table.
+    SwapWay(u8, Way),
+    /// What a change of a table means for its LUT. Comes with the change, in the same operation.
+    Clean(u8, Clean),
     /// A program (or none) at a number.
     Program(ProgramId, Option<Arc<Program>>),
     /// All programs.
@@ -82,6 +87,7 @@ impl Update {
         matches!(
             self,
             Self::SwapTable(..)
+                | Self::SwapWay(..)
                 | Self::SwapPrograms(_)
                 | Self::SwapCells(_)
                 | Self::SwapPorts(_)

@@ -94,7 +94,7 @@ pub enum What {
     Tables,
     /// Flows with their counters, as `ovs-ofctl dump-flows` prints them
     Flows,
-    /// The fast-forwarding path (not in this build yet)
+    /// The fast-forwarding path: its tables, records and hits
     Ffp,
     /// Port caches (not in this build yet)
     Cache,
@@ -153,7 +153,7 @@ pub struct Replay {
     /// Port by which all packets come in [default: 1; of pcapng, the interface's number + 1]
     #[arg(long, value_name = "N")]
     pub in_port: Option<u32>,
-    /// Fast-forwarding path (without effect: not in this build yet)
+    /// Fast-forwarding path; verdicts are the same with and without it
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
     pub ffp: Switched,
     /// Port cache: off (nonblocking and blocking are not in this build yet)

@@ -10,7 +10,7 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use switch::config::{Config, ConfigError, DEFAULT_CONTROL};
 use switch::control::{
-    Changes, Client, ClientError, Counters, FlowForm, FlowPart, Macs, Ports, Request, Tables,
+    Changes, Client, ClientError, Counters, Ffp, FlowForm, FlowPart, Macs, Ports, Request, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::flow_file::read_pieces;
@@ -99,7 +99,7 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         (What::Tables, json) => answer::<Tables>(client, &Request::Tables, json, print::tables),
         (What::Counters, json) => answer::<Counters>(client, &Request::Counters, json, print::counters),
         (What::Macs, json) => answer::<Macs>(client, &Request::Macs, json, print::macs),
-        (What::Ffp, json) => answer::<Value>(client, &Request::Ffp, json, print::value),
+        (What::Ffp, json) => answer::<Ffp>(client, &Request::Ffp, json, print::ffp),
         (What::Cache, json) => answer::<Value>(client, &Request::Cache, json, print::value),
         (What::Stateless, json) => answer::<Value>(client, &Request::Stateless, json, print::value),
     }

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::control::{Counters, FlowPart, Macs, Ports, Tables};
+use switch::control::{Counters, Ffp, FlowPart, Macs, Ports, Tables};
 
 /// A number of things: "1 port", "2 ports".
 pub fn count(number: usize, thing: &str) -> String {
@@ -80,6 +80,25 @@ pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {
         vec![vlan, m.mac.clone(), m.port.to_string(), format!("{} s", m.age_s)]
     };
     table(out, &head, &macs.macs.iter().map(row).collect::<Vec<_>>())
+}
+
+pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
+    if ffp.lut_entries == 0 {
+        return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
+    }
+    writeln!(out, "{} of {} packets went all the way over the path", ffp.fast, ffp.received)?;
+    let head = [
+        "table", "way", "key bits", "records", "hits", "normal", "misses", "verified", "cleaned", "evicted",
+        "refused", "bytes",
+    ];
+    let row = |t: &switch::control::FastTable| {
+        let figures = [t.hits, t.normal_hits, t.misses, t.verified, t.cleaned, t.evicted, t.refused];
+        let mut row = vec![t.table.to_string(), t.way.clone(), t.key_bits.to_string(), t.records.to_string()];
+        row.extend(figures.iter().map(u64::to_string));
+        row.push(t.bytes.to_string());
+        row
+    };
+    table(out, &head, &ffp.tables.iter().map(row).collect::<Vec<_>>())
 }
 
 pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {

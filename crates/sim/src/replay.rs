@@ -43,7 +43,7 @@ pub fn replay(options: &Options) -> Result<Summary, ReplayError> {
     ports.insert(options.port_of(0));
     match options.engine {
         Engine::Worker => {
-            let (plane, forwarder) = workers::Workers::build(&ports);
+            let (plane, forwarder) = workers::Workers::build(&ports, options.ffp);
             run(Session::new(plane, forwarder, options, &survey), options, flows, &ports)
         }
         Engine::Reference => {

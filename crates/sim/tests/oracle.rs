@@ -15,7 +15,10 @@ fn fast_path_and_reference_agree_by_the_law() {
     let mut coverage = Coverage::default();
     for seed in first..first + cases {
         let workers = 1 + (seed % 2) as usize;
-        match run_case(seed, Options { packets, workers }) {
+        match run_case(
+            seed,
+            Options { packets, workers, lut_entries: [0, 64, 4_096, 16_384][(seed / 2 % 4) as usize] },
+        ) {
             Ok(case) => coverage.add(&case),
             Err(breach) => panic!("{breach}"),
         }

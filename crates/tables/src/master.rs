@@ -246,6 +246,22 @@ impl Master {
         self.compiled
     }
 
+    /// The bits of a row that some rule examines, in the layout of the base.
+    #[must_use]
+    pub fn examined(&self) -> Vec<u64> {
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        let fields = self.shape.examined().into_iter();
+        let fields = fields.map(|(field, mask)| flow::FieldMatch { field, value: 0, mask });
+        self.view.plan().encode_fields(fields, &mut values, &mut masks);
+        masks
+    }
+
+    /// The layout of the base.
+    #[must_use]
+    pub fn plan(&self) -> &Arc<KeyPlan> {
+        self.view.base().plan()
+    }
+
     /// Name of the engine in use.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {

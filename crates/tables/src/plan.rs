@@ -142,11 +142,21 @@ impl KeyPlan {
 
     /// Appends the row of `matching` to `values` and `masks`. Fields must be covered.
     pub fn encode(&self, matching: &Match, values: &mut Vec<u64>, masks: &mut Vec<u64>) {
+        self.encode_fields(matching.fields(), values, masks);
+    }
+
+    /// Appends the row of these fields, each at most once, to `values` and `masks`. Fields must be covered.
+    pub fn encode_fields(
+        &self,
+        fields: impl IntoIterator<Item = FieldMatch>,
+        values: &mut Vec<u64>,
+        masks: &mut Vec<u64>,
+    ) {
         let (values_from, masks_from) = (values.len(), masks.len());
         values.resize(values_from + self.words, 0);
         masks.resize(masks_from + self.words, 0);
         let (values, masks) = (&mut values[values_from..], &mut masks[masks_from..]);
-        for c in matching.fields() {
+        for c in fields {
             if self.has_presence() {
                 let bits = self.presence_bits(&c);
                 values[0] |= bits;

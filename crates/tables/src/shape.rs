@@ -80,6 +80,16 @@ impl Shape {
         fields
     }
 
+    /// Each field examined, with the bits of it that some rule looks at.
+    #[must_use]
+    pub fn examined(&self) -> Vec<(Field, u128)> {
+        let mut masks: BTreeMap<Field, u128> = BTreeMap::new();
+        for (field, mask) in self.signatures.keys().flat_map(|s| s.iter()) {
+            *masks.entry(*field).or_default() |= mask;
+        }
+        masks.into_iter().collect()
+    }
+
     /// True when all rules share one mask, but for rules that match everything and come after all others.
     #[must_use]
     pub fn is_exact(&self) -> bool {

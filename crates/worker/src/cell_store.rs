@@ -47,7 +47,7 @@ impl CellStore {
     }
 
     /// Makes cells for an id that no worker knows.
-    pub fn prepare(&mut self, id: EntryId, program: ProgramId) {
+    pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
         // A page may have been retired with what an earlier entry of this id had counted.
         self.release(id);
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
@@ -56,7 +56,7 @@ impl CellStore {
                 pages.push(Arc::default());
                 self.grown = true;
             }
-            pages[number].cells()[place].prepare(program);
+            pages[number].cells()[place].prepare(program, priority);
         }
     }
 
@@ -67,9 +67,9 @@ impl CellStore {
         for &number in &numbers {
             for (worker, pages) in self.workers.iter_mut().enumerate() {
                 let old = std::mem::take(&mut pages[number]);
-                for (place, new) in pages[number].cells().iter().enumerate() {
+                for (place, (new, old)) in pages[number].cells().iter().zip(old.cells()).enumerate() {
                     if let Some(program) = running((number * PAGE_CELLS + place) as EntryId) {
-                        new.prepare(program);
+                        new.prepare(program, old.priority());
                     }
                 }
                 self.retired.push(Retired { worker, version, number, page: old });
@@ -139,7 +139,7 @@ impl CellStore {
         self.reset.remove(&id);
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
         for retired in self.retired.iter().filter(|retired| retired.number == number) {
-            retired.page.cells()[place].prepare(0);
+            retired.page.cells()[place].prepare(0, 0);
         }
     }
 }
@@ -158,8 +158,8 @@ mod tests {
     #[test]
     fn a_replaced_page_keeps_its_counts_before_and_after_it_is_folded() {
         let mut store = CellStore::new(2);
-        store.prepare(5, 1);
-        store.prepare(6, 1);
+        store.prepare(5, 1, 0);
+        store.prepare(6, 1, 0);
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
         store.replace(&[5], |id| Some(if id == 5 { 9 } else { 1 }), 3);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn what_was_counted_before_a_reset_is_gone_whichever_page_has_it() {
         let mut store = CellStore::new(1);
-        store.prepare(5, 1);
+        store.prepare(5, 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, 7);
         store.replace(&[5], |_| Some(1), 3);
@@ -205,12 +205,12 @@ mod tests {
     #[test]
     fn an_entry_released_before_its_page_is_folded_leaves_nothing_behind() {
         let mut store = CellStore::new(1);
-        store.prepare(5, 1);
+        store.prepare(5, 1, 0);
         store.workers[0][0].cells()[5].count(2, 100, 7);
         store.replace(&[6], |_| Some(9), 3);
         store.release(5);
         store.replace(&[6], |_| Some(8), 4);
-        store.prepare(5, 2);
+        store.prepare(5, 2, 0);
         store.fold(|_| 4);
         assert_eq!(store.counters(5), EntryCounters::default());
     }

@@ -6,6 +6,7 @@ mod board;
 mod cell_store;
 mod dock;
 mod groups;
+mod luts;
 mod meters;
 mod programs;
 mod routes;
@@ -14,6 +15,7 @@ mod wiring;
 mod worker;
 
 pub use board::PortReport;
+pub use luts::LutState;
 pub use set::WorkerSet;
 pub use wiring::{Config, PortQueues, build, build_with};
 pub use worker::{Turn, Worker};

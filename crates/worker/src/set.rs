@@ -4,6 +4,7 @@
 use crate::board::{Boards, PortReport};
 use crate::cell_store::CellStore;
 use crate::groups::Groups;
+use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use flow::operation::MAC_TABLE;
@@ -39,6 +40,7 @@ pub(crate) struct Link {
 struct Running {
     program: ProgramId,
     miss_entry: bool,
+    low_latency: bool,
 }
 
 /// Whole tables that an operation changes.
@@ -55,6 +57,7 @@ pub struct WorkerSet {
     boards: Boards,
     masters: Vec<Master>,
     programs: Programs,
+    luts: Luts,
     cells: CellStore,
     /// What each living or not yet released entry runs, by its number.
     running: Vec<Option<Running>>,
@@ -66,10 +69,11 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    pub(crate) fn new(links: Vec<Link>, boards: Boards) -> Self {
+    pub(crate) fn new(links: Vec<Link>, boards: Boards, lut_entries: usize) -> Self {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
         Self {
+            luts: Luts::new(lut_entries, links.len(), masters.len()),
             cells: CellStore::new(links.len()),
             links,
             boards,
@@ -157,6 +161,17 @@ impl WorkerSet {
         }
     }
 
+    /// How the fast-forwarding path passes each table that it passes, and the figures of its LUT if it has one.
+    pub fn fast_tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
+        self.luts.tables()
+    }
+
+    /// Records that each LUT has room for; 0: there is no fast-forwarding path.
+    #[must_use]
+    pub fn lut_entries(&self) -> usize {
+        self.luts.entries()
+    }
+
     fn entries(&mut self, changes: &[EntryChange], parts: &mut [Vec<Update>]) {
         let mut rules: BTreeMap<u8, Vec<RuleChange>> = BTreeMap::new();
         let mut modified: Vec<(EntryId, ProgramId)> = Vec::new();
@@ -166,22 +181,32 @@ impl WorkerSet {
                 EntryChange::Add(entry) => {
                     let miss_entry = is_miss_entry(entry);
                     let program = self.programs.acquire(&entry.instructions, entry.low_latency, miss_entry);
-                    self.cells.prepare(entry.id, program);
+                    let low_latency = entry.low_latency;
+                    self.cells.prepare(entry.id, program, entry.priority);
                     let at = entry.id as usize;
                     if self.running.len() <= at {
                         self.running.resize(at + 1, None);
                     }
-                    self.running[at] = Some(Running { program, miss_entry });
+                    self.running[at] = Some(Running { program, miss_entry, low_latency });
+                    self.luts.count(entry.table, isize::from(low_latency));
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
-                EntryChange::Modify { id, instructions, low_latency, reset_counts, .. } => {
+                EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
                     let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
                     let program = self.programs.acquire(instructions, *low_latency, running.miss_entry);
                     self.programs.release(std::mem::replace(&mut running.program, program));
+                    let before = std::mem::replace(&mut running.low_latency, *low_latency);
+                    if before != *low_latency {
+                        self.luts.count(*table, if *low_latency { 1 } else { -1 });
+                        rules.entry(*table).or_default();
+                    }
                     modified.push((*id, program));
                     reset.extend(reset_counts.then_some(*id));
                 }
                 EntryChange::Remove { id, table } => {
+                    if let Some(Some(Running { low_latency: true, .. })) = self.running.get(*id as usize) {
+                        self.luts.count(*table, -1);
+                    }
                     rules.entry(*table).or_default().push(RuleChange::Remove(*id));
                 }
             }
@@ -210,6 +235,13 @@ impl WorkerSet {
     }
 
     fn table(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
+        if !changes.is_empty() {
+            self.rules(number, changes, in_all, parts);
+        }
+        self.luts.follow(number, &self.masters[usize::from(number)], changes, parts);
+    }
+
+    fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
         let Ok(updates) = self.masters[usize::from(number)].change(changes, in_all, parts.len()) else {
             // The model accepts no rules beyond the limits of a key.
             debug_assert!(false, "table {number} got more slices than a key holds");
@@ -361,6 +393,7 @@ impl DataPlane for WorkerSet {
             totals.received += tally.received;
             totals.forwarded += tally.forwarded;
             totals.consumed += tally.consumed;
+            totals.fast += tally.fast;
             totals.copies += tally.copies;
             totals.held += held;
             for (sum, count) in totals.dropped.iter_mut().zip(tally.dropped) {

@@ -31,6 +31,8 @@ pub struct Config {
     pub events: usize,
     /// Frames on their way from one worker to another.
     pub handovers: usize,
+    /// Records of each LUT of the fast-forwarding path, in each worker; 0 turns the path off.
+    pub lut_entries: usize,
 }
 
 impl Default for Config {
@@ -43,6 +45,7 @@ impl Default for Config {
             operations: 1_024,
             events: 1_024,
             handovers: 1_024,
+            lut_entries: 4_096,
         }
     }
 }
@@ -133,7 +136,7 @@ pub fn build_with<P: Probe>(
             probe: probe(),
         });
     }
-    (WorkerSet::new(links, boards), made)
+    (WorkerSet::new(links, boards, config.lut_entries), made)
 }
 
 /// Where worker `number` sends for each port: its own queue, else the first worker that has one.

@@ -25,6 +25,8 @@ pub struct Case {
     pub burst: usize,
     /// Each packet leaves by one port; else each is dropped.
     pub forwards: bool,
+    /// Records of each LUT of the fast-forwarding path; 0: without it.
+    pub lut_entries: usize,
 }
 
 /// Every case; the first is that of `--turns` and `--window`.
@@ -68,6 +70,7 @@ fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
         sources: vec![(1, (0..MANY).map(|n| packet(n, n)).collect())],
         burst: 32,
         forwards: true,
+        lut_entries: 4_096,
     }
 }
 

@@ -37,7 +37,10 @@ impl Rig {
             let queue = Limited { queue: LoopQueue::new(number, set), burst: case.burst };
             PortQueues { number, queues: vec![(0, Box::new(queue) as Box<dyn Queue>)] }
         });
-        let (plane, mut workers) = build(&worker::Config::default(), ports.collect());
+        let (plane, mut workers) = build(
+            &worker::Config { lut_entries: case.lut_entries, ..worker::Config::default() },
+            ports.collect(),
+        );
         let worker = workers.pop().ok_or("no worker was made")?;
         let mut rig = Self { worker, model: Model::new(Config::default(), plane, 0), now: 1 };
         for number in 1..=case.ports {

@@ -8,7 +8,7 @@ const TABLES: usize = 256;
 /// Steps that are not a table's.
 const SINGLE: usize = 7;
 /// Different steps there are.
-pub const STEPS: usize = SINGLE + 3 * TABLES;
+pub const STEPS: usize = SINGLE + 4 * TABLES;
 
 /// A step's place.
 pub(super) fn slot(step: Step) -> usize {
@@ -20,9 +20,10 @@ pub(super) fn slot(step: Step) -> usize {
         Step::Transmit => 4,
         Step::Change => 5,
         Step::Swap => 6,
-        Step::Extract(table) => SINGLE + 3 * usize::from(table),
-        Step::Lookup(table) => SINGLE + 3 * usize::from(table) + 1,
-        Step::Execute(table) => SINGLE + 3 * usize::from(table) + 2,
+        Step::Extract(table) => SINGLE + 4 * usize::from(table),
+        Step::Lookup(table) => SINGLE + 4 * usize::from(table) + 1,
+        Step::Execute(table) => SINGLE + 4 * usize::from(table) + 2,
+        Step::Probe(table) => SINGLE + 4 * usize::from(table) + 3,
     }
 }
 
@@ -37,8 +38,9 @@ pub(super) fn step(slot: usize) -> Step {
         5 => Step::Change,
         6 => Step::Swap,
         _ => {
-            let table = ((slot - SINGLE) / 3) as u8;
-            [Step::Extract(table), Step::Lookup(table), Step::Execute(table)][(slot - SINGLE) % 3]
+            let table = ((slot - SINGLE) / 4) as u8;
+            [Step::Extract(table), Step::Lookup(table), Step::Execute(table), Step::Probe(table)]
+                [(slot - SINGLE) % 4]
         }
     }
 }
@@ -50,6 +52,6 @@ mod tests {
     #[test]
     fn every_place_is_one_step_s() {
         assert!((0..STEPS).all(|at| slot(step(at)) == at));
-        assert_eq!(slot(Step::Execute(255)), STEPS - 1);
+        assert_eq!(slot(Step::Probe(255)), STEPS - 1);
     }
 }

@@ -61,6 +61,7 @@ impl Driver {
             large_frames: 0,
             controller_frames: 1_024,
             events: 4_096,
+            lut_entries: options.lut_entries,
             ..worker::Config::default()
         };
         let mut handles = Vec::new();
@@ -103,6 +104,7 @@ impl Driver {
                 live_updates: 0,
                 expired: 0,
                 lookups: BTreeMap::new(),
+                luts: pipeline::LutFigures::default(),
             },
             rng,
             options,
@@ -500,6 +502,9 @@ impl Driver {
         self.record.groups =
             (1..=self.style.groups).filter_map(|id| Some((id, plane.group_counters(id)?))).collect();
         self.record.totals = plane.totals();
+        for (_, lut) in plane.plane.fast_tables() {
+            self.record.luts.add(&lut.map(|lut| lut.figures).unwrap_or_default());
+        }
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);

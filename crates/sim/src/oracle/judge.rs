@@ -33,6 +33,8 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         expired: record.expired,
         lookups: record.lookups.clone(),
         packet_ins: record.reported.len(),
+        luts: record.luts,
+        fast: record.totals.fast,
         group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
         ..Coverage::default()
     };

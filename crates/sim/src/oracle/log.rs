@@ -195,6 +195,7 @@ pub(super) struct Record {
     pub expired: usize,
     /// Lookups by the engine that served them.
     pub lookups: BTreeMap<&'static str, u64>,
+    pub luts: pipeline::LutFigures,
 }
 
 /// Virtual time between two steps of the driver at most.

@@ -13,6 +13,7 @@ mod log;
 mod rules;
 mod templates;
 
+use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -23,6 +24,8 @@ pub struct Options {
     pub packets: usize,
     /// Workers, each with a queue of every port.
     pub workers: usize,
+    /// Records of each LUT of the fast-forwarding path; 0: without the path.
+    pub lut_entries: usize,
 }
 
 /// What a case exercised.
@@ -52,6 +55,10 @@ pub struct Coverage {
     pub counters: usize,
     /// Lookups that each engine served.
     pub lookups: BTreeMap<&'static str, u64>,
+    /// Packets that went all the way over the fast-forwarding path.
+    pub fast: u64,
+    /// What the fast-forwarding path's LUTs did.
+    pub luts: LutFigures,
 }
 
 impl Coverage {
@@ -73,6 +80,8 @@ impl Coverage {
         for (engine, lookups) in &other.lookups {
             *self.lookups.entry(engine).or_default() += lookups;
         }
+        self.fast += other.fast;
+        self.luts.add(&other.luts);
     }
 }
 
@@ -105,6 +114,19 @@ impl fmt::Display for Coverage {
             share(self.live_updates, self.updates),
             self.operations,
             self.expired
+        )?;
+        let luts = &self.luts;
+        writeln!(
+            f,
+            "fast-forwarding path: {:.1} % of the packets all the way; hits of LUTs {}, known normal {}, misses {}, \
+             records verified {}, cleaned {}, evicted {}",
+            share(self.fast as usize, self.packets),
+            luts.hits,
+            luts.normal_hits,
+            luts.misses,
+            luts.verified,
+            luts.cleaned,
+            luts.evicted
         )?;
         write!(f, "counters compared {}", self.counters)
     }

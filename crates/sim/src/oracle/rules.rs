@@ -23,6 +23,8 @@ pub(super) struct Style {
     pub slices: Vec<Field>,
     /// Groups: 1 to this.
     pub groups: u32,
+    /// Of ten entries, how many are low-latency.
+    pub low_latency: u8,
 }
 
 /// What the rules of a table have in common.
@@ -77,7 +79,8 @@ impl Style {
         let kinds = (0..tables).map(|_| kind(rng)).collect();
         let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
         let groups = if rng.bool() { rng.u32(1..5) } else { 0 };
-        Self { ports: rng.u32(2..6), tables, kinds, slices, groups }
+        let low_latency = [5, 9, 10][rng.usize(0..3)];
+        Self { ports: rng.u32(2..6), tables, kinds, slices, groups, low_latency }
     }
 
     /// An entry that the packet matches in this table.
@@ -86,6 +89,7 @@ impl Style {
             return FlowMod {
                 table: Some(LINEAR),
                 matching: Match::at_index(rng.u32(0..PLACES)),
+                low_latency: (rng.u8(0..10) < self.low_latency).then_some(true),
                 instructions: self.instructions(rng, table),
                 ..FlowMod::default()
             };
@@ -122,7 +126,7 @@ impl Style {
             hard_timeout_s,
             flags: EntryFlags { send_flow_removed: timed, ..EntryFlags::default() },
             cookie: rng.u64(0..4),
-            low_latency: if rng.bool() { Some(true) } else { None },
+            low_latency: (rng.u8(0..10) < self.low_latency).then_some(true),
             ..FlowMod::default()
         }
     }

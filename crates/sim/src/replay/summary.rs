@@ -35,6 +35,8 @@ pub struct Summary {
     pub forwarded: u64,
     /// Packets that went to the controller only.
     pub consumed: u64,
+    /// Packets that went all the way over the fast-forwarding path.
+    pub fast: u64,
     /// Copies that ports sent.
     pub copies: u64,
     /// Packets for the controller.
@@ -62,6 +64,7 @@ impl Summary {
         self.forwarded = totals.forwarded;
         self.consumed = totals.consumed;
         self.copies = totals.copies;
+        self.fast = totals.fast;
         self.dropped = by_name(&totals.dropped);
         self.copies_dropped = by_name(&totals.copies_dropped);
     }
@@ -112,8 +115,11 @@ impl Display for Summary {
             self.flows.len(),
             self.macs
         )?;
-        let ffp = if self.ffp { "not in this build: every packet took the tables" } else { "off" };
-        writeln!(f, "FFP hits        {ffp}")?;
+        match (self.ffp, self.engine) {
+            (true, Engine::Worker) => writeln!(f, "FFP hits        {}", self.fast)?,
+            (true, _) => writeln!(f, "FFP hits        the reference has no fast-forwarding path")?,
+            (false, _) => writeln!(f, "FFP hits        off")?,
+        }
         writeln!(f, "cache hits      not in this build: off")?;
         match &self.damage {
             Some(damage) => writeln!(f, "the capture ends early: {damage}"),

@@ -18,6 +18,7 @@ const SIZES: Config = Config {
     controller_frames: 4_096,
     operations: 1_024,
     events: 8_192,
+    lut_entries: 4_096,
     handovers: 1,
 };
 
@@ -28,13 +29,14 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub fn build(ports: &BTreeSet<PortNo>) -> (WorkerSet, Self) {
+    pub fn build(ports: &BTreeSet<PortNo>, ffp: bool) -> (WorkerSet, Self) {
         let sides: BTreeMap<PortNo, Side> = ports.iter().map(|port| (*port, Side::default())).collect();
         let queues = sides.iter().map(|(number, side)| PortQueues {
             number: *number,
             queues: vec![(0, Box::new(ReplayQueue::new(*number, side.clone())))],
         });
-        let (set, mut workers) = worker::build(&SIZES, queues.collect());
+        let sizes = Config { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };
+        let (set, mut workers) = worker::build(&sizes, queues.collect());
         (set, Self { worker: workers.remove(0), sides })
     }
 }

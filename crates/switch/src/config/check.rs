@@ -95,12 +95,12 @@ fn datapath(
         None => None,
     };
     learn(&d.low_latency.learn)?;
-    fast_paths(&d.ffp, &d.port_cache, notes)?;
+    let lut_entries = fast_paths(&d.ffp, &d.port_cache)?;
     let ports = ports(d.port, workers)?;
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
-    Ok(Datapath { id, openflow, low_latency_cookie, ports })
+    Ok(Datapath { id, openflow, low_latency_cookie, lut_entries, ports })
 }
 
 fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
@@ -166,16 +166,15 @@ fn learn(l: &file::Learn) -> Result<(), Mistake> {
     Ok(())
 }
 
-fn fast_paths(ffp: &file::Ffp, cache: &file::PortCache, notes: &mut Vec<String>) -> Result<(), Mistake> {
+/// Records of a LUT; 0 without the fast-forwarding path.
+fn fast_paths(ffp: &file::Ffp, cache: &file::PortCache) -> Result<usize, Mistake> {
     let key = |name: &str| format!("datapath.port_cache.{name}");
-    at("datapath.ffp.lut_entries", in_range(ffp.lut_entries.unwrap_or(4_096), 1..=16 * 1_024 * 1_024))?;
-    if ffp.enabled.unwrap_or(true) {
-        notes.push("ffp.enabled has no effect: this build has no fast-forwarding path yet.".into());
-    }
+    let lut_entries =
+        at("datapath.ffp.lut_entries", in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536))?;
     at(key("entries"), in_range(cache.entries.unwrap_or(64), 1..=65_536))?;
     at(key("queue"), in_range(cache.queue.unwrap_or(64), 1..=65_536))?;
     match cache.mode.as_deref() {
-        None | Some("off") => Ok(()),
+        None | Some("off") => Ok(if ffp.enabled.unwrap_or(true) { lut_entries as usize } else { 0 }),
         Some("nonblocking" | "blocking") => {
             Err(wrong(key("mode"), "this build has no port cache yet; use mode = \"off\""))
         }

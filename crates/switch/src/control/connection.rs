@@ -239,10 +239,7 @@ impl Connection {
             Request::Counters => self.answer(id, "done", &show::counters(state.model, (state.lost)())),
             Request::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
             Request::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),
-            Request::Ffp => self.error(
-                Some(id),
-                "the fast-forwarding path is not in this build yet; there is nothing to show",
-            ),
+            Request::Ffp => self.answer(id, "done", &show::ffp(state.model)),
             Request::Cache => {
                 self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
             }

@@ -25,7 +25,8 @@ mod show;
 
 pub use client::{Client, ClientError};
 pub use protocol::{
-    Changes, Counters, FlowForm, FlowPart, FlowRow, Mac, Macs, Port, Ports, Request, Table, Tables,
+    Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Mac, Macs, Port, Ports, Request, Table,
+    Tables,
 };
 
 pub(crate) use connection::{Connection, PARKED_MAX, State};

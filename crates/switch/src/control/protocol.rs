@@ -21,7 +21,7 @@ pub enum Request {
         /// In which form.
         form: FlowForm,
     },
-    /// The fast-forwarding path. Not in this build.
+    /// The fast-forwarding path; answered by [`Ffp`].
     Ffp,
     /// Port caches. Not in this build.
     Cache,
@@ -127,6 +127,51 @@ pub struct Table {
     pub engine: String,
     /// Bytes of its compiled rules.
     pub compiled_bytes: usize,
+}
+
+/// The fast-forwarding path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ffp {
+    /// Records that each LUT has room for, in each worker; 0: the path is off.
+    pub lut_entries: usize,
+    /// Packets received.
+    pub received: u64,
+    /// Of them, those that went all the way over the path.
+    pub fast: u64,
+    /// The tables that the path passes.
+    pub tables: Vec<FastTable>,
+}
+
+/// How the fast-forwarding path passes a table. Figures are sums over the workers; all are 0 where the path goes by the
+/// table itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FastTable {
+    /// Its number.
+    pub table: u8,
+    /// `lut`, or `shared`: by the table itself.
+    pub way: String,
+    /// Bits of a value that a record holds.
+    pub key_bits: u32,
+    /// Bytes of the LUTs.
+    pub bytes: usize,
+    /// Records there are.
+    pub records: u64,
+    /// Packets that a low-latency record carried on.
+    pub hits: u64,
+    /// Packets that left the path by a record of a normal entry.
+    pub normal_hits: u64,
+    /// Packets whose value had no record.
+    pub misses: u64,
+    /// Records held against the table before they were used.
+    pub verified: u64,
+    /// Records made.
+    pub learned: u64,
+    /// Of these, such that took another's place.
+    pub evicted: u64,
+    /// Values for which there was no room.
+    pub refused: u64,
+    /// Records taken away because rules changed.
+    pub cleaned: u64,
 }
 
 /// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Short answers, made in one go.
 
-use super::protocol::{Counters, Mac, Macs, Port, Ports, Table, Tables};
+use super::protocol::{Counters, FastTable, Ffp, Mac, Macs, Port, Ports, Table, Tables};
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -50,6 +50,36 @@ pub fn tables(model: &mut Model<WorkerSet>) -> Tables {
         }
     };
     Tables { tables: used.map(row).collect() }
+}
+
+pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
+    let totals = model.totals();
+    let plane = model.plane_mut();
+    let row = |(table, lut): (u8, Option<worker::LutState>)| {
+        let way = if lut.is_some() { "lut" } else { "shared" };
+        let figures = lut.map(|lut| lut.figures).unwrap_or_default();
+        FastTable {
+            table,
+            way: way.to_owned(),
+            key_bits: lut.map_or(0, |lut| lut.key_bits),
+            bytes: lut.map_or(0, |lut| lut.bytes),
+            records: figures.records,
+            hits: figures.hits,
+            normal_hits: figures.normal_hits,
+            misses: figures.misses,
+            verified: figures.verified,
+            learned: figures.learned,
+            evicted: figures.evicted,
+            refused: figures.refused,
+            cleaned: figures.cleaned,
+        }
+    };
+    Ffp {
+        lut_entries: plane.lut_entries(),
+        received: totals.received,
+        fast: totals.fast,
+        tables: plane.fast_tables().map(row).collect(),
+    }
 }
 
 pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {

@@ -77,7 +77,11 @@ impl Daemon {
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
         let claims = ports.iter_mut().filter_map(|port| port.claim.take()).collect();
         let queues = ports.into_iter().map(|p| PortQueues { number: p.number, queues: p.queues }).collect();
-        let sizes = worker::Config { workers: config.workers.len(), ..worker::Config::default() };
+        let sizes = worker::Config {
+            workers: config.workers.len(),
+            lut_entries: config.datapath.lut_entries,
+            ..worker::Config::default()
+        };
         let (mut plane, workers) = worker::build(&sizes, queues);
         let shared: Vec<Arc<Shared>> = workers
             .into_iter()

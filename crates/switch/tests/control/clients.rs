@@ -37,7 +37,6 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
             "\\\"form\\\" twice",
         ),
         ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "give it one"),
-        ("{\"id\":6,\"request\":\"ffp\"}", "\"id\":6", "not in this build yet"),
         ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
         ("{\"id\":6,\"request\":\"stateless\"}", "\"id\":6", "not in this build yet"),
     ];

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keeping records right while rules change. A record holds one exact value; a new rule concerns it only if the value
+//! matches the rule and the rule beats the record's entry. So the records that a change concerns can be told exactly,
+//! and go before the change is in force. Many changes at once raise the generation instead: then each record is held
+//! against the table once, at its next hit.
+
+use super::lut::{Lut, WAYS};
+use flow::EntryId;
+
+/// Records looked at in one go: a slice takes a few microseconds.
+const SLICE: usize = 4_096;
+
+/// Changes that may be under way in a LUT at once.
+const UNDER_WAY: usize = 16;
+
+/// What a change of a table's rules means for the records of its LUT.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Clean {
+    /// A rule was added.
+    Added {
+        /// Its priority.
+        priority: u16,
+        /// Its row in the LUT's layout: values, then masks.
+        row: Box<[u64]>,
+        /// The same in the layout of the LUT before, as far as that goes, where that is another one.
+        before: Option<Box<[u64]>>,
+        /// The entry, if it is low-latency and has only one value: it gets its record at once.
+        single: Option<EntryId>,
+    },
+    /// An entry went.
+    Removed(EntryId),
+    /// Much changed: every record is held against the table before it is used again.
+    #[default]
+    All,
+}
+
+/// Changes under way: the records from `next` on may still tell what was right before.
+#[derive(Debug, Default)]
+pub(super) struct Cleaning {
+    slots: [Slot; UNDER_WAY],
+    active: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    clean: Clean,
+    next: usize,
+    active: bool,
+}
+
+impl Clean {
+    /// Whether the change concerns a record.
+    fn concerns(&self, lut: &Lut, place: usize) -> bool {
+        let record = &lut.records[place];
+        match self {
+            Self::Added { priority, row, before, .. } => {
+                let row = before.as_ref().filter(|_| lut.is_previous).unwrap_or(row);
+                let (value, mask) = row.split_at(row.len() / 2);
+                record.priority < *priority && lut.meets(place, value, mask)
+            }
+            Self::Removed(id) => record.id == *id,
+            Self::All => true,
+        }
+    }
+}
+
+impl Lut {
+    /// Takes away the records that a change concerns: the first slice of them now, the others with [`Lut::work`]; what
+    /// is hit before is checked by then. Leaves in `clean` what is no longer used.
+    pub(crate) fn clean(&mut self, clean: &mut Clean) {
+        if let Some(previous) = &mut self.previous
+            && !previous.lut.clean_at_once(clean)
+        {
+            // A change under way would need a second copy of itself: rather, the LUT before ceases to serve.
+            previous.lut.generation = previous.lut.generation.wrapping_add(1);
+        }
+        if self.clean_at_once(clean) {
+            return;
+        }
+        let Some(slot) = self.cleaning.slots.iter_mut().find(|slot| !slot.active) else {
+            self.generation = self.generation.wrapping_add(1);
+            return;
+        };
+        std::mem::swap(&mut slot.clean, clean);
+        (slot.next, slot.active) = (0, true);
+        self.cleaning.active += 1;
+    }
+
+    /// True if that was all there is to do.
+    fn clean_at_once(&mut self, clean: &Clean) -> bool {
+        match clean {
+            Clean::All => self.generation = self.generation.wrapping_add(1),
+            _ if self.records.len() <= SLICE => self.clean_slice(clean, 0),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Goes on with a change under way.
+    #[inline]
+    pub(crate) fn work(&mut self) {
+        if self.cleaning.active > 0 {
+            self.work_slice();
+        }
+    }
+
+    #[inline(never)]
+    fn work_slice(&mut self) {
+        let Some(at) = self.cleaning.slots.iter().position(|slot| slot.active) else { return };
+        let next = self.cleaning.slots[at].next;
+        let clean = std::mem::take(&mut self.cleaning.slots[at].clean);
+        self.clean_slice(&clean, next);
+        let slot = &mut self.cleaning.slots[at];
+        slot.clean = clean;
+        slot.next = next + SLICE;
+        if slot.next >= self.records.len() {
+            slot.active = false;
+            self.cleaning.active -= 1;
+        }
+    }
+
+    fn clean_slice(&mut self, clean: &Clean, from: usize) {
+        for set in from / WAYS..((from + SLICE) / WAYS).min(self.tags.len()) {
+            if self.tags[set] == 0 {
+                continue;
+            }
+            for place in set * WAYS..(set + 1) * WAYS {
+                if self.is_used(place) && clean.concerns(self, place) {
+                    self.free(place);
+                    self.counters.cleaned(1);
+                }
+            }
+        }
+    }
+
+    /// Whether changes are under way.
+    pub(super) fn is_cleaning(&self) -> bool {
+        self.cleaning.active > 0
+    }
+
+    /// Takes a record away that a change under way concerns; true if it did.
+    #[inline]
+    pub(crate) fn is_outdated(&mut self, place: u32) -> bool {
+        self.cleaning.active > 0 && self.check(place as usize)
+    }
+
+    #[inline(never)]
+    fn check(&mut self, place: usize) -> bool {
+        let slots = self.cleaning.slots.iter();
+        let outdated = slots
+            .filter(|slot| slot.active && slot.next <= place)
+            .any(|slot| slot.clean.concerns(self, place));
+        if outdated {
+            self.free(place);
+            self.counters.cleaned(1);
+        }
+        outdated
+    }
+
+    /// Whether packets of the record's value may match the rule: both agree where both look.
+    fn meets(&self, place: usize, value: &[u64], mask: &[u64]) -> bool {
+        self.row(place)
+            .iter()
+            .zip(&self.mask)
+            .zip(value.iter().zip(mask))
+            .fold(0, |differing, ((row, own), (value, mask))| differing | (row ^ value) & own & mask)
+            == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use tables::NONE;
+
+    fn lut() -> Lut {
+        let mut lut = Lut::new(&[0xffff], 1_024, Arc::default());
+        for value in 0..40 {
+            lut.learn(&mut [value], value as u32 % 4, 10, true);
+        }
+        lut
+    }
+
+    fn known(lut: &Lut) -> Vec<u64> {
+        (0..40).filter(|value| lut.find(&[*value], lut.hash(&[*value])) != NONE).collect()
+    }
+
+    #[test]
+    fn a_new_rule_takes_the_records_that_it_beats_and_matches() {
+        let mut lut = lut();
+        lut.clean(&mut Clean::Added { priority: 10, row: [0, 0].into(), before: None, single: None });
+        assert_eq!(known(&lut).len(), 40, "of equal priority the first added wins");
+        lut.clean(&mut Clean::Added { priority: 11, row: [8, 0xff8].into(), before: None, single: None });
+        assert_eq!(known(&lut), (0..8).chain(16..40).collect::<Vec<_>>());
+        // A rule that looks at bits which the LUT does not: its records may match it.
+        lut.clean(&mut Clean::Added {
+            priority: 11,
+            row: [0x1_0010, 0x1_fff8].into(),
+            before: None,
+            single: None,
+        });
+        assert_eq!(known(&lut), (0..8).chain(24..40).collect::<Vec<_>>());
+        assert_eq!(lut.counters.read().cleaned, 16);
+    }
+
+    #[test]
+    fn a_large_lut_is_cleaned_in_slices_and_what_is_hit_before_is_checked() {
+        let mut lut = Lut::new(&[0xffff], 8 * SLICE, Arc::default());
+        for value in 0..10_000 {
+            lut.learn(&mut [value], value as u32 % 4, 10, true);
+        }
+        let change = || Clean::Added { priority: 11, row: [0, 1].into(), before: None, single: None };
+        for _ in 0..3 {
+            lut.clean(&mut change());
+        }
+        let place = |lut: &Lut, value: u64| lut.find(&[value], lut.hash(&[value]));
+        let (even, odd) = (place(&lut, 2_000), place(&lut, 2_001));
+        assert_ne!((even, odd), (NONE, NONE), "nothing was cleaned yet");
+        assert!(lut.is_outdated(even) && !lut.is_outdated(odd));
+        for _ in 0..3 * 8 {
+            lut.work();
+        }
+        assert_eq!(lut.cleaning.active, 0);
+        let even = (0..10_000).filter(|value| place(&lut, *value) != NONE && value % 2 == 0).count();
+        assert_eq!(even, 0);
+        // More changes than can be under way: all records are verified.
+        (0..17).for_each(|_| lut.clean(&mut change()));
+        assert_eq!(lut.generation(), 1);
+        lut.clean(&mut Clean::Removed(1));
+        assert_eq!(lut.generation(), 2);
+    }
+
+    #[test]
+    fn an_entry_takes_its_records_with_it() {
+        let mut lut = lut();
+        lut.clean(&mut Clean::Removed(1));
+        assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
+        lut.clean(&mut Clean::Removed(77));
+        assert_eq!(known(&lut).len(), 30);
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//! When a rule makes a table examine more bits, its LUT is laid out anew and empty. So that the flows in use need not
+//! all go through the table once more, the LUT before goes on serving beside it for a while: its records are cleaned
+//! like the others, by what both the record and the rule look at, so what remains is right for all packets of its
+//! value, whatever the new bits are. What it hits is learned by the new LUT.
+
+use super::lut::{Lut, Record};
+use crate::extract::Extractor;
+use crate::packet::Packet;
+use flow::{Limits, Nanos};
+use tables::NONE;
+
+/// How long the LUT before serves.
+const SERVES_NS: Nanos = 2_000_000_000;
+
+/// The LUT before.
+#[derive(Debug)]
+pub(super) struct Previous {
+    pub lut: Box<Lut>,
+    /// Builds its rows, where they are laid out differently.
+    extractor: Option<Box<Extractor>>,
+    /// When it ceases to serve; 0: it has not begun.
+    until_ns: Nanos,
+}
+
+/// What a LUT needs to go on with the records of the one before it.
+#[derive(Debug)]
+pub struct Inheritance {
+    /// Builds the rows of the LUT before, where they are laid out differently.
+    pub extractor: Option<Box<Extractor>>,
+}
+
+impl Lut {
+    /// Lets the LUT before serve beside this one, and gives back what that one had inherited itself.
+    pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
+        let older = before.previous.take();
+        match self.inheritance.take() {
+            Some(Inheritance { extractor }) => {
+                before.is_previous = true;
+                // What is under way there has no row of the layout to come.
+                if before.is_cleaning() {
+                    before.generation = before.generation.wrapping_add(1);
+                }
+                self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
+                older.map(|older| older.lut)
+            }
+            None => Some(before),
+        }
+    }
+
+    /// Whether a LUT from before serves.
+    #[inline]
+    pub(super) fn has_previous(&self) -> bool {
+        self.previous.is_some()
+    }
+
+    /// Asks the LUT before for the packet's value. `key` is the packet's row in this one, which learns what it hears.
+    #[inline(never)]
+    pub(super) fn ask_previous(
+        &mut self,
+        packets: &mut [Packet],
+        packet: u8,
+        key: &[u64],
+        now: Nanos,
+    ) -> Option<Record> {
+        let mut row = [0; Limits::KEY_WORDS];
+        let previous = self.previous.as_mut()?;
+        if previous.until_ns == 0 {
+            previous.until_ns = now + SERVES_NS;
+        }
+        if now > previous.until_ns {
+            return None;
+        }
+        let row = &mut row[..previous.lut.words()];
+        match &previous.extractor {
+            Some(extractor) => extractor.extract(packets, &[packet], row),
+            None => row.copy_from_slice(key),
+        }
+        let lut = &mut previous.lut;
+        let mut place = [NONE];
+        lut.probe(row, now, &mut place);
+        let record = lut.record(place[0]).copied().filter(|record| record.generation == lut.generation())?;
+        self.learn_masked(key, record.id, record.priority, record.low_latency);
+        Some(Record { generation: self.generation(), ..record })
+    }
+}

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table's lookup table (LUT): exact values of the bits that the table examines, each with the entry it resolves to.
+//! Private to a worker, bounded, allocated whole by the control thread.
+//!
+//! Eight records make a set; a value may stand in either of two sets, so that a set that is full turns no value away
+//! while there is room elsewhere. A set's tags (one byte a record) are compared at once; a record whose tag fits is
+//! compared word by word, all of it.
+//!
+//! Records of low-latency entries may fill the whole LUT and take the place of the others. Records of normal entries
+//! hold at most [`NORMAL_WAYS`] of a set and never displace a low-latency one. A low-latency record gives way to
+//! another only when nothing has hit it for a while *and* the new value was seen before: a storm of values that come
+//! once evicts nothing that is in use.
+
+use super::clean::Cleaning;
+use super::counters::LutCounters;
+use super::inherit::{Inheritance, Previous};
+use flow::{EntryId, Nanos};
+use std::sync::Arc;
+use tables::NONE;
+use tables::hash::Seed;
+
+/// Records of a set.
+pub(super) const WAYS: usize = 8;
+
+/// Records of normal entries in a set at most.
+const NORMAL_WAYS: usize = 4;
+
+/// A record that nothing has hit for two periods is idle.
+const PERIOD_NS: Nanos = 1_000_000_000;
+
+/// Bits of the filter of values seen, for each record.
+const SEEN_BITS: usize = 8;
+
+/// What a record tells besides its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// The entry that the value resolves to.
+    pub id: EntryId,
+    /// Its priority.
+    pub priority: u16,
+    /// The period of its last hit.
+    pub(super) used: u8,
+    /// It is low-latency.
+    pub low_latency: bool,
+    /// Of the LUT when the record was last known to be right.
+    pub generation: u32,
+}
+
+/// Values of one table, with the entries they resolve to.
+#[derive(Debug)]
+pub struct Lut {
+    pub(super) mask: Box<[u64]>,
+    pub(super) keys: Box<[u64]>,
+    pub(super) tags: Box<[u64]>,
+    pub(super) records: Box<[Record]>,
+    pub(super) generation: u32,
+    /// Values asked for in vain, this period and the last: one bit a hash.
+    seen: [Box<[u64]>; 2],
+    seen_period: Nanos,
+    period: Nanos,
+    seed: Seed,
+    /// Serves as well while this one is young.
+    pub(super) previous: Option<Previous>,
+    pub(super) inheritance: Option<Inheritance>,
+    /// It serves beside the one after it.
+    pub(super) is_previous: bool,
+    pub(super) cleaning: Cleaning,
+    pub(super) counters: Arc<LutCounters>,
+}
+
+impl Lut {
+    /// An empty LUT of at least `entries` records for rows of `mask.len()` words of which the bits of `mask` are
+    /// examined.
+    #[must_use]
+    pub fn new(mask: &[u64], entries: usize, counters: Arc<LutCounters>) -> Self {
+        let sets = entries.div_ceil(WAYS).next_power_of_two();
+        let seen = || vec![0u64; (sets * WAYS * SEEN_BITS / 64).max(1)].into_boxed_slice();
+        Self {
+            mask: mask.into(),
+            keys: vec![0; sets * WAYS * mask.len()].into_boxed_slice(),
+            tags: vec![0; sets].into_boxed_slice(),
+            records: vec![Record::default(); sets * WAYS].into_boxed_slice(),
+            generation: 0,
+            seen: [seen(), seen()],
+            seen_period: 0,
+            period: 0,
+            seed: Seed::of_process(),
+            previous: None,
+            inheritance: None,
+            is_previous: false,
+            cleaning: Cleaning::default(),
+            counters,
+        }
+    }
+
+    /// The same, which goes on with the records of the LUT that it takes the place of.
+    #[must_use]
+    pub fn inheriting(self, inheritance: Inheritance) -> Self {
+        Self { inheritance: Some(inheritance), ..self }
+    }
+
+    /// Bytes that a LUT of this size holds.
+    #[must_use]
+    pub fn bytes(words: usize, entries: usize) -> usize {
+        let sets = entries.div_ceil(WAYS).next_power_of_two();
+        sets * 8 + sets * WAYS * (words * 8 + size_of::<Record>() + 2 * SEEN_BITS / 8)
+    }
+
+    /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]. Clears the bits of the rows
+    /// that the table does not examine.
+    pub(crate) fn probe(&mut self, keys: &mut [u64], now: Nanos, places: &mut [u32]) {
+        self.period = now / PERIOD_NS;
+        match self.mask.len() {
+            1 => self.probe_short::<1>(keys, places),
+            2 => self.probe_short::<2>(keys, places),
+            3 => self.probe_short::<3>(keys, places),
+            4 => self.probe_short::<4>(keys, places),
+            5 => self.probe_short::<5>(keys, places),
+            6 => self.probe_short::<6>(keys, places),
+            0 => places.fill(NONE),
+            words => self.probe_rows(keys.chunks_exact_mut(words), places),
+        }
+    }
+
+    fn probe_short<const WORDS: usize>(&mut self, keys: &mut [u64], places: &mut [u32]) {
+        self.probe_rows(keys.as_chunks_mut::<WORDS>().0.iter_mut(), places);
+    }
+
+    #[inline(always)]
+    fn probe_rows<'k, K: AsMut<[u64]> + ?Sized + 'k>(
+        &mut self,
+        keys: impl Iterator<Item = &'k mut K>,
+        places: &mut [u32],
+    ) {
+        for (key, place) in keys.zip(places) {
+            let key = key.as_mut();
+            for (word, mask) in key.iter_mut().zip(&self.mask) {
+                *word &= mask;
+            }
+            *place = self.find(key, self.hash(key));
+            if let Some(record) = self.records.get_mut(*place as usize) {
+                let used = self.period as u8;
+                // Most hits find it written: then the line stays clean.
+                if record.used != used {
+                    record.used = used;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn hash(&self, key: &[u64]) -> u64 {
+        self.seed.hash(key, &self.mask)
+    }
+
+    /// The two sets of a hash.
+    #[inline(always)]
+    fn sets(&self, hash: u64) -> [usize; 2] {
+        let last = self.tags.len() - 1;
+        let first = hash as usize & last;
+        [first, (first ^ (hash >> 32) as usize) & last]
+    }
+
+    /// The place of a value.
+    #[inline(always)]
+    pub(super) fn find(&self, key: &[u64], hash: u64) -> u32 {
+        let [first, second] = self.sets(hash);
+        match self.find_in(first, key, hash) {
+            NONE => self.find_in(second, key, hash),
+            place => place,
+        }
+    }
+
+    #[inline(always)]
+    fn find_in(&self, set: usize, key: &[u64], hash: u64) -> u32 {
+        let mut fits = equal_bytes(self.tags[set], tag(hash));
+        while fits != 0 {
+            let place = set * WAYS + fits.trailing_zeros() as usize / 8;
+            let row = &self.keys[place * key.len()..][..key.len()];
+            if row.iter().zip(key).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0 {
+                return place as u32;
+            }
+            fits &= fits - 1;
+        }
+        NONE
+    }
+
+    /// Words of a row.
+    #[inline]
+    pub(crate) fn words(&self) -> usize {
+        self.mask.len()
+    }
+
+    /// The generation that records are of while they need no verification.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Counts what became of packets that were looked up.
+    #[inline]
+    pub(crate) fn count(&self, hits: u64, normal: u64, misses: u64) {
+        self.counters.hits(hits);
+        self.counters.normal_hits(normal);
+        self.counters.misses(misses);
+    }
+
+    /// Takes over what the table says of a record's value now: entry, priority, whether it is low-latency.
+    pub(crate) fn settle(&mut self, place: u32, found: Option<(EntryId, u16, bool)>) -> Option<Record> {
+        self.counters.verified(1);
+        let Some((id, priority, low_latency)) = found else {
+            self.free(place as usize);
+            return None;
+        };
+        let record = self.records.get_mut(place as usize)?;
+        *record = Record { id, priority, low_latency, generation: self.generation, used: record.used };
+        Some(*record)
+    }
+
+    /// The record at a place.
+    #[inline]
+    pub fn record(&self, place: u32) -> Option<&Record> {
+        self.records.get(place as usize)
+    }
+
+    /// The row of the record at a place.
+    pub(super) fn row(&self, place: usize) -> &[u64] {
+        &self.keys[place * self.mask.len()..][..self.mask.len()]
+    }
+
+    /// Whether there is a record at a place.
+    #[inline]
+    pub(super) fn is_used(&self, place: usize) -> bool {
+        self.tags[place / WAYS] >> (place % WAYS * 8) & 0xff != 0
+    }
+
+    /// Takes a record away.
+    pub(super) fn free(&mut self, place: usize) {
+        if self.is_used(place) {
+            self.tags[place / WAYS] &= !(0xff << (place % WAYS * 8));
+            self.counters.records(-1);
+        }
+    }
+
+    /// Learns that the value of a row, which was looked up in the table, resolves to an entry. Clears the bits of the
+    /// row that the table does not examine.
+    pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
+        for (word, mask) in key.iter_mut().zip(&self.mask) {
+            *word &= mask;
+        }
+        self.learn_masked(key, id, priority, low_latency);
+    }
+
+    /// The same for a row without bits that the table does not examine.
+    pub(super) fn learn_masked(&mut self, key: &[u64], id: EntryId, priority: u16, low_latency: bool) {
+        let hash = self.hash(key);
+        let used = self.period as u8;
+        let record = Record { id, priority, used, low_latency, generation: self.generation };
+        let known = self.find(key, hash);
+        if let Some(place) = self.records.get_mut(known as usize) {
+            *place = record;
+            return;
+        }
+        let Some(place) = self.room(hash, low_latency) else {
+            self.counters.refused(1);
+            return;
+        };
+        if self.is_used(place) {
+            self.free(place);
+            self.counters.evicted(1);
+        }
+        self.tags[place / WAYS] |= tag(hash) << (place % WAYS * 8);
+        let words = self.mask.len();
+        self.keys[place * words..][..words].copy_from_slice(key);
+        self.records[place] = record;
+        self.counters.records(1);
+        self.counters.learned(1);
+    }
+
+    /// Where a record with this hash may go.
+    fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
+        let sets = self.sets(hash);
+        if !low_latency {
+            return self.normal_room(sets[0]);
+        }
+        let ways = || sets.into_iter().flat_map(|set| set * WAYS..(set + 1) * WAYS);
+        // The emptier of the two: so nearly all room can be used.
+        let used = |set: usize| (set * WAYS..(set + 1) * WAYS).filter(|place| self.is_used(*place)).count();
+        let emptier = if used(sets[1]) < used(sets[0]) { sets[1] } else { sets[0] };
+        let free = (emptier * WAYS..(emptier + 1) * WAYS).find(|place| !self.is_used(*place));
+        let free = free.or_else(|| ways().find(|place| !self.records[*place].low_latency));
+        if free.is_some() {
+            return free;
+        }
+        let idle = ways().find(|place| self.is_idle(*place))?;
+        self.seen_before(hash).then_some(idle)
+    }
+
+    /// A normal record's room: free, or that of an idle normal one, or, with the quota used up, that of any of them.
+    fn normal_room(&self, set: usize) -> Option<usize> {
+        let ways = || set * WAYS..(set + 1) * WAYS;
+        let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;
+        if ways().filter(is_normal).count() < NORMAL_WAYS
+            && let Some(free) = ways().find(|place| !self.is_used(*place))
+        {
+            return Some(free);
+        }
+        ways().find(|place| is_normal(place) && self.is_idle(*place))
+    }
+
+    fn is_idle(&self, place: usize) -> bool {
+        (self.period as u8).wrapping_sub(self.records[place].used) >= 2
+    }
+
+    /// Whether this hash asked for room before, in this period or the last; notes that it did.
+    fn seen_before(&mut self, hash: u64) -> bool {
+        let bits = self.seen[0].len() * 64;
+        let bit = (hash >> 20) as usize & (bits - 1);
+        let parity = self.period as usize & 1;
+        if self.seen_period != self.period {
+            self.seen[parity].fill(0);
+            // The other half is not the last period's if that asked for nothing.
+            if self.seen_period + 1 != self.period {
+                self.seen[1 - parity].fill(0);
+            }
+            self.seen_period = self.period;
+        }
+        let before = self.seen.iter().any(|seen| seen[bit / 64] >> (bit % 64) & 1 == 1);
+        self.seen[parity][bit / 64] |= 1 << (bit % 64);
+        before
+    }
+}
+
+/// The byte that stands for a hash in its set: never 0.
+#[inline(always)]
+fn tag(hash: u64) -> u64 {
+    (hash >> 56) | 1
+}
+
+/// The bytes of `word` equal to `byte`: a bit at each one's bottom.
+#[inline(always)]
+fn equal_bytes(word: u64, byte: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let differing = word ^ (byte * 0x0101_0101_0101_0101);
+    !(((differing & LOW) + LOW) | differing | LOW) >> 7
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    fn lut(entries: usize) -> Lut {
+        Lut::new(&[u64::MAX, 0xff], entries, Arc::default())
+    }
+
+    fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
+        let mut keys = key;
+        let mut places = [0];
+        lut.probe(&mut keys, now, &mut places);
+        places[0]
+    }
+
+    /// Asks for a value, and learns it if it is not there, as the walk and the tables do.
+    fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
+        let hit = place(lut, key, now) != NONE;
+        if !hit {
+            lut.learn(&mut key.clone(), 7, 1, low_latency);
+        }
+        hit
+    }
+
+    #[test]
+    fn bytes_are_compared_exactly() {
+        assert_eq!(equal_bytes(0x0100_0200_0001_0002, 1), 0x0100_0000_0001_0000);
+        assert_eq!(equal_bytes(0, 1), 0);
+        assert_eq!(equal_bytes(u64::MAX, 0xff), 0x0101_0101_0101_0101);
+    }
+
+    #[test]
+    fn whole_values_under_the_mask() {
+        let mut lut = lut(64);
+        lut.learn(&mut [5, 0xaa12], 3, 9, true);
+        let at = place(&mut lut, [5, 0xff12], 0);
+        assert_eq!(
+            lut.record(at).map(|r| (r.id, r.priority)),
+            Some((3, 9)),
+            "bits not examined do not count"
+        );
+        assert_eq!(place(&mut lut, [5, 0x13], 0), NONE);
+        assert_eq!(place(&mut lut, [6, 0x12], 0), NONE);
+        lut.free(at as usize);
+        assert_eq!(place(&mut lut, [5, 0x12], 0), NONE);
+    }
+
+    #[test]
+    fn what_is_in_use_is_not_evicted_and_the_idle_only_for_a_value_seen_twice() {
+        let mut lut = lut(256);
+        for flow in 0..180 {
+            pass(&mut lut, [flow, 0], 0, true);
+        }
+        // A storm of values that come once, through 20 seconds, while all flows go on.
+        let mut hits = 0;
+        for tick in 0..2_000u64 {
+            let now = tick * SECOND / 100;
+            for storm in 0..50 {
+                pass(&mut lut, [1_000_000 + tick * 50 + storm, 1], now, true);
+            }
+            hits += (0..180).filter(|flow| pass(&mut lut, [*flow, 0], now, true)).count();
+        }
+        assert_eq!(hits, 180 * 2_000);
+        // Flows that end make room for flows that stay.
+        let later = 40 * SECOND;
+        for _ in 0..2 {
+            for flow in 5_000..5_200 {
+                pass(&mut lut, [flow, 2], later, true);
+            }
+        }
+        let known = (5_000..5_200).filter(|flow| place(&mut lut, [*flow, 2], later) != NONE).count();
+        assert!(known > 150, "{known}");
+    }
+
+    #[test]
+    fn normal_records_are_bounded_and_give_way() {
+        let mut lut = lut(256);
+        for flow in 0..10_000 {
+            pass(&mut lut, [flow, 0], 0, false);
+        }
+        assert!((100..=128).contains(&lut.counters.read().records));
+        for flow in 0..230 {
+            pass(&mut lut, [flow, 1], 0, true);
+        }
+        let known = (0..230).filter(|flow| place(&mut lut, [*flow, 1], 0) != NONE).count();
+        assert!(known >= 220, "{known}");
+        for flow in 20_000..30_000 {
+            pass(&mut lut, [flow, 0], 5 * SECOND, false);
+        }
+        let still = (0..230).filter(|flow| place(&mut lut, [*flow, 1], 5 * SECOND) != NONE).count();
+        assert_eq!(still, known, "a normal value displaces no low-latency record, not even an idle one");
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The fast-forwarding path (FFP): over the tables, for packets all of whose entries are low-latency.
+//!
+//! ```text
+//! burst ──► LUT 0 ──► shared table 1 ──► LUT 2 ──► ... all hit: the packet leaves, before any other of its burst
+//!             │ miss, or known normal      │
+//!             ▼                            ▼
+//!           table 0 ────────────────────► table 2 ──► ...   the table pipeline (burst.rs), from that table on
+//!             └ learns: value ──► entry    └ learns
+//! ```
+//!
+//! A table whose lookup is no slower than a LUT's is shared by both paths. The table pipeline learns: what a packet
+//! that is still low-latency hits becomes a record ([`lut`]). Records never outlive what they tell ([`clean`]).
+
+mod clean;
+mod counters;
+mod inherit;
+mod lut;
+mod walk;
+
+use crate::cells::Cells;
+use crate::packet::{Packet, Path};
+use tables::{NONE, Table};
+
+pub use clean::Clean;
+pub use counters::{LutCounters, LutFigures};
+pub use inherit::Inheritance;
+pub use lut::{Lut, Record};
+
+/// How the fast-forwarding path passes a table.
+#[derive(Debug, Default)]
+pub enum Way {
+    /// Not at all: no entry of the table is low-latency.
+    #[default]
+    Closed,
+    /// By the table itself: its lookup is as fast.
+    Shared,
+    /// By its LUT.
+    Lut(Box<Lut>),
+}
+
+/// A worker's fast-forwarding path.
+#[derive(Debug)]
+pub(crate) struct Ffp {
+    ways: Box<[Way]>,
+}
+
+impl Ffp {
+    pub fn new(tables: usize) -> Self {
+        let mut ways = Vec::with_capacity(tables);
+        ways.resize_with(tables, Way::default);
+        Self { ways: ways.into_boxed_slice() }
+    }
+
+    /// Changes a table's way and leaves in `way` what is no longer used.
+    pub fn swap(&mut self, table: u8, way: &mut Way) {
+        let current = &mut self.ways[usize::from(table)];
+        std::mem::swap(current, way);
+        if let (Way::Lut(new), Way::Lut(_)) = (current, &*way)
+            && let Way::Lut(old) = std::mem::take(way)
+            && let Some(unused) = new.inherit(old)
+        {
+            *way = Way::Lut(unused);
+        }
+    }
+
+    /// Keeps a table's records right.
+    pub fn clean(&mut self, table: u8, clean: &mut Clean, view: Option<&Table>) {
+        let Some(lut) = self.lut(table) else { return };
+        if let (Clean::Added { priority, row, single: Some(id), .. }, Some(view)) = (&mut *clean, view) {
+            let (value, _) = row.split_at_mut(row.len() / 2);
+            let mut found = [NONE];
+            view.lookup(value, &mut found);
+            if found[0] == *id {
+                lut.learn(value, *id, *priority, true);
+            }
+        }
+        lut.clean(clean);
+    }
+
+    /// A table's LUT.
+    #[inline]
+    pub fn lut(&mut self, table: u8) -> Option<&mut Lut> {
+        match &mut self.ways[usize::from(table)] {
+            Way::Lut(lut) => Some(lut),
+            Way::Closed | Way::Shared => None,
+        }
+    }
+
+    /// Learns from a packet that a table served: from its row and the entry it hit.
+    #[inline(never)]
+    pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells) {
+        packet.path = Path::Tables;
+        if let (Some(lut), Some(cell)) = (self.lut(table), cells.get(packet.entry)) {
+            lut.learn(key, packet.entry, cell.priority(), packet.low_latency);
+        }
+    }
+
+    /// Whether any packet can get past the first table.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        !matches!(self.ways[0], Way::Closed)
+    }
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The control side of the fast-forwarding path: which way it passes each table, and what a change of a table's rules
+//! means for its LUT.
+
+use flow::FlowEntry;
+use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Update, Way};
+use std::sync::Arc;
+use tables::master::RuleChange;
+use tables::{KeyPlan, Master};
+
+/// More changes than this at once raise a LUT's generation.
+const CLEAN_SINGLY: usize = 64;
+
+/// How the path passes a table.
+#[derive(Debug, Default)]
+enum Passing {
+    #[default]
+    Closed,
+    Shared,
+    Lut {
+        plan: Arc<KeyPlan>,
+        mask: Vec<u64>,
+        /// The layout of the LUT before, where it is another one.
+        before: Option<Arc<KeyPlan>>,
+    },
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    /// Its low-latency entries.
+    low_latency: usize,
+    passing: Passing,
+    /// Of each worker's LUT.
+    counters: Vec<Arc<LutCounters>>,
+}
+
+/// The ways of all tables.
+#[derive(Debug)]
+pub(crate) struct Luts {
+    /// Records of a LUT; 0 turns the path off.
+    entries: usize,
+    tables: Vec<Table>,
+}
+
+impl Luts {
+    pub fn new(entries: usize, workers: usize, tables: usize) -> Self {
+        let mut made = Vec::with_capacity(tables);
+        made.resize_with(tables, || Table {
+            counters: (0..workers).map(|_| Arc::default()).collect(),
+            ..Table::default()
+        });
+        Self { entries, tables: made }
+    }
+
+    /// A table has so many low-latency entries more.
+    pub fn count(&mut self, table: u8, by: isize) {
+        let low_latency = &mut self.tables[usize::from(table)].low_latency;
+        *low_latency = low_latency.saturating_add_signed(by);
+    }
+
+    /// Brings a table's way along with its rules, which `changes` have made what `master` says.
+    pub fn follow(&mut self, number: u8, master: &Master, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
+        if self.entries == 0 {
+            return;
+        }
+        let table = &mut self.tables[usize::from(number)];
+        if table.low_latency == 0 {
+            if !matches!(table.passing, Passing::Closed) {
+                table.passing = Passing::Closed;
+                swap(number, table, parts, |_| Way::Closed);
+            }
+            return;
+        }
+        if matches!(master.engine_name(), "exact" | "index") {
+            if !matches!(table.passing, Passing::Shared) {
+                table.passing = Passing::Shared;
+                swap(number, table, parts, |_| Way::Shared);
+            }
+            return;
+        }
+        let suits =
+            |plan: &KeyPlan, mask: &[u64]| *plan == **master.plan() && examines_no_more(changes, plan, mask);
+        match &table.passing {
+            Passing::Lut { plan, mask, .. } if suits(plan, mask) => {}
+            passing => {
+                let plan = Arc::clone(master.plan());
+                // The LUT before goes on serving; its rows may be laid out differently.
+                let before = match passing {
+                    Passing::Lut { plan: before, .. } => Some(Arc::clone(before)),
+                    Passing::Closed | Passing::Shared => None,
+                };
+                let other = before.clone().filter(|before| **before != *plan);
+                let (mask, entries) = (master.examined(), self.entries);
+                swap(number, table, parts, |counters| {
+                    let lut = Lut::new(&mask, entries, counters);
+                    let extractor = || other.as_deref().map(|plan| Box::new(Extractor::new(plan)));
+                    let inherits = before.is_some();
+                    Way::Lut(Box::new(if inherits {
+                        lut.inheriting(Inheritance { extractor: extractor() })
+                    } else {
+                        lut
+                    }))
+                });
+                table.passing = Passing::Lut { plan, mask, before: other };
+            }
+        }
+        if let Passing::Lut { plan, mask, before } = &table.passing {
+            let cleans = cleans(changes, plan, mask, before.as_deref());
+            for parts in parts {
+                parts.extend(cleans.iter().map(|clean| Update::Clean(number, clean.clone())));
+            }
+        }
+    }
+
+    /// Records of a LUT.
+    pub fn entries(&self) -> usize {
+        self.entries
+    }
+
+    /// The tables that the path passes; with the LUT's state where there is one.
+    pub fn tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
+        (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.passing {
+            Passing::Closed => None,
+            Passing::Shared => Some((number, None)),
+            Passing::Lut { mask, .. } => {
+                let mut figures = LutFigures::default();
+                table.counters.iter().for_each(|counters| figures.add(&counters.read()));
+                let bytes = Lut::bytes(mask.len(), self.entries) * table.counters.len();
+                Some((
+                    number,
+                    Some(LutState {
+                        key_bits: mask.iter().map(|word| word.count_ones()).sum(),
+                        bytes,
+                        figures,
+                    }),
+                ))
+            }
+        })
+    }
+}
+
+/// A table's LUTs, of all workers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LutState {
+    /// Bits of a value that are compared, presence bits included.
+    pub key_bits: u32,
+    /// Bytes held.
+    pub bytes: usize,
+    /// What they did.
+    pub figures: LutFigures,
+}
+
+/// Sends each worker another way.
+fn swap(number: u8, table: &mut Table, parts: &mut [Vec<Update>], way: impl Fn(Arc<LutCounters>) -> Way) {
+    for (parts, counters) in parts.iter_mut().zip(&mut table.counters) {
+        // The worker counts in the old ones until it has the new way.
+        *counters = Arc::default();
+        parts.push(Update::SwapWay(number, way(Arc::clone(counters))));
+    }
+}
+
+/// Whether all bits that the added rules examine are among those of `mask`.
+fn examines_no_more(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64]) -> bool {
+    changes.iter().filter_map(added).all(|entry| {
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        plan.encode(&entry.matching, &mut values, &mut masks);
+        masks.iter().zip(mask).all(|(rule, lut)| rule & !lut == 0)
+    })
+}
+
+/// The entry that a change adds to the rules that are looked up by value.
+fn added(change: &RuleChange) -> Option<&FlowEntry> {
+    match change {
+        RuleChange::Add(entry) if entry.matching.index().is_none() => Some(entry),
+        RuleChange::Add(_) | RuleChange::Remove(_) => None,
+    }
+}
+
+/// What changes mean for the records of a LUT of layout `plan`, and for those of the LUT before.
+fn cleans(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64], before: Option<&KeyPlan>) -> Vec<Clean> {
+    if changes.len() > CLEAN_SINGLY {
+        return vec![Clean::All];
+    }
+    let row = |plan: &KeyPlan, entry: &FlowEntry| -> Box<[u64]> {
+        let known = entry.matching.fields().into_iter().filter(|c| plan.fields().contains(&c.field));
+        let (mut row, mut masks) = (Vec::new(), Vec::new());
+        plan.encode_fields(known, &mut row, &mut masks);
+        row.append(&mut masks);
+        row.into()
+    };
+    let clean = |change: &RuleChange| match (change, added(change)) {
+        (RuleChange::Remove(id), _) => Some(Clean::Removed(*id)),
+        (_, Some(entry)) => {
+            let row_of = row(plan, entry);
+            let is_single = entry.low_latency && row_of[row_of.len() / 2..] == *mask;
+            Some(Clean::Added {
+                priority: entry.priority,
+                row: row_of,
+                before: before.map(|before| row(before, entry)),
+                single: is_single.then_some(entry.id),
+            })
+        }
+        _ => None,
+    };
+    changes.iter().filter_map(clean).collect()
+}
