@@ -15,11 +15,36 @@ use std::collections::BTreeMap;
 const BUNDLES: usize = 16;
 /// Messages in the open bundles of all channels.
 const MESSAGES: usize = 1_000_000;
+/// Bytes of these messages, as they came. A million ordinary flow-mods fit; decoded, a message takes up to some six
+/// times its bytes (an action of 8 bytes).
+const BYTES: usize = 192 * 1_024 * 1_024;
+
+/// Messages of bundles that are not committed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Size {
+    messages: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn plus(self, other: Self) -> Self {
+        Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
+    }
+
+    /// Without what is gone.
+    pub fn minus(self, other: Self) -> Self {
+        Self {
+            messages: self.messages.saturating_sub(other.messages),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Bundle {
     flags: u16,
     closed: bool,
+    size: Size,
     /// Number and first bytes of each message, for the ERROR that may name it.
     origins: Vec<(u32, Head)>,
     changes: Vec<Change>,
@@ -30,9 +55,9 @@ struct Bundle {
 pub struct Bundles(BTreeMap<u32, Bundle>);
 
 impl Bundles {
-    /// Messages in all of them.
-    pub fn messages(&self) -> usize {
-        self.0.values().map(|bundle| bundle.changes.len()).sum()
+    /// What all of them hold.
+    pub fn size(&self) -> Size {
+        self.0.values().fold(Size::default(), |sum, bundle| sum.plus(bundle.size))
     }
 
     fn open(&mut self, id: u32, flags: u16) -> Result<(), Refusal> {
@@ -45,7 +70,8 @@ impl Bundles {
         if self.0.len() >= BUNDLES {
             return Err(Refusal::new(code::OUT_OF_BUNDLES, format!("{BUNDLES} bundles are open, the most")));
         }
-        self.0.insert(id, Bundle { flags, closed: false, origins: Vec::new(), changes: Vec::new() });
+        let (size, origins, changes) = Default::default();
+        self.0.insert(id, Bundle { flags, closed: false, size, origins, changes });
         Ok(())
     }
 
@@ -62,7 +88,7 @@ impl Bundles {
 
     fn take(&mut self, id: u32, shared: &mut Shared) -> Option<Bundle> {
         let bundle = self.0.remove(&id)?;
-        shared.bundled = shared.bundled.saturating_sub(bundle.changes.len());
+        shared.bundled = shared.bundled.minus(bundle.size);
         Some(bundle)
     }
 }
@@ -139,13 +165,20 @@ impl Channel {
         if bundle.closed {
             return Err(Refusal::new(code::BUNDLE_CLOSED, "the bundle is closed; commit or discard it"));
         }
-        if shared.bundled >= MESSAGES {
+        let one = Size { messages: 1, bytes: request.head.message_bytes() };
+        let all = shared.bundled.plus(one);
+        if all.messages > MESSAGES || all.bytes > BYTES {
+            let Size { messages, bytes } = shared.bundled;
             return Err(Refusal::new(
                 code::MSG_TOO_MANY,
-                format!("bundles hold {MESSAGES} messages, the most; commit some first"),
+                format!(
+                    "bundles hold {messages} messages of {bytes} bytes; {MESSAGES} of {BYTES} are the most; commit \
+                     some first"
+                ),
             ));
         }
-        shared.bundled += 1;
+        shared.bundled = all;
+        bundle.size = bundle.size.plus(one);
         bundle.origins.push((request.xid, request.head));
         bundle.changes.push(change);
         Ok(())
@@ -170,5 +203,67 @@ fn change(message: &Message) -> Result<Change, Refusal> {
             code::MSG_UNSUP,
             "flow-mods, group-mods, meter-mods and port-mods can be in a bundle, nothing else",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::ChannelId;
+    use flow::{Action, FlowMod, Instructions};
+    use openflow::{SessionConfig, SessionEvent, encode};
+
+    /// An addition of a flow-mod with so many actions of 8 bytes each.
+    fn added(channel: &mut Channel, shared: &mut Shared, actions: usize) -> Result<usize, Refusal> {
+        let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
+        let flow = FlowMod { instructions, ..FlowMod::default() };
+        let message = Box::new(Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None }));
+        let mut bytes = Vec::new();
+        encode(&Message::BundleAdd(BundleAdd { bundle_id: 1, flags: FLAG_ATOMIC, message }), 1, &mut bytes)
+            .unwrap();
+        channel.receive(&bytes, 0);
+        let Some(SessionEvent::Request(request)) = channel.session.next_event() else { panic!("no request") };
+        let Message::BundleAdd(add) = &request.message else { panic!("another message") };
+        channel.bundle_add(&request, add, shared).map(|()| bytes.len())
+    }
+
+    fn open() -> Channel {
+        let mut channel = Channel::new(ChannelId(0), SessionConfig::default(), 0);
+        let mut hello = Vec::new();
+        encode(&Message::Hello(openflow::Hello::ours()), 0, &mut hello).unwrap();
+        channel.receive(&hello, 0);
+        assert_eq!(channel.session.next_event(), Some(SessionEvent::Opened));
+        channel
+    }
+
+    #[test]
+    fn bundles_hold_so_many_bytes() {
+        let others = Size { messages: 7, bytes: BYTES - 150_000 };
+        let mut shared = Shared { bundled: others, ..Shared::default() };
+        let mut channel = open();
+        let large = added(&mut channel, &mut shared, 8_000).unwrap();
+        assert!(large > 64_000);
+        added(&mut channel, &mut shared, 8_000).unwrap();
+        let both = Size { messages: 2, bytes: 2 * large };
+        assert_eq!((channel.bundles.size(), shared.bundled), (both, others.plus(both)));
+        let refusal = added(&mut channel, &mut shared, 8_000).unwrap_err();
+        assert_eq!(refusal.code, code::MSG_TOO_MANY);
+        assert_eq!(shared.bundled, others.plus(both), "what is refused is not held");
+        let small = added(&mut channel, &mut shared, 1).unwrap();
+        assert_eq!(channel.bundles.size(), both.plus(Size { messages: 1, bytes: small }));
+
+        channel.bundles.take(1, &mut shared).unwrap();
+        assert_eq!(shared.bundled, others, "what is gone makes room");
+        added(&mut channel, &mut shared, 8_000).unwrap();
+        channel.give_back(&mut shared);
+        assert_eq!(shared.bundled, others);
+    }
+
+    #[test]
+    fn bundles_hold_so_many_messages() {
+        let mut shared = Shared { bundled: Size { messages: MESSAGES - 1, bytes: 0 }, ..Shared::default() };
+        let mut channel = open();
+        added(&mut channel, &mut shared, 1).unwrap();
+        assert_eq!(added(&mut channel, &mut shared, 1).unwrap_err().code, code::MSG_TOO_MANY);
     }
 }

@@ -342,7 +342,7 @@ impl Channel {
 
     /// Returns what it holds of what all share.
     pub(super) fn give_back(self, shared: &mut Shared) {
-        shared.bundled = shared.bundled.saturating_sub(self.bundles.messages());
+        shared.bundled = shared.bundled.minus(self.bundles.size());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
         shared.lost = shared.lost.plus(self.lost);
         if shared.master == Some(self.id) {

@@ -59,8 +59,8 @@ pub struct ChannelId(u64);
 struct Shared {
     generation: Generation,
     master: Option<ChannelId>,
-    /// Messages in bundles that are not committed.
-    bundled: usize,
+    /// What bundles hold that are not committed.
+    bundled: bundle::Size,
     buffers: Buffers,
     /// Who wants which messages may have changed.
     asked_anew: bool,
