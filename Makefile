@@ -40,7 +40,7 @@ lab: ## the experiments of lab/, figures to target/report; needs root
 	cargo build --release --package shunt
 	lab/mininet.py
 
-# CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 15 minutes.
+# CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 12 minutes.
 CONFORMANCE ?=
 .PHONY: conformance
 conformance: ## the Ryu switch test tool's 991 cases against the release build; needs root

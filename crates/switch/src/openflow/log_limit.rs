@@ -3,48 +3,105 @@
 
 use flow::Nanos;
 
-/// Lines in one second.
+/// Lines of one level in one second.
 const LINES: u32 = 20;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Counts them.
+/// Counts them. Warnings are counted by themselves, so that what is usual does not hide them, and what the log's level
+/// hides anyway is not counted.
 #[derive(Debug, Default)]
 pub struct LogLimit {
     second: Nanos,
-    lines: u32,
+    infos: u32,
+    warnings: u32,
 }
 
 impl LogLimit {
-    /// Writes a line, unless there were too many in this second.
-    pub fn line(&mut self, now: Nanos, write: impl FnOnce()) {
+    /// Writes a line of level INFO, unless there were too many in this second.
+    pub fn info(&mut self, now: Nanos, write: impl FnOnce()) {
+        self.turn(now);
+        if tracing::enabled!(tracing::Level::INFO) {
+            count(&mut self.infos, write);
+        }
+    }
+
+    /// The same for a line of level WARN.
+    pub fn warn(&mut self, now: Nanos, write: impl FnOnce()) {
+        self.turn(now);
+        if tracing::enabled!(tracing::Level::WARN) {
+            count(&mut self.warnings, write);
+        }
+    }
+
+    fn turn(&mut self, now: Nanos) {
         let second = now / SECOND_NS;
-        if second != self.second {
-            let left_out = self.lines.saturating_sub(LINES);
-            if left_out > 0 {
-                tracing::warn!("{left_out} lines about OpenFlow connections are left out");
-            }
-            (self.second, self.lines) = (second, 0);
+        if second == self.second {
+            return;
         }
-        self.lines = self.lines.saturating_add(1);
-        if self.lines <= LINES {
-            write();
+        let left_out = self.infos.saturating_sub(LINES).saturating_add(self.warnings.saturating_sub(LINES));
+        if left_out > 0 {
+            tracing::warn!("{left_out} lines about OpenFlow connections are left out");
         }
+        *self = Self { second, infos: 0, warnings: 0 };
+    }
+}
+
+fn count(lines: &mut u32, write: impl FnOnce()) {
+    *lines = lines.saturating_add(1);
+    if *lines <= LINES {
+        write();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracing::level_filters::LevelFilter;
+
+    fn at(level: LevelFilter, test: impl FnOnce()) {
+        let log = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::sink).finish();
+        tracing::subscriber::with_default(log, test);
+    }
 
     #[test]
     fn a_flood_is_cut_and_the_next_second_begins_anew() {
-        let mut limit = LogLimit::default();
-        let mut written = 0;
-        for n in 0..100 {
-            limit.line(n, || written += 1);
-        }
-        assert_eq!(written, LINES);
-        limit.line(SECOND_NS, || written += 1);
-        assert_eq!(written, LINES + 1);
+        at(LevelFilter::INFO, || {
+            let mut limit = LogLimit::default();
+            let mut written = 0;
+            for n in 0..100 {
+                limit.info(n, || written += 1);
+            }
+            assert_eq!((written, limit.infos), (LINES, 100));
+            limit.info(SECOND_NS, || written += 1);
+            assert_eq!((written, limit.infos), (LINES + 1, 1));
+        });
+    }
+
+    #[test]
+    fn warnings_have_lines_of_their_own() {
+        at(LevelFilter::INFO, || {
+            let mut limit = LogLimit::default();
+            let mut written = 0;
+            for n in 0..100 {
+                limit.info(n, || {});
+            }
+            for n in 0..100 {
+                limit.warn(n, || written += 1);
+            }
+            assert_eq!(written, LINES);
+        });
+    }
+
+    #[test]
+    fn what_the_level_hides_is_not_counted() {
+        at(LevelFilter::WARN, || {
+            let mut limit = LogLimit::default();
+            for n in 0..100 {
+                limit.info(n, || panic!("nobody sees this line"));
+            }
+            assert_eq!(limit.infos, 0);
+            limit.warn(0, || {});
+            assert_eq!(limit.warnings, 1);
+        });
     }
 }

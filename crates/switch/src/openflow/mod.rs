@@ -158,7 +158,7 @@ impl Channels {
         let mut context = Context { model, now, refresh };
         let Some((channel, event)) = self.agent.finish(done, &mut context) else { return };
         if let Some((_, link)) = self.links.iter().find(|(_, link)| link.channel() == channel) {
-            self.log.line(now, || log(link.peer(), &event));
+            log(&mut self.log, now, link.peer(), &event);
         }
     }
 
@@ -175,7 +175,7 @@ impl Channels {
                 }
                 Some(Err(error)) => {
                     let address = dialer.address();
-                    self.log.line(now, || tracing::info!("controller {address} is not reached: {error}"));
+                    self.log.info(now, || tracing::info!("controller {address} is not reached: {error}"));
                 }
                 None => {}
             }
@@ -195,7 +195,7 @@ impl Channels {
                 {
                     dialer.opened();
                 }
-                self.log.line(now, || log(peer, &event));
+                log(&mut self.log, now, peer, &event);
             }
         }
         self.forget_those_that_ended(now);
@@ -207,7 +207,7 @@ impl Channels {
         self.links.retain_mut(|(origin, link)| {
             if link.is_over() {
                 if let Some(farewell) = link.farewell() {
-                    log.line(now, || tracing::info!("{}: {farewell}", link.peer()));
+                    log.info(now, || tracing::info!("{}: {farewell}", link.peer()));
                 }
                 agent.close(link.channel());
                 if let Origin::Controller(number) = *origin
@@ -241,7 +241,7 @@ impl Channels {
                 match door.accept() {
                     Ok(None) => break,
                     Ok(Some((_, peer))) if accepted >= CONNECTIONS => {
-                        self.log.line(now, || {
+                        self.log.warn(now, || {
                             tracing::warn!(
                                 "{peer} is turned away: {CONNECTIONS} OpenFlow connections are the most"
                             );
@@ -256,7 +256,7 @@ impl Channels {
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {
                         self.deaf_until_ns = now.saturating_add(ACCEPT_PAUSE_NS);
-                        self.log.line(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
+                        self.log.warn(now, || tracing::warn!("no OpenFlow connection is accepted: {error}"));
                     }
                 }
             }
@@ -268,12 +268,14 @@ impl Channels {
     }
 }
 
-fn log(peer: &str, event: &ChannelEvent) {
+fn log(limit: &mut LogLimit, now: Nanos, peer: &str, event: &ChannelEvent) {
     match event {
-        ChannelEvent::Opened => tracing::info!("{peer}: OpenFlow 1.3"),
-        ChannelEvent::Refused(problem) => tracing::info!("{peer}: refused: {problem}"),
-        ChannelEvent::Error(code) => tracing::info!("{peer}: sent an error: {code}"),
-        ChannelEvent::Lost(lost) => tracing::warn!("{peer}: does not read; lost for it: {lost}"),
-        ChannelEvent::Closed(reason) => tracing::warn!("{peer}: closed: {reason}"),
+        ChannelEvent::Opened => limit.info(now, || tracing::info!("{peer}: OpenFlow 1.3")),
+        ChannelEvent::Refused(problem) => limit.info(now, || tracing::info!("{peer}: refused: {problem}")),
+        ChannelEvent::Error(code) => limit.info(now, || tracing::info!("{peer}: sent an error: {code}")),
+        ChannelEvent::Lost(lost) => {
+            limit.warn(now, || tracing::warn!("{peer}: does not read; lost for it: {lost}"))
+        }
+        ChannelEvent::Closed(reason) => limit.warn(now, || tracing::warn!("{peer}: closed: {reason}")),
     }
 }
