@@ -6,6 +6,7 @@
 #[path = "../openflow/lab.rs"]
 #[allow(dead_code)]
 mod lab;
+mod length_fields;
 mod lengths;
 #[path = "../openflow/log.rs"]
 mod log;
