@@ -6,11 +6,10 @@ mod common;
 
 use common::*;
 use flow::group::{Group, GroupType};
-use flow::{Command, port_no};
+use flow::{Action, Command, FlowMod, Instructions};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{Change, GroupMod};
-use openflow::packet::PacketOut;
 use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, error};
 
 const MANY: u64 = 6_000;
@@ -76,7 +75,7 @@ impl Bench {
     }
 }
 
-fn flow_mod(m: flow::FlowMod) -> Message {
+fn flow_mod(m: FlowMod) -> Message {
     Message::FlowMod(openflow::flow_mod::FlowMod { flow: m, buffer_id: None })
 }
 
@@ -165,7 +164,7 @@ fn short_changes_are_made_at_once() {
     let mut bench = Bench::new();
     let one = bench.connect();
     bench.send(one, 1, &flow_mod(command(Command::Delete, add(0, mac(3), 0))));
-    bench.send(one, 2, &flow_mod(flow::FlowMod { table: Some(9), ..delete_all() }));
+    bench.send(one, 2, &flow_mod(FlowMod { table: Some(9), ..delete_all() }));
     bench.step(one);
     assert!(!bench.agent.has_work());
     assert_eq!(bench.model.flow_count() as u64, MANY - 1);
@@ -173,7 +172,7 @@ fn short_changes_are_made_at_once() {
 
 fn checked(priority: u16, value: u128) -> Message {
     let flags = flow::EntryFlags { check_overlap: true, ..flow::EntryFlags::default() };
-    flow_mod(flow::FlowMod { flags, ..add(priority, dst(value, 0xffff), 1) })
+    flow_mod(FlowMod { flags, ..add(priority, dst(value, 0xffff), 1) })
 }
 
 #[test]
@@ -248,38 +247,59 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     assert!(bench.agent.channel(two).unwrap().wants_read());
 }
 
+/// A flow-mod of about 60,000 bytes.
+fn large(n: u64) -> Message {
+    let instructions = Instructions::apply(vec![Action::PopVlan; 7_500]);
+    flow_mod(FlowMod { instructions, ..add(1, mac(n.into()), 1) })
+}
+
 #[test]
-fn what_all_channels_hold_is_bounded() {
-    const DATA_BYTES: usize = 60_000;
+fn what_waits_behind_a_barrier_is_bounded_in_bytes() {
     let mut bench = Bench::new();
     let one = bench.connect();
-    let others: Vec<_> = (0..70).map(|_| bench.connect()).collect();
+    bench.model.plane_mut().held = true;
+    bench.send(one, 1, &flow_mod(add(1, mac(77_777), 1)));
+    bench.send(one, 2, &Message::BarrierRequest);
+    while bench.step(one) {}
+    assert!(bench.agent.channel(one).unwrap().waits_for_barrier());
+    let mut count = 0;
+    while bench.agent.channel(one).unwrap().wants_read() {
+        bench.send(one, 3, &large(count));
+        while bench.step(one) {}
+        count += 1;
+        assert!(count < 100);
+    }
+    assert_eq!(count, 5, "more than 256 KiB");
+    bench.model.plane_mut().apply_all();
+    while bench.step(one) {}
+    assert!(bench.agent.channel(one).unwrap().wants_read(), "they are worked off");
+    assert!(!bench.agent.channel(one).unwrap().is_busy());
+}
+
+#[test]
+fn what_all_channels_hold_is_bounded() {
+    const CHANNELS: usize = 300;
+    let mut bench = Bench::new();
+    let one = bench.connect();
+    let others: Vec<_> = (0..CHANNELS).map(|_| bench.connect()).collect();
     bench.send(one, 1, &flow_mod(delete_all()));
     bench.step(one);
     let work = bench.agent.take_work().unwrap();
-    let packet = |bytes| {
-        Message::PacketOut(PacketOut {
-            buffer_id: None,
-            in_port: port_no::CONTROLLER,
-            actions: Vec::new(),
-            data: vec![0; bytes],
-        })
-    };
-    let mut held = |id, bytes| {
+    let mut held = |id| {
         let mut count = 0;
         while bench.agent.channel(id).unwrap().wants_read() {
-            bench.send(id, 1, &packet(bytes));
+            bench.send(id, 1, &large(count));
             bench.agent.step_alone(id, 0);
             count += 1;
         }
         count
     };
-    let counts: Vec<usize> = others.iter().map(|id| held(*id, DATA_BYTES)).collect();
-    // 18 of them are more than 1 MiB.
-    assert_eq!(counts[0], 18);
-    assert_eq!(counts[69], 16, "64 MiB wait: it gets what every channel gets");
-    let all: usize = counts.iter().sum::<usize>() * DATA_BYTES;
-    assert!(all < 72 * 1_024 * 1_024, "{all}");
+    let counts: Vec<u64> = others.iter().map(|id| held(*id)).collect();
+    // 5 of them are more than 256 KiB.
+    assert_eq!(counts[0], 5);
+    assert_eq!(counts[CHANNELS - 1], 1, "16 MiB wait: it gets what every channel gets");
+    let full = counts.iter().filter(|count| **count == 5).count();
+    assert!((50..60).contains(&full), "{full} times 300,000 bytes are 16 MiB");
     // What is gone makes room.
     others.iter().for_each(|id| bench.agent.close(*id));
     let late = bench.agent.open(0, SessionConfig::default());

@@ -22,11 +22,13 @@ const REQUESTS_PER_STEP: usize = 64;
 /// asked for no more. Until then echoes are answered.
 const HELD_MAX: usize = 1_024;
 /// Bytes of such requests, as they came; one may go beyond.
-const HELD_BYTES: usize = 1_024 * 1_024;
-/// The same of all channels together. Beyond it each channel holds [`HELD_FEW`] at most.
-pub(super) const HELD_BYTES_ALL: usize = 64 * 1_024 * 1_024;
+const HELD_BYTES: usize = 256 * 1_024;
+/// The same of all channels together. Beyond it each channel holds [`HELD_FEW`] of [`HELD_BYTES_FEW`] at most.
+pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
 /// Requests that every channel may hold.
 const HELD_FEW: usize = 16;
+/// Bytes of such requests; one may go beyond.
+const HELD_BYTES_FEW: usize = 16 * 1_024;
 /// Bytes of output up to which a long answer goes on.
 const ANSWER_BYTES: usize = 64 * 1_024;
 /// Operations parked on the way to the workers above which no request is begun.
@@ -122,8 +124,9 @@ impl Channel {
     }
 
     fn can_hold(&self) -> bool {
-        let most = if self.crowded { HELD_FEW } else { HELD_MAX };
-        self.held.len() < most && self.held_bytes < HELD_BYTES
+        let (most, most_bytes) =
+            if self.crowded { (HELD_FEW, HELD_BYTES_FEW) } else { (HELD_MAX, HELD_BYTES) };
+        self.held.len() < most && self.held_bytes < most_bytes
     }
 
     /// Bytes of the requests that wait, as they came.
