@@ -41,8 +41,12 @@ impl Channel {
                     ));
                 }
                 self.config = *config;
-                let drop_fragments = config.fragments == Fragments::Drop;
-                context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
+                // How fragments are handled is a matter of the whole switch, which a slave does not change; how much
+                // of a packet it is sent is its own.
+                if self.role(shared) != Role::Slave {
+                    let drop_fragments = config.fragments == Fragments::Drop;
+                    context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
+                }
                 Ok(None)
             }
             Message::BarrierRequest => {

@@ -182,6 +182,23 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
     assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
     assert!(matches!(one.ask(&query(Query::PortDesc)), Message::MultipartReply(_)));
+    let config = |fragments, miss_send_len| SwitchConfig { fragments, miss_send_len };
+    let before = two.ask(&Message::GetConfigRequest);
+    one.send(&Message::SetConfig(config(Fragments::Drop, 99)));
+    assert_eq!(
+        one.ask(&Message::GetConfigRequest),
+        Message::GetConfigReply(config(Fragments::Normal, 99)),
+        "fragments are the switch's, the length is the channel's"
+    );
+    assert_eq!(two.ask(&Message::GetConfigRequest), before);
+    two.send(&Message::SetConfig(config(Fragments::Drop, 128)));
+    two.barrier();
+    assert_eq!(
+        one.ask(&Message::GetConfigRequest),
+        Message::GetConfigReply(config(Fragments::Drop, 99))
+    );
+    two.send(&Message::SetConfig(config(Fragments::Normal, 128)));
+    two.barrier();
 
     two.send(&add("priority=9,actions=controller"));
     two.barrier();
