@@ -8,8 +8,8 @@ use flow::Limits;
 use openflow::group::{ALL, Change as Do, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStats};
 
-/// OFPGFC_*: weights of select groups, chains, and their check for loops.
-const CAPABILITIES: u32 = 1 | 4 | 8;
+/// OFPGFC_*: weights and liveness of select groups, chains, and their check for loops.
+const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
 
 pub fn change(m: &GroupMod) -> Change {
     let command = match m.command {

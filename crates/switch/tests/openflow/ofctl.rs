@@ -115,7 +115,7 @@ fn it_makes_groups_and_meters() {
     assert_eq!(lab.flows().len(), 1, "the flow goes with its group");
     lab.ofctl(&["del-groups"]);
     assert_eq!(lab.ofctl(&["dump-groups"]).lines().count(), 1);
-    has(&lab.ofctl(&["dump-group-features"]), &["Types:  0xf"]);
+    has(&lab.ofctl(&["dump-group-features"]), &["Types:  0xf", "Capabilities:  0xf"]);
 
     lab.ofctl(&["add-meter", "meter=1,pktps,burst,stats,band=type=drop,rate=5,burst_size=5"]);
     lab.ofctl(&["add-meter", "meter=2,kbps,band=type=dscp_remark,rate=9,prec_level=1"]);
