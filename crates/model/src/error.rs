@@ -169,6 +169,14 @@ pub enum ModelError {
     /// A band without a rate (OFPMMFC_BAD_RATE).
     #[error("meter {0} has a band of rate 0; give each band a rate above 0")]
     ZeroRate(u32),
+    /// A remark band that cannot be (OFPMMFC_BAD_BAND_VALUE).
+    #[error("meter {meter} has a remark band of prec_level {level}; it raises the drop precedence by 1 or 2")]
+    BadPrecedence {
+        /// The meter.
+        meter: u32,
+        /// Its band's precedence level.
+        level: u8,
+    },
     /// An action that the pipeline does not execute (OFPBAC_BAD_TYPE).
     #[error("{0} is not executed by this build yet; leave it out")]
     UnsupportedAction(String),
@@ -218,6 +226,7 @@ impl ModelError {
             Self::MeterExists(_) => (METER_MOD_FAILED, 1),
             Self::InvalidMeter { .. } => (METER_MOD_FAILED, 2),
             Self::ZeroRate(_) => (METER_MOD_FAILED, 6),
+            Self::BadPrecedence { .. } => (METER_MOD_FAILED, 9),
             Self::TooManyMeters => (METER_MOD_FAILED, 10),
             Self::TooManyBands { .. } => (METER_MOD_FAILED, 11),
             Self::UnsupportedAction(_) => (BAD_ACTION, 0),

@@ -130,11 +130,11 @@ fn check(meter: &Meter) -> Result<(), ModelError> {
     if meter.bands.iter().any(|band| band.rate == 0) {
         return Err(ModelError::ZeroRate(id));
     }
-    if meter.bands.iter().any(|band| band.band == Band::DscpRemark { precedence_level: 0 }) {
-        return Err(ModelError::InvalidMeter {
-            meter: id,
-            why: "a remark band raises the precedence by 1 or more",
-        });
+    // RFC 2597 has three drop precedences: there are two steps from the first to the last.
+    for band in &meter.bands {
+        if let Band::DscpRemark { precedence_level: level @ (0 | 3..) } = band.band {
+            return Err(ModelError::BadPrecedence { meter: id, level });
+        }
     }
     Ok(())
 }

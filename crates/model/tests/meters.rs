@@ -48,6 +48,13 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     assert_eq!(refused(Add, meter(0xffff_0001, &[1])), (12, 2));
     assert_eq!(refused(Add, meter(2, &[0])), (12, 6));
     assert_eq!(refused(Add, meter(2, &[1; 17])), (12, 11));
+    let remark = |precedence_level| {
+        let band = MeterBand { band: Band::DscpRemark { precedence_level }, rate: 1, burst: 0 };
+        Meter { bands: vec![band], ..meter(2, &[]) }
+    };
+    for level in [0, 3, 255] {
+        assert_eq!(refused(Add, remark(level)), (12, 9), "{level}");
+    }
 }
 
 #[test]
