@@ -166,7 +166,10 @@ impl Session {
                 break;
             }
             if self.state == State::AwaitingHello && header.kind != kind::HELLO {
-                self.refuse_hello(header, "OpenFlow begins with HELLO");
+                // An ERROR is never answered by another.
+                if header.kind != kind::ERROR {
+                    self.refuse_hello(header, "OpenFlow begins with HELLO");
+                }
                 self.close(CloseReason::NoHello(header.kind));
                 break;
             }

@@ -100,6 +100,19 @@ fn a_peer_that_does_not_begin_with_hello_is_refused_at_once() {
 }
 
 #[test]
+fn an_error_before_hello_ends_it_without_an_error() {
+    let mut session = Session::new(SessionConfig::default(), 0);
+    let hello = session.output().to_vec();
+    session.receive(&message(4, 1, 1, &[0, 0, 0, 0]), 0);
+    assert_eq!(events(&mut session), [SessionEvent::Closed { reason: CloseReason::NoHello(1) }]);
+    assert_eq!(session.output(), hello, "nothing but our HELLO goes out");
+    let mut session = Session::new(SessionConfig::default(), 0);
+    session.receive(&message(4, 5, 1, &[]), 0);
+    events(&mut session);
+    assert_eq!(session.output()[hello.len()..][..2], [4, 1], "all else is answered");
+}
+
+#[test]
 fn bytes_may_trickle() {
     let mut session = open();
     let two = [message(4, 5, 7, &[]), message(4, 20, 8, &[])].concat();
