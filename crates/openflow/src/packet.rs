@@ -82,7 +82,7 @@ impl PacketIn {
 pub struct PacketOut {
     /// The held packet to send; none: `data`.
     pub buffer_id: Option<u32>,
-    /// Its ingress port: a real one, CONTROLLER, LOCAL or ANY.
+    /// Its ingress port: a real one or CONTROLLER.
     pub in_port: PortNo,
     /// What to do with it.
     pub actions: Vec<Action>,
@@ -95,11 +95,9 @@ impl PacketOut {
         let (buffer_id, in_port) = (unless(NO_BUFFER, r.u32()?), r.u32()?);
         let length = usize::from(r.u16()?);
         r.skip(6)?;
-        let allowed = port_no::is_real(in_port)
-            || matches!(in_port, port_no::CONTROLLER | port_no::LOCAL | port_no::ANY);
-        if !allowed {
+        if !port_no::is_real(in_port) && in_port != port_no::CONTROLLER {
             return error::BAD_PORT.says(format!(
-                "packet-out from port {in_port:#x}; it is 1 to 0xffffff00, CONTROLLER, LOCAL or ANY"
+                "packet-out from port {in_port:#x}; it is a port of the switch or CONTROLLER (0xfffffffd)"
             ));
         }
         let mut list = r.part(length, "the list of actions", error::BAD_LEN)?;

@@ -166,6 +166,8 @@ fn messages() {
         (4, bundle_add, Some(bundle::MSG_BAD_LEN)),
         (13, "ffffffff 00000001 0000 000000000000", None),
         (13, "ffffffff 00000000 0000 000000000000", Some(BAD_PORT)),
+        (13, "ffffffff fffffffe 0000 000000000000", Some(BAD_PORT)),
+        (13, "ffffffff ffffffff 0000 000000000000", Some(BAD_PORT)),
         (13, "ffffffff 00000001 0008 000000000000", Some(BAD_LEN)),
         (14, &format!("{:032} 00 05 {:036}", 0, 0), Some(FLOW_MOD_BAD_COMMAND)),
         (15, "0003 00 00 00000001", Some(GROUP_BAD_COMMAND)),

@@ -193,10 +193,7 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(two.ask(&Message::GetConfigRequest), before);
     two.send(&Message::SetConfig(config(Fragments::Drop, 128)));
     two.barrier();
-    assert_eq!(
-        one.ask(&Message::GetConfigRequest),
-        Message::GetConfigReply(config(Fragments::Drop, 99))
-    );
+    assert_eq!(one.ask(&Message::GetConfigRequest), Message::GetConfigReply(config(Fragments::Drop, 99)));
     two.send(&Message::SetConfig(config(Fragments::Normal, 128)));
     two.barrier();
 
