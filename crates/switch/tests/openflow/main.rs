@@ -7,6 +7,7 @@ mod controller;
 mod lab;
 mod log;
 mod ofctl;
+mod ofctl_effects;
 mod peer;
 mod rogue;
 mod round_trip;
