@@ -22,7 +22,7 @@ const OPERATIONS_PER_TURN: usize = 16;
 const PARTS_PER_TURN: usize = 128;
 
 /// A swap touches lines that no cache holds: it takes as long as so many single changes.
-const SWAP_PARTS: usize = 8;
+const SWAP_PARTS: usize = 16;
 
 /// One queue that this worker serves.
 pub(crate) struct Served {
