@@ -33,19 +33,19 @@ pub struct Inheritance {
 impl Lut {
     /// Lets the LUT before serve beside this one, and gives back what that one had inherited itself.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
+        let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        match self.inheritance.take() {
-            Some(Inheritance { extractor }) => {
-                before.is_previous = true;
-                // What is under way there has no row of the layout to come.
-                if before.is_cleaning() {
-                    before.generation = before.generation.wrapping_add(1);
-                }
-                self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
-                older.map(|older| older.lut)
-            }
-            None => Some(before),
+        before.is_previous = true;
+        // What is under way there has no row of the layout to come.
+        if before.is_cleaning() {
+            before.generation = before.generation.wrapping_add(1);
         }
+        self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
+        older.map(|Previous { mut lut, extractor, .. }| {
+            // It rides back with its LUT: nothing is freed here.
+            lut.inheritance = Some(Inheritance { extractor });
+            lut
+        })
     }
 
     /// Whether a LUT from before serves.

@@ -400,6 +400,9 @@ mod tests {
         for flow in 0..180 {
             pass(&mut lut, [flow, 0], 0, true);
         }
+        // By chance both sets of a flow may be full.
+        let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], 0) != NONE).collect();
+        assert!(flows.len() > 170, "{}", flows.len());
         // A storm of values that come once, through 20 seconds, while all flows go on.
         let mut hits = 0;
         for tick in 0..2_000u64 {
@@ -407,9 +410,9 @@ mod tests {
             for storm in 0..50 {
                 pass(&mut lut, [1_000_000 + tick * 50 + storm, 1], now, true);
             }
-            hits += (0..180).filter(|flow| pass(&mut lut, [*flow, 0], now, true)).count();
+            hits += flows.iter().filter(|flow| pass(&mut lut, [**flow, 0], now, true)).count();
         }
-        assert_eq!(hits, 180 * 2_000);
+        assert_eq!(hits, flows.len() * 2_000);
         // Flows that end make room for flows that stay.
         let later = 40 * SECOND;
         for _ in 0..2 {
