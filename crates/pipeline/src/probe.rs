@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where instruments listen to a worker: the oracle's order log, the cost table of the virtual clock. In production
-//! the probe is `()`, and every call compiles to nothing.
+//! the probe is `()`, and every call compiles to nothing; single bursts run with a pair of probes, the second of which
+//! is an instrument for that burst.
 
 /// A step of a worker's loop whose time is charged as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,3 +46,24 @@ pub trait Probe {
 }
 
 impl Probe for () {}
+
+/// Both listen.
+impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
+    #[inline]
+    fn mark(&mut self, step: Step, units: u32) {
+        self.0.mark(step, units);
+        self.1.mark(step, units);
+    }
+
+    #[inline]
+    fn packet(&mut self, port: u32, sequence: u64) {
+        self.0.packet(port, sequence);
+        self.1.packet(port, sequence);
+    }
+
+    #[inline]
+    fn applied(&mut self, version: u64) {
+        self.0.applied(version);
+        self.1.applied(version);
+    }
+}

@@ -89,16 +89,22 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     writeln!(out, "{} of {} packets went all the way over the path", ffp.fast, ffp.received)?;
     let head = [
         "table", "way", "key bits", "records", "hits", "normal", "misses", "verified", "cleaned", "evicted",
-        "refused", "bytes",
+        "refused", "bytes", "LUT ns", "table ns",
     ];
     let row = |t: &switch::control::FastTable| {
         let figures = [t.hits, t.normal_hits, t.misses, t.verified, t.cleaned, t.evicted, t.refused];
         let mut row = vec![t.table.to_string(), t.way.clone(), t.key_bits.to_string(), t.records.to_string()];
         row.extend(figures.iter().map(u64::to_string));
         row.push(t.bytes.to_string());
+        row.extend([t.probe_ps, t.lookup_ps].map(nanoseconds));
         row
     };
     table(out, &head, &ffp.tables.iter().map(row).collect::<Vec<_>>())
+}
+
+/// With one decimal; "-" for what was not measured.
+fn nanoseconds(ps: u64) -> String {
+    if ps == 0 { "-".to_owned() } else { format!("{}.{}", ps / 1_000, ps % 1_000 / 100) }
 }
 
 pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {

@@ -2,6 +2,7 @@
 //! A worker's loop over ports and clock, and the set of workers behind [`model::DataPlane`]. Starts no thread and
 //! opens no socket: whoever owns a [`Worker`] calls [`Worker::turn`].
 
+mod aside;
 mod board;
 mod cell_store;
 mod dock;
@@ -11,11 +12,13 @@ mod meters;
 mod programs;
 mod routes;
 mod set;
+mod stopwatch;
 mod wiring;
 mod worker;
 
 pub use board::PortReport;
 pub use luts::LutState;
 pub use set::WorkerSet;
+pub use stopwatch::LookupCosts;
 pub use wiring::{Config, PortQueues, build, build_with};
 pub use worker::{Turn, Worker};

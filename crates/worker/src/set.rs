@@ -7,6 +7,7 @@ use crate::groups::Groups;
 use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
+use crate::stopwatch::{Costs, LookupCosts};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
 use frame::Frame;
@@ -31,6 +32,7 @@ pub(crate) struct Link {
     pub applied: Arc<AtomicU64>,
     pub sleeping: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
+    pub costs: Arc<Costs>,
     pub parked: VecDeque<Box<Updates>>,
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
@@ -164,6 +166,12 @@ impl WorkerSet {
     /// How the fast-forwarding path passes each table that it passes, and the figures of its LUT if it has one.
     pub fn fast_tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
         self.luts.tables()
+    }
+
+    /// What looking up a packet costs in a table.
+    #[must_use]
+    pub fn lookup_costs(&self, table: u8) -> LookupCosts {
+        LookupCosts::over(self.links.iter().filter_map(|link| link.costs.table(table)))
     }
 
     /// Records that each LUT has room for; 0: there is no fast-forwarding path.

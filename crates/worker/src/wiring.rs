@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Makes workers and the rings between them.
 
+use crate::aside::Aside;
 use crate::board::{Board, Boards};
 use crate::dock::{Dock, Handover, OUTBOX_FRAMES, Outbox, STOCK};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
+use crate::stopwatch::{Costs, Stopwatch};
 use crate::worker::{Channel, Served, Worker};
-use flow::PortNo;
+use flow::{Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Event, Pipeline, Probe, Updates};
 use port::{Pools, Queue};
@@ -15,7 +17,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// Sizes of a set of workers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Config {
     /// Workers.
     pub workers: usize,
@@ -33,6 +35,8 @@ pub struct Config {
     pub handovers: usize,
     /// Records of each LUT of the fast-forwarding path, in each worker; 0 turns the path off.
     pub lut_entries: usize,
+    /// The clock by which one burst of many is timed, step by step; none: nothing is timed. Forwarding never reads it.
+    pub stopwatch: Option<fn() -> Nanos>,
 }
 
 impl Default for Config {
@@ -46,6 +50,7 @@ impl Default for Config {
             events: 1_024,
             handovers: 1_024,
             lut_entries: 4_096,
+            stopwatch: None,
         }
     }
 }
@@ -97,6 +102,7 @@ pub fn build_with<P: Probe>(
         let (events, events_out) = RingBuffer::<Event>::new(config.events);
         let (recycle, recycled) = RingBuffer::new(stock.max(1));
         let counters = Arc::new(Counters::default());
+        let costs = Arc::new(Costs::default());
         let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
         links.push(Link {
             requests: request_in,
@@ -106,6 +112,7 @@ pub fn build_with<P: Probe>(
             applied: Arc::clone(&channel.applied),
             sleeping: Arc::clone(&channel.sleeping),
             counters: Arc::clone(&counters),
+            costs: Arc::clone(&costs),
             parked: VecDeque::new(),
             nudge: None,
         });
@@ -134,6 +141,7 @@ pub fn build_with<P: Probe>(
             done: Vec::with_capacity(OUTBOX_FRAMES),
             now: 0,
             probe: probe(),
+            aside: Aside::new(config.stopwatch.map(|clock| Stopwatch::new(clock, costs))),
         });
     }
     (WorkerSet::new(links, boards, config.lut_entries), made)

@@ -2,6 +2,7 @@
 //! A worker: one turn of its loop applies pending operations, takes a burst from each of its queues through the
 //! pipeline, and sends what waits.
 
+use crate::aside::Aside;
 use crate::board::{Board, PortReport};
 use crate::dock::{Dock, Handover};
 use flow::{DropReason, Nanos, PortNo};
@@ -73,6 +74,8 @@ pub struct Worker<P: Probe = ()> {
     /// When the turn began, or the last one.
     pub(crate) now: Nanos,
     pub(crate) probe: P,
+    /// Listens to single bursts beside it.
+    pub(crate) aside: Aside,
 }
 
 impl<P: Probe> Worker<P> {
@@ -89,13 +92,25 @@ impl<P: Probe> Worker<P> {
             }
             turn.received += received;
             self.probe.mark(Step::Receive, received as u32);
-            self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
+            if self.aside.listens() {
+                self.forward_aside(now);
+            } else {
+                self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
+            }
             turn.sent += self.send_long();
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
         turn.waiting = self.has_output();
         turn
+    }
+
+    /// Forwards a burst with an instrument beside the worker's own: the same code, compiled once more, so that all
+    /// other bursts pay nothing for it.
+    #[inline(never)]
+    fn forward_aside(&mut self, now: Nanos) {
+        let mut both = (&mut self.probe, &mut self.aside);
+        self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both);
     }
 
     /// Applies pending operations, and returns how many. The control thread may call it while the worker sleeps.

@@ -19,6 +19,7 @@ const SIZES: Config = Config {
     operations: 1_024,
     events: 8_192,
     lut_entries: 4_096,
+    stopwatch: None,
     handovers: 1,
 };
 

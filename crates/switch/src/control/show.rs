@@ -58,6 +58,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     let row = |(table, lut): (u8, Option<worker::LutState>)| {
         let way = if lut.is_some() { "lut" } else { "shared" };
         let figures = lut.map(|lut| lut.figures).unwrap_or_default();
+        let costs = plane.lookup_costs(table);
         FastTable {
             table,
             way: way.to_owned(),
@@ -72,6 +73,9 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
             evicted: figures.evicted,
             refused: figures.refused,
             cleaned: figures.cleaned,
+            extract_ps: costs.extract_ps,
+            probe_ps: costs.probe_ps,
+            lookup_ps: costs.lookup_ps,
         }
     };
     Ffp {

@@ -2,6 +2,7 @@
 //! The clock of workers and model.
 
 use flow::Nanos;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 /// Time at the start: not 0, which means "never" in counters.
@@ -19,4 +20,10 @@ impl Clock {
     pub fn now(self) -> Nanos {
         START_NS + self.0.elapsed().as_nanos() as Nanos
     }
+}
+
+/// Nanoseconds since this was first asked: for stopwatches.
+pub fn elapsed() -> Nanos {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From open ports to a running switch.
 
-use super::clock::Clock;
+use super::clock::{self, Clock};
 use super::home::Home;
 use super::links::describe;
 use super::load::load;
@@ -80,6 +80,7 @@ impl Daemon {
         let sizes = worker::Config {
             workers: config.workers.len(),
             lut_entries: config.datapath.lut_entries,
+            stopwatch: Some(clock::elapsed),
             ..worker::Config::default()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);
