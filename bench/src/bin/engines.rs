@@ -7,7 +7,6 @@ use std::error::Error;
 use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,7 +15,7 @@ use fastrand::Rng;
 use flow::{Field, FlowEntry, Instructions, Match};
 use packet::Packet;
 use shunt_bench::{
-    Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to,
+    Alone, Bar, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, measure, median, pin_to, whole,
 };
 use tables::base::Engine;
 use tables::lpm::{Lpm, Piece};
@@ -399,14 +398,6 @@ fn against(
         found.high
     )?;
     Ok(())
-}
-
-fn whole(name: &str) -> Result<Option<String>, Box<dyn Error>> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
-    if !path.exists() {
-        return Ok(None);
-    }
-    Ok(Some(String::from_utf8(Command::new("zcat").arg(&path).output()?.stdout)?))
 }
 
 fn sample(name: &str) -> Option<String> {

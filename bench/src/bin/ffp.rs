@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The fast-forwarding path against the same tables without it: Mpps per CPU-second of low-latency packets.
 
-#[path = "forward/cases.rs"]
-#[allow(dead_code)]
-mod cases;
-#[path = "forward/rig.rs"]
-mod rig;
-#[path = "ffp/server.rs"]
-mod server;
-
-use cases::Case;
-use rig::Rig;
-use shunt_bench::{Bar, GAP_LIMIT, Loop, Plan, allowed_cpus, compare, pin_to};
 use std::error::Error;
 use std::io::{self, Write};
 
+use shunt_bench::rig::{Case, Rig};
+use shunt_bench::scenario::{Kind, Options, PORTS, Popularity, Scenario};
+use shunt_bench::{Bar, GAP_LIMIT, Loop, Plan, Sources, allowed_cpus, compare, pin_to};
+
 fn main() -> Result<(), Box<dyn Error>> {
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
-    for rules in [100, 1_000, 10_000] {
-        for flows in [1, 100, 1_000] {
-            let scenario = server::server(rules, flows, 64, 1);
+    for kind in Kind::ALL {
+        for (rules, list) in [(100, "acl1_1k"), (1_000, "acl1_10k"), (10_000, "acl1_10k")] {
+            let scenario = Scenario::new(&Options::new(kind, rules, 1_000), &Sources::best(list)?)?;
+            let packets = scenario.traffic(10_000, Popularity::Zipf(1.0), 0, 1);
+            let packets: Vec<_> = packets.iter().map(|at| scenario.flows[*at].packet.clone()).collect();
             let case = |lut_entries| Case {
-                name: "server".into(),
-                flows: scenario.flows.clone(),
-                ports: 2,
-                sources: vec![(1, scenario.packets.clone())],
+                name: kind.name().into(),
+                flows: scenario.rules.clone(),
+                ports: 1 + PORTS,
+                sources: vec![(1, packets.clone())],
                 burst: 32,
                 forwards: true,
                 lut_entries,
@@ -36,7 +31,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let found = compare(&Plan::new(100), &mut contender(4_096)?, &mut contender(0)?)?;
             writeln!(
                 io::stdout(),
-                "server, {rules} rules, {flows} flows: {:.2} Mpps/CPU-s with, {:.2} without, ratio {:.2} ({:.2} to {:.2}) {:?}",
+                "{}, {rules} rules: {:.2} Mpps/CPU-s with, {:.2} without, ratio {:.2} ({:.2} to {:.2}) {:?}",
+                kind.name(),
                 found.ours.median,
                 found.peer.median,
                 found.ratio,

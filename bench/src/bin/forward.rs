@@ -6,16 +6,13 @@
 
 #[path = "forward/cases.rs"]
 mod cases;
-#[path = "forward/rig.rs"]
-mod rig;
 
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use cases::Case;
 use clap::Parser;
-use rig::Rig;
+use shunt_bench::rig::{Case, Rig};
 use shunt_bench::{
     Alone, Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, Program, allowed_cpus, compare, measure, pin_to,
 };

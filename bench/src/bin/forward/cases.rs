@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use shunt_bench::rig::Case;
 use wire::PacketBuilder;
 
 /// Bytes of a 64-byte packet without its FCS.
@@ -10,24 +11,6 @@ const PACKET_BYTES: usize = 60;
 
 /// Rules, flows or addresses of a case.
 const MANY: u8 = 100;
-
-/// One set of rules, and the packets that meet them.
-pub struct Case {
-    /// Its name in the report.
-    pub name: String,
-    /// The rules, in the syntax of ovs-ofctl.
-    pub flows: String,
-    /// Ports 1 to this.
-    pub ports: u32,
-    /// The packets that ports receive, over and over.
-    pub sources: Vec<(u32, Vec<Vec<u8>>)>,
-    /// Packets that a queue hands out at once.
-    pub burst: usize,
-    /// Each packet leaves by one port; else each is dropped.
-    pub forwards: bool,
-    /// Records of each LUT of the fast-forwarding path; 0: without it.
-    pub lut_entries: usize,
-}
 
 /// Every case; the first is that of `--turns` and `--window`.
 pub fn all() -> Vec<Case> {

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The three scenarios of the paper's measurements, as rules and packets: `server`, `video`, `vehicles`.
+//!
+//! Each is a switch of three tables. Table 0: destination MAC and EtherType (mask). Table 1: an access list on IPv6
+//! 5-tuples, SEADP or WSM (mask). Table 2: destination IP (lpm) or destination MAC (exact), which writes the next hop's MAC
+//! address and sends. Byte layouts and key bits are in docs/wire-formats.md. Rules and packets are made from a seed: the
+//! same [`Options`] and [`Sources`] give the same scenario.
+//!
+//! For each flow the generator knows, by walking its lists, what a switch must do with it: [`Flow::sent`].
+
+mod acl;
+mod routes;
+mod rule;
+mod server;
+mod traffic;
+mod vehicles;
+mod video;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::fmt::Write;
+
+use fastrand::Rng;
+pub use traffic::{Draw, Popularity};
+
+use crate::{Error, Sources};
+use rule::{Field, Form, Rule, hit, mac, mac_bytes, mix};
+
+/// Ports that packets leave by: 2 and those behind it. They come in by port 1.
+pub const PORTS: u32 = 4;
+
+/// Blocks of MAC addresses that table 0 tells apart, each a prefix of 28 bits.
+const BLOCKS: u128 = 16;
+
+/// MAC addresses by which packets reach a switch that routes.
+const OWN_MACS: usize = 64;
+
+/// EtherType of the short form of SEADP (docs/wire-formats.md); not assigned.
+pub const SEADP_ETHERTYPE: u16 = 0xff99;
+
+/// EtherType of WAVE short messages.
+pub const WSM_ETHERTYPE: u16 = 0x88dc;
+
+/// Which of the scenarios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Servers of a data centre: IPv6, an access list, routes.
+    Server,
+    /// Video conferences: SEADP.
+    Video,
+    /// Vehicles: WAVE short messages, hosts by MAC address.
+    Vehicles,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Server, Self::Video, Self::Vehicles];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Video => "video",
+            Self::Vehicles => "vehicles",
+        }
+    }
+}
+
+/// What to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Which scenario.
+    pub kind: Kind,
+    /// Entries of table 1, and as many of table 2.
+    pub rules: usize,
+    /// Flows that hit low-latency entries only.
+    pub flows: usize,
+    /// Flows that hit a normal entry in table 1.
+    pub normal_flows: usize,
+    /// Bytes of a packet on the wire, the FCS included: 64 to 1,518. Packets that need more are as short as they can be.
+    pub bytes: usize,
+    /// Seed of all that is drawn.
+    pub seed: u64,
+}
+
+impl Options {
+    /// 64-byte packets, no normal flows, seed 1.
+    #[must_use]
+    pub fn new(kind: Kind, rules: usize, flows: usize) -> Self {
+        Self { kind, rules, flows, normal_flows: 0, bytes: 64, seed: 1 }
+    }
+}
+
+/// One flow: its packet, and what becomes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// The packet without its FCS, as received by port 1.
+    pub packet: Vec<u8>,
+    /// Whether all entries it hits are low-latency.
+    pub low_latency: bool,
+    /// The port it leaves by.
+    pub port: u32,
+    /// The destination MAC address it leaves with; all else stays.
+    pub next_hop: [u8; 6],
+}
+
+impl Flow {
+    /// The packet as it leaves.
+    #[must_use]
+    pub fn sent(&self) -> Vec<u8> {
+        let mut sent = self.packet.clone();
+        sent[..6].copy_from_slice(&self.next_hop);
+        sent
+    }
+}
+
+/// Rules and packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scenario {
+    /// The rules of all tables, in the syntax of flows (docs/flow-syntax.md).
+    pub rules: String,
+    /// The flows, low-latency ones first, no two alike.
+    pub flows: Vec<Flow>,
+}
+
+/// A scenario before its flows are drawn: rules over fields, and how a packet is made of fields' values.
+struct Recipe {
+    fields: Vec<Field>,
+    /// EtherType of the packets, and how table 0 writes it.
+    ether_type: (u16, &'static str),
+    /// What stands before the fields of table 1, and of table 2.
+    headers: [&'static str; 2],
+    /// Table 1, best first; priorities are set later.
+    list: Vec<Rule>,
+    /// Table 2, best first.
+    fib: Vec<Rule>,
+    /// Draws what rules leave open.
+    draw: fn(&mut Rng, &mut [u128]),
+    /// Makes a packet of at least so many bytes, and corrects values that follow from others; none if they do not go
+    /// together, or no packet of them is that short.
+    build: fn(&mut [u128], usize) -> Option<Vec<u8>>,
+}
+
+impl Scenario {
+    /// Makes a scenario.
+    ///
+    /// # Errors
+    /// When the sources have no rules, or none that flows of the sort asked for can hit.
+    pub fn new(options: &Options, sources: &Sources) -> Result<Self, Error> {
+        let mut recipe = match options.kind {
+            Kind::Server => server::recipe(options, sources),
+            Kind::Video => video::recipe(options, sources),
+            Kind::Vehicles => vehicles::recipe(options),
+        };
+        if recipe.list.len() != options.rules {
+            return Err(Error::Contender(format!("no {} rules could be made", options.rules)));
+        }
+        rule::rank(&mut recipe.list);
+        for (place, rule) in recipe.list.iter_mut().enumerate() {
+            rule.low_latency = !mix(place as u64 ^ options.seed << 32).is_multiple_of(5);
+        }
+        let flows = flows(&recipe, options)?;
+        Ok(Self { rules: recipe.rules(), flows })
+    }
+
+    /// Flows in the order in which they send: `count` places in [`Scenario::flows`]. Of a thousand, `normal_per_mille` are
+    /// of normal flows (all equally), the others of low-latency flows by their popularity.
+    #[must_use]
+    pub fn traffic(
+        &self,
+        count: usize,
+        popularity: Popularity,
+        normal_per_mille: u32,
+        seed: u64,
+    ) -> Vec<usize> {
+        let low_latency = self.flows.iter().filter(|flow| flow.low_latency).count();
+        let normal = self.flows.len() - low_latency;
+        let draw = Draw::new(low_latency, popularity);
+        let mut rng = Rng::with_seed(seed);
+        let mut next = || {
+            if low_latency == 0 || normal > 0 && rng.u32(..1_000) < normal_per_mille {
+                low_latency + rng.usize(..normal)
+            } else {
+                draw.flow(&mut rng)
+            }
+        };
+        (0..if self.flows.is_empty() { 0 } else { count }).map(|_| next()).collect()
+    }
+}
+
+impl Recipe {
+    /// The rules of all tables as text.
+    fn rules(&self) -> String {
+        let mut text = String::new();
+        for block in 0..BLOCKS {
+            let block = format!("dl_dst={}/ff:ff:ff:f0:00:00", mac(0x0200_0000_0000 | block << 20));
+            // Other protocols have tables of their own, which are empty here.
+            for ether_type in [0x86dd, SEADP_ETHERTYPE, WSM_ETHERTYPE] {
+                let table = if ether_type == self.ether_type.0 { 1 } else { 3 };
+                // Writing to a string cannot fail.
+                let _ = writeln!(
+                    text,
+                    "low_latency,table=0,priority=20,{}={ether_type:#x},{block},actions=goto_table:{table}",
+                    self.ether_type.1
+                );
+            }
+            let _ = writeln!(text, "table=0,priority=10,{block},actions=drop");
+        }
+        self.list.iter().for_each(|rule| rule.write(&mut text, 1, self.headers[0], &self.fields));
+        self.fib.iter().for_each(|rule| rule.write(&mut text, 2, self.headers[1], &self.fields));
+        text
+    }
+}
+
+/// Attempts at a flow: nearly all rules can be hit, but few packets are short and UDP.
+const ATTEMPTS: usize = 2_000;
+
+/// Draws flows that differ in what tables examine.
+fn flows(recipe: &Recipe, options: &Options) -> Result<Vec<Flow>, Error> {
+    let mut rng = Rng::with_seed(options.seed);
+    let mut seen = HashSet::new();
+    let mut made = Vec::with_capacity(options.flows + options.normal_flows);
+    for n in 0..options.flows + options.normal_flows {
+        let low_latency = n < options.flows;
+        let flow = (0..ATTEMPTS).find_map(|_| {
+            let (values, flow) = draw(recipe, &mut rng, low_latency, options.bytes)?;
+            seen.insert(values).then_some(flow)
+        });
+        made.push(flow.ok_or_else(|| {
+            let kind = options.kind.name();
+            Error::Contender(format!(
+                "{kind}: only {n} different flows of {} bytes were found",
+                options.bytes
+            ))
+        })?);
+    }
+    Ok(made)
+}
+
+/// Draws one flow, if the first attempt gives one.
+fn draw(recipe: &Recipe, rng: &mut Rng, low_latency: bool, bytes: usize) -> Option<(Vec<u128>, Flow)> {
+    let mut values = vec![0; recipe.fields.len()];
+    let mut fixed = values.clone();
+    (recipe.draw)(rng, &mut values);
+    let rule = &recipe.list[rng.usize(..recipe.list.len())];
+    rule.impose(&mut values, &mut fixed);
+    let mut routes = (0..4).map(|_| &recipe.fib[rng.usize(..recipe.fib.len())]);
+    if let Some(route) = routes.find(|route| route.agrees(&values, &fixed)) {
+        route.impose(&mut values, &mut fixed);
+    }
+    let packet = (recipe.build)(&mut values, bytes.clamp(64, 1_518) - 4)?;
+    if hit(&recipe.list, &values)?.low_latency != low_latency {
+        return None;
+    }
+    let (next_hop, port) = hit(&recipe.fib, &values)?.leaves?;
+    Some((values, Flow { packet, low_latency, port, next_hop: mac_bytes(next_hop) }))
+}
+
+/// The field that all scenarios begin with.
+const DESTINATION: Field = Field { name: "dl_dst", bits: 48, form: Form::Mac };
+
+/// Ethernet addresses, EtherType, and room: the first 14 bytes of a packet.
+fn ethernet(destination: u128, ether_type: u16) -> Vec<u8> {
+    let mut bytes = mac_bytes(destination).to_vec();
+    bytes.extend([2, 0, 0, 0, 0, 9]);
+    bytes.extend(ether_type.to_be_bytes());
+    bytes
+}
+
+/// One of the switch's own addresses.
+fn own_mac(rng: &mut Rng) -> u128 {
+    routes::host(rng.usize(..OWN_MACS))
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules over a scenario's fields: their text, and which of them a flow hits, by walking the list.
+
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+
+/// How a field's value is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Mac,
+    Address,
+    Number,
+}
+
+/// A field of a scenario's tables, in the syntax of flows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Field {
+    pub name: &'static str,
+    pub bits: u32,
+    pub form: Form,
+}
+
+impl Field {
+    pub const fn number(name: &'static str, bits: u32) -> Self {
+        Self { name, bits, form: Form::Number }
+    }
+
+    pub const fn address(name: &'static str) -> Self {
+        Self { name, bits: 128, form: Form::Address }
+    }
+
+    /// All bits of a value.
+    pub fn full(self) -> u128 {
+        u128::MAX >> (128 - self.bits)
+    }
+
+    /// The mask of a prefix.
+    pub fn prefix(self, length: u32) -> u128 {
+        if length == 0 { 0 } else { self.full() >> (self.bits - length) << (self.bits - length) }
+    }
+
+    /// `name=value[/mask]`.
+    fn condition(self, condition: &Condition) -> String {
+        let Condition { value, mask, .. } = *condition;
+        let whole = mask == self.full();
+        match self.form {
+            Form::Mac if whole => format!("{}={}", self.name, mac(value)),
+            Form::Mac => format!("{}={}/{}", self.name, mac(value), mac(mask)),
+            Form::Address => format!("{}={}/{}", self.name, Ipv6Addr::from(value), mask.count_ones()),
+            Form::Number if whole => format!("{}={value:#x}", self.name),
+            Form::Number => format!("{}={value:#x}/{mask:#x}", self.name),
+        }
+    }
+}
+
+/// A MAC address as text.
+pub(super) fn mac(value: u128) -> String {
+    let [a, b, c, d, e, f] = mac_bytes(value);
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+/// A MAC address as bytes.
+pub(super) fn mac_bytes(value: u128) -> [u8; 6] {
+    let bytes = (value as u64).to_be_bytes();
+    [bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]
+}
+
+/// A condition on a field, by its place among the scenario's fields. The mask is not 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Condition {
+    pub field: usize,
+    pub value: u128,
+    pub mask: u128,
+}
+
+/// One rule of a stage.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub conditions: Vec<Condition>,
+    pub priority: u16,
+    pub low_latency: bool,
+    /// In the last stage: the address of the next hop, and the port.
+    pub leaves: Option<(u128, u32)>,
+}
+
+impl Rule {
+    pub fn matches(&self, values: &[u128]) -> bool {
+        self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask == 0)
+    }
+
+    /// Whether values of which the bits of `fixed` are given can be made to match.
+    pub fn agrees(&self, values: &[u128], fixed: &[u128]) -> bool {
+        self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask & fixed[c.field] == 0)
+    }
+
+    /// Makes values match, and fixes the bits that matter.
+    pub fn impose(&self, values: &mut [u128], fixed: &mut [u128]) {
+        for c in &self.conditions {
+            values[c.field] = values[c.field] & !c.mask | c.value;
+            fixed[c.field] |= c.mask;
+        }
+    }
+
+    /// The rule as a flow of `table`; `header` says which headers its fields need.
+    pub fn write(&self, text: &mut String, table: u8, header: &str, fields: &[Field]) {
+        let mark = if self.low_latency { "low_latency," } else { "" };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{mark}table={table},priority={}{header}", self.priority);
+        for condition in &self.conditions {
+            let _ = write!(text, ",{}", fields[condition.field].condition(condition));
+        }
+        let _ = match self.leaves {
+            Some((next_hop, port)) => {
+                writeln!(text, ",actions=set_field:{}->eth_dst,output:{port}", mac(next_hop))
+            }
+            None => writeln!(text, ",actions=goto_table:{}", table + 1),
+        };
+    }
+}
+
+/// The rule that values hit in rules that stand best first.
+pub(super) fn hit<'r>(rules: &'r [Rule], values: &[u128]) -> Option<&'r Rule> {
+    rules.iter().find(|rule| rule.matches(values))
+}
+
+/// Gives rules, best first, descending priorities.
+pub(super) fn rank(rules: &mut [Rule]) {
+    let count = rules.len().max(1);
+    for (place, rule) in rules.iter_mut().enumerate() {
+        rule.priority = (60_000 - place * 50_000 / count) as u16;
+    }
+}
+
+/// Spreads bits of a number over a word: the same number gives the same word everywhere.
+pub(super) fn mix(number: u64) -> u64 {
+    let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//! In which order flows send.
+
+use fastrand::Rng;
+
+/// How often each flow sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Popularity {
+    /// All flows equally.
+    Uniform,
+    /// The n-th flow as often as 1 / n^s.
+    Zipf(f64),
+}
+
+/// Draws flows by their popularity.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    /// Sum of the shares up to each flow.
+    sums: Vec<f64>,
+}
+
+impl Draw {
+    /// Of this many flows, at least one.
+    #[must_use]
+    #[allow(clippy::cast_precision_loss)] // Flows are far fewer than 2^52.
+    pub fn new(flows: usize, popularity: Popularity) -> Self {
+        let mut sum = 0.0;
+        let share = |place: usize| match popularity {
+            Popularity::Uniform => 1.0,
+            Popularity::Zipf(s) => (place as f64).powf(-s),
+        };
+        let sums = (1..=flows.max(1)).map(|place| {
+            sum += share(place);
+            sum
+        });
+        Self { sums: sums.collect() }
+    }
+
+    /// One flow's place.
+    pub fn flow(&self, rng: &mut Rng) -> usize {
+        let at = rng.f64() * self.sums.last().copied().unwrap_or(0.0);
+        self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zipf_falls_as_it_should() {
+        let draw = Draw::new(1_000, Popularity::Zipf(1.0));
+        let mut rng = Rng::with_seed(1);
+        let mut counts = vec![0_u32; 1_000];
+        (0..200_000).for_each(|_| counts[draw.flow(&mut rng)] += 1);
+        // The first has 1 / 7.485 of all, the tenth a tenth of that.
+        assert!((25_500..28_000).contains(&counts[0]), "{}", counts[0]);
+        assert!((2_400..2_950).contains(&counts[9]), "{}", counts[9]);
+        let uniform = Draw::new(10, Popularity::Uniform);
+        let mut counts = [0_u32; 10];
+        (0..10_000).for_each(|_| counts[uniform.flow(&mut rng)] += 1);
+        assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+    }
+}

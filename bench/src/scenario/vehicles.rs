@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `vehicles`: WAVE short messages by slices, then hosts by destination MAC address, for a WSM has no IP address.
+
+use std::collections::HashSet;
+
+use fastrand::Rng;
+
+use super::rule::{Condition, Field, Rule};
+use super::{DESTINATION, Options, Recipe, WSM_ETHERTYPE, ethernet, routes};
+
+const MAC: usize = 0;
+const VERSION: usize = 1;
+/// The 32 bits behind the version: a PSID of 1 to 4 bytes, and what follows it.
+const PSID: usize = 2;
+/// The channel's number, where it stands behind a PSID of 4 bytes.
+const CHANNEL: usize = 3;
+
+/// Version of IEEE 1609.3-2010.
+const WSM_VERSION: u128 = 2;
+/// First bits of P-encoded PSIDs of 2, 3 and 4 bytes.
+const PSID_2: u32 = 0x8000_0000;
+const PSID_3: u32 = 0xc000_0000;
+const PSID_4: u32 = 0xe000_0000;
+
+pub(super) fn recipe(options: &Options) -> Recipe {
+    let fields = vec![
+        DESTINATION,
+        Field::number("slice(packet,112,8)", 8),
+        Field::number("slice(packet,120,32)", 32),
+        Field::number("slice(packet,168,8)", 8),
+    ];
+    Recipe {
+        ether_type: (WSM_ETHERTYPE, "slice(packet,96,16)"),
+        headers: ["", ""],
+        list: list(options),
+        fib: routes::by_host(options.rules, MAC, fields[MAC]),
+        fields,
+        draw,
+        build,
+    }
+}
+
+/// The WSM table: services by their PSID, some on one channel only, some of a provider (16 PSIDs in a row).
+fn list(options: &Options) -> Vec<Rule> {
+    let mut rng = Rng::with_seed(options.seed ^ 0x3609);
+    let mut seen = HashSet::new();
+    let mut made: Vec<(u32, Rule)> = Vec::new();
+    while made.len() < options.rules {
+        let mut conditions = vec![Condition { field: VERSION, value: WSM_VERSION, mask: 0xff }];
+        let (value, mask, on_channel) = match rng.u32(..20) {
+            0..10 => (PSID_4 | rng.u32(..) >> 4, u32::MAX, true),
+            10..14 => (PSID_4 | rng.u32(..) >> 4, u32::MAX, false),
+            14..16 => (PSID_4 | rng.u32(..) >> 4, !0xf, true),
+            16..19 => (PSID_3 | rng.u32(..) >> 3, 0xffff_ff00, false),
+            _ => (PSID_2 | rng.u32(..) >> 2, 0xffff_0000, false),
+        };
+        conditions.push(Condition { field: PSID, value: (value & mask).into(), mask: mask.into() });
+        if on_channel {
+            conditions.push(Condition { field: CHANNEL, value: channel(&mut rng), mask: 0xff });
+        }
+        if seen.insert(conditions.clone()) {
+            let depth = conditions.iter().map(|c| c.mask.count_ones()).sum();
+            made.push((depth, Rule { conditions, priority: 0, low_latency: true, leaves: None }));
+        }
+    }
+    made.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+    made.into_iter().map(|(_, rule)| rule).collect()
+}
+
+/// One of the seven channels of 10 MHz.
+fn channel(rng: &mut Rng) -> u128 {
+    172 + 2 * rng.u128(..7)
+}
+
+fn draw(rng: &mut Rng, values: &mut [u128]) {
+    values[VERSION] = WSM_VERSION;
+    values[PSID] = (PSID_4 | rng.u32(..) >> 4).into();
+    values[CHANNEL] = channel(rng);
+}
+
+fn build(values: &mut [u128], bytes: usize) -> Option<Vec<u8>> {
+    let mut packet = ethernet(values[MAC], WSM_ETHERTYPE);
+    packet.push(values[VERSION] as u8);
+    let psid = (values[PSID] as u32).to_be_bytes();
+    packet.extend(
+        &psid[..match psid[0] {
+            0..0x80 => 1,
+            0x80..0xc0 => 2,
+            0xc0..0xe0 => 3,
+            _ => 4,
+        }],
+    );
+    // Channel number, data rate (in 500 kb/s), transmit power (in dBm).
+    packet.extend([15, 1, values[CHANNEL] as u8, 16, 1, 12, 4, 1, 20]);
+    let data = bytes.saturating_sub(packet.len() + 3);
+    packet.push(0x80);
+    packet.extend((data as u16).to_be_bytes());
+    packet.resize(packet.len() + data, 0x5a);
+    // Behind a shorter PSID other bits stand where a longer one and the channel would.
+    values[PSID] = u32::from_be_bytes([packet[15], packet[16], packet[17], packet[18]]).into();
+    values[CHANNEL] = packet[21].into();
+    Some(packet)
+}
