@@ -13,6 +13,7 @@ mod compare;
 mod data;
 mod error;
 mod figure;
+pub mod paper;
 pub mod rig;
 pub mod scenario;
 mod stats;

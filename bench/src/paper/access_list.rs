@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Access lists in `ClassBench`'s format as 5-tuples: as ternary rows for a trie, and as the packets that hit them. The
+//! lists are for IPv4; here they can be had for IPv6 as well.
+
+use fastrand::Rng;
+
+use super::TernaryRows;
+
+/// A range of ports, both ends included.
+pub type Ports = (u16, u16);
+
+/// Bits of an address, from the most significant on, and how many of them count.
+pub type Prefix = (u128, u8);
+
+/// A rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessRule {
+    /// Source and destination address.
+    pub addresses: [Prefix; 2],
+    /// Source and destination port.
+    pub ports: [Ports; 2],
+    /// Protocol; none: any.
+    pub protocol: Option<u8>,
+}
+
+/// What a rule looks at in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FiveTuple {
+    /// Source and destination address, from the most significant bit on.
+    pub addresses: [u128; 2],
+    /// Source and destination port.
+    pub ports: [u16; 2],
+    /// Protocol.
+    pub protocol: u8,
+}
+
+/// Rules of one family of addresses, best first.
+#[derive(Clone, Debug)]
+pub struct AccessList {
+    /// Bits of an address: 32 or 128.
+    pub address_bits: u8,
+    /// The rules.
+    pub rules: Vec<AccessRule>,
+}
+
+impl AccessList {
+    /// Reads a list: `@src/len dst/len lo : hi lo : hi proto/mask ...`, a rule a line. Other lines are passed over.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        Self { address_bits: 32, rules: text.lines().filter_map(parse_rule).collect() }
+    }
+
+    /// The list for IPv6: an IPv4 prefix is put behind 2001:db8::/32; hosts get an interface identifier that depends on
+    /// nothing but their address.
+    #[must_use]
+    pub fn to_ipv6(&self) -> Self {
+        let address = |(bits, length): Prefix| {
+            let host = u64::from((bits >> 96) as u32 ^ 0x9e37).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            match length {
+                32 => (0x2001_0db8 << 96 | bits >> 32 | u128::from(host), 128),
+                _ => (0x2001_0db8 << 96 | bits >> 32, length + 32),
+            }
+        };
+        let rule = |rule: &AccessRule| AccessRule { addresses: rule.addresses.map(address), ..*rule };
+        Self { address_bits: 128, rules: self.rules.iter().map(rule).collect() }
+    }
+
+    /// Words of a row.
+    #[must_use]
+    pub fn words(&self) -> usize {
+        if self.address_bits == 32 { 2 } else { 5 }
+    }
+
+    /// Values, masks and ids of ternary rows; an id is a rule's place in the list. A rule takes as many rows as its
+    /// ranges have prefixes.
+    #[must_use]
+    pub fn rows(&self) -> Rows {
+        let mut rows = Rows { words: self.words(), values: Vec::new(), masks: Vec::new(), ids: Vec::new() };
+        for (id, rule) in (0..).zip(&self.rules) {
+            for (source, source_mask) in range_prefixes(rule.ports[0]) {
+                for (destination, destination_mask) in range_prefixes(rule.ports[1]) {
+                    let value = FiveTuple {
+                        addresses: rule.addresses.map(|address| address.0),
+                        ports: [source, destination],
+                        protocol: rule.protocol.unwrap_or(0),
+                    };
+                    let mask = FiveTuple {
+                        addresses: rule.addresses.map(|address| prefix_mask(address.1)),
+                        ports: [source_mask, destination_mask],
+                        protocol: if rule.protocol.is_some() { u8::MAX } else { 0 },
+                    };
+                    self.push_row(&value, &mut rows.values);
+                    self.push_row(&mask, &mut rows.masks);
+                    rows.ids.push(id);
+                }
+            }
+        }
+        rows
+    }
+
+    /// Appends a packet's row: addresses, then protocol and ports.
+    pub fn push_row(&self, packet: &FiveTuple, row: &mut Vec<u64>) {
+        let [source, destination] = packet.addresses;
+        match self.address_bits {
+            32 => row.push((source >> 64) as u64 | (destination >> 96) as u64),
+            _ => row.extend([source, destination].into_iter().flat_map(|a| [(a >> 64) as u64, a as u64])),
+        }
+        let [source, destination] = packet.ports.map(u64::from);
+        row.push(u64::from(packet.protocol) << 56 | source << 40 | destination << 24);
+    }
+
+    /// A packet that hits a rule which is drawn, or one before it.
+    #[must_use]
+    pub fn draw(&self, rng: &mut Rng) -> FiveTuple {
+        let Some(rule) = rng.choice(&self.rules) else {
+            return FiveTuple { addresses: [0; 2], ports: [0; 2], protocol: 0 };
+        };
+        let family = prefix_mask(self.address_bits);
+        FiveTuple {
+            addresses: rule
+                .addresses
+                .map(|(bits, length)| bits | rng.u128(..) & !prefix_mask(length) & family),
+            ports: rule.ports.map(|(low, high)| rng.u16(low..=high)),
+            protocol: rule.protocol.unwrap_or_else(|| rng.u8(..)),
+        }
+    }
+
+    /// The first rule that a packet matches, by going through them.
+    #[must_use]
+    pub fn first(&self, packet: &FiveTuple) -> Option<u32> {
+        let at = self.rules.iter().position(|rule| rule.matches(packet))?;
+        u32::try_from(at).ok()
+    }
+}
+
+impl AccessRule {
+    fn matches(&self, packet: &FiveTuple) -> bool {
+        let mut addresses = self.addresses.iter().zip(packet.addresses);
+        let mut ports = self.ports.iter().zip(packet.ports);
+        addresses.all(|((bits, length), address)| address & prefix_mask(*length) == *bits)
+            && ports.all(|((low, high), port)| (low..=high).contains(&&port))
+            && self.protocol.is_none_or(|protocol| protocol == packet.protocol)
+    }
+}
+
+/// Ternary rows that own their memory.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    words: usize,
+    values: Vec<u64>,
+    masks: Vec<u64>,
+    ids: Vec<u32>,
+}
+
+impl Rows {
+    /// As a trie takes them.
+    #[must_use]
+    pub fn as_rows(&self) -> TernaryRows<'_> {
+        TernaryRows { words: self.words, values: &self.values, masks: &self.masks, ids: &self.ids }
+    }
+}
+
+fn parse_rule(line: &str) -> Option<AccessRule> {
+    let parts: Vec<&str> = line.strip_prefix('@')?.split_whitespace().collect();
+    let address = |text: &str| {
+        let (address, length) = text.split_once('/')?;
+        let (address, length) = (address.parse::<std::net::Ipv4Addr>().ok()?, length.parse().ok()?);
+        (length <= 32).then(|| (u128::from(u32::from(address)) << 96 & prefix_mask(length), length))
+    };
+    let port = |at: usize| Some((parts.get(at)?.parse().ok()?, parts.get(at + 2)?.parse().ok()?));
+    let hex = |text: &str| u8::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    let (protocol, mask) = parts.get(8)?.split_once('/')?;
+    Some(AccessRule {
+        addresses: [address(parts.first()?)?, address(parts.get(1)?)?],
+        ports: [port(2)?, port(5)?],
+        protocol: if hex(mask)? == u8::MAX { Some(hex(protocol)?) } else { None },
+    })
+}
+
+fn prefix_mask(length: u8) -> u128 {
+    u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
+}
+
+/// The prefixes that make up a range: values and masks.
+fn range_prefixes((low, high): Ports) -> Vec<(u16, u16)> {
+    let mut made = Vec::new();
+    let (mut from, end) = (u32::from(low), u32::from(high) + 1);
+    while from < end {
+        let aligned = if from == 0 { 1 << 16 } else { 1 << from.trailing_zeros() };
+        let size = (0..=16).rev().map(|bits| 1 << bits).find(|size| *size <= aligned && from + size <= end);
+        let size = size.unwrap_or(1);
+        made.push((from as u16, !(size - 1) as u16));
+        from += size;
+    }
+    made
+}
