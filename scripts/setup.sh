@@ -13,7 +13,7 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 # Mininet without what it recommends: no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common)
 readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
-readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common)
+readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {
@@ -152,7 +152,11 @@ if [ "$purpose" = test ]; then
     install_client os-ken
     install_client faucet
 fi
-if [ "$purpose" = bench ]; then unpack_vswitchd; fi
+if [ "$purpose" = bench ]; then
+    unpack_vswitchd
+    # Libraries, for bench/dpdk.
+    pkg-config --exists libdpdk || install_packages libdpdk-dev
+fi
 if [ "$purpose" = conformance ]; then
     unpack_vswitchd
     install_client ryu

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * rte_acl and rte_lpm6 as a contender of bench/src/bin/paper.rs: `libraries EAL-ARGUMENTS -- FILE`.
+ *
+ * FILE (little-endian): u32 kind ('4', '6': access list of that family; 'L': IPv6 routes), u32 rules, u32 keys, then the
+ * rules and the keys as below, addresses in network order. After `ready BUILD-MS` it obeys one line at a time:
+ *   METHOD BATCH TURNS   looks TURNS batches of keys up, on from where the last such line ended, and prints a window
+ *   METHOD check N       prints what the first N keys find: a rule's number, or -1
+ * METHOD is scalar, sse, avx2 or avx512 for access lists, bulk for routes. One that cannot be had here is answered by a
+ * line that begins with `not`.
+ */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <rte_acl.h>
+#include <rte_eal.h>
+#include <rte_lpm6.h>
+
+#define BATCH_MAX 32
+#define GAP_NS 100000
+
+struct acl_rule {
+	uint8_t address[2][16];
+	uint8_t length[2];
+	uint8_t protocol, protocol_mask;
+	uint16_t port[2][2];
+} __attribute__((packed));
+
+struct acl_key {
+	uint8_t address[2][16];
+	uint16_t port[2]; /* network order */
+	uint8_t protocol, zero[3];
+} __attribute__((packed));
+
+struct route {
+	uint8_t address[16];
+	uint32_t length;
+} __attribute__((packed));
+
+struct contender {
+	uint32_t kind, rules, keys;
+	uint8_t *rule_bytes;
+	/* Keys as the library takes them, and for rte_acl a pointer to each. */
+	uint8_t *key_bytes;
+	const uint8_t **key_at;
+	struct rte_acl_ctx *acl;
+	struct rte_lpm6 *lpm;
+	uint32_t next;
+};
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "libraries: %s\n", what);
+	exit(1);
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec time;
+
+	clock_gettime(clock, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+static void read_whole(FILE *file, void *into, size_t size)
+{
+	if (fread(into, 1, size, file) != size)
+		fail("the file is too short");
+}
+
+static void *allocated(size_t size)
+{
+	void *memory = calloc(1, size ? size : 1);
+
+	if (memory == NULL)
+		fail("out of memory");
+	return memory;
+}
+
+static uint32_t host32(const uint8_t *bytes)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes, 4);
+	return ntohl(word);
+}
+
+/* Protocol first, as rte_acl wants one byte there; then addresses in words of 32 bits; then both ports. */
+static uint32_t define_fields(struct rte_acl_field_def *defs, uint32_t words)
+{
+	uint32_t field = 0;
+
+	defs[field++] = (struct rte_acl_field_def){
+		.type = RTE_ACL_FIELD_TYPE_BITMASK, .size = 1, .offset = offsetof(struct acl_key, protocol) };
+	for (uint32_t side = 0; side < 2; side++)
+		for (uint32_t word = 0; word < words; word++, field++)
+			defs[field] = (struct rte_acl_field_def){
+				.type = RTE_ACL_FIELD_TYPE_MASK, .size = 4, .field_index = field, .input_index = field,
+				.offset = offsetof(struct acl_key, address) + 16 * side + 4 * word };
+	for (uint32_t side = 0; side < 2; side++, field++)
+		defs[field] = (struct rte_acl_field_def){
+			.type = RTE_ACL_FIELD_TYPE_RANGE, .size = 2, .field_index = field,
+			.input_index = 2 * words + 1, .offset = offsetof(struct acl_key, port) + 2 * side };
+	return field;
+}
+
+static void build_acl(struct contender *of)
+{
+	RTE_ACL_RULE_DEF(wide_rule, 11);
+	const uint32_t words = of->kind == '6' ? 4 : 1;
+	const struct acl_rule *rules = (const void *)of->rule_bytes;
+	struct rte_acl_config config = { .num_categories = 1 };
+	struct rte_acl_param parameters = { .name = "acl", .max_rule_num = of->rules };
+
+	config.num_fields = define_fields(config.defs, words);
+	parameters.rule_size = RTE_ACL_RULE_SZ(config.num_fields);
+	of->acl = rte_acl_create(&parameters);
+	if (of->acl == NULL)
+		fail("rte_acl_create failed");
+	for (uint32_t i = 0; i < of->rules; i++) {
+		struct wide_rule rule = { .data = { .category_mask = 1, .userdata = i + 1 } };
+		struct rte_acl_field *field = rule.field;
+
+		rule.data.priority = RTE_ACL_MAX_PRIORITY - (int32_t)i;
+		field->value.u8 = rules[i].protocol;
+		field++->mask_range.u8 = rules[i].protocol_mask;
+		for (uint32_t side = 0; side < 2; side++)
+			for (uint32_t word = 0; word < words; word++) {
+				int bits = (int)rules[i].length[side] - 32 * (int)word;
+
+				field->value.u32 = host32(rules[i].address[side] + 4 * word);
+				field++->mask_range.u32 = bits < 0 ? 0 : bits > 32 ? 32 : (uint32_t)bits;
+			}
+		for (uint32_t side = 0; side < 2; side++) {
+			field->value.u16 = rules[i].port[side][0];
+			field++->mask_range.u16 = rules[i].port[side][1];
+		}
+		if (rte_acl_add_rules(of->acl, (struct rte_acl_rule *)&rule, 1) != 0)
+			fail("rte_acl_add_rules failed");
+	}
+	if (rte_acl_build(of->acl, &config) != 0)
+		fail("rte_acl_build failed");
+	of->key_at = allocated(of->keys * sizeof *of->key_at);
+	for (uint32_t i = 0; i < of->keys; i++)
+		of->key_at[i] = of->key_bytes + i * sizeof(struct acl_key);
+}
+
+static void build_lpm(struct contender *of)
+{
+	const struct route *routes = (const void *)of->rule_bytes;
+	struct rte_lpm6_config config = { .max_rules = of->rules + 1 };
+
+	/* A route takes at most a group of 256 for each byte behind the 24 bits of the first step. */
+	config.number_tbl8s = of->rules * 6 + 2000;
+	if (config.number_tbl8s > 1 << 20)
+		config.number_tbl8s = 1 << 20;
+	of->lpm = rte_lpm6_create("lpm", 0, &config);
+	if (of->lpm == NULL)
+		fail("rte_lpm6_create failed: too little memory (-m)?");
+	for (uint32_t i = 0; i < of->rules; i++) {
+		uint8_t address[16];
+
+		memcpy(address, routes[i].address, sizeof address);
+		if (rte_lpm6_add(of->lpm, address, (uint8_t)routes[i].length, i) != 0)
+			fail("rte_lpm6_add failed");
+	}
+}
+
+static void load(struct contender *of, const char *path)
+{
+	FILE *file = fopen(path, "rb");
+	uint32_t head[3];
+	size_t rule_size, key_size;
+
+	if (file == NULL)
+		fail("the file cannot be opened");
+	read_whole(file, head, sizeof head);
+	of->kind = head[0];
+	of->rules = head[1];
+	of->keys = head[2];
+	rule_size = of->kind == 'L' ? sizeof(struct route) : sizeof(struct acl_rule);
+	key_size = of->kind == 'L' ? 16 : sizeof(struct acl_key);
+	if (of->keys < BATCH_MAX)
+		fail("too few keys");
+	of->rule_bytes = allocated(of->rules * rule_size);
+	of->key_bytes = allocated(of->keys * key_size);
+	read_whole(file, of->rule_bytes, of->rules * rule_size);
+	read_whole(file, of->key_bytes, of->keys * key_size);
+	fclose(file);
+}
+
+/* Results: rte_acl's are 0 or a rule's number and 1, rte_lpm6's -1 or a rule's number. */
+static void look_up(const struct contender *of, uint32_t from, int32_t *results, uint32_t count)
+{
+	if (of->kind == 'L')
+		rte_lpm6_lookup_bulk_func(of->lpm, (void *)(of->key_bytes + 16 * (size_t)from), results, count);
+	else
+		rte_acl_classify(of->acl, of->key_at + from, (uint32_t *)results, count, 1);
+}
+
+static int choose(struct contender *of, const char *method)
+{
+	static const struct {
+		const char *name;
+		enum rte_acl_classify_alg algorithm;
+	} methods[] = {
+		{ "scalar", RTE_ACL_CLASSIFY_SCALAR },
+		{ "sse", RTE_ACL_CLASSIFY_SSE },
+		{ "avx2", RTE_ACL_CLASSIFY_AVX2 },
+		{ "avx512", RTE_ACL_CLASSIFY_AVX512X32 },
+	};
+
+	if (of->kind == 'L')
+		return strcmp(method, "bulk");
+	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+		if (strcmp(method, methods[i].name) == 0)
+			return rte_acl_set_ctx_classify(of->acl, methods[i].algorithm);
+	return -1;
+}
+
+static void check(const struct contender *of, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && i < of->keys; i++) {
+		int32_t result;
+
+		look_up(of, i, &result, 1);
+		printf("%d ", of->kind == 'L' ? result : result - 1);
+	}
+	printf("\n");
+}
+
+/* A window as bench/src/window.rs has it. */
+static void window(struct contender *of, uint32_t batch, uint32_t turns)
+{
+	int32_t results[BATCH_MAX];
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC);
+	uint64_t last = start, gaps = 0, stolen = 0, off_core;
+
+	for (uint32_t turn = 0; turn < turns; turn++) {
+		uint64_t now;
+
+		for (uint32_t done = 0; done < BATCH_MAX; done += batch) {
+			if (of->next + batch > of->keys)
+				of->next = 0;
+			look_up(of, of->next, results, batch);
+			of->next += batch;
+		}
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now - last > GAP_NS) {
+			gaps++;
+			stolen += now - last;
+		}
+		last = now;
+	}
+	last = clock_ns(CLOCK_MONOTONIC) - start;
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	off_core = last > cpu ? last - cpu : 0;
+	if (gaps == 0 && off_core > GAP_NS)
+		gaps = 1;
+	if (gaps != 0 && off_core > stolen)
+		stolen = off_core;
+	printf("{\"units\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"wall_ns\":%" PRIu64 ",\"gaps\":%" PRIu64
+	       ",\"stolen_ns\":%" PRIu64 "}\n",
+	       (uint64_t)turns * BATCH_MAX, cpu, last, gaps, stolen);
+}
+
+int main(int argc, char **argv)
+{
+	struct contender of = { 0 };
+	char line[128], method[16], what[16];
+	uint32_t number;
+	uint64_t start;
+	int used = rte_eal_init(argc, argv);
+
+	if (used < 0 || argc - used != 2)
+		fail("usage: libraries EAL-ARGUMENTS -- FILE");
+	load(&of, argv[used + 1]);
+	start = clock_ns(CLOCK_MONOTONIC);
+	if (of.kind == 'L')
+		build_lpm(&of);
+	else
+		build_acl(&of);
+	printf("ready %" PRIu64 "\n", (clock_ns(CLOCK_MONOTONIC) - start) / 1000000);
+	fflush(stdout);
+	while (fgets(line, sizeof line, stdin) != NULL) {
+		if (sscanf(line, "%15s %15s %" SCNu32, method, what, &number) != 3)
+			fail("METHOD BATCH TURNS, or METHOD check N, is what is understood");
+		if (choose(&of, method) != 0) {
+			printf("not here: %s\n", method);
+		} else if (strcmp(what, "check") == 0) {
+			check(&of, number);
+		} else {
+			const unsigned long batch = strtoul(what, NULL, 10);
+
+			if (batch == 0 || batch > BATCH_MAX || BATCH_MAX % batch != 0)
+				fail("a batch is 1, 2, 4, 8, 16 or 32");
+			window(&of, (uint32_t)batch, number);
+		}
+		fflush(stdout);
+	}
+	return 0;
+}

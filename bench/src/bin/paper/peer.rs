@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The DPDK libraries as a contender: the program of `bench/dpdk/libraries.c`, compiled here, in a process of its own on the
+//! same core. It holds its table as long as it lives and measures a window whenever it is asked to.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use shunt_bench::{Contender, Error, Window};
+
+/// Where to get what is missing, in a sentence.
+pub const MISSING: &str = "DPDK's libraries are not installed, so only our tries are measured; `scripts/setup.sh bench` \
+                           (or, as root, `apt-get install libdpdk-dev pkg-config`) installs them";
+
+/// Compiles the program beside this one. None where DPDK is not installed.
+pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
+    let flags = |what: &str| -> Option<Vec<String>> {
+        let output =
+            Command::new("pkg-config").args([what, "libdpdk"]).stderr(Stdio::null()).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.split_whitespace().map(String::from).collect())
+    };
+    let (Some(include), Some(link)) = (flags("--cflags"), flags("--libs")) else { return Ok(None) };
+    let program = std::env::current_exe()?.with_file_name("dpdk-libraries");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("dpdk/libraries.c");
+    let mut cc = Command::new("cc");
+    cc.args(["-O3", "-Wall", "-Wextra", "-Werror"]).args(include).arg(source).arg("-o").arg(&program);
+    let status = cc.args(link).status()?;
+    if !status.success() {
+        return Err(format!("cc could not compile bench/dpdk/libraries.c: {status}").into());
+    }
+    Ok(Some(program))
+}
+
+/// One table in the library.
+pub struct Peer {
+    child: Child,
+    ask: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// How long it took to build, ms.
+    pub build_ms: f64,
+}
+
+impl Peer {
+    /// Starts the program on a core with the rules and keys of a file. Vector units are allowed up to 512 bits, memory is
+    /// ordinary pages.
+    pub fn new(program: &Path, cpu: usize, file: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+        let mut child = Command::new(program)
+            .args(["--lcores", &format!("0@{cpu}"), "--no-huge", "-m", "2048", "--no-pci", "--no-shconf"])
+            .args(["--no-telemetry", "--force-max-simd-bitwidth=512", "--log-level=error", "--"])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let (Some(ask), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("the peer has no pipes".into());
+        };
+        let mut peer = Self { child, ask, answers: BufReader::new(answers), build_ms: 0.0 };
+        let line = peer.line()?;
+        let build = line.strip_prefix("ready ").and_then(|ms| ms.trim().parse().ok());
+        peer.build_ms = build.ok_or_else(|| format!("the peer began with `{}`", line.trim()))?;
+        Ok(peer)
+    }
+
+    /// What the first keys find, by a method; none where the method cannot be had.
+    pub fn found(
+        &mut self,
+        method: &str,
+        count: usize,
+    ) -> Result<Option<Vec<u32>>, Box<dyn std::error::Error>> {
+        let line = self.answer(&format!("{method} check {count}"))?;
+        if line.starts_with("not") {
+            return Ok(None);
+        }
+        // -1 is what a trie calls `NONE`.
+        let words = line.split_whitespace().map(|word| word.parse::<i32>().map(|found| found as u32));
+        Ok(Some(words.collect::<Result<_, _>>()?))
+    }
+
+    /// A contender that looks up by a method in batches of a size, so many keys a turn.
+    pub fn windows<'p>(&'p mut self, method: &str, batch: usize, turns: u32) -> impl Contender + 'p {
+        let request = format!("{method} {batch} {turns}");
+        move || -> Result<Window, Error> {
+            let line = self.answer(&request).map_err(|error| Error::Contender(error.to_string()))?;
+            serde_json::from_str(&line)
+                .map_err(|error| Error::Contender(format!("`{}`: {error}", line.trim())))
+        }
+    }
+
+    fn answer(&mut self, request: &str) -> io::Result<String> {
+        writeln!(self.ask, "{request}")?;
+        self.line()
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        let mut line = String::new();
+        if self.answers.read_line(&mut line)? == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the program of the DPDK libraries ended",
+            ));
+        }
+        Ok(line)
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        // It ends by itself when nobody can ask any more; a failure here has nobody to be told.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table under test: ours, its keys, and the same for the DPDK libraries as a file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use fastrand::Rng;
+use shunt_bench::paper::{AccessList, AclTrie, FiveTuple, LpmTrie, Route};
+
+/// Keys that are looked up in turn.
+pub const KEYS: usize = 100_000;
+
+/// What is built from.
+pub enum Rules {
+    /// An access list.
+    Access(AccessList),
+    /// IPv6 routes.
+    Routes(Vec<Route>),
+}
+
+/// Our trie.
+pub enum Trie {
+    /// For an access list.
+    Acl(AclTrie),
+    /// For routes.
+    Lpm(LpmTrie),
+}
+
+impl Trie {
+    /// Builds it.
+    pub fn new(rules: &Rules) -> Option<Self> {
+        match rules {
+            Rules::Access(list) => AclTrie::new(&list.rows().as_rows()).map(Self::Acl),
+            Rules::Routes(routes) => LpmTrie::new(2, routes).map(Self::Lpm),
+        }
+    }
+
+    /// Looks keys up.
+    #[inline]
+    pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
+        match self {
+            Self::Acl(trie) => trie.lookup(keys, out),
+            Self::Lpm(trie) => trie.lookup(keys, out),
+        }
+    }
+
+    /// Bytes that it holds.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Acl(trie) => trie.bytes(),
+            Self::Lpm(trie) => trie.bytes(),
+        }
+    }
+
+    /// How many tries it consists of.
+    pub fn tries(&self) -> usize {
+        match self {
+            Self::Acl(trie) => trie.tries(),
+            Self::Lpm(_) => 1,
+        }
+    }
+}
+
+/// Keys, as both sides take them.
+pub enum Packets {
+    /// 5-tuples of an access list.
+    Tuples(Vec<FiveTuple>),
+    /// Addresses.
+    Addresses(Vec<u128>),
+}
+
+impl Rules {
+    /// Rules, drawn uniformly; what a rule leaves open is drawn.
+    pub fn draw(&self, rng: &mut Rng) -> Packets {
+        match self {
+            Self::Access(list) => Packets::Tuples((0..KEYS).map(|_| list.draw(rng)).collect()),
+            Self::Routes(routes) => Packets::Addresses(
+                (0..KEYS)
+                    .map(|_| {
+                        let route = routes[rng.usize(..routes.len())];
+                        route.value | rng.u128(..).checked_shr(route.length.into()).unwrap_or(0)
+                    })
+                    .collect(),
+            ),
+        }
+    }
+
+    /// Words of a row.
+    pub fn words(&self) -> usize {
+        match self {
+            Self::Access(list) => list.words(),
+            Self::Routes(_) => 2,
+        }
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Access(list) => list.rules.len(),
+            Self::Routes(routes) => routes.len(),
+        }
+    }
+
+    /// Keys as rows.
+    pub fn rows(&self, packets: &Packets) -> Vec<u64> {
+        let mut rows = Vec::new();
+        match (self, packets) {
+            (Self::Access(list), Packets::Tuples(tuples)) => {
+                tuples.iter().for_each(|tuple| list.push_row(tuple, &mut rows));
+            }
+            (_, Packets::Tuples(_)) => {}
+            (_, Packets::Addresses(addresses)) => {
+                rows.extend(addresses.iter().flat_map(|a| [(a >> 64) as u64, *a as u64]));
+            }
+        }
+        rows
+    }
+
+    /// Writes rules and keys as `bench/dpdk/libraries.c` reads them.
+    pub fn write(&self, packets: &Packets, path: &Path) -> io::Result<()> {
+        let mut file = BufWriter::new(File::create(path)?);
+        let kind = match self {
+            Self::Access(list) if list.address_bits == 32 => b'4',
+            Self::Access(_) => b'6',
+            Self::Routes(_) => b'L',
+        };
+        for number in [u32::from(kind), self.len() as u32, KEYS as u32] {
+            file.write_all(&number.to_le_bytes())?;
+        }
+        match self {
+            Self::Access(list) => {
+                for rule in &list.rules {
+                    rule.addresses.iter().try_for_each(|(bits, _)| file.write_all(&bits.to_be_bytes()))?;
+                    let (protocol, mask) = rule.protocol.map_or((0, 0), |protocol| (protocol, u8::MAX));
+                    let [(_, source), (_, destination)] = rule.addresses;
+                    file.write_all(&[source, destination, protocol, mask])?;
+                    for (low, high) in rule.ports {
+                        file.write_all(&low.to_le_bytes())?;
+                        file.write_all(&high.to_le_bytes())?;
+                    }
+                }
+            }
+            Self::Routes(routes) => {
+                for route in routes {
+                    file.write_all(&route.value.to_be_bytes())?;
+                    file.write_all(&u32::from(route.length).to_le_bytes())?;
+                }
+            }
+        }
+        match packets {
+            Packets::Tuples(tuples) => {
+                for tuple in tuples {
+                    tuple.addresses.iter().try_for_each(|bits| file.write_all(&bits.to_be_bytes()))?;
+                    tuple.ports.iter().try_for_each(|port| file.write_all(&port.to_be_bytes()))?;
+                    file.write_all(&[tuple.protocol, 0, 0, 0])?;
+                }
+            }
+            Packets::Addresses(addresses) => {
+                addresses.iter().try_for_each(|address| file.write_all(&address.to_be_bytes()))?;
+            }
+        }
+        file.flush()
+    }
+}
