@@ -113,10 +113,11 @@ impl Pipeline {
             }
             Update::SwapTable(number, slot) => std::mem::swap(&mut self.tables[usize::from(*number)], slot),
             Update::SwapWay(number, way) => self.ffp.swap(*number, way),
-            Update::Clean(number, clean) => {
+            Update::Clean(number, manner, clean) => {
                 let view = self.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
-                self.ffp.clean(*number, clean, view);
+                self.ffp.clean(*number, *manner, clean, view);
             }
+            Update::ListMax(number, rules) => self.ffp.set_list_max(*number, *rules),
             Update::Program(id, program) => {
                 if let Some(place) = self.programs.get_mut(*id as usize) {
                     std::mem::swap(place, program);

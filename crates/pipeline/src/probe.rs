@@ -16,6 +16,8 @@ pub enum Step {
     Extract(u8),
     /// Looking keys up in a table's LUT; a unit is a packet.
     Probe(u8),
+    /// Holding a table's records against what changed; a unit is a record.
+    Verify(u8),
     /// Looking keys up in a table; a unit is a packet.
     Lookup(u8),
     /// Running instructions of a table's entries, outputs and copies included; a unit is a packet.
@@ -24,6 +26,8 @@ pub enum Step {
     Finish,
     /// Giving packets to ports and taking freed frames home; a unit is a packet.
     Transmit,
+    /// Taking records away that a change concerns, before a burst; a unit is a record looked at.
+    Clean,
     /// Applying an operation of single changes; a unit is a change.
     Change,
     /// Applying an operation that swaps; a unit is a swapped part.

@@ -4,7 +4,7 @@
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
-use crate::ffp::{Clean, Way};
+use crate::ffp::{Clean, Manner, Way};
 use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
@@ -57,7 +57,9 @@ pub enum Update {
     /// Another way for the fast-forwarding path to pass a table.
     SwapWay(u8, Way),
     /// What a change of a table means for its LUT. Comes with the change, in the same operation.
-    Clean(u8, Clean),
+    Clean(u8, Manner, Clean),
+    /// How many changes a record of a table's LUT is held against one by one; it is looked up in the table for more.
+    ListMax(u8, u32),
     /// A program (or none) at a number.
     Program(ProgramId, Option<Arc<Program>>),
     /// All programs.

@@ -86,13 +86,15 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     if ffp.lut_entries == 0 {
         return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
     }
-    writeln!(out, "{} of {} packets went all the way over the path", ffp.fast, ffp.received)?;
+    let Ffp { fast, received, consistency, .. } = ffp;
+    writeln!(out, "{fast} of {received} packets went all the way over the path; consistency {consistency}")?;
     let head = [
-        "table", "way", "key bits", "records", "hits", "normal", "misses", "verified", "cleaned", "evicted",
-        "refused", "bytes", "LUT ns", "table ns",
+        "table", "way", "key bits", "records", "hits", "normal", "misses", "verified", "walked", "cleaned",
+        "evicted", "refused", "bytes", "LUT ns", "table ns",
     ];
     let row = |t: &switch::control::FastTable| {
-        let figures = [t.hits, t.normal_hits, t.misses, t.verified, t.cleaned, t.evicted, t.refused];
+        let figures =
+            [t.hits, t.normal_hits, t.misses, t.verified, t.walked, t.cleaned, t.evicted, t.refused];
         let mut row = vec![t.table.to_string(), t.way.clone(), t.key_bits.to_string(), t.records.to_string()];
         row.extend(figures.iter().map(u64::to_string));
         row.push(t.bytes.to_string());

@@ -3,6 +3,7 @@
 //! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed.
 
 use sim::oracle::{Coverage, Options, run_case};
+use worker::Consistency;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -15,10 +16,12 @@ fn fast_path_and_reference_agree_by_the_law() {
     let mut coverage = Coverage::default();
     for seed in first..first + cases {
         let workers = 1 + (seed % 2) as usize;
-        match run_case(
-            seed,
-            Options { packets, workers, lut_entries: [0, 64, 4_096, 16_384][(seed / 2 % 4) as usize] },
-        ) {
+        // Without the path, and in each way of keeping its records right, with LUTs from tiny to large.
+        let (consistency, lut_entries) = match seed / 2 % 5 {
+            0 => (Consistency::Auto, 0),
+            way => (Consistency::ALL[way as usize - 1], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
+        };
+        match run_case(seed, Options { packets, workers, lut_entries, consistency }) {
             Ok(case) => coverage.add(&case),
             Err(breach) => panic!("{breach}"),
         }

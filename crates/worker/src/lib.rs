@@ -5,6 +5,7 @@
 mod aside;
 mod board;
 mod cell_store;
+mod consistency;
 mod dock;
 mod groups;
 mod luts;
@@ -17,6 +18,7 @@ mod wiring;
 mod worker;
 
 pub use board::PortReport;
+pub use consistency::Consistency;
 pub use luts::LutState;
 pub use set::WorkerSet;
 pub use stopwatch::LookupCosts;

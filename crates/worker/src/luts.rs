@@ -2,14 +2,12 @@
 //! The control side of the fast-forwarding path: which way it passes each table, and what a change of a table's rules
 //! means for its LUT.
 
+use crate::consistency::{Consistency, list_max};
 use flow::FlowEntry;
-use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Update, Way};
+use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
 use std::sync::Arc;
 use tables::master::RuleChange;
 use tables::{KeyPlan, Master};
-
-/// More changes than this at once raise a LUT's generation.
-const CLEAN_SINGLY: usize = 64;
 
 /// How the path passes a table.
 #[derive(Debug, Default)]
@@ -30,6 +28,8 @@ struct Table {
     /// Its low-latency entries.
     low_latency: usize,
     passing: Passing,
+    /// How many changes the workers walk to verify a record.
+    list_max: u32,
     /// Of each worker's LUT.
     counters: Vec<Arc<LutCounters>>,
 }
@@ -39,17 +39,18 @@ struct Table {
 pub(crate) struct Luts {
     /// Records of a LUT; 0 turns the path off.
     entries: usize,
+    consistency: Consistency,
     tables: Vec<Table>,
 }
 
 impl Luts {
-    pub fn new(entries: usize, workers: usize, tables: usize) -> Self {
+    pub fn new(entries: usize, consistency: Consistency, workers: usize, tables: usize) -> Self {
         let mut made = Vec::with_capacity(tables);
         made.resize_with(tables, || Table {
             counters: (0..workers).map(|_| Arc::default()).collect(),
             ..Table::default()
         });
-        Self { entries, tables: made }
+        Self { entries, consistency, tables: made }
     }
 
     /// A table has so many low-latency entries more.
@@ -102,14 +103,25 @@ impl Luts {
                     }))
                 });
                 table.passing = Passing::Lut { plan, mask, before: other };
+                table.list_max = 0;
             }
+        }
+        let list_max = list_max(master);
+        if std::mem::replace(&mut table.list_max, list_max) != list_max {
+            parts.iter_mut().for_each(|parts| parts.push(Update::ListMax(number, list_max)));
         }
         if let Passing::Lut { plan, mask, before } = &table.passing {
-            let cleans = cleans(changes, plan, mask, before.as_deref());
+            let manner = self.consistency.manner(changes.len());
+            let cleans = cleans(changes, manner, plan, mask, before.as_deref());
             for parts in parts {
-                parts.extend(cleans.iter().map(|clean| Update::Clean(number, clean.clone())));
+                parts.extend(cleans.iter().map(|clean| Update::Clean(number, manner, clean.clone())));
             }
         }
+    }
+
+    /// How records are kept right.
+    pub fn consistency(&self) -> Consistency {
+        self.consistency
     }
 
     /// Records of a LUT.
@@ -177,8 +189,14 @@ fn added(change: &RuleChange) -> Option<&FlowEntry> {
 }
 
 /// What changes mean for the records of a LUT of layout `plan`, and for those of the LUT before.
-fn cleans(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64], before: Option<&KeyPlan>) -> Vec<Clean> {
-    if changes.len() > CLEAN_SINGLY {
+fn cleans(
+    changes: &[RuleChange],
+    manner: Manner,
+    plan: &KeyPlan,
+    mask: &[u64],
+    before: Option<&KeyPlan>,
+) -> Vec<Clean> {
+    if changes.len() > 1 && manner == Manner::Generation {
         return vec![Clean::All];
     }
     let row = |plan: &KeyPlan, entry: &FlowEntry| -> Box<[u64]> {
@@ -197,7 +215,8 @@ fn cleans(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64], before: Option<&
                 priority: entry.priority,
                 row: row_of,
                 before: before.map(|before| row(before, entry)),
-                single: is_single.then_some(entry.id),
+                id: entry.id,
+                single: is_single,
             })
         }
         _ => None,

@@ -3,6 +3,7 @@
 
 use crate::board::{Boards, PortReport};
 use crate::cell_store::CellStore;
+use crate::consistency::Consistency;
 use crate::groups::Groups;
 use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
@@ -71,11 +72,16 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    pub(crate) fn new(links: Vec<Link>, boards: Boards, lut_entries: usize) -> Self {
+    pub(crate) fn new(
+        links: Vec<Link>,
+        boards: Boards,
+        lut_entries: usize,
+        consistency: Consistency,
+    ) -> Self {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
         Self {
-            luts: Luts::new(lut_entries, links.len(), masters.len()),
+            luts: Luts::new(lut_entries, consistency, links.len(), masters.len()),
             cells: CellStore::new(links.len()),
             links,
             boards,
@@ -178,6 +184,12 @@ impl WorkerSet {
     #[must_use]
     pub fn lut_entries(&self) -> usize {
         self.luts.entries()
+    }
+
+    /// How records of the fast-forwarding path are kept right.
+    #[must_use]
+    pub fn consistency(&self) -> Consistency {
+        self.luts.consistency()
     }
 
     fn entries(&mut self, changes: &[EntryChange], parts: &mut [Vec<Update>]) {

@@ -3,6 +3,7 @@
 
 use crate::aside::Aside;
 use crate::board::{Board, Boards};
+use crate::consistency::Consistency;
 use crate::dock::{Dock, Handover, OUTBOX_FRAMES, Outbox, STOCK};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
@@ -37,6 +38,8 @@ pub struct Config {
     pub lut_entries: usize,
     /// The clock by which one burst of many is timed, step by step; none: nothing is timed. Forwarding never reads it.
     pub stopwatch: Option<fn() -> Nanos>,
+    /// How their records are kept right while rules change.
+    pub consistency: Consistency,
 }
 
 impl Default for Config {
@@ -51,6 +54,7 @@ impl Default for Config {
             handovers: 1_024,
             lut_entries: 4_096,
             stopwatch: None,
+            consistency: Consistency::default(),
         }
     }
 }
@@ -144,7 +148,7 @@ pub fn build_with<P: Probe>(
             aside: Aside::new(config.stopwatch.map(|clock| Stopwatch::new(clock, costs))),
         });
     }
-    (WorkerSet::new(links, boards, config.lut_entries), made)
+    (WorkerSet::new(links, boards, config.lut_entries, config.consistency), made)
 }
 
 /// Where worker `number` sends for each port: its own queue, else the first worker that has one.

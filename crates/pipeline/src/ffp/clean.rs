@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Keeping records right while rules change. A record holds one exact value; a new rule concerns it only if the value
-//! matches the rule and the rule beats the record's entry. So the records that a change concerns can be told exactly,
-//! and go before the change is in force. Many changes at once raise the generation instead: then each record is held
-//! against the table once, at its next hit.
+//! matches the rule and the rule beats the record's entry. So the records that a change concerns can be told exactly, and
+//! go before the change is in force ([`Manner::Eager`]). Or each record is held against the change at its next hit
+//! ([`Manner::Lazy`], in [`super::lazy`]), or against the table ([`Manner::Generation`]).
 
 use super::lut::{Lut, WAYS};
 use flow::EntryId;
 
 /// Records looked at in one go: a slice takes a few microseconds.
-const SLICE: usize = 4_096;
+const SLICE: usize = 2_048;
 
 /// Changes that may be under way in a LUT at once.
 const UNDER_WAY: usize = 16;
+
+/// How the records of a LUT are kept right when a rule changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Manner {
+    /// Those that the change concerns go: found by looking at all, in bounded slices. A hit carries no check, but for what
+    /// is under way.
+    Eager,
+    /// At its next hit each record is held against the changes since it was last known to be right.
+    #[default]
+    Lazy,
+    /// At its next hit each record is held against the table.
+    Generation,
+}
 
 /// What a change of a table's rules means for the records of its LUT.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,8 +37,10 @@ pub enum Clean {
         row: Box<[u64]>,
         /// The same in the layout of the LUT before, as far as that goes, where that is another one.
         before: Option<Box<[u64]>>,
-        /// The entry, if it is low-latency and has only one value: it gets its record at once.
-        single: Option<EntryId>,
+        /// The entry.
+        id: EntryId,
+        /// It is low-latency and has only one value: it gets its record at once.
+        single: bool,
     },
     /// An entry went.
     Removed(EntryId),
@@ -35,10 +50,18 @@ pub enum Clean {
 }
 
 /// Changes under way: the records from `next` on may still tell what was right before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cleaning {
     slots: [Slot; UNDER_WAY],
     active: usize,
+    /// Records that may still be looked at before the next burst.
+    budget: usize,
+}
+
+impl Default for Cleaning {
+    fn default() -> Self {
+        Self { slots: Default::default(), active: 0, budget: SLICE }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,20 +88,32 @@ impl Clean {
 }
 
 impl Lut {
-    /// Takes away the records that a change concerns: the first slice of them now, the others with [`Lut::work`]; what
-    /// is hit before is checked by then. Leaves in `clean` what is no longer used.
-    pub(crate) fn clean(&mut self, clean: &mut Clean) {
+    /// Keeps the records right when the rules change. Leaves in `clean` what is no longer used.
+    pub(crate) fn clean(&mut self, manner: Manner, clean: &mut Clean) {
         if let Some(previous) = &mut self.previous
             && !previous.lut.clean_at_once(clean)
         {
             // A change under way would need a second copy of itself: rather, the LUT before ceases to serve.
-            previous.lut.generation = previous.lut.generation.wrapping_add(1);
+            previous.lut.suspect_all();
         }
+        if let Clean::Removed(id) = clean {
+            self.recent.forget(*id);
+        }
+        match manner {
+            Manner::Eager => self.clean_eagerly(clean),
+            Manner::Lazy => self.remember(clean),
+            Manner::Generation => self.suspect_all(),
+        }
+    }
+
+    /// Takes away the records that a change concerns: now, if there is time for it, else with [`Lut::work`]; what is hit
+    /// before is checked by then.
+    fn clean_eagerly(&mut self, clean: &mut Clean) {
         if self.clean_at_once(clean) {
             return;
         }
         let Some(slot) = self.cleaning.slots.iter_mut().find(|slot| !slot.active) else {
-            self.generation = self.generation.wrapping_add(1);
+            self.suspect_all();
             return;
         };
         std::mem::swap(&mut slot.clean, clean);
@@ -89,19 +124,28 @@ impl Lut {
     /// True if that was all there is to do.
     fn clean_at_once(&mut self, clean: &Clean) -> bool {
         match clean {
-            Clean::All => self.generation = self.generation.wrapping_add(1),
-            _ if self.records.len() <= SLICE => self.clean_slice(clean, 0),
+            Clean::All => self.suspect_all(),
+            _ if self.records.len() <= self.cleaning.budget => {
+                self.cleaning.budget -= self.records.len();
+                self.clean_slice(clean, 0);
+            }
             _ => return false,
         }
         true
     }
 
-    /// Goes on with a change under way.
+    /// Goes on with a change under way; tells how many records were looked at. Called before each burst.
     #[inline]
-    pub(crate) fn work(&mut self) {
-        if self.cleaning.active > 0 {
-            self.work_slice();
+    pub(crate) fn work(&mut self) -> u32 {
+        self.cleaning.budget = SLICE;
+        if let Some(previous) = &mut self.previous {
+            previous.lut.cleaning.budget = SLICE;
         }
+        if self.cleaning.active == 0 {
+            return 0;
+        }
+        self.work_slice();
+        SLICE as u32
     }
 
     #[inline(never)]
@@ -182,6 +226,14 @@ mod tests {
         lut
     }
 
+    fn added(priority: u16, row: [u64; 2]) -> Clean {
+        Clean::Added { priority, row: row.into(), before: None, id: 99, single: false }
+    }
+
+    fn clean(lut: &mut Lut, mut change: Clean) {
+        lut.clean(Manner::Eager, &mut change);
+    }
+
     fn known(lut: &Lut) -> Vec<u64> {
         (0..40).filter(|value| lut.find(&[*value], lut.hash(&[*value])) != NONE).collect()
     }
@@ -189,17 +241,13 @@ mod tests {
     #[test]
     fn a_new_rule_takes_the_records_that_it_beats_and_matches() {
         let mut lut = lut();
-        lut.clean(&mut Clean::Added { priority: 10, row: [0, 0].into(), before: None, single: None });
+        clean(&mut lut, added(10, [0, 0]));
         assert_eq!(known(&lut).len(), 40, "of equal priority the first added wins");
-        lut.clean(&mut Clean::Added { priority: 11, row: [8, 0xff8].into(), before: None, single: None });
+        clean(&mut lut, added(11, [8, 0xff8]));
         assert_eq!(known(&lut), (0..8).chain(16..40).collect::<Vec<_>>());
-        // A rule that looks at bits which the LUT does not: its records may match it.
-        lut.clean(&mut Clean::Added {
-            priority: 11,
-            row: [0x1_0010, 0x1_fff8].into(),
-            before: None,
-            single: None,
-        });
+        // A rule that looks at bits which the LUT does not: its records may match it. In the next burst there is time.
+        lut.work();
+        clean(&mut lut, added(11, [0x1_0010, 0x1_fff8]));
         assert_eq!(known(&lut), (0..8).chain(24..40).collect::<Vec<_>>());
         assert_eq!(lut.counters.read().cleaned, 16);
     }
@@ -210,9 +258,8 @@ mod tests {
         for value in 0..10_000 {
             lut.learn(&mut [value], value as u32 % 4, 10, true);
         }
-        let change = || Clean::Added { priority: 11, row: [0, 1].into(), before: None, single: None };
         for _ in 0..3 {
-            lut.clean(&mut change());
+            clean(&mut lut, added(11, [0, 1]));
         }
         let place = |lut: &Lut, value: u64| lut.find(&[value], lut.hash(&[value]));
         let (even, odd) = (place(&lut, 2_000), place(&lut, 2_001));
@@ -225,18 +272,18 @@ mod tests {
         let even = (0..10_000).filter(|value| place(&lut, *value) != NONE && value % 2 == 0).count();
         assert_eq!(even, 0);
         // More changes than can be under way: all records are verified.
-        (0..17).for_each(|_| lut.clean(&mut change()));
-        assert_eq!(lut.generation(), 1);
-        lut.clean(&mut Clean::Removed(1));
-        assert_eq!(lut.generation(), 2);
+        (0..16).for_each(|_| clean(&mut lut, added(11, [0, 1])));
+        assert_eq!(lut.generation(), 0);
+        clean(&mut lut, Clean::Removed(1));
+        assert_ne!(lut.generation(), 0);
     }
 
     #[test]
     fn an_entry_takes_its_records_with_it() {
         let mut lut = lut();
-        lut.clean(&mut Clean::Removed(1));
+        clean(&mut lut, Clean::Removed(1));
         assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
-        lut.clean(&mut Clean::Removed(77));
+        clean(&mut lut, Clean::Removed(77));
         assert_eq!(known(&lut).len(), 30);
     }
 }

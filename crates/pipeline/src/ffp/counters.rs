@@ -52,8 +52,10 @@ counters! {
     normal_hits,
     /// Packets whose value had no record.
     misses,
-    /// Records held against the table before they were used.
+    /// Records held against what changed, or against the table, before they were used.
     verified,
+    /// Of these, such that their extra rules were enough for.
+    walked,
     /// Records made.
     learned,
     /// Of these, such that took another's place.

@@ -38,7 +38,7 @@ impl Lut {
         before.is_previous = true;
         // What is under way there has no row of the layout to come.
         if before.is_cleaning() {
-            before.generation = before.generation.wrapping_add(1);
+            before.suspect_all();
         }
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
         older.map(|Previous { mut lut, extractor, .. }| {
@@ -79,7 +79,7 @@ impl Lut {
         let lut = &mut previous.lut;
         let mut place = [NONE];
         lut.probe(row, now, &mut place);
-        let record = lut.record(place[0]).copied().filter(|record| record.generation == lut.generation())?;
+        let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
         self.learn_masked(key, record.id, record.priority, record.low_latency);
         Some(Record { generation: self.generation(), ..record })
     }

@@ -14,6 +14,7 @@
 use super::clean::Cleaning;
 use super::counters::LutCounters;
 use super::inherit::{Inheritance, Previous};
+use super::lazy::Recent;
 use flow::{EntryId, Nanos};
 use std::sync::Arc;
 use tables::NONE;
@@ -65,6 +66,7 @@ pub struct Lut {
     /// It serves beside the one after it.
     pub(super) is_previous: bool,
     pub(super) cleaning: Cleaning,
+    pub(super) recent: Recent,
     pub(super) counters: Arc<LutCounters>,
 }
 
@@ -89,6 +91,7 @@ impl Lut {
             inheritance: None,
             is_previous: false,
             cleaning: Cleaning::default(),
+            recent: Recent::new(mask.len()),
             counters,
         }
     }
@@ -103,7 +106,8 @@ impl Lut {
     #[must_use]
     pub fn bytes(words: usize, entries: usize) -> usize {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
-        sets * 8 + sets * WAYS * (words * 8 + size_of::<Record>() + 2 * SEEN_BITS / 8)
+        let records = sets * 8 + sets * WAYS * (words * 8 + size_of::<Record>() + 2 * SEEN_BITS / 8);
+        records + Recent::bytes(words)
     }
 
     /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]. Clears the bits of the rows
@@ -203,18 +207,6 @@ impl Lut {
         self.counters.hits(hits);
         self.counters.normal_hits(normal);
         self.counters.misses(misses);
-    }
-
-    /// Takes over what the table says of a record's value now: entry, priority, whether it is low-latency.
-    pub(crate) fn settle(&mut self, place: u32, found: Option<(EntryId, u16, bool)>) -> Option<Record> {
-        self.counters.verified(1);
-        let Some((id, priority, low_latency)) = found else {
-            self.free(place as usize);
-            return None;
-        };
-        let record = self.records.get_mut(place as usize)?;
-        *record = Record { id, priority, low_latency, generation: self.generation, used: record.used };
-        Some(*record)
     }
 
     /// The record at a place.

@@ -15,6 +15,7 @@
 mod clean;
 mod counters;
 mod inherit;
+mod lazy;
 mod lut;
 mod walk;
 
@@ -22,7 +23,7 @@ use crate::cells::Cells;
 use crate::packet::{Packet, Path};
 use tables::{NONE, Table};
 
-pub use clean::Clean;
+pub use clean::{Clean, Manner};
 pub use counters::{LutCounters, LutFigures};
 pub use inherit::Inheritance;
 pub use lut::{Lut, Record};
@@ -65,9 +66,9 @@ impl Ffp {
     }
 
     /// Keeps a table's records right.
-    pub fn clean(&mut self, table: u8, clean: &mut Clean, view: Option<&Table>) {
+    pub fn clean(&mut self, table: u8, manner: Manner, clean: &mut Clean, view: Option<&Table>) {
         let Some(lut) = self.lut(table) else { return };
-        if let (Clean::Added { priority, row, single: Some(id), .. }, Some(view)) = (&mut *clean, view) {
+        if let (Clean::Added { priority, row, id, single: true, .. }, Some(view)) = (&mut *clean, view) {
             let (value, _) = row.split_at_mut(row.len() / 2);
             let mut found = [NONE];
             view.lookup(value, &mut found);
@@ -75,7 +76,14 @@ impl Ffp {
                 lut.learn(value, *id, *priority, true);
             }
         }
-        lut.clean(clean);
+        lut.clean(manner, clean);
+    }
+
+    /// Sets how many extra rules of a record are still walked.
+    pub fn set_list_max(&mut self, table: u8, rules: u32) {
+        if let Some(lut) = self.lut(table) {
+            lut.set_list_max(rules);
+        }
     }
 
     /// A table's LUT.

@@ -42,10 +42,13 @@ impl Ffp {
             extractor.extract(packets, waiting, keys);
             probe.mark(Step::Extract(number), count);
             let passed = if let Way::Lut(lut) = way {
-                lut.work();
+                let cleaned = lut.work();
+                if cleaned > 0 {
+                    probe.mark(Step::Clean, cleaned);
+                }
                 lut.probe(keys, run.now, ids);
                 probe.mark(Step::Probe(number), count);
-                let passed = pass(run, (lut, table), packets, (waiting, ids), keys, number);
+                let passed = pass(run, (lut, table), packets, (waiting, ids), keys, number, probe);
                 counters.add_table(number, passed, passed);
                 passed
             } else {
@@ -107,13 +110,14 @@ fn share<E: Egress>(
 }
 
 /// Runs the entries that low-latency records tell; returns how many. The other packets leave the path.
-fn pass<E: Egress>(
+fn pass<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places): (&[u8], &[u32]),
     keys: &[u64],
     number: u8,
+    probe: &mut P,
 ) -> u64 {
     let words = lut.words();
     let (mut hits, mut normal) = (0, 0);
@@ -131,7 +135,12 @@ fn pass<E: Egress>(
         let record =
             if is_direct || outdated { None } else { inherited.or_else(|| lut.record(*place).copied()) };
         let record = match record {
-            Some(record) if record.generation != lut.generation() => verify(run, lut, table, *place, key),
+            Some(record) if record.generation != lut.generation() => {
+                probe.mark(Step::Execute(number), 0);
+                let record = verify(run, lut, table, *place, key);
+                probe.mark(Step::Verify(number), 1);
+                record
+            }
             record => record,
         };
         let Some((record, (cell, program))) = record.and_then(|record| Some((record, run.entry(record.id)?)))
@@ -153,7 +162,7 @@ fn pass<E: Egress>(
     hits
 }
 
-/// Holds a record against the table and corrects it; none when the value hits no entry any more.
+/// Holds a record against what changed and corrects it; none when the value hits no entry any more.
 #[inline(never)]
 fn verify<E: Egress>(
     run: &Run<'_, E>,
@@ -162,8 +171,11 @@ fn verify<E: Egress>(
     place: u32,
     key: &[u64],
 ) -> Option<Record> {
-    let mut id = [NONE];
-    table.lookup(key, &mut id);
-    let entry = if id[0] == NONE { None } else { run.entry(id[0]) };
-    lut.settle(place, entry.map(|(cell, program)| (id[0], cell.priority(), program.low_latency)))
+    let search = || {
+        let mut id = [NONE];
+        table.lookup(key, &mut id);
+        (id[0] != NONE).then_some(id[0])
+    };
+    let entry = |id| run.entry(id).map(|(cell, program)| (cell.priority(), program.low_latency));
+    lut.verify(place, key, search, entry)
 }

@@ -6,9 +6,11 @@ use pipeline::Step;
 /// Tables that have steps of their own.
 const TABLES: usize = 256;
 /// Steps that are not a table's.
-const SINGLE: usize = 7;
+const SINGLE: usize = 8;
+/// Steps of each table.
+const OF_TABLE: usize = 5;
 /// Different steps there are.
-pub const STEPS: usize = SINGLE + 4 * TABLES;
+pub const STEPS: usize = SINGLE + OF_TABLE * TABLES;
 
 /// A step's place.
 pub(super) fn slot(step: Step) -> usize {
@@ -20,10 +22,12 @@ pub(super) fn slot(step: Step) -> usize {
         Step::Transmit => 4,
         Step::Change => 5,
         Step::Swap => 6,
-        Step::Extract(table) => SINGLE + 4 * usize::from(table),
-        Step::Lookup(table) => SINGLE + 4 * usize::from(table) + 1,
-        Step::Execute(table) => SINGLE + 4 * usize::from(table) + 2,
-        Step::Probe(table) => SINGLE + 4 * usize::from(table) + 3,
+        Step::Clean => 7,
+        Step::Extract(table) => SINGLE + OF_TABLE * usize::from(table),
+        Step::Lookup(table) => SINGLE + OF_TABLE * usize::from(table) + 1,
+        Step::Execute(table) => SINGLE + OF_TABLE * usize::from(table) + 2,
+        Step::Probe(table) => SINGLE + OF_TABLE * usize::from(table) + 3,
+        Step::Verify(table) => SINGLE + OF_TABLE * usize::from(table) + 4,
     }
 }
 
@@ -37,10 +41,16 @@ pub(super) fn step(slot: usize) -> Step {
         4 => Step::Transmit,
         5 => Step::Change,
         6 => Step::Swap,
+        7 => Step::Clean,
         _ => {
-            let table = ((slot - SINGLE) / 4) as u8;
-            [Step::Extract(table), Step::Lookup(table), Step::Execute(table), Step::Probe(table)]
-                [(slot - SINGLE) % 4]
+            let table = ((slot - SINGLE) / OF_TABLE) as u8;
+            [
+                Step::Extract(table),
+                Step::Lookup(table),
+                Step::Execute(table),
+                Step::Probe(table),
+                Step::Verify(table),
+            ][(slot - SINGLE) % OF_TABLE]
         }
     }
 }
@@ -52,6 +62,6 @@ mod tests {
     #[test]
     fn every_place_is_one_step_s() {
         assert!((0..STEPS).all(|at| slot(step(at)) == at));
-        assert_eq!(slot(Step::Probe(255)), STEPS - 1);
+        assert_eq!(slot(Step::Verify(255)), STEPS - 1);
     }
 }

@@ -62,6 +62,7 @@ impl Driver {
             controller_frames: 1_024,
             events: 4_096,
             lut_entries: options.lut_entries,
+            consistency: options.consistency,
             ..worker::Config::default()
         };
         let mut handles = Vec::new();

@@ -16,6 +16,7 @@ mod templates;
 use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
+use worker::Consistency;
 
 /// Sizes of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,8 @@ pub struct Options {
     pub workers: usize,
     /// Records of each LUT of the fast-forwarding path; 0: without the path.
     pub lut_entries: usize,
+    /// How their records are kept right.
+    pub consistency: Consistency,
 }
 
 /// What a case exercised.

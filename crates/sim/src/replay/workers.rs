@@ -7,7 +7,7 @@ use crate::replay::queue::{Numbered, ReplayQueue, Side};
 use flow::{Nanos, PortNo};
 use model::Model;
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Config, PortQueues, Worker, WorkerSet};
+use worker::{Config, Consistency, PortQueues, Worker, WorkerSet};
 
 /// Room for whatever one burst can reasonably ask for: a copy for the lack of a frame would make a difference to the
 /// reference.
@@ -20,6 +20,7 @@ const SIZES: Config = Config {
     events: 8_192,
     lut_entries: 4_096,
     stopwatch: None,
+    consistency: Consistency::Auto,
     handovers: 1,
 };
 

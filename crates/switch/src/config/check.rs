@@ -7,6 +7,7 @@ use super::value::{cookie, duration, in_range, port_name};
 use super::{Config, DEFAULT_CONTROL, Datapath, Endpoint, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
 use flow::{Limits, port_no};
 use std::path::{Path, PathBuf};
+use worker::Consistency;
 
 /// Drivers of the contract that come later.
 const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
@@ -100,7 +101,11 @@ fn datapath(
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
-    Ok(Datapath { id, openflow, low_latency_cookie, lut_entries, ports })
+    let consistency = match &d.ffp.consistency {
+        Some(text) => at("datapath.ffp.consistency", text.parse())?,
+        None => Consistency::default(),
+    };
+    Ok(Datapath { id, openflow, low_latency_cookie, lut_entries, consistency, ports })
 }
 
 fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {

@@ -79,6 +79,7 @@ pub struct Learn {
 pub struct Ffp {
     pub enabled: Option<bool>,
     pub lut_entries: Option<i64>,
+    pub consistency: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

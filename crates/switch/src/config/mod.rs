@@ -63,6 +63,8 @@ pub struct Datapath {
     pub low_latency_cookie: Option<(u64, u64)>,
     /// Records of each LUT of the fast-forwarding path in each worker; 0: the path is off.
     pub lut_entries: usize,
+    /// How their records are kept right while rules change.
+    pub consistency: worker::Consistency,
     /// Its ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }

@@ -20,6 +20,7 @@ learn = { enabled = false, min_pps = 1000, window = "5s", min_timeout = "10m" }
 [datapath.ffp]
 enabled = true
 lut_entries = 4096
+consistency = "lazy"
 [datapath.port_cache]
 mode = "off"
 entries = 64
@@ -49,6 +50,7 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!((p1.number, p1.name.as_str(), p1.device.as_str()), (1, "p1", "veth1"));
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
     assert_eq!(config.datapath.lut_entries, 4_096);
+    assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }
 
@@ -175,6 +177,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("\"5s\"", "\"0s\"", &["learn.window: is zero"]),
     ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
+    ("\"lazy\"", "\"late\"", &["ffp.consistency: \"late\" is unknown", "\"generation\""]),
     ("mode = \"off\"", "mode = \"nonblocking\"", &["port_cache.mode: ", "no port cache yet", "\"off\""]),
     ("mode = \"off\"", "mode = \"on\"", &["port_cache.mode: \"on\" is unknown", "\"nonblocking\""]),
     ("entries = 64", "entries = 1000000", &["port_cache.entries: 1000000 is out of range"]),

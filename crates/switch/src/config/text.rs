@@ -28,6 +28,7 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("ffp", "a table", "[datapath.ffp]"),
     ("enabled", "true or false", "enabled = false"),
     ("lut_entries", NUMBER, "lut_entries = 4096"),
+    ("consistency", STRING, "consistency = \"auto\""),
     ("port_cache", "a table", "[datapath.port_cache]"),
     ("mode", STRING, "mode = \"off\""),
     ("entries", NUMBER, "entries = 64"),

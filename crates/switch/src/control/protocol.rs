@@ -134,6 +134,8 @@ pub struct Table {
 pub struct Ffp {
     /// Records that each LUT has room for, in each worker; 0: the path is off.
     pub lut_entries: usize,
+    /// How records are kept right while rules change: `auto`, `eager`, `lazy` or `generation`.
+    pub consistency: String,
     /// Packets received.
     pub received: u64,
     /// Of them, those that went all the way over the path.
@@ -164,6 +166,8 @@ pub struct FastTable {
     pub misses: u64,
     /// Records held against the table before they were used.
     pub verified: u64,
+    /// Of these, such that the list of recent changes was enough for.
+    pub walked: u64,
     /// Records made.
     pub learned: u64,
     /// Of these, such that took another's place.

@@ -69,6 +69,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
             normal_hits: figures.normal_hits,
             misses: figures.misses,
             verified: figures.verified,
+            walked: figures.walked,
             learned: figures.learned,
             evicted: figures.evicted,
             refused: figures.refused,
@@ -80,6 +81,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     };
     Ffp {
         lut_entries: plane.lut_entries(),
+        consistency: plane.consistency().to_string(),
         received: totals.received,
         fast: totals.fast,
         tables: plane.fast_tables().map(row).collect(),

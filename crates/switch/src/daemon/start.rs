@@ -81,6 +81,7 @@ impl Daemon {
             workers: config.workers.len(),
             lut_entries: config.datapath.lut_entries,
             stopwatch: Some(clock::elapsed),
+            consistency: config.datapath.consistency,
             ..worker::Config::default()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);

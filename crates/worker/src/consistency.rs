@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How the records of the fast-forwarding path are kept right while rules change: what the operator may choose, and what
+//! is done by itself.
+
+use pipeline::Manner;
+use std::fmt::{self, Display, Formatter};
+use std::str::FromStr;
+use tables::Master;
+
+/// More changes than this at once are not told one by one: each record is held against the table.
+const CHANGES_SINGLY: usize = 64;
+
+/// How records are kept right. Verdicts and counters are the same with each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Consistency {
+    /// What costs least: lazy, and by generation for more than 64 changes at once.
+    #[default]
+    Auto,
+    /// What a change concerns goes at once.
+    Eager,
+    /// At its next hit a record is held against the changes since the last.
+    Lazy,
+    /// At its next hit after a change a record is held against the table.
+    Generation,
+}
+
+impl Consistency {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Eager, Self::Lazy, Self::Generation];
+
+    /// Its name in configurations and on the command line.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Eager => "eager",
+            Self::Lazy => "lazy",
+            Self::Generation => "generation",
+        }
+    }
+
+    /// How so many changes of a table at once are taken in.
+    pub(crate) fn manner(self, changes: usize) -> Manner {
+        match self {
+            _ if changes > CHANGES_SINGLY => Manner::Generation,
+            Self::Eager => Manner::Eager,
+            Self::Auto | Self::Lazy => Manner::Lazy,
+            Self::Generation => Manner::Generation,
+        }
+    }
+}
+
+impl Display for Consistency {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Consistency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|one| one.name() == text);
+        named.ok_or_else(|| {
+            format!("\"{text}\" is unknown; use \"auto\", \"eager\", \"lazy\" or \"generation\"")
+        })
+    }
+}
+
+/// Changes that are walked in the time of one lookup: what is not walked is looked up. By what the bench `consistency`
+/// measured of both; a power of two, so that it changes seldom while a table grows.
+pub(crate) fn list_max(master: &Master) -> u32 {
+    let lookup_ns = match master.engine_name() {
+        "scan" => 10 + master.len(),
+        "lpm" => 40,
+        _ => 100,
+    };
+    (lookup_ns / WALKED_NS).max(1).next_power_of_two() as u32
+}
+
+/// What holding a record against one change takes.
+const WALKED_NS: usize = 3;
