@@ -31,6 +31,12 @@ fn fast_path_and_reference_agree_by_the_law() {
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.multi_table > 0);
     assert!(coverage.group_uses > 0);
+    assert!(
+        coverage.fast as usize * 2 > coverage.offered,
+        "half of the packets take the fast-forwarding path"
+    );
+    let luts = &coverage.luts;
+    assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     let lookups: u64 = coverage.lookups.values().sum();
     for engine in ["exact", "lpm", "mask", "scan"] {
         let served = coverage.lookups.get(engine).copied().unwrap_or(0);

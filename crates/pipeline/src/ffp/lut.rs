@@ -189,6 +189,11 @@ impl Lut {
         NONE
     }
 
+    /// The place of a value that is cleared of the bits which the table does not examine.
+    pub(super) fn place(&self, key: &[u64]) -> u32 {
+        self.find(key, self.hash(key))
+    }
+
     /// Words of a row.
     #[inline]
     pub(crate) fn words(&self) -> usize {

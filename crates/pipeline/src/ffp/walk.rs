@@ -121,23 +121,27 @@ fn pass<E: Egress, P: Probe>(
 ) -> u64 {
     let words = lut.words();
     let (mut hits, mut normal) = (0, 0);
+    let mut moved = false;
     for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
         let key = &keys[at * words..(at + 1) * words];
-        let inherited = if *place == NONE && lut.has_previous() {
+        // What was learned meanwhile may stand where another record stood.
+        let place = if moved { lut.place(key) } else { *place };
+        let inherited = if place == NONE && lut.has_previous() {
             lut.ask_previous(packets, *slot, key, run.now)
         } else {
             None
         };
+        moved |= inherited.is_some();
         let packet = &mut packets[usize::from(*slot)];
         // Entries of a linear table have no value.
         let is_direct = matches!(packet.state, State::Direct(..));
-        let outdated = *place != NONE && lut.is_outdated(*place);
+        let outdated = place != NONE && lut.is_outdated(place);
         let record =
-            if is_direct || outdated { None } else { inherited.or_else(|| lut.record(*place).copied()) };
+            if is_direct || outdated { None } else { inherited.or_else(|| lut.record(place).copied()) };
         let record = match record {
             Some(record) if record.generation != lut.generation() => {
                 probe.mark(Step::Execute(number), 0);
-                let record = verify(run, lut, table, *place, key);
+                let record = verify(run, lut, table, place, key);
                 probe.mark(Step::Verify(number), 1);
                 record
             }

@@ -157,6 +157,10 @@ impl Driver {
                 Some(kind) if large == Some(table) || self.rng.bool() => kind.large(),
                 _ => 24,
             };
+            // Most tables have an entry for what no other takes.
+            if table < LINEAR && self.rng.u8(0..4) != 0 {
+                mods.push(self.style.last_resort(&mut self.rng, table));
+            }
             for _ in 0..self.rng.usize(2..most) {
                 let (template, port) = self.packet_in_use();
                 mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
@@ -193,7 +197,9 @@ impl Driver {
             if self.waiting[at][worker] == WAITING_MAX {
                 return;
             }
-            let template = self.rng.usize(0..self.templates.len());
+            // Some flows send more than others.
+            let most = self.rng.usize(1..=self.templates.len());
+            let template = self.rng.usize(0..most);
             let tag = self.record.arrivals.len();
             let bytes = self.templates[template].tagged(tag);
             if !self.handles[at].push(worker, &bytes) {

@@ -79,7 +79,7 @@ impl Style {
         let kinds = (0..tables).map(|_| kind(rng)).collect();
         let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
         let groups = if rng.bool() { rng.u32(1..5) } else { 0 };
-        let low_latency = [5, 9, 10][rng.usize(0..3)];
+        let low_latency = [7, 10, 10, 10][rng.usize(0..4)];
         Self { ports: rng.u32(2..6), tables, kinds, slices, groups, low_latency }
     }
 
@@ -126,6 +126,17 @@ impl Style {
             hard_timeout_s,
             flags: EntryFlags { send_flow_removed: timed, ..EntryFlags::default() },
             cookie: rng.u64(0..4),
+            low_latency: (rng.u8(0..10) < self.low_latency).then_some(true),
+            ..FlowMod::default()
+        }
+    }
+
+    /// An entry that any packet matches and every other entry beats.
+    pub fn last_resort(&self, rng: &mut Rng, table: u8) -> FlowMod {
+        FlowMod {
+            table: Some(table),
+            priority: 0,
+            instructions: self.instructions(rng, table),
             low_latency: (rng.u8(0..10) < self.low_latency).then_some(true),
             ..FlowMod::default()
         }

@@ -123,16 +123,16 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "number = 2",
         "number = true",
-        &["line 28: datapath.port[1].number: is true, and a whole number is needed; write number = 1"],
+        &["line 29: datapath.port[1].number: is true, and a whole number is needed; write number = 1"],
     ),
     (
         "workers = [0]",
         "workers = 0",
         &[
-            "line 26: datapath.port[0].workers: is the number 0, and a list of whole numbers is needed; write workers = [0]",
+            "line 27: datapath.port[0].workers: is the number 0, and a list of whole numbers is needed; write workers = [0]",
         ],
     ),
-    ("workers = [0]", "workers = [\n  \"0\"]", &["line 27: datapath.port[0].workers: is the string \"0\""]),
+    ("workers = [0]", "workers = [\n  \"0\"]", &["line 28: datapath.port[0].workers: is the string \"0\""]),
     ("id = 1", "id = [1]", &["line 7: datapath.id: is a list, and a whole number is needed; write id = 1"]),
     ("control = \"/tmp/s1.sock\"", "control = \"/tmp", &["line 2: "]),
     ("[[worker]]\ncpu = 1\nidle = \"adaptive\"", "", &["worker: ", "add [[worker]]"]),
@@ -206,8 +206,8 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workers = [0]", "workers = [1]", &["port[0].workers: there is no worker 1; the only one is 0"]),
     ("workers = [0]", "workers = [-1]", &["port[0].workers: there is no worker -1"]),
     ("workers = [0]", "workers = [0, 0]", &["port[0].workers: worker 0 is named twice"]),
-    ("workers = [0]", "", &["line 21: ", "missing field `workers`"]),
-    ("workers = [0]", "workers = [0]\nspeed = 3", &["line 27: ", "`speed`", "`workers`"]),
+    ("workers = [0]", "", &["line 22: ", "missing field `workers`"]),
+    ("workers = [0]", "workers = [0]\nspeed = 3", &["line 28: ", "`speed`", "`workers`"]),
 ];
 
 #[test]
