@@ -67,16 +67,19 @@ impl FromStr for Consistency {
     }
 }
 
-/// Changes that are walked in the time of one lookup: what is not walked is looked up. By what the bench `consistency`
-/// measured of both; a power of two, so that it changes seldom while a table grows.
-pub(crate) fn list_max(master: &Master) -> u32 {
-    let lookup_ns = match master.engine_name() {
-        "scan" => 10 + master.len(),
-        "lpm" => 40,
-        _ => 100,
+/// Changes that are walked in the time of one lookup; a record with a longer list is looked up. A lookup takes what the
+/// workers measured, picoseconds, or 0 where they have not yet. The answer is a power of two, so that it changes seldom
+/// while a table grows.
+pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
+    let lookup_ps = match (lookup_ps, master.engine_name()) {
+        (0, "scan") => 10_000 + 1_000 * master.len() as u64,
+        (0, "lpm") => 40_000,
+        (0, _) => 100_000,
+        _ => lookup_ps,
     };
-    (lookup_ns / WALKED_NS).max(1).next_power_of_two() as u32
+    let rules = (lookup_ps / WALKED_PS).clamp(1, u64::from(u16::MAX));
+    rules.next_power_of_two() as u32
 }
 
-/// What holding a record against one change takes.
-const WALKED_NS: usize = 3;
+/// What holding a record against one change takes: the bench `consistency` measures it.
+const WALKED_PS: u64 = 3_000;

@@ -60,7 +60,14 @@ impl Luts {
     }
 
     /// Brings a table's way along with its rules, which `changes` have made what `master` says.
-    pub fn follow(&mut self, number: u8, master: &Master, changes: &[RuleChange], parts: &mut [Vec<Update>]) {
+    /// A lookup in it takes `lookup_ps` picoseconds; 0: that is not known.
+    pub fn follow(
+        &mut self,
+        number: u8,
+        (master, lookup_ps): (&Master, u64),
+        changes: &[RuleChange],
+        parts: &mut [Vec<Update>],
+    ) {
         if self.entries == 0 {
             return;
         }
@@ -106,7 +113,7 @@ impl Luts {
                 table.list_max = 0;
             }
         }
-        let list_max = list_max(master);
+        let list_max = list_max(master, lookup_ps);
         if std::mem::replace(&mut table.list_max, list_max) != list_max {
             parts.iter_mut().for_each(|parts| parts.push(Update::ListMax(number, list_max)));
         }

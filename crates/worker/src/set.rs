@@ -258,7 +258,8 @@ impl WorkerSet {
         if !changes.is_empty() {
             self.rules(number, changes, in_all, parts);
         }
-        self.luts.follow(number, &self.masters[usize::from(number)], changes, parts);
+        let lookup_ps = self.lookup_costs(number).lookup_ps;
+        self.luts.follow(number, (&self.masters[usize::from(number)], lookup_ps), changes, parts);
     }
 
     fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
