@@ -56,6 +56,44 @@ impl Figure {
         }
     }
 
+    /// The figure of a comparison that stands beside others, without a bar.
+    #[must_use]
+    pub fn beside(figure: &str, case: &str, unit: &str, found: &Comparison) -> Self {
+        Self { bar: None, verdict: None, ..Self::new(figure, case, unit, found, Bar::AtLeast(0.0)) }
+    }
+
+    /// A prediction (`ours`) against what was measured (`peer`): their ratio may be `off` more or less than 1. `ratio` is the
+    /// rounds' median and its interval.
+    #[must_use]
+    pub fn within(
+        figure: &str,
+        case: &str,
+        unit: &str,
+        (ours, peer): (f64, f64),
+        (ratio, low, high): (f64, f64, f64),
+        (runs, off): (usize, f64),
+    ) -> Self {
+        let (least, most) = (1.0 - off, 1.0 + off);
+        let verdict = match () {
+            () if low >= least && high <= most => Verdict::Met,
+            () if high < least || low > most => Verdict::Missed,
+            () => Verdict::Unclear,
+        };
+        Self {
+            figure: figure.into(),
+            case: case.into(),
+            ours,
+            peer: Some(peer),
+            unit: unit.into(),
+            ratio: Some(ratio),
+            low,
+            high,
+            runs,
+            bar: Some(format!("{least} to {most}")),
+            verdict: Some(verdict),
+        }
+    }
+
     /// A figure without a peer: nothing is compared, so there is no bar and no verdict.
     #[must_use]
     pub fn alone(figure: &str, case: &str, unit: &str, found: &Alone) -> Self {
@@ -72,6 +110,18 @@ impl Figure {
             bar: None,
             verdict: None,
         }
+    }
+
+    /// A figure without a peer, judged against the least it may be.
+    #[must_use]
+    pub fn at_least(figure: &str, case: &str, unit: &str, found: &Alone, limit: f64) -> Self {
+        let verdict = match limit {
+            _ if found.low >= limit => Verdict::Met,
+            _ if found.high < limit => Verdict::Missed,
+            _ => Verdict::Unclear,
+        };
+        let bar = Some(format!(">= {limit} {unit}"));
+        Self { bar, verdict: Some(verdict), ..Self::alone(figure, case, unit, found) }
     }
 
     /// A figure of a few runs without a peer, whose interval is their whole range, judged against the most it may be.
@@ -189,6 +239,30 @@ mod tests {
         assert_eq!(figure.bar.as_deref(), Some("<= 2 us"));
         assert_eq!(of(&[1.0], None).unwrap().verdict, None);
         assert_eq!(of(&[], None), None);
+    }
+
+    #[test]
+    fn a_figure_with_a_least_value_is_met_only_by_its_whole_interval() {
+        let of = |low, high| {
+            let found = Alone { median: 15.0, low, high, runs: 40, set_aside: 2 };
+            Figure::at_least("wire", "c", "Mpps", &found, 14.88)
+        };
+        assert_eq!(of(14.9, 15.5).verdict, Some(Verdict::Met));
+        assert_eq!(of(14.5, 15.5).verdict, Some(Verdict::Unclear));
+        assert_eq!(of(14.5, 14.8).verdict, Some(Verdict::Missed));
+        assert_eq!(of(14.5, 14.8).bar.as_deref(), Some(">= 14.88 Mpps"));
+    }
+
+    #[test]
+    fn a_prediction_is_good_only_if_its_whole_interval_is_near() {
+        let of = |low, high| {
+            Figure::within("t", "c", "ns", (10.0, 10.0), (1.0, low, high), (9, 0.15)).verdict.unwrap()
+        };
+        assert_eq!(of(0.9, 1.1), Verdict::Met);
+        assert_eq!(of(0.8, 1.1), Verdict::Unclear);
+        assert_eq!((of(0.5, 0.8), of(1.2, 1.3)), (Verdict::Missed, Verdict::Missed));
+        let beside = Figure::beside("t", "c", "ns", &found(1.0));
+        assert_eq!((beside.bar, beside.verdict, beside.ratio), (None, None, Some(1.0)));
     }
 
     #[test]

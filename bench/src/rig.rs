@@ -4,14 +4,17 @@
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
-use crate::Error;
 use flow::Nanos;
 use flow::syntax::{ParseOptions, parse_flows};
 use frame::Frame;
 use model::{Config, DataPlane, Model, PortDesc};
+use pipeline::Probe;
 use port::mem::LoopQueue;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
-use worker::{PortQueues, Worker, WorkerSet, build};
+use tables::base::Maker;
+use worker::{PortQueues, Worker, WorkerSet, build_with};
+
+use crate::Error;
 
 /// Turns before the first window: every source learned, every cache warm.
 const WARM_UP: usize = 1_000;
@@ -38,9 +41,9 @@ pub struct Case {
 }
 
 /// A worker and its control side, in one thread.
-pub struct Rig {
+pub struct Rig<P: Probe = ()> {
     /// The worker.
-    pub worker: Worker,
+    pub worker: Worker<P>,
     /// The control side.
     pub model: Model<WorkerSet>,
     now: Nanos,
@@ -58,13 +61,32 @@ impl Rig {
             Box::new(Limited { queue: LoopQueue::new(number, set), burst: case.burst }) as Box<dyn Queue>
         });
         let config = worker::Config { lut_entries: case.lut_entries, ..worker::Config::default() };
-        let mut rig = Self::with_queues(&config, queues.collect(), &case.flows)?;
+        let mut rig = Self::with_queues(&config, queues.collect(), &case.flows, None)?;
         rig.warm_up(WARM_UP);
         rig.check(case)?;
         Ok(rig)
     }
 
-    /// A worker with one queue for each of ports 1, 2, ..., whose rules are in force after a few turns.
+    /// Packets must fare as the case says: a figure of packets dropped by mistake would be a fine one.
+    fn check(&mut self, case: &Case) -> Result<(), Error> {
+        let before = self.model.plane_mut().totals();
+        let mut received = 0;
+        for _ in 0..16 {
+            received += self.turn();
+        }
+        let after = self.model.plane_mut().totals();
+        let copies = after.copies - before.copies;
+        let expected = if case.forwards { received } else { 0 };
+        if received == 0 || copies != expected {
+            let fault = format!("{}: {copies} copies of {received} packets, not {expected}", case.name);
+            return Err(Error::Contender(fault));
+        }
+        Ok(())
+    }
+}
+
+impl<P: Probe + Default> Rig<P> {
+    /// A worker with one queue for each of ports 1, 2, ..., whose rules are in force after a few turns. With a maker, engines are its.
     ///
     /// # Errors
     /// When a rule is refused.
@@ -72,11 +94,13 @@ impl Rig {
         config: &worker::Config,
         queues: Vec<Box<dyn Queue>>,
         rules: &str,
+        maker: Option<Maker>,
     ) -> Result<Self, Error> {
         let ports = (1..).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
         let ports: Vec<PortQueues> = ports.collect();
         let numbers = 1..=ports.len() as u32;
-        let (plane, mut workers) = build(config, ports);
+        let (mut plane, mut workers) = build_with(config, ports, P::default);
+        maker.into_iter().for_each(|maker| plane.set_maker(maker));
         let worker = workers.pop().ok_or_else(|| Error::Contender("no worker was made".into()))?;
         let mut rig = Self { worker, model: Model::new(Config::default(), plane, 0), now: 1 };
         let refused =
@@ -100,23 +124,6 @@ impl Rig {
             self.turn();
             while self.model.poll(self.now) {}
         }
-    }
-
-    /// Packets must fare as the case says: a figure of packets dropped by mistake would be a fine one.
-    fn check(&mut self, case: &Case) -> Result<(), Error> {
-        let before = self.model.plane_mut().totals();
-        let mut received = 0;
-        for _ in 0..16 {
-            received += self.turn();
-        }
-        let after = self.model.plane_mut().totals();
-        let copies = after.copies - before.copies;
-        let expected = if case.forwards { received } else { 0 };
-        if received == 0 || copies != expected {
-            let fault = format!("{}: {copies} copies of {received} packets, not {expected}", case.name);
-            return Err(Error::Contender(fault));
-        }
-        Ok(())
     }
 
     /// One turn of the worker's loop; returns the packets it received.

@@ -306,6 +306,7 @@ fn bytes(engine: &Engine) -> usize {
         Engine::Lpm(engine) => engine.bytes(),
         Engine::Mask(engine) => engine.bytes(),
         Engine::Scan(engine) => engine.bytes(),
+        Engine::Foreign(engine) => engine.bytes(),
     }
 }
 
@@ -352,6 +353,7 @@ fn look_up(engine: &Engine, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         Engine::Lpm(engine) => engine.lookup(keys, dead, slots),
         Engine::Mask(engine) => engine.lookup(keys, dead, slots),
         Engine::Scan(engine) => engine.lookup(keys, dead, slots),
+        Engine::Foreign(engine) => engine.lookup(keys, dead, slots),
     }
 }
 

@@ -6,10 +6,12 @@
 mod access_list;
 mod acl_trie;
 mod automaton;
+mod engine;
 mod lpm_trie;
 
 pub use access_list::{AccessList, AccessRule, FiveTuple, Ports, Prefix, Rows};
 pub use acl_trie::{AclTrie, TernaryRows};
+pub use engine::maker;
 pub use lpm_trie::{LpmTrie, Route};
 
 /// What a lookup answers when nothing matches.

@@ -6,13 +6,14 @@ use crate::rig::Rig;
 use model::DataPlane;
 use port::Queue;
 use port::mem::pair;
+use tables::base::Maker;
 
 fn made(options: &Options) -> Scenario {
     Scenario::new(options, &Sources::samples()).unwrap()
 }
 
 /// Sends each flow's packet three times; the last time low-latency flows have records.
-fn check(options: &Options) {
+fn check(options: &Options, maker: Option<Maker>) {
     let scenario = made(options);
     assert_eq!(scenario.flows.len(), options.flows + options.normal_flows);
     let (mut queues, mut handles) = (Vec::new(), Vec::new());
@@ -22,7 +23,7 @@ fn check(options: &Options) {
         handles.push(handle);
     }
     let config = worker::Config { lut_entries: 1_024, ..worker::Config::default() };
-    let mut rig = Rig::with_queues(&config, queues, &scenario.rules).unwrap();
+    let mut rig = Rig::<()>::with_queues(&config, queues, &scenario.rules, maker).unwrap();
     rig.warm_up(4);
     for round in 0..3 {
         let fast_before = rig.model.plane_mut().totals().fast;
@@ -43,7 +44,7 @@ fn check(options: &Options) {
 fn flows_fare_as_the_generator_says() {
     for kind in Kind::ALL {
         for bytes in [64, 256, 1_518] {
-            check(&Options { bytes, normal_flows: 20, ..Options::new(kind, 100, 60) });
+            check(&Options { bytes, normal_flows: 20, ..Options::new(kind, 100, 60) }, None);
         }
     }
 }
@@ -51,7 +52,10 @@ fn flows_fare_as_the_generator_says() {
 #[test]
 fn more_rules_than_the_samples_have() {
     for kind in Kind::ALL {
-        check(&Options { bytes: 128, ..Options::new(kind, 1_000, 50) });
+        let options = Options { bytes: 128, ..Options::new(kind, 1_000, 50) };
+        check(&options, None);
+        // Tables of the paper's kind say the same.
+        check(&options, Some(crate::paper::maker));
     }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table's compiled rules: immutable, shared by all workers. A new engine is a new file and a variant here.
 
+use crate::choice::Choice;
 use crate::exact::Exact;
 use crate::lpm::Lpm;
 use crate::mask::Mask;
 use crate::scan::Scan;
 use crate::{BitSet, KeyPlan};
 use flow::EntryId;
+use std::fmt;
 use std::sync::Arc;
 
 /// The engine a base was compiled with.
@@ -20,7 +22,22 @@ pub enum Engine {
     Mask(Mask),
     /// Any rules, if few.
     Scan(Scan),
+    /// One of the caller's: what benchmarks compare with.
+    Foreign(Box<dyn Lookup>),
 }
+
+/// An engine from outside of this crate.
+pub trait Lookup: fmt::Debug + Send + Sync {
+    /// Looks up `slots.len()` keys: for each the best rule that is not dead, by its place among the rows that the engine
+    /// was made of, or [`crate::NONE`].
+    fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]);
+
+    /// Bytes held.
+    fn bytes(&self) -> usize;
+}
+
+/// Makes an engine of rows of values and masks, best first, or leaves it to ours. The choice is what we would take.
+pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
 /// Compiled rules in order of precedence: a rule's slot is its place in it.
 #[derive(Debug)]
@@ -70,6 +87,7 @@ impl Base {
             Engine::Lpm(engine) => engine.lookup(keys, dead, slots),
             Engine::Mask(engine) => engine.lookup(keys, dead, slots),
             Engine::Scan(engine) => engine.lookup(keys, dead, slots),
+            Engine::Foreign(engine) => engine.lookup(keys, dead, slots),
         }
     }
 
@@ -116,6 +134,7 @@ impl Base {
             Engine::Lpm(_) => "lpm",
             Engine::Mask(_) => "mask",
             Engine::Scan(_) => "scan",
+            Engine::Foreign(_) => "foreign",
         }
     }
 
@@ -127,6 +146,7 @@ impl Base {
             Engine::Lpm(engine) => engine.bytes(),
             Engine::Mask(engine) => engine.bytes(),
             Engine::Scan(engine) => engine.bytes(),
+            Engine::Foreign(engine) => engine.bytes(),
         };
         engine + self.ids.len() * 4 + self.priorities.len() * 2
     }

@@ -4,7 +4,7 @@
 //! as they fit its head. A head that is full, or a rule that does not suit the base, means a new base.
 
 use crate::additions::Additions;
-use crate::base::Engine;
+use crate::base::{Engine, Maker};
 use crate::choice::{Choice, choose};
 use crate::exact::Exact;
 use crate::head::Head;
@@ -72,9 +72,16 @@ pub struct Master {
     hasher: RandomState,
     sequence: u64,
     compiled: usize,
+    /// Makes engines in place of ours.
+    maker: Option<Maker>,
 }
 
 impl Master {
+    /// Lets `maker` have a say in the engine of each base from now on. A table of one mask stays hashed.
+    pub fn set_maker(&mut self, maker: Maker) {
+        self.maker = Some(maker);
+    }
+
     /// Takes the changes that one operation makes to this table and returns, for each of `workers`, the updates that
     /// bring its view along. `in_all` is how many changes the operation makes to all tables: a worker applies it as a
     /// whole, in one go.
@@ -202,20 +209,22 @@ impl Master {
             ids.push(entry.id);
             priorities.push(rule.priority);
         }
-        let engine = match choice {
-            Choice::Exact => Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len())),
-            Choice::Scan => Engine::Scan(Scan::new(words, ids.len(), &values, &masks)),
-            Choice::Lpm(field) => {
+        let foreign = self.maker.filter(|_| !hashed).and_then(|make| make(choice, &plan, &values, &masks));
+        let engine = match (foreign, choice) {
+            (Some(engine), _) => Engine::Foreign(engine),
+            (None, Choice::Exact) => Engine::Exact(Exact::new(words, &masks, values, keyed, ids.len())),
+            (None, Choice::Scan) => Engine::Scan(Scan::new(words, ids.len(), &values, &masks)),
+            (None, Choice::Lpm(field)) => {
                 Engine::Lpm(Lpm::new(words, &Piece::of_field(&plan, field), ids.len(), &values, &masks))
             }
-            Choice::Mask => Engine::Mask(Mask::new(&plan, ids.len(), &values, &masks)),
+            (None, Choice::Mask) => Engine::Mask(Mask::new(&plan, ids.len(), &values, &masks)),
         };
         let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
         let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&plan, room, [engine.mask()], ids.len() - keyed),
             Engine::Mask(engine) => Additions::new(&plan, room, engine.masks(), engine.walked()),
             Engine::Lpm(engine) => Additions::new(&plan, room, [], engine.catch_alls()),
-            Engine::Scan(_) => Additions::new(&plan, room, [], ids.len()),
+            Engine::Scan(_) | Engine::Foreign(_) => Additions::new(&plan, room, [], ids.len()),
         };
         let head = Head::new(words, additions.capacity(), additions.masks());
         self.additions = Some(additions);

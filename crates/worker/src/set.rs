@@ -18,6 +18,7 @@ use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use tables::base::Maker;
 use tables::master::RuleChange;
 use tables::{Master, TableUpdate};
 
@@ -101,6 +102,11 @@ impl WorkerSet {
         if let Some(link) = self.links.get_mut(worker) {
             link.nudge = Some(nudge);
         }
+    }
+
+    /// Lets a caller make the engines of all tables, from the next base of each on: for comparisons.
+    pub fn set_maker(&mut self, maker: Maker) {
+        self.masters.iter_mut().for_each(|master| master.set_maker(maker));
     }
 
     /// Each port's link as its queues last told: up if all of them are. A port of which a queue has not told yet is left

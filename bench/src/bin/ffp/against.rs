@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Low-latency flows over the path against the same switch without it, whose tables are of the paper's kind (tries) or our
+//! own: packets/s at full load (the paper's figure 11) and latency at equal load below saturation (its figure 12).
+//!
+//! Latency is the time from the poll that receives a burst to the end of its transmission, of which every packet of the
+//! burst has its part; bursts come at fixed times, so far apart that the peer is busy for [`LOAD`] of the time.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use shunt_bench::scenario::{Kind, Options};
+use shunt_bench::{Bar, Comparison, Figure, Loop, Measure, Plan, Window, compare, paper};
+use tables::base::Maker;
+
+use crate::course::{BURST, Course, scenario};
+use crate::wire_speed::{FLOWS, LUT_ENTRIES};
+
+/// Bytes of a packet, the FCS included.
+const SIZES: [usize; 4] = [64, 256, 640, 1_518];
+
+/// Packets that are received over and over.
+const FRAMES: usize = 128 * BURST;
+
+/// Bursts of a window at full load, and of one below it.
+const TURNS: u32 = 100;
+const PACED_TURNS: u32 = 60;
+
+/// Share of the time that the peer is busy while latencies are measured.
+const LOAD: f64 = 0.6;
+
+/// A turn that takes longer was interrupted: the slowest peers take 20 us by themselves.
+const LIMIT: Duration = Duration::from_micros(60);
+
+/// Whom the path is compared with.
+struct Peer {
+    name: &'static str,
+    maker: Option<Maker>,
+}
+
+const PEERS: [Peer; 2] =
+    [Peer { name: "paper-kind tables", maker: Some(paper::maker) }, Peer { name: "own tables", maker: None }];
+
+/// The bars for packets/s and latency.
+fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
+    match (kind, peer.maker) {
+        (Kind::Vehicles, _) => Some((Bar::AtLeast(0.98), Bar::AtMost(1.02))),
+        (_, Some(_)) => Some((Bar::AtLeast(3.0), Bar::AtMost(0.2))),
+        (_, None) => None,
+    }
+}
+
+/// Measures all scenarios; `case` is what their names must begin with.
+pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
+    for kind in Kind::ALL {
+        for rules in [1_000, 10_000] {
+            for bytes in SIZES {
+                let name = format!(
+                    "{}, {rules} rules, {bytes}-byte packets of {FLOWS} flows by Zipf 1.0, bursts of {BURST}",
+                    kind.name()
+                );
+                if name.starts_with(case) {
+                    let options = Options { bytes, ..Options::new(kind, rules, FLOWS) };
+                    one(&name, &options, pairs)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>> {
+    let scenario = scenario(options)?;
+    let mut ours = Course::new(&scenario, FRAMES, LUT_ENTRIES, None)?;
+    ours.prepare()?;
+    for peer in &PEERS {
+        let mut theirs = Course::new(&scenario, FRAMES, 0, peer.maker)?;
+        theirs.prepare()?;
+        let bars = bars(options.kind, peer);
+        let found = {
+            let mut one = Loop::new(TURNS, || ours.rig.turn()).gap_limit(LIMIT);
+            let mut other = Loop::new(TURNS, || theirs.rig.turn()).gap_limit(LIMIT);
+            compare(&Plan::new(pairs), &mut one, &mut other)?
+        };
+        let figure = format!("packets/s over the path against {} (paper: fig 11)", peer.name);
+        report(&figure, name, "Mpps/CPU-s", &found, bars.map(|bars| bars.0))?;
+        let every = Duration::from_nanos((BURST as f64 * 1e3 / (found.peer.median * LOAD)) as u64);
+        let found = {
+            let plan = Plan { measure: Measure::CpuNsPerUnit, ..Plan::new(pairs) };
+            let mut one = || Ok(paced(&mut ours, every));
+            let mut other = || Ok(paced(&mut theirs, every));
+            compare(&plan, &mut one, &mut other)?
+        };
+        let figure = format!("latency over the path against {} (paper: fig 12)", peer.name);
+        let name = format!("{name} every {:.2} us", every.as_secs_f64() * 1e6);
+        report(&figure, &name, "ns", &found, bars.map(|bars| bars.1))?;
+    }
+    ours.verify()
+}
+
+/// Bursts that come at fixed times. A unit is a burst; its time is that of its turn.
+fn paced(course: &mut Course, every: Duration) -> Window {
+    let begin = Instant::now();
+    let (mut busy, mut gaps, mut stolen) = (Duration::ZERO, 0, Duration::ZERO);
+    let mut due = begin;
+    for _ in 0..PACED_TURNS {
+        let mut poll = Instant::now();
+        while poll < due {
+            poll = Instant::now();
+        }
+        course.rig.turn();
+        let took = poll.elapsed();
+        busy += took;
+        due = poll.max(due) + every;
+        if took > LIMIT {
+            gaps += 1;
+            stolen += took;
+        }
+    }
+    let ns = |time: Duration| time.as_nanos() as u64;
+    Window {
+        units: PACED_TURNS.into(),
+        cpu_ns: ns(busy),
+        wall_ns: ns(begin.elapsed()),
+        gaps,
+        stolen_ns: ns(stolen),
+    }
+}
+
+fn report(
+    figure: &str,
+    case: &str,
+    unit: &str,
+    found: &Comparison,
+    bar: Option<Bar>,
+) -> Result<(), Box<dyn Error>> {
+    let made = match bar {
+        Some(bar) => Figure::new(figure, case, unit, found, bar),
+        None => Figure::beside(figure, case, unit, found),
+    };
+    made.append(Path::new("target/report"), "ffp")?;
+    writeln!(
+        io::stdout(),
+        "{figure}, {case}: {:.2} {unit} against {:.2}, ratio {:.3} ({:.3} to {:.3}), {} pairs, {} set aside: {:?}",
+        found.ours.median,
+        found.peer.median,
+        found.ratio,
+        found.low,
+        found.high,
+        found.runs,
+        found.set_aside,
+        made.verdict,
+    )?;
+    Ok(())
+}

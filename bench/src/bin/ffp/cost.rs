@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The cost model of docs/model.md: what it predicts for mixed traffic from runs of one sort of traffic, against what
+//! mixed traffic costs.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::Instant;
+
+use pipeline::{Probe, Step};
+use shunt_bench::scenario::{Kind, Options};
+use shunt_bench::{Figure, Interval, median, median_interval};
+
+use crate::course::{BURST, Course, scenario};
+
+const STAGES: usize = 3;
+const RULES: usize = 1_000;
+const FLOWS: usize = 1_000;
+/// Flows that hit a normal entry in table 1, and how many of a thousand packets are theirs.
+const NORMAL_FLOWS: usize = 100;
+const NORMAL_PER_MILLE: u32 = 200;
+const FRAMES: usize = 128 * BURST;
+const LUT_ENTRIES: usize = 4_096;
+
+/// Bursts of a run; longer ones were interrupted and do not count.
+const TURNS: usize = 400;
+const LIMIT_NS: u64 = 60_000;
+
+/// How far a prediction may be off.
+const OFF: f64 = 0.15;
+
+/// Time and packets of one stage on one path.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    ns: f64,
+    packets: f64,
+    /// Packets whose entry the stage ran.
+    ran: f64,
+}
+
+impl Part {
+    fn each(self) -> f64 {
+        self.ns / self.packets.max(1.0)
+    }
+}
+
+/// Charges time to stages: of the path until a lower table follows a higher one, of the tables from there on.
+#[derive(Debug)]
+struct Stages {
+    last: Instant,
+    path: [Part; STAGES],
+    tables: [Part; STAGES],
+    /// All else, per packet.
+    rest: Part,
+    in_tables: bool,
+    at: usize,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        let none = [Part::default(); STAGES];
+        Self {
+            last: Instant::now(),
+            path: none,
+            tables: none,
+            rest: Part::default(),
+            in_tables: false,
+            at: 0,
+        }
+    }
+}
+
+impl Probe for Stages {
+    fn mark(&mut self, step: Step, units: u32) {
+        let now = Instant::now();
+        let ns = (now - self.last).as_nanos() as f64;
+        let units = f64::from(units);
+        match step {
+            Step::Extract(table) | Step::Probe(table) | Step::Lookup(table) | Step::Execute(table) => {
+                let table = usize::from(table);
+                self.in_tables |= table < self.at;
+                self.at = table;
+                let paths = if self.in_tables { &mut self.tables } else { &mut self.path };
+                if let Some(part) = paths.get_mut(table) {
+                    part.ns += ns;
+                    match step {
+                        Step::Extract(_) => part.packets += units,
+                        Step::Execute(_) => part.ran += units,
+                        _ => {}
+                    }
+                }
+            }
+            Step::Admit => {
+                (self.in_tables, self.at) = (false, 0);
+                self.rest.ns += ns;
+                self.rest.packets += units;
+            }
+            _ => self.rest.ns += ns,
+        }
+        self.last = Instant::now();
+    }
+}
+
+/// One run: stages by path and by tables, and the rest.
+struct Run {
+    path: [Part; STAGES],
+    tables: [Part; STAGES],
+    rest: f64,
+    /// Time of a packet in all.
+    whole: f64,
+}
+
+/// Runs a course, without interrupted bursts.
+fn measured(course: &mut Course<Stages>) -> Run {
+    let mut sum = Stages::default();
+    for _ in 0..TURNS {
+        *course.rig.worker.probe() = Stages::default();
+        let begin = Instant::now();
+        course.rig.turn();
+        if begin.elapsed().as_nanos() as u64 > LIMIT_NS {
+            continue;
+        }
+        let one = course.rig.worker.probe();
+        for (to, from) in [(&mut sum.path, &one.path), (&mut sum.tables, &one.tables)] {
+            for (to, from) in to.iter_mut().zip(from) {
+                to.ns += from.ns;
+                to.packets += from.packets;
+                to.ran += from.ran;
+            }
+        }
+        sum.rest.ns += one.rest.ns;
+        sum.rest.packets += one.rest.packets;
+    }
+    let spent = |parts: &[Part; STAGES]| parts.iter().map(|part| part.ns).sum::<f64>();
+    let whole = (spent(&sum.path) + spent(&sum.tables) + sum.rest.ns) / sum.rest.packets.max(1.0);
+    Run { path: sum.path, tables: sum.tables, rest: sum.rest.each(), whole }
+}
+
+/// A quantity's name, as predicted and as measured.
+type Pair = (String, f64, f64);
+
+/// One round: three runs one after the other.
+fn round(pure: &mut Course<Stages>, off: &mut Course<Stages>, mixed: &mut Course<Stages>) -> Vec<Pair> {
+    let (fast, slow, mix) = (measured(pure), measured(off), measured(mixed));
+    let normal = mixed.normal_share();
+    let mut pairs: Vec<Pair> = Vec::new();
+    let (t_l, t_p): (Vec<f64>, Vec<f64>) =
+        (0..STAGES).map(|i| (fast.path[i].each(), slow.path[i].each().max(slow.tables[i].each()))).unzip();
+    for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
+        pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
+    }
+    // Of the tables, the mix uses only what lies behind the stage where normal packets leave.
+    pairs.push(("t_p of stage 3".into(), t_p[2], mix.tables[2].each()));
+    let rho = [1.0, 1.0 - normal, 1.0];
+    for (i, rho) in rho.into_iter().enumerate() {
+        let part = mix.path[i];
+        pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
+    }
+    // Normal values are known: the lookup at the stage where they leave is spared, its instructions are not.
+    let low_latency = fast.rest + t_l.iter().sum::<f64>();
+    let leaving = fast.rest + t_l[0] + t_l[1] + t_p[2];
+    let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();
+    let known = mix.tables[1].ns / mix.tables[1].ran.max(1.0);
+    let mix_normal = mix.rest + mix.path[0].each() + mix.path[1].each() + known + mix.tables[2].each();
+    pairs.push(("latency of low-latency packets".into(), low_latency, mix_low));
+    pairs.push(("latency of normal packets".into(), leaving, mix_normal));
+    let mean = low_latency * (1.0 - normal) + leaving * normal;
+    pairs.push(("mean of all packets".into(), mean, mix.whole));
+    pairs
+}
+
+/// Measures all scenarios; `case` is what their names must begin with.
+pub fn run(case: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
+    for kind in Kind::ALL {
+        let percent = NORMAL_PER_MILLE / 10;
+        let name =
+            format!("{}, {RULES} rules, {percent} % normal packets, predicted by measured", kind.name());
+        if !name.starts_with(case) {
+            continue;
+        }
+        let options = Options { normal_flows: NORMAL_FLOWS, bytes: 256, ..Options::new(kind, RULES, FLOWS) };
+        let scenario = scenario(&options)?;
+        let course = |lut_entries, normal| -> Result<Course<Stages>, Box<dyn Error>> {
+            let mut course = Course::mixed(&scenario, FRAMES, lut_entries, None, normal)?;
+            course.prepare()?;
+            Ok(course)
+        };
+        let (mut pure, mut off) = (course(LUT_ENTRIES, 0)?, course(0, 0)?);
+        let mut mixed = course(LUT_ENTRIES, NORMAL_PER_MILLE)?;
+        let rounds: Vec<Vec<Pair>> =
+            (0..rounds.max(6)).map(|_| round(&mut pure, &mut off, &mut mixed)).collect();
+        for (at, (quantity, ..)) in rounds[0].iter().enumerate() {
+            let of =
+                |value: fn(&Pair) -> f64| rounds.iter().map(|pairs| value(&pairs[at])).collect::<Vec<_>>();
+            let ratios = of(|pair| pair.1 / pair.2);
+            let (Some(ours), Some(peer), Some(ratio), Some(Interval { low, high, .. })) = (
+                median(&of(|pair| pair.1)),
+                median(&of(|pair| pair.2)),
+                median(&ratios),
+                median_interval(&ratios),
+            ) else {
+                continue;
+            };
+            let unit = if quantity.starts_with("rho") { "share" } else { "ns" };
+            let figure =
+                Figure::within(quantity, &name, unit, (ours, peer), (ratio, low, high), (rounds.len(), OFF));
+            figure.append(Path::new("target/report"), "ffp_model")?;
+            writeln!(
+                io::stdout(),
+                "{name}: {quantity}: {ours:.2} by {peer:.2} {unit}, ratio {ratio:.3} ({low:.3} to {high:.3}): {:?}",
+                figure.verdict
+            )?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! 10 Gbit/s of the shortest packets through three stages of the path, by one core: 14.88 Mpps per CPU-second.
+//!
+//! The paper's figure 11 shows wire speed from 256 bytes on.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+
+use shunt_bench::scenario::{Kind, Options};
+use shunt_bench::{Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
+
+use crate::course::{BURST, Course, frames_in, scenario};
+
+/// 10 Gbit/s in packets of 64 bytes, a preamble and a gap of 20.
+const WIRE_MPPS: f64 = 14.88;
+
+/// What the received packets' buffers take up together.
+const SPREAD_BYTES: usize = 64 << 20;
+
+/// Flows, by Zipf's law.
+pub const FLOWS: usize = 10_000;
+
+/// Records of each LUT: room for all flows.
+pub const LUT_ENTRIES: usize = 16_384;
+
+/// Bursts of a window.
+const TURNS: u32 = 300;
+
+/// Measures all scenarios; `case` is what their names must begin with.
+pub fn run(case: &str, windows: usize) -> Result<(), Box<dyn Error>> {
+    for kind in Kind::ALL {
+        for rules in [1_000, 10_000] {
+            let name = format!(
+                "{}, {rules} rules, 64-byte packets of {FLOWS} flows by Zipf 1.0 spread over 64 MiB, bursts of {BURST}",
+                kind.name()
+            );
+            if name.starts_with(case) {
+                one(&name, kind, rules, windows)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn one(name: &str, kind: Kind, rules: usize, windows: usize) -> Result<(), Box<dyn Error>> {
+    let scenario = scenario(&Options::new(kind, rules, FLOWS))?;
+    let mut course = Course::new(&scenario, frames_in(SPREAD_BYTES, 60), LUT_ENTRIES, None)?;
+    course.prepare()?;
+    let found = {
+        let rig = &mut course.rig;
+        let mut contender = Loop::new(TURNS, || rig.turn()).gap_limit(GAP_LIMIT * 3);
+        contender.window()?;
+        measure(&Plan::new(windows), &mut contender)?
+    };
+    let fast = course.fast_share();
+    course.verify()?;
+    let unit = "Mpps/CPU-s";
+    let figure = Figure::at_least("wire speed over the path", name, unit, &found, WIRE_MPPS);
+    figure.append(Path::new("target/report"), "ffp")?;
+    writeln!(
+        io::stdout(),
+        "wire speed, {name}: {:.2} {unit} ({:.2} to {:.2}), {} windows, {} set aside, {:.1} % over the path: {:?}",
+        found.median,
+        found.low,
+        found.high,
+        found.runs,
+        found.set_aside,
+        fast * 100.0,
+        figure.verdict,
+    )?;
+    Ok(())
+}
