@@ -36,7 +36,7 @@ use buffers::Buffers;
 use flow::{Nanos, Settings};
 use openflow::packet::PacketInReason;
 use openflow::role::{AsyncKind, Generation};
-use openflow::{ErrorCode, SessionConfig};
+use openflow::{ErrorCode, Message, SessionConfig};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -139,11 +139,19 @@ impl Agent {
     /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
     pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, notice: Notice) {
         let kind = notice::kind(&notice);
-        if self.channels.values().any(|channel| channel.wants(&self.shared, kind)) {
-            let messages = notice::messages(&notice, now, &mut self.shared.buffers);
-            for channel in self.channels.values_mut() {
-                messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
+        // Made once for all channels that are told the same.
+        let mut made: Option<(Option<u16>, Vec<Message>)> = None;
+        for channel in self.channels.values_mut() {
+            if !channel.wants(&self.shared, kind) {
+                continue;
             }
+            let cut = notice::is_cut_by_channel(&notice).then_some(channel.config.miss_send_len);
+            let messages = match made.take() {
+                Some((as_before, messages)) if as_before == cut => messages,
+                _ => notice::messages(&notice, cut, now, &mut self.shared.buffers),
+            };
+            messages.iter().for_each(|message| channel.tell(&self.shared, kind, message));
+            made = Some((cut, messages));
         }
         if let Notice::PacketIn(packet_in) = notice {
             model.recycle(packet_in.frame);

@@ -18,10 +18,15 @@ pub fn kind(notice: &Notice) -> AsyncKind {
     }
 }
 
-/// The messages that tell it.
-pub fn messages(notice: &Notice, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
+/// Whether no action says how much of a packet is told: then the channel's miss_send_len does (7.4.1).
+pub fn is_cut_by_channel(notice: &Notice) -> bool {
+    matches!(notice, Notice::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
+}
+
+/// The messages that tell it, with so many bytes of a packet, or as many as its action said.
+pub fn messages(notice: &Notice, cut: Option<u16>, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     match notice {
-        Notice::PacketIn(p) => packet_ins(p, now, buffers),
+        Notice::PacketIn(p) => packet_ins(p, cut.unwrap_or(p.max_len), now, buffers),
         Notice::FlowRemoved(removed) => vec![Message::FlowRemoved(flow_removed(removed))],
         Notice::PortStatus { reason, port } => {
             let status = port::PortStatus { reason: port_reason(*reason), port: describe::port(port) };
@@ -48,7 +53,7 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::RemovedReason {
 }
 
 /// A packet that is longer than was asked for is held and its beginning sent; without room it goes as a whole (7.4.1).
-fn packet_ins(p: &PacketIn, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
+fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
         conditions.push(FieldMatch::exact(Field::Metadata, p.metadata.into()));
@@ -61,11 +66,11 @@ fn packet_ins(p: &PacketIn, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let message = |mut data: Vec<u8>| {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);
         let mut buffer_id = None;
-        if p.max_len != WHOLE_PACKET && usize::from(p.max_len) < data.len() {
+        if max_len != WHOLE_PACKET && usize::from(max_len) < data.len() {
             buffer_id = buffers.hold(now, p.frame.meta.in_port, &data);
         }
         if buffer_id.is_some() {
-            data.truncate(p.max_len.into());
+            data.truncate(max_len.into());
         }
         Message::PacketIn(packet::PacketIn {
             buffer_id,

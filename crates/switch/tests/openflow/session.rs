@@ -382,6 +382,37 @@ fn invalid_ttls_and_fragments_are_treated_as_asked() {
     assert_eq!(lab.pop(2)[22], 4);
 }
 
+/// No action says how much of such a packet is sent: each channel's miss_send_len does.
+#[test]
+fn packets_of_invalid_ttl_are_cut_for_each_as_it_asked() {
+    let mut lab = Lab::start(1, 2, "");
+    let mut peers = [lab.peer(), lab.peer(), lab.peer()];
+    for (peer, miss_send_len) in peers.iter_mut().zip([40, 0xffff, 40]) {
+        peer.send(&Message::SetConfig(SwitchConfig { fragments: Fragments::Normal, miss_send_len }));
+        peer.send(&Message::SetAsync(AsyncConfig { packet_in: [0b111, 0], ..AsyncConfig::default() }));
+        peer.barrier();
+    }
+    peers[0].send(&add("priority=9,ip,actions=dec_ttl,output:2"));
+    peers[0].barrier();
+    let mut bytes = frame(7, 1)[..12].to_vec();
+    bytes.extend([8, 0, 0x45, 0, 0, 20, 0, 0, 0, 0, 1, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.resize(60, 0);
+    lab.push(1, &bytes);
+    let [cut, whole, also_cut] = peers.each_mut().map(packet_in);
+    for told in [&cut, &also_cut] {
+        assert_eq!((told.reason, told.total_len), (PacketInReason::InvalidTtl, 60));
+        assert_eq!(told.data, bytes[..40]);
+    }
+    assert_eq!((whole.buffer_id, &whole.data), (None, &bytes));
+    // What is held is the whole packet.
+    let actions = vec![Action::output(2)];
+    let out = PacketOut { buffer_id: cut.buffer_id, in_port: 1, actions, data: Vec::new() };
+    assert!(out.buffer_id.is_some() && also_cut.buffer_id.is_some());
+    peers[0].send(&Message::PacketOut(out));
+    peers[0].barrier();
+    assert_eq!(lab.pop(2), bytes);
+}
+
 /// Counts start anew exactly where a modify asks for it, and what is not to be counted is not told.
 #[test]
 fn counts_are_reset_and_left_out_as_asked() {
