@@ -39,7 +39,7 @@ def configure(options):
 def main(arguments):
     """Runs one application until it is told to end."""
     if not arguments or arguments[0].startswith("-"):
-        raise SystemExit("usage: launch.py APPLICATION [OPTION...]; an application is learning or rest")
+        raise SystemExit("usage: launch.py APPLICATION [OPTION...]; an application is learning, marking or rest")
     application, *options = arguments
     # An ended controller leaves its threads where they are: they wait on sockets, and hold nothing that must be saved.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -7,6 +7,7 @@
 //! | item | meaning |
 //! |---|---|
 //! | `low_latency`, `low_latency=false` | packets that hit only such entries are low-latency |
+//! | `low_latency=learned` | read over: statistics say so where the switch learned it |
 //! | `slice(base,offset,length)=value[/mask]` | a run of bits; bases `packet`, `metadata`, `l3`, `l4` |
 //! | `index=N` | the entry of a linear table |
 //! | `set_field:value[/mask]->slice(base,offset,length)` | writes a run of bits |

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a datapath is set to.
 
+use crate::marking::Learning;
 use flow::Nanos;
 
 /// Nanoseconds of a second.
@@ -19,6 +20,8 @@ pub struct Config {
     pub mac_limit: usize,
     /// Entries whose cookie has this value under this mask are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
+    /// When entries are learned to be low-latency; none: never.
+    pub learning: Option<Learning>,
     /// Limits.
     pub limits: Limits,
 }
@@ -31,8 +34,17 @@ impl Default for Config {
             mac_ageing: 300 * SECOND_NS,
             mac_limit: 8_192,
             low_latency_cookie: None,
+            learning: None,
             limits: Limits::default(),
         }
+    }
+}
+
+impl Config {
+    /// Whether entries with this cookie are low-latency unless it is said otherwise.
+    #[must_use]
+    pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
+        self.low_latency_cookie.is_some_and(|(value, mask)| (cookie ^ value) & mask == 0)
     }
 }
 

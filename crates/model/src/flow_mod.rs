@@ -10,7 +10,7 @@ use crate::model::Model;
 use crate::notices::RemovedReason;
 use crate::records::{Use, note_use};
 use crate::select::Qualities;
-use crate::stage::{Staged, Step};
+use crate::stage::{Before, Staged, Step};
 use crate::store::{Life, Slot};
 use flow::operation::MAC_TABLE;
 use flow::validate::{ValidateError, validate};
@@ -98,8 +98,6 @@ impl<D: DataPlane> Model<D> {
         }
         let replaced = self.store.find(table, m.priority, &m.matching);
         self.check_room(replaced.is_some())?;
-        let by_cookie =
-            self.config.low_latency_cookie.is_some_and(|(value, mask)| (m.cookie ^ value) & mask == 0);
         let reset = m.flags.reset_counts;
         let entry = FlowEntry {
             id: 0,
@@ -111,9 +109,9 @@ impl<D: DataPlane> Model<D> {
             hard_timeout_s: m.hard_timeout_s,
             cookie: m.cookie,
             flags: m.flags,
-            low_latency: m.low_latency.unwrap_or(by_cookie),
+            low_latency: m.low_latency.unwrap_or(self.config.is_marked_by_cookie(m.cookie)),
         };
-        self.stage_add(now, entry, replaced, !reset, staged);
+        self.stage_add(now, entry, m.low_latency, replaced, !reset, staged);
         Ok(())
     }
 
@@ -123,7 +121,8 @@ impl<D: DataPlane> Model<D> {
         let ids = self.selected(table, strict, m.priority, &m.matching, Qualities::of_modify(&m));
         let instructions = self.sharing.share(m.instructions);
         for id in ids {
-            let Some(before) = self.store.entry(id).cloned() else { continue };
+            let Some(slot) = self.store.slot(id) else { continue };
+            let (mark, Some(before)) = (slot.mark, slot.entry.clone()) else { continue };
             let mut entry = FlowEntry::clone(&before);
             entry.instructions = Arc::clone(&instructions);
             entry.low_latency = m.low_latency.unwrap_or(before.low_latency);
@@ -136,8 +135,9 @@ impl<D: DataPlane> Model<D> {
             });
             note_use(&mut self.groups, &mut self.meters, &before.instructions, Use::Ends);
             note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
-            self.store.set_entry(id, Arc::new(entry));
-            staged.log.push(Step::Modified(Box::new((id, before, self.carried.get(&id).copied()))));
+            self.store.set_entry(id, Arc::new(entry), mark.after(m.low_latency));
+            let carried = self.carried.get(&id).copied();
+            staged.log.push(Step::Modified(Box::new(Before { id, entry: before, mark, carried })));
             staged.changed.modified += 1;
             if m.flags.reset_counts {
                 // What the data plane counted of it, it resets itself when the change is in force.

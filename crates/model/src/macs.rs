@@ -81,7 +81,7 @@ impl<D: DataPlane> Model<D> {
         }
         let instructions = self.sharing.share(Instructions::apply(vec![Action::output(seen.port)]));
         let Some(entry) = entry_of(seen, instructions) else { return };
-        let id = self.stage_add(now, entry, known.map(|p| p.id), false, staged);
+        let id = self.stage_add(now, entry, None, known.map(|p| p.id), false, staged);
         self.macs.places.insert(key, Place { id, port: seen.port });
         self.arm(id, 0);
     }

@@ -5,6 +5,7 @@ use crate::config::{Config, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
 use crate::groups::Groups;
 use crate::macs::Macs;
+use crate::marking::Looks;
 use crate::meters::Meters;
 use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
 use crate::ports::Port;
@@ -51,6 +52,7 @@ pub struct Model<D: DataPlane> {
     /// Timers of flow entries, and of learned MACs.
     pub(crate) timers: [Timers; 2],
     pub(crate) macs: Macs,
+    pub(crate) looks: Looks,
     pub(crate) ports: BTreeMap<PortNo, Port>,
     pub(crate) groups: Groups,
     pub(crate) meters: Meters,
@@ -83,6 +85,7 @@ impl<D: DataPlane> Model<D> {
             dying: VecDeque::new(),
             timers: [Timers::default(), Timers::default()],
             macs: Macs::default(),
+            looks: Looks::from(config.learning, now),
             ports: BTreeMap::new(),
             groups: Groups::default(),
             meters: Meters::new(),
@@ -165,7 +168,8 @@ impl<D: DataPlane> Model<D> {
     /// also when the data plane has reported something.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
-        self.timers.iter().filter_map(Timers::next).min()
+        let looks = self.config.learning.map(|_| self.looks.due());
+        self.timers.iter().filter_map(Timers::next).chain(looks).min()
     }
 
     /// An entry's counters as a controller sees them.

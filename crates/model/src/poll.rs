@@ -14,7 +14,8 @@ use pipeline::Event;
 const EVENTS_UNDER_WAY: usize = 65_536;
 
 impl<D: DataPlane> Model<D> {
-    /// Takes what the workers report, removes what timed out, and forgets removed entries whose removal is in force.
+    /// Takes what the workers report, removes what timed out, learns which entries are low-latency, and forgets removed
+    /// entries whose removal is in force.
     /// Does a bounded part of it (see [`crate::Limits`]) and returns whether there is more to do now. Take notices
     /// between the calls: flow-removed notices without room make it say yes for ever.
     pub fn poll(&mut self, now: Nanos) -> bool {
@@ -23,6 +24,7 @@ impl<D: DataPlane> Model<D> {
         let more_events = self.take_events(now, applied, &mut staged);
         let more_flows = self.expire(0, now, &mut staged);
         let more_macs = self.expire(1, now, &mut staged);
+        self.learn_marks(now, &mut staged);
         self.commit(now, staged);
         self.settle();
         self.can_settle() || more_events || more_flows || more_macs

@@ -4,6 +4,7 @@
 
 use crate::data_plane::DataPlane;
 use crate::flow_mod::Changed;
+use crate::marking::Mark;
 use crate::model::{Carried, Dying, Model, timers_of};
 use crate::notices::RemovedReason;
 use crate::ports::Port;
@@ -26,12 +27,21 @@ pub(crate) enum Step {
         reason: Option<RemovedReason>,
         heir: Option<EntryId>,
     },
-    Modified(Box<(EntryId, Arc<FlowEntry>, Option<Carried>)>),
+    Modified(Box<Before>),
     /// What was there under this number.
     Group(u32, Option<Record<Group>>),
     Meter(u32, Option<Record<Meter>>),
     /// The port as it was.
     Port(Box<Port>),
+}
+
+/// An entry before it was modified.
+#[derive(Debug)]
+pub(crate) struct Before {
+    pub id: EntryId,
+    pub entry: Arc<FlowEntry>,
+    pub mark: Mark,
+    pub carried: Option<Carried>,
 }
 
 /// A request that is being worked out.
@@ -45,11 +55,13 @@ pub(crate) struct Staged {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`.
+    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`. Whether it is
+    /// low-latency was `said`.
     pub(crate) fn stage_add(
         &mut self,
         now: Nanos,
         entry: FlowEntry,
+        said: Option<bool>,
         replaced: Option<EntryId>,
         kept: bool,
         staged: &mut Staged,
@@ -58,7 +70,7 @@ impl<D: DataPlane> Model<D> {
             self.stage_remove(old, None, staged);
         }
         note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
-        let id = self.store.insert(entry, now);
+        let id = self.store.insert(entry, Mark { said, learned: false }, now);
         if let Some(old) = replaced.filter(|_| kept) {
             if let Some(Step::Removed { heir, .. }) = staged.log.last_mut() {
                 *heir = Some(id);
@@ -162,12 +174,12 @@ impl<D: DataPlane> Model<D> {
                 Step::Meter(id, None) => drop(self.meters.remove(&id)),
                 Step::Port(before) => drop(self.ports.insert(before.desc.number, *before)),
                 Step::Modified(before) => {
-                    let (id, entry, carried) = *before;
+                    let Before { id, entry, mark, carried } = *before;
                     if let Some(now) = self.store.entry(id) {
                         note_use(&mut self.groups, &mut self.meters, &now.instructions, Use::Ends);
                     }
                     note_use(&mut self.groups, &mut self.meters, &entry.instructions, Use::Begins);
-                    self.store.set_entry(id, entry);
+                    self.store.set_entry(id, entry, mark);
                     match carried {
                         Some(carried) => self.carried.insert(id, carried),
                         None => self.carried.remove(&id),

@@ -2,6 +2,7 @@
 //! Statistics. Long answers come in parts: a cursor says where the next one goes on, whatever changed meanwhile.
 
 use crate::data_plane::{DataPlane, Totals};
+use crate::marking::Mark;
 use crate::model::Model;
 use crate::select::FlowFilter;
 use flow::operation::MAC_TABLE;
@@ -21,6 +22,8 @@ pub struct FlowStats {
     pub used_ns: Nanos,
     /// How long it has lived.
     pub duration_ns: Nanos,
+    /// Why it is low-latency, or is not.
+    pub mark: Mark,
 }
 
 /// Where a walk over entries goes on; the default is the start. Entries come by table and, within one, in order of
@@ -131,7 +134,7 @@ impl<D: DataPlane> Model<D> {
 
     fn flow_stats(&mut self, now: Nanos, id: EntryId) -> Option<FlowStats> {
         let slot = self.store.slot(id)?;
-        let (entry, created_ns) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns);
+        let (entry, created_ns, mark) = (Arc::clone(slot.entry.as_ref()?), slot.created_ns, slot.mark);
         let counters = self.counters_of(id);
         let (packets, bytes) = counters.told(entry.flags);
         Some(FlowStats {
@@ -140,6 +143,7 @@ impl<D: DataPlane> Model<D> {
             bytes,
             used_ns: counters.used_ns,
             duration_ns: now.saturating_sub(created_ns),
+            mark,
         })
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! All entries, by number, and the tables that find them.
 
+use crate::marking::Mark;
 use crate::table::Table;
 use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, Match, Nanos};
@@ -31,6 +32,7 @@ pub(crate) struct Slot {
     /// Place among the entries of its shape, while it is in its table.
     pub place: u32,
     pub life: Life,
+    pub mark: Mark,
 }
 
 #[derive(Debug)]
@@ -97,7 +99,7 @@ impl Store {
     }
 
     /// Puts an entry into its table under a new number.
-    pub fn insert(&mut self, mut entry: FlowEntry, now: Nanos) -> EntryId {
+    pub fn insert(&mut self, mut entry: FlowEntry, mark: Mark, now: Nanos) -> EntryId {
         let id = match self.free.pop() {
             Some(id) => id,
             None => {
@@ -108,6 +110,7 @@ impl Store {
                     hash: 0,
                     place: 0,
                     life: Life::Free,
+                    mark: Mark::default(),
                 });
                 (self.slots.len() - 1) as EntryId
             }
@@ -122,6 +125,7 @@ impl Store {
             hash,
             place: 0,
             life: Life::Fresh,
+            mark,
         };
         self.next_serial += 1;
         self.used += 1;
@@ -155,9 +159,10 @@ impl Store {
     }
 
     /// Gives an entry other contents; table, priority and match must stay.
-    pub fn set_entry(&mut self, id: EntryId, entry: Arc<FlowEntry>) {
+    pub fn set_entry(&mut self, id: EntryId, entry: Arc<FlowEntry>, mark: Mark) {
         if let Some(slot) = self.slot_mut(id) {
             slot.entry = Some(entry);
+            slot.mark = mark;
         }
     }
 

@@ -90,8 +90,13 @@ fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeErr
             Ok(GOTO_TABLE)
         }
         ours::instruction::LOW_LATENCY => {
-            made.low_latency = Some(r.u8()? != 0);
+            let value = r.u8()?;
             r.skip(5)?;
+            if value > 1 {
+                return error::INSTRUCTION_UNSUPPORTED
+                    .says(format!("low_latency is {value}; it is 1, or 0 for a normal entry"));
+            }
+            made.low_latency = Some(value == 1);
             Ok(0)
         }
         subtype => error::INSTRUCTION_BAD_EXP_TYPE

@@ -97,6 +97,7 @@ fn multiparts() -> Vec<(&'static str, Answer)> {
         bytes: 1_200,
         matching: matching(),
         instructions: instructions(),
+        low_latency: None,
     };
     let types = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
     let fields = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect::<Vec<_>>();

@@ -147,11 +147,13 @@ fn take_setting<'t>(
         Key::NoPacketCounts => flow.flags.no_packet_counts = flag()?,
         Key::NoByteCounts => flow.flags.no_byte_counts = flag()?,
         Key::LowLatency => {
-            flow.low_latency = Some(match item.argument() {
-                None | Some("true") => true,
-                Some("false") => false,
+            flow.low_latency = match item.argument() {
+                None | Some("true") => Some(true),
+                Some("false") => Some(false),
+                // A dump says so of entries of which nobody else said anything.
+                Some("learned") => None,
                 Some(other) => return Err(Fault::new(other, "is neither true nor false")),
-            });
+            };
         }
         // All others are conditions or handled by the caller.
         _ => return Err(item.refuse("is not a flow setting")),

@@ -16,6 +16,8 @@ pub struct FlowStats {
     pub bytes: u64,
     /// Whole seconds since it was last hit; none: not known.
     pub idle_age_s: Option<u64>,
+    /// Its mark as low-latency was learned.
+    pub learned: bool,
 }
 
 /// A flow-mod as a line that [`super::parse_flow`] takes back, without a line end.
@@ -25,7 +27,8 @@ pub fn format_flow(flow: &FlowMod) -> String {
 }
 
 /// An entry as a line of `ovs-ofctl dump-flows`, without a line end; the parser takes it as an add and reads over the
-/// statistics. `low_latency` is printed where the entry is, whether by its flag or its cookie.
+/// statistics. `low_latency` is printed where the entry is, whether by its flag or its cookie; `low_latency=learned`
+/// counts as statistics.
 #[must_use]
 pub fn format_entry(entry: &FlowEntry, stats: Option<&FlowStats>) -> String {
     let mut line = format!(" cookie=0x{:x}, ", entry.cookie);
@@ -56,7 +59,8 @@ fn write_entry(line: &mut String, entry: &FlowEntry, stats: Option<&FlowStats>) 
         write!(line, "{flag} ")?;
     }
     if entry.low_latency {
-        line.push_str("low_latency ");
+        let learned = stats.is_some_and(|s| s.learned);
+        line.push_str(if learned { "low_latency=learned " } else { "low_latency " });
     }
     let mut separator = "";
     if entry.priority != DEFAULT_PRIORITY {

@@ -83,6 +83,8 @@ pub struct Channel {
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
     pub(super) bundles: Bundles,
+    /// The peer has used our low_latency instruction. Others, like ovs-ofctl, could not read an answer that has it.
+    pub(super) knows_marks: bool,
     job: Option<Job>,
     held: VecDeque<Box<Request>>,
     held_bytes: usize,
@@ -103,6 +105,7 @@ impl Channel {
             async_config: AsyncConfig::default(),
             config: SwitchConfig::default(),
             bundles: Bundles::default(),
+            knows_marks: false,
             job: None,
             held: VecDeque::new(),
             held_bytes: 0,

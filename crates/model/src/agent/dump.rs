@@ -21,15 +21,17 @@ const TABLES_PER_STEP: u8 = 16;
 /// How far such an answer is.
 #[derive(Debug)]
 pub enum Dump {
-    Flows { parts: Parts<flow_stats::FlowStats>, filter: FlowFilter, cursor: FlowCursor },
+    Flows { parts: Parts<flow_stats::FlowStats>, filter: FlowFilter, cursor: FlowCursor, tells_marks: bool },
     Aggregate { xid: u32, filter: FlowFilter, cursor: FlowCursor, sum: stats::Aggregate },
     TableFeatures { parts: Parts<TableFeatures>, next: u8 },
     Numbered(Numbered),
 }
 
 impl Dump {
-    pub fn flows(xid: u32, query: &FlowQuery) -> Self {
-        Self::Flows { parts: Parts::new(xid), filter: filter(query), cursor: FlowCursor::default() }
+    /// Statistics of entries; with what was said of their latency, if that can be told.
+    pub fn flows(xid: u32, query: &FlowQuery, tells_marks: bool) -> Self {
+        let (filter, cursor) = (filter(query), FlowCursor::default());
+        Self::Flows { parts: Parts::new(xid), filter, cursor, tells_marks }
     }
 
     pub fn aggregate(xid: u32, query: &FlowQuery) -> Self {
@@ -45,16 +47,16 @@ impl Dump {
     pub fn advance<D: DataPlane>(self, session: &mut Session, context: &mut Context<'_, D>) -> Option<Self> {
         let out = session.output_mut()?;
         match self {
-            Self::Flows { mut parts, filter, mut cursor } => {
+            Self::Flows { mut parts, filter, mut cursor, tells_marks } => {
                 for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
                     // An entry came in one message and has no more to it than that, so it fits one.
-                    let _ = parts.push(&flow_stats(&flow), out);
+                    let _ = parts.push(&flow_stats(&flow, tells_marks), out);
                 }
                 if cursor.is_done() {
                     parts.finish(out);
                     return None;
                 }
-                Some(Self::Flows { parts, filter, cursor })
+                Some(Self::Flows { parts, filter, cursor, tells_marks })
             }
             Self::Aggregate { xid, filter, mut cursor, mut sum } => {
                 context.model.aggregate(&filter, &mut cursor, ENTRIES_PER_STEP, &mut sum);
@@ -97,7 +99,7 @@ fn filter(query: &FlowQuery) -> FlowFilter {
     }
 }
 
-fn flow_stats(flow: &stats::FlowStats) -> flow_stats::FlowStats {
+fn flow_stats(flow: &stats::FlowStats, tells_marks: bool) -> flow_stats::FlowStats {
     let entry = &flow.entry;
     flow_stats::FlowStats {
         table: entry.table,
@@ -111,5 +113,6 @@ fn flow_stats(flow: &stats::FlowStats) -> flow_stats::FlowStats {
         bytes: flow.bytes,
         matching: entry.matching.clone(),
         instructions: Instructions::clone(&entry.instructions),
+        low_latency: flow.mark.said.filter(|_| tells_marks),
     }
 }

@@ -24,7 +24,7 @@ impl Channel {
     ) -> Result<Option<Message>, Refusal> {
         let answer = match &asked.query {
             Query::Desc => Answer::Desc(Box::new(describe::description(context.model.config()))),
-            Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query)),
+            Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query, self.knows_marks)),
             Query::Aggregate(query) => return self.begin_dump(Dump::aggregate(xid, query)),
             Query::TableFeatures(tables) => {
                 table_features::check(tables, context.model.config().limits.entries)?;

@@ -24,6 +24,7 @@ impl Channel {
         if self.role(shared) == Role::Slave && request.message.is_barred_for_slaves() {
             return Err(Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"));
         }
+        self.knows_marks |= marks(&request.message);
         match &request.message {
             Message::FeaturesRequest => {
                 Ok(Some(Message::FeaturesReply(describe::features(context.model.config()))))
@@ -97,6 +98,15 @@ impl Channel {
         context: &mut Context<'_, D>,
     ) -> Result<Option<Message>, Refusal> {
         self.make(request, vec![change], Then::Packet(None), shared, context)
+    }
+}
+
+/// Whether a request says of an entry that it is low-latency, or is not.
+fn marks(message: &Message) -> bool {
+    match message {
+        Message::FlowMod(m) => m.flow.low_latency.is_some(),
+        Message::BundleAdd(add) => marks(&add.message),
+        _ => false,
     }
 }
 

@@ -73,6 +73,8 @@ pub struct FlowStats {
     pub matching: Match,
     /// Its instructions.
     pub instructions: Instructions,
+    /// What it was said to be, if that is told: low-latency or not.
+    pub low_latency: Option<bool>,
 }
 
 impl Coded for FlowStats {
@@ -89,6 +91,9 @@ impl Coded for FlowStats {
         let (idle_timeout_s, hard_timeout_s) = (r.u16()?, r.u16()?);
         let flags = decode_flags(r.u16()?)?;
         r.skip(4)?;
+        let (cookie, packets, bytes) = (r.u64()?, r.u64()?, r.u64()?);
+        let matching = matching::decode(r)?;
+        let instruction::Decoded { instructions, low_latency } = instruction::decode_list(r)?;
         Ok(Self {
             table,
             duration_ns,
@@ -96,11 +101,12 @@ impl Coded for FlowStats {
             idle_timeout_s,
             hard_timeout_s,
             flags,
-            cookie: r.u64()?,
-            packets: r.u64()?,
-            bytes: r.u64()?,
-            matching: matching::decode(r)?,
-            instructions: instruction::decode_list(r)?.instructions,
+            cookie,
+            packets,
+            bytes,
+            matching,
+            instructions,
+            low_latency,
         })
     }
 
@@ -118,7 +124,7 @@ impl Coded for FlowStats {
         out.put_u64(self.packets);
         out.put_u64(self.bytes);
         matching::encode(&self.matching, out);
-        instruction::encode_list(&self.instructions, None, out);
+        instruction::encode_list(&self.instructions, self.low_latency, out);
         out.patch_length(start, start);
     }
 }

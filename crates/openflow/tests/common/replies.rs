@@ -97,6 +97,7 @@ pub fn flow_stats(rng: &mut Rng) -> FlowStats {
         bytes: rng.u64(..),
         matching: matching(rng),
         instructions: instructions(rng),
+        low_latency: rng.bool().then(|| rng.bool()),
     }
 }
 

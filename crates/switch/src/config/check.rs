@@ -5,7 +5,9 @@ use super::endpoint::{controller, listen_address, socket_path};
 use super::file::{self, File};
 use super::value::{cookie, duration, in_range, port_name};
 use super::{Config, DEFAULT_CONTROL, Datapath, Endpoint, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
-use flow::{Limits, port_no};
+use flow::{Limits, Nanos, port_no};
+use model::Learning;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use worker::Consistency;
 
@@ -15,6 +17,8 @@ const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
 const WORKERS: usize = 64;
 /// Controllers of one datapath, and addresses that it listens on.
 const ENDPOINTS: usize = 16;
+/// Windows over which rates are taken for learning: from 100 ms to 1 hour.
+const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
 /// Numbers of CPUs that Linux can have.
 const CPUS: i64 = 8_192;
 
@@ -95,8 +99,11 @@ fn datapath(
         Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
         None => None,
     };
-    learn(&d.low_latency.learn)?;
+    let learning = learning(&d.low_latency.learn)?;
     let lut_entries = fast_paths(&d.ffp, &d.port_cache)?;
+    if learning.is_some() && lut_entries == 0 {
+        notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
+    }
     let ports = ports(d.port, workers)?;
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
@@ -105,7 +112,7 @@ fn datapath(
         Some(text) => at("datapath.ffp.consistency", text.parse())?,
         None => Consistency::default(),
     };
-    Ok(Datapath { id, openflow, low_latency_cookie, lut_entries, consistency, ports })
+    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, ports })
 }
 
 fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
@@ -154,21 +161,16 @@ fn endpoints(
     Ok(all)
 }
 
-fn learn(l: &file::Learn) -> Result<(), Mistake> {
+fn learning(l: &file::Learn) -> Result<Option<Learning>, Mistake> {
     let key = |name: &str| format!("datapath.low_latency.learn.{name}");
-    at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000))?;
-    let window_ns = at(key("window"), duration(l.window.as_deref().unwrap_or("5s")))?;
-    at(key("min_timeout"), duration(l.min_timeout.as_deref().unwrap_or("10m")))?;
-    if window_ns == 0 {
-        return Err(wrong(key("window"), "is zero; use the time over which a rate is taken, such as \"5s\""));
+    let min_pps = at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000))?;
+    let window = at(key("window"), duration(l.window.as_deref().unwrap_or("5s")))?;
+    let min_timeout = at(key("min_timeout"), duration(l.min_timeout.as_deref().unwrap_or("10m")))?;
+    if !LEARN_WINDOWS_NS.contains(&window) {
+        let problem = "is the time over which a rate is taken; use \"100ms\" to \"1h\", such as \"5s\"";
+        return Err(wrong(key("window"), problem));
     }
-    if l.enabled {
-        return Err(wrong(
-            key("enabled"),
-            "this build can not learn low-latency flows yet; use enabled = false",
-        ));
-    }
-    Ok(())
+    Ok(l.enabled.then_some(Learning { min_pps, window, min_timeout }))
 }
 
 /// Records of a LUT; 0 without the fast-forwarding path.

@@ -61,6 +61,8 @@ pub struct Datapath {
     pub openflow: OpenFlow,
     /// Value and mask of the cookies whose entries are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
+    /// When entries are learned to be low-latency; none: never.
+    pub learning: Option<model::Learning>,
     /// Records of each LUT of the fast-forwarding path in each worker; 0: the path is off.
     pub lut_entries: usize,
     /// How their records are kept right while rules change.

@@ -2,6 +2,7 @@
 //! The contract's example, and one mistake a row with the sentence it must give.
 
 use super::*;
+use model::Learning;
 
 /// A file that is right; each row below changes one thing in it.
 const GOOD: &str = r#"
@@ -51,7 +52,23 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
     assert_eq!(config.datapath.lut_entries, 4_096);
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
+    assert_eq!(config.datapath.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
+}
+
+#[test]
+fn learning_is_off_unless_it_is_asked_for() {
+    let text = GOOD.replace("enabled = false", "enabled = true");
+    let second = 1_000_000_000;
+    let learning = Learning { min_pps: 1_000, window: 5 * second, min_timeout: 600 * second };
+    assert_eq!(Config::parse(&text).unwrap().datapath.learning, Some(learning));
+    let minimal = text
+        .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
+    assert_ne!(minimal, text);
+    assert_eq!(Config::parse(&minimal).unwrap().datapath.learning, Some(learning));
+    // Without the path nobody heeds a mark.
+    let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
+    assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
 
 #[test]
@@ -171,10 +188,10 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ),
     ("0x4c4c000000000000/", "0x4c4c00000000000g/", &["low_latency.cookie: ", "two 64-bit numbers"]),
     ("0x4c4c000000000000/", "0x4c4c000000000001/", &["low_latency.cookie: ", "outside its mask"]),
-    ("enabled = false", "enabled = true", &["learn.enabled: ", "enabled = false"]),
     ("min_pps = 1000", "min_pps = 0", &["learn.min_pps: 0 is out of range; use 1 to"]),
     ("\"5s\"", "\"5 seconds\"", &["learn.window: \"5 seconds\"", "\"5s\""]),
-    ("\"5s\"", "\"0s\"", &["learn.window: is zero"]),
+    ("\"5s\"", "\"0s\"", &["learn.window: is the time", "\"100ms\" to \"1h\""]),
+    ("\"5s\"", "\"2h\"", &["learn.window: is the time"]),
     ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
     ("\"lazy\"", "\"late\"", &["ffp.consistency: \"late\" is unknown", "\"generation\""]),

@@ -3,7 +3,7 @@
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::syntax::{self, format_entry, format_flow};
-use flow::{Command, FlowEntry, FlowMod, Instructions, Nanos};
+use flow::{Command, FlowMod, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
@@ -29,12 +29,11 @@ impl Walk {
             return None;
         }
         let flows = model.flows(now, &FlowFilter::default(), &mut self.cursor, PART_ENTRIES);
-        let low_latency_cookie = model.config().low_latency_cookie;
         Some(match self.form {
             FlowForm::Lines => FlowPart::Lines(flows.iter().map(|flow| line(flow, now)).collect()),
-            FlowForm::File => FlowPart::Lines(
-                flows.iter().map(|flow| format_flow(&flow_mod(&flow.entry, low_latency_cookie))).collect(),
-            ),
+            FlowForm::File => {
+                FlowPart::Lines(flows.iter().map(|flow| format_flow(&flow_mod(flow))).collect())
+            }
             FlowForm::Rows => FlowPart::Rows(flows.iter().map(row).collect()),
         })
     }
@@ -48,6 +47,7 @@ fn line(flow: &FlowStats, now: Nanos) -> String {
         packets: flow.packets,
         bytes: flow.bytes,
         idle_age_s: Some(idle_ns / SECOND_NS),
+        learned: flow.mark.learned,
     };
     format_entry(&flow.entry, Some(&stats))
 }
@@ -64,14 +64,15 @@ fn row(flow: &FlowStats) -> FlowRow {
         idle_timeout_s: entry.idle_timeout_s,
         hard_timeout_s: entry.hard_timeout_s,
         low_latency: entry.low_latency,
+        learned: flow.mark.learned,
         matching: if entry.matching.is_any() { String::new() } else { entry.matching.to_string() },
         actions: entry.instructions.to_string(),
     }
 }
 
 /// The flow-mod that makes this entry again.
-fn flow_mod(entry: &FlowEntry, low_latency_cookie: Option<(u64, u64)>) -> FlowMod {
-    let by_cookie = low_latency_cookie.is_some_and(|(value, mask)| (entry.cookie ^ value) & mask == 0);
+fn flow_mod(flow: &FlowStats) -> FlowMod {
+    let entry = &flow.entry;
     FlowMod {
         command: Command::Add,
         table: Some(entry.table),
@@ -82,7 +83,7 @@ fn flow_mod(entry: &FlowEntry, low_latency_cookie: Option<(u64, u64)>) -> FlowMo
         hard_timeout_s: entry.hard_timeout_s,
         cookie: entry.cookie,
         flags: entry.flags,
-        low_latency: (entry.low_latency != by_cookie).then_some(entry.low_latency),
+        low_latency: flow.mark.said,
         ..FlowMod::default()
     }
 }

@@ -257,6 +257,8 @@ pub struct FlowRow {
     pub hard_timeout_s: u16,
     /// Whether its packets are low-latency.
     pub low_latency: bool,
+    /// Whether that was learned from them.
+    pub learned: bool,
     /// Its match in flow syntax; empty: all packets.
     #[serde(rename = "match")]
     pub matching: String,

@@ -194,6 +194,7 @@ fn model_config(config: &Config) -> model::Config {
         datapath_id: config.datapath.id,
         standalone: config.datapath.openflow.standalone,
         low_latency_cookie: config.datapath.low_latency_cookie,
+        learning: config.datapath.learning,
         ..model::Config::default()
     }
 }

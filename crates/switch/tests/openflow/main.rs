@@ -6,6 +6,7 @@
 mod controller;
 mod lab;
 mod log;
+mod marks;
 mod ofctl;
 mod ofctl_effects;
 mod peer;

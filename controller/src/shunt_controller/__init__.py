@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shunt's OpenFlow 1.3 extensions for os-ken applications (docs/openflow-extensions.md).
+
+Call :func:`register` once, before switches connect; then the classes here go into os-ken's lists of instructions and
+actions, and come out of statistics.
+"""
+
+from shunt_controller.actions import PopKey, PopTf, PushKey, PushTf, PushTfWide
+from shunt_controller.experimenter import EXPERIMENTER
+from shunt_controller.fields import INDEX, slice_name
+from shunt_controller.instructions import GotoDirect, LowLatency
+from shunt_controller.registration import register
+
+__all__ = [
+    "EXPERIMENTER",
+    "INDEX",
+    "GotoDirect",
+    "LowLatency",
+    "PopKey",
+    "PopTf",
+    "PushKey",
+    "PushTf",
+    "PushTfWide",
+    "register",
+    "slice_name",
+]

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What all extensions have in common: type 0xffff, length, experimenter ID, subtype, content, zeros to 8 bytes."""
+
+import struct
+from typing import Any
+
+EXPERIMENTER = 0xFF53484E
+"""Shunt's experimenter ID (private use)."""
+
+TYPE = 0xFFFF
+"""OFPIT_EXPERIMENTER and OFPAT_EXPERIMENTER."""
+
+HEADER = struct.Struct("!HHI")
+"""Type, length, experimenter ID."""
+
+SUBTYPE = struct.Struct("!H")
+
+
+class ExtensionError(ValueError):
+    """Bytes or arguments that no extension has."""
+
+
+def pack(subtype: int, content: bytes) -> bytes:
+    """An instruction or action of Shunt's, whole."""
+    length = -(-(HEADER.size + SUBTYPE.size + len(content)) // 8) * 8
+    head = HEADER.pack(TYPE, length, EXPERIMENTER) + SUBTYPE.pack(subtype)
+    return (head + content).ljust(length, b"\0")
+
+
+def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
+    """The experimenter ID of the structure at an offset, and what is behind it, up to the structure's length."""
+    kind, length, experimenter = HEADER.unpack_from(buf, offset)
+    if kind != TYPE or length < HEADER.size or len(buf) < offset + length:
+        raise ExtensionError(f"type {kind:#x} with length {length}, of {len(buf) - offset} bytes")
+    return experimenter, bytes(buf[offset + HEADER.size : offset + length])
+
+
+def put(data: bytes, buf: Any, offset: int) -> None:
+    """Writes bytes as os-ken's serializers do: into a bytearray that grows as it must."""
+    if len(buf) < offset:
+        buf += bytearray(offset - len(buf))
+    buf[offset : offset + len(data)] = data
+
+
+def need(condition: bool, problem: str) -> None:
+    """Refuses arguments that the wire cannot say."""
+    if not condition:
+        raise ExtensionError(problem)

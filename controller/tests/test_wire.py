@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bytes: the examples of the page, through os-ken's own messages and back."""
+
+import struct
+
+import pytest
+from os_ken.ofproto import ofproto_parser
+from os_ken.ofproto import ofproto_v1_3 as ofp
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+import shunt_controller as shunt
+from shunt_controller import fields
+from shunt_controller.experimenter import ExtensionError
+from shunt_controller.instructions import Unknown
+
+# What the page writes as flow files do, as an application writes it.
+SAID = {
+    "low_latency": shunt.LowLatency(True),
+    "low_latency=false": shunt.LowLatency(False),
+    "goto_direct(5,7)": shunt.GotoDirect(5, 7),
+    "slice(packet,96,16)=0x800": {shunt.slice_name("packet", 96, 16): 0x800},
+    "slice(metadata,64,16)=0x5/0xf": {shunt.slice_name("metadata", 64, 16): (5, 15)},
+    "slice(l3,64,8)=0x1": {shunt.slice_name("l3", 64, 8): 1},
+    "slice(l4,103,9)=0x2/0x12": {shunt.slice_name("l4", 103, 9): (2, 0x12)},
+    "index=7": {shunt.INDEX: 7},
+    "set_field:0x40->slice(l3,64,8)": parser.OFPActionSetField(**{shunt.slice_name("l3", 64, 8): 0x40}),
+    "push_key(key=0x0123456789abcdef,width=64,hops=64,epoch=1)": shunt.PushKey(0x123456789ABCDEF, 64, 64, 1),
+    "pop_key": shunt.PopKey(),
+    "push_tf(5,0xdeadbeef,0x1fff)": shunt.PushTf(5, 0xDEADBEEF, 0x1FFF),
+    "push_tf_wide(7,0x1fffffff,0xffff)": shunt.PushTfWide(7, 0x1FFFFFFF, 0xFFFF),
+    "pop_tf": shunt.PopTf(),
+}
+
+
+def flow_mod(datapath, said):
+    """An add with it, as os-ken makes it; and what of it must be its bytes."""
+    match, instructions = parser.OFPMatch(in_port=1), []
+    if isinstance(said, dict):
+        match = parser.OFPMatch(**said)
+    elif isinstance(said, parser.OFPInstruction):
+        instructions = [said, parser.OFPInstructionMeter(9)]
+    else:
+        instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [said, parser.OFPActionOutput(2)])]
+    message = parser.OFPFlowMod(datapath, match=match, instructions=instructions)
+    message.set_xid(1)
+    message.serialize()
+    return bytes(message.buf)
+
+
+def statistics(datapath, made):
+    """The entry of such a flow-mod, as a switch tells it."""
+    body = made[48:]
+    head = struct.pack("!HBxIIHHHH4xQQQ", 48 + len(body), 0, 1, 2, 32768, 0, 0, 0, 0, 5, 6)
+    message = struct.pack("!BBHI", 4, 19, 16 + len(head) + len(body), 1) + struct.pack("!HH4x", 1, 0) + head + body
+    return ofproto_parser.msg(datapath, 4, 19, len(message), 1, message)
+
+
+def test_every_example_is_written_and_read(datapath, examples):
+    assert sorted(e.says for e in examples) == sorted(SAID)
+    for example in examples:
+        said = SAID[example.says]
+        made = flow_mod(datapath, said)
+        assert example.data in made, f"{example.says}: {made.hex()}"
+        (told,) = statistics(datapath, made).body
+        assert told.packet_count == 5
+        if example.kind == "match":
+            assert dict(told.match.items()) == said
+        elif example.kind == "instruction":
+            assert told.instructions[0] == said
+            assert told.instructions[1].meter_id == 9
+        else:
+            action, output = told.instructions[0].actions
+            assert output.port == 2
+            if isinstance(action, parser.OFPActionSetField):
+                assert (action.key, action.value) == (said.key, said.value)
+            else:
+                assert action == said
+        # What was told can be sent again.
+        again = parser.OFPFlowMod(datapath, match=told.match, instructions=told.instructions)
+        again.set_xid(1)
+        again.serialize()
+        assert bytes(again.buf) == made, example.says
+
+
+def test_ordinary_fields_and_slices_go_together(datapath):
+    match = parser.OFPMatch(eth_type=0x800, ipv4_dst=("10.0.0.0", "255.0.0.0"), **{shunt.slice_name("l3", 64, 8): 1})
+    buf = bytearray()
+    match.serialize(buf, 0)
+    told = parser.OFPMatch.parser(bytes(buf), 0)
+    assert told["slice(l3,64,8)"] == 1
+    assert told["ipv4_dst"] == ("10.0.0.0", "255.0.0.0")
+    assert "slice(l3,64,8)" in str(told)
+
+
+def test_instructions_of_others_are_kept_as_they_are(datapath):
+    foreign = bytes.fromhex("ffff0018 00001234 0001 ffffffffffff 0102030405060708")
+    newer = bytes.fromhex("ffff0010 ff53484e 0063 010203040506")
+    for data in (foreign, newer):
+        told = parser.OFPInstruction.parser(data + bytes(8), 0)
+        assert isinstance(told, Unknown) and told.len == len(data)
+        buf = bytearray()
+        told.serialize(buf, 0)
+        assert bytes(buf) == data
+
+
+def test_actions_of_others_are_os_kens(datapath):
+    data = bytes.fromhex("ffff0010 00001234 0102030405060708")
+    told = parser.OFPAction.parser(data, 0)
+    assert (told.experimenter, told.data, told.len) == (0x1234, data[8:], 16)
+    # Nicira's reg_load2, as the switch tells a masked set-field.
+    told = parser.OFPAction.parser(bytes.fromhex("ffff0018 00002320 0021 80001708 0a000000 ff000000 0000"), 0)
+    assert type(told).__name__ == "NXActionRegLoad2"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: shunt.GotoDirect(255, 1),
+        lambda: shunt.GotoDirect(1, 1 << 32),
+        lambda: shunt.PushKey(1 << 64, 64, 1),
+        lambda: shunt.PushKey(1, 72, 1),
+        lambda: shunt.PushKey(1, 64, 256),
+        lambda: shunt.PushKey(1, 64, 1, epoch=2),
+        lambda: shunt.PushTf(8, 0, 0),
+        lambda: shunt.PushTf(0, 0, 1 << 13),
+        lambda: shunt.PushTfWide(0, 1 << 29, 0),
+        lambda: shunt.slice_name("l5", 0, 8),
+        lambda: shunt.slice_name("l3", 0, 129),
+        lambda: shunt.slice_name("l3", 0, 0),
+        lambda: shunt.slice_name("l3", -1, 8),
+    ],
+)
+def test_what_the_wire_cannot_say_is_refused(make):
+    with pytest.raises(ExtensionError):
+        make()
+
+
+@pytest.mark.parametrize("value", [256, -1, (1, 256), (1, 2, 3)])
+def test_values_that_do_not_fit_a_slice_are_refused(value):
+    with pytest.raises(ValueError):
+        fields.from_user("slice(l3,64,8)", value)
+
+
+@pytest.mark.parametrize("data", ["ffff0009ff53484e0060001008", "ffff0a09ff53484e0040000801", "ffff0008ff53484e00400008"])
+def test_fields_that_are_cut_or_unknown_are_refused(data):
+    with pytest.raises(ExtensionError):
+        fields.parse(bytes.fromhex(data), 0)
+
+
+def test_instructions_that_are_cut_are_refused():
+    for data in ("ffff0010 ff53484e 0002 01", "ffff0004 ff53484e", "ffff0010 ff53484e 0002 02 0000000000"):
+        with pytest.raises(ExtensionError):
+            parser.OFPInstruction.parser(bytes.fromhex(data), 0)
+
+
+def test_registering_twice_does_no_harm(datapath):
+    shunt.register()
+    assert flow_mod(datapath, shunt.LowLatency())[-24:-8].hex() == "ffff0010ff53484e0002010000000000"

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which entries are low-latency, and who said so.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
+use flow::{Command, EntryChange, EntryFlags, FlowMod, Match, Nanos};
+use model::{Config, Learning, Limits, Mark};
+
+/// Entries become low-latency at 100 packets a second over a second, and cease to be below 50.
+fn config() -> Config {
+    let learning = Learning { min_pps: 100, window: SECOND, min_timeout: 600 * SECOND };
+    Config {
+        low_latency_cookie: Some((0x4c00, 0xff00)),
+        learning: Some(learning),
+        limits: Limits { entries: 10_000, ..Limits::default() },
+        ..Config::default()
+    }
+}
+
+fn learner() -> Fake {
+    with(config())
+}
+
+/// Whether the entry of this priority is low-latency, and why.
+fn state(model: &mut Fake, now: Nanos, priority: u16) -> (bool, Mark) {
+    let flows = dump(model, now);
+    let flow = flows.iter().find(|f| f.entry.priority == priority).unwrap();
+    (flow.entry.low_latency, flow.mark)
+}
+
+/// A second in which the entry of this priority is hit so often.
+fn second(model: &mut Fake, now: &mut Nanos, priority: u16, packets: u64) {
+    let id = dump(model, *now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
+    model.plane_mut().hit(id, packets, *now);
+    *now += SECOND;
+    assert!(!model.poll(*now));
+}
+
+const LEARNED: (bool, Mark) = (true, Mark { said: None, learned: true });
+const NOTHING: (bool, Mark) = (false, Mark { said: None, learned: false });
+
+#[test]
+fn busy_entries_are_learned_and_idle_ones_forgotten() {
+    let mut m = learner();
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, add(2, mac(2), 1)).unwrap();
+    let mut now = 0;
+    let rates = [99, 100, 50, 49, 50, 49, 49, 99, 100];
+    let wanted = [NOTHING, LEARNED, LEARNED, LEARNED, LEARNED, LEARNED, NOTHING, NOTHING, LEARNED];
+    for (rate, wanted) in rates.into_iter().zip(wanted) {
+        let before = m.plane_mut().operations.len();
+        let was = state(&mut m, now, 1);
+        second(&mut m, &mut now, 1, rate);
+        assert_eq!(state(&mut m, now, 1), wanted, "after a second with {rate}");
+        assert_eq!(state(&mut m, now, 2), NOTHING);
+        // The workers hear of changes, and of nothing else.
+        assert_eq!(m.plane_mut().operations.len() - before, usize::from(was != wanted));
+    }
+    let [EntryChange::Modify { low_latency: true, reset_counts: false, instructions, .. }] =
+        &last_changes(&mut m)[..]
+    else {
+        panic!("one modify, not {:?}", last_changes(&mut m));
+    };
+    assert_eq!(**instructions, *dump(&mut m, now)[0].entry.instructions);
+    assert_eq!(dump(&mut m, now)[0].packets, rates.iter().sum::<u64>());
+}
+
+#[test]
+fn what_was_said_and_cookies_come_before_learning() {
+    let mut m = learner();
+    let said = |priority, low_latency, cookie| FlowMod { low_latency, cookie, ..add(priority, mac(9), 1) };
+    for (priority, low_latency, cookie) in
+        [(1, Some(false), 0), (2, Some(true), 0), (3, None, 0x4c01), (4, Some(false), 0x4c01)]
+    {
+        m.flow_mod(0, said(priority, low_latency, cookie)).unwrap();
+    }
+    let mut now = 0;
+    let mut states = |rate: u64| {
+        for _ in 0..3 {
+            for priority in 1..=4 {
+                let id = dump(&mut m, now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
+                m.plane_mut().hit(id, rate, now);
+            }
+            now += SECOND;
+            m.poll(now);
+        }
+        assert_eq!(m.plane_mut().operations.len(), 4, "nothing is learned of them");
+        [1, 2, 3, 4].map(|priority| state(&mut m, now, priority))
+    };
+    let mark = |said| Mark { said, learned: false };
+    let wanted = [
+        (false, mark(Some(false))),
+        (true, mark(Some(true))),
+        (true, mark(None)),
+        (false, mark(Some(false))),
+    ];
+    assert_eq!(states(1_000), wanted);
+    assert_eq!(states(0), wanted);
+}
+
+#[test]
+fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() {
+    let mut m = learner();
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    let mut now = 0;
+    second(&mut m, &mut now, 1, 100);
+    let modify = |low_latency| FlowMod { low_latency, ..command(Command::Modify, add(1, Match::any(), 2)) };
+    m.flow_mod(now, modify(None)).unwrap();
+    assert_eq!(state(&mut m, now, 1), LEARNED);
+    let EntryChange::Modify { low_latency: true, .. } = last_changes(&mut m)[0] else { panic!("stays so") };
+    m.flow_mod(now, modify(Some(false))).unwrap();
+    let EntryChange::Modify { low_latency: false, .. } = last_changes(&mut m)[0] else { panic!("at once") };
+    let never = (false, Mark { said: Some(false), learned: false });
+    for _ in 0..3 {
+        second(&mut m, &mut now, 1, 1_000);
+        assert_eq!(state(&mut m, now, 1), never);
+    }
+    // A refused bundle leaves all as it was.
+    let refused = m.bundle(now, [modify(Some(true)), FlowMod { table: None, ..add(1, mac(1), 1) }]);
+    assert_eq!(refused.map_err(|(at, _)| at), Err(1));
+    assert_eq!(state(&mut m, now, 1), never);
+}
+
+#[test]
+fn entries_that_do_not_last_are_not_learned() {
+    let mut m = learner();
+    for (priority, idle_timeout_s, hard_timeout_s) in
+        [(1, 599, 0), (2, 0, 599), (3, 600, 0), (4, 600, 600), (5, 599, 600)]
+    {
+        m.flow_mod(0, FlowMod { idle_timeout_s, hard_timeout_s, ..add(priority, mac(1), 1) }).unwrap();
+    }
+    let mut now = 0;
+    for priority in 1..=5 {
+        let id = dump(&mut m, now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
+        m.plane_mut().hit(id, 100, now);
+    }
+    now += SECOND;
+    m.poll(now);
+    assert_eq!([1, 2, 3, 4, 5].map(|p| state(&mut m, now, p)), [NOTHING, NOTHING, LEARNED, LEARNED, NOTHING]);
+}
+
+#[test]
+fn an_entry_in_place_of_another_begins_anew() {
+    let mut m = learner();
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    let mut now = 0;
+    second(&mut m, &mut now, 1, 100);
+    assert_eq!(state(&mut m, now, 1), LEARNED);
+    m.flow_mod(now, add(1, mac(1), 1)).unwrap();
+    assert_eq!(state(&mut m, now, 1), NOTHING);
+    assert_eq!(dump(&mut m, now)[0].packets, 100, "its counts go on");
+    second(&mut m, &mut now, 1, 99);
+    assert_eq!(state(&mut m, now, 1), NOTHING);
+    second(&mut m, &mut now, 1, 100);
+    assert_eq!(state(&mut m, now, 1), LEARNED);
+    // A modify that sets the counters back does not confuse it.
+    let reset = EntryFlags { reset_counts: true, ..EntryFlags::default() };
+    m.flow_mod(now, FlowMod { flags: reset, ..command(Command::Modify, add(1, Match::any(), 2)) }).unwrap();
+    second(&mut m, &mut now, 1, 50);
+    second(&mut m, &mut now, 1, 50);
+    assert_eq!(state(&mut m, now, 1), LEARNED);
+}
+
+#[test]
+fn a_look_is_short_and_all_entries_come_within_a_window() {
+    const ENTRIES: u64 = 5_000;
+    let mut m = learner();
+    let flows = (0..ENTRIES).map(|n| add(1, mac(n.into()), 1));
+    m.bundle(0, flows).unwrap();
+    let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
+    let mut now = 0;
+    while now < 3 * SECOND {
+        // Each is hit at twice the rate, as time goes by.
+        let next = m.next_deadline().unwrap().max(now + 1);
+        for &id in &ids {
+            let packets = next / (SECOND / 200) - now / (SECOND / 200);
+            m.plane_mut().hit(id, packets, next);
+        }
+        now = next;
+        let reads = m.plane_mut().counter_reads;
+        let operations = m.plane_mut().operations.len();
+        assert!(!m.poll(now));
+        assert!(m.plane_mut().counter_reads - reads <= 1_024, "a look is short");
+        match &m.plane_mut().operations[operations..] {
+            [] => {}
+            [flow::Operation::Entries(changes)] => assert!(changes.len() <= 64, "a look changes few"),
+            other => panic!("a look makes one operation, not {}", other.len()),
+        }
+    }
+    assert!(dump(&mut m, now).iter().all(|f| f.entry.low_latency), "each had its turn");
+}
+
+#[test]
+fn without_learning_nothing_is_looked_at() {
+    let mut m = with(Config { learning: None, ..config() });
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    assert_eq!(m.next_deadline(), None);
+    let reads = m.plane_mut().counter_reads;
+    m.poll(100 * SECOND);
+    assert_eq!(m.plane_mut().counter_reads, reads);
+    let mut m = learner();
+    assert_eq!(m.next_deadline(), Some(SECOND));
+    m.poll(SECOND);
+    assert_eq!(m.next_deadline(), Some(2 * SECOND));
+}

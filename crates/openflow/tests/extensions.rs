@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The examples of docs/openflow-extensions.md: decoded, they mean what stands beside them; encoded again, they are the
+//! same bytes; what is refused has the code that stands there. So in flow-mods, in bundles and in statistics.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use flow::syntax::{ParseOptions, format_flow, parse_flow};
+use flow::{Command, FlowMod};
+use openflow::error::BAD_VERSION;
+use openflow::multipart::flow_stats::FlowStats;
+use openflow::multipart::{Answer, MultipartReply};
+use openflow::{DecodeError, Message, decode, encode};
+
+const PAGE: &str = include_str!("../../../docs/openflow-extensions.md");
+const XID: u32 = 7;
+
+struct Example {
+    kind: &'static str,
+    bytes: Vec<u8>,
+    says: &'static str,
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+/// Those that are taken, or those that are refused.
+fn examples(refused: bool) -> Vec<Example> {
+    let line = |line: &'static str| {
+        let mut parts = line.split(" | ").map(str::trim);
+        let (kind, hex, says) = (parts.next()?, parts.next()?, parts.next()?);
+        ["instruction", "match", "action"].contains(&kind).then(|| Example { kind, bytes: bytes(hex), says })
+    };
+    let all: Vec<_> =
+        PAGE.lines().filter_map(line).filter(|e| e.says.starts_with("OFP") == refused).collect();
+    assert!(all.len() > 10, "the page has lost its examples");
+    all
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    let mut message = vec![4, kind];
+    message.extend_from_slice(&(8 + body.len() as u16).to_be_bytes());
+    message.extend_from_slice(&XID.to_be_bytes());
+    message.extend_from_slice(body);
+    message
+}
+
+/// A match and instructions with the example in them.
+fn inside(example: &Example) -> Vec<u8> {
+    let (mut fields, mut instructions) = (Vec::new(), Vec::new());
+    match example.kind {
+        "match" => fields.clone_from(&example.bytes),
+        "instruction" => instructions.clone_from(&example.bytes),
+        _ => {
+            instructions.extend_from_slice(&[0, 4]);
+            instructions.extend_from_slice(&(8 + example.bytes.len() as u16).to_be_bytes());
+            instructions.extend_from_slice(&[0; 4]);
+            instructions.extend_from_slice(&example.bytes);
+        }
+    }
+    let mut body = vec![0, 1];
+    body.extend_from_slice(&(4 + fields.len() as u16).to_be_bytes());
+    body.extend_from_slice(&fields);
+    body.resize((4 + fields.len()).next_multiple_of(8), 0);
+    body.extend_from_slice(&instructions);
+    body
+}
+
+/// An add of priority 32768 to table 0.
+fn flow_mod(example: &Example) -> Vec<u8> {
+    let mut body =
+        bytes("0000000000000000 0000000000000000 00 00 0000 0000 8000 ffffffff ffffffff ffffffff 0000 0000");
+    body.extend(inside(example));
+    message(14, &body)
+}
+
+fn bundled(example: &Example) -> Vec<u8> {
+    let mut body = bytes("4f4e4600 000008fd 00000005 0000 0003");
+    body.extend(flow_mod(example));
+    message(4, &body)
+}
+
+fn statistics(example: &Example) -> Vec<u8> {
+    let mut entry = bytes(
+        "0000 00 00 00000001 00000002 8000 0000 0000 0000 00000000 0000000000000000 0000000000000005 0000000000000006",
+    );
+    entry.extend(inside(example));
+    let length = entry.len() as u16;
+    entry[..2].copy_from_slice(&length.to_be_bytes());
+    let mut body = bytes("0001 0000 00000000");
+    body.extend(entry);
+    message(19, &body)
+}
+
+fn again(message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(message, XID, &mut out).unwrap();
+    out
+}
+
+/// The flow that a file's line makes.
+fn of_text(example: &Example) -> FlowMod {
+    let line = match example.kind {
+        "action" => format!("actions={}", example.says),
+        "instruction" if example.says.starts_with("goto") => format!("actions={}", example.says),
+        _ => format!("{} actions=drop", example.says),
+    };
+    parse_flow(&line, Command::Add, ParseOptions::default()).unwrap_or_else(|e| panic!("{line}: {e:?}"))
+}
+
+#[test]
+fn examples_mean_what_the_page_says() {
+    for example in examples(false) {
+        let wanted = of_text(&example);
+        assert!(
+            format_flow(&wanted).contains(example.says),
+            "{} is printed as {}",
+            example.says,
+            format_flow(&wanted)
+        );
+
+        let sent = flow_mod(&example);
+        let Ok(Message::FlowMod(m)) = decode(&sent) else { panic!("{}: {:?}", example.says, decode(&sent)) };
+        assert_eq!(m.flow, wanted, "{}", example.says);
+        assert_eq!(again(&Message::FlowMod(m)), sent, "{}", example.says);
+
+        let sent = bundled(&example);
+        let Ok(Message::BundleAdd(add)) = decode(&sent) else { panic!("{}", example.says) };
+        assert!(matches!(&*add.message, Message::FlowMod(m) if m.flow == wanted), "{}", example.says);
+        assert_eq!(again(&Message::BundleAdd(add)), sent, "{}", example.says);
+
+        let sent = statistics(&example);
+        let Ok(Message::MultipartReply(MultipartReply { answer: Answer::Flow(flows), .. })) = decode(&sent)
+        else {
+            panic!("{}: {:?}", example.says, decode(&sent))
+        };
+        let [FlowStats { matching, instructions, low_latency, .. }] = &flows[..] else {
+            panic!("{}", example.says)
+        };
+        assert_eq!(
+            (matching, instructions, *low_latency),
+            (&wanted.matching, &wanted.instructions, wanted.low_latency)
+        );
+        assert_eq!(again(&decode(&sent).unwrap()), sent, "{}", example.says);
+    }
+}
+
+#[test]
+fn what_the_page_says_is_refused_is_refused_everywhere() {
+    let code = |bytes: &[u8]| decode(bytes).map_err(|DecodeError { code, .. }| code.to_string());
+    for example in examples(true) {
+        let (says, hex) = (Err(example.says.to_owned()), &example.bytes);
+        assert_eq!(code(&flow_mod(&example)).map(|_| ()), says, "{hex:02x?}");
+        assert_eq!(code(&bundled(&example)).map(|_| ()), says, "{hex:02x?} in a bundle");
+        assert_eq!(code(&statistics(&example)).map(|_| ()), says, "{hex:02x?} in statistics");
+    }
+}
+
+#[test]
+fn in_another_version_nothing_of_it_is_known() {
+    for example in examples(false) {
+        for version in [1, 5, 6] {
+            let mut sent = flow_mod(&example);
+            sent[0] = version;
+            assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);
+            // Also where only the message in a bundle is of another version.
+            let mut sent = bundled(&example);
+            sent[24] = version;
+            assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);
+        }
+    }
+}
+
+#[test]
+fn zeros_are_not_looked_at() {
+    for (said, told) in [
+        ("ffff0010ff53484e 0002 01 ffffffffff", "ffff0010ff53484e 0002 01 0000000000"),
+        ("ffff0010ff53484e 0001 05 ff 00000007", "ffff0010ff53484e 0001 05 00 00000007"),
+    ] {
+        let of = |hex| Example { kind: "instruction", bytes: bytes(hex), says: "" };
+        assert_eq!(again(&decode(&flow_mod(&of(said))).unwrap()), flow_mod(&of(told)));
+    }
+}
