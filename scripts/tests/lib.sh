@@ -21,6 +21,9 @@ readonly folder
 readonly openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
+shunt=''
+# More of the configuration, which goes before the ports.
+settings=''
 # Set by `background`: the process it started.
 started=''
 failed=''
@@ -129,7 +132,8 @@ make_hosts() {
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# start_switch FAIL_MODE: with a controller on loopback, port 6653, and ovs-ofctl welcome; $switch is its process.
+# start_switch FAIL_MODE: with a controller on loopback, port 6653, and ovs-ofctl welcome; $switch is its process, $shunt
+# the program.
 start_switch() {
     cargo build --quiet --package shunt
     local target
@@ -143,8 +147,10 @@ id = 1
 controllers = ["tcp:127.0.0.1:6653"]
 listen = "$openflow_listen"
 fail_mode = "$1"
+$settings
 CONFIG
-    background switch sw "$target/debug/shunt" run -c "$folder/switch.toml"
+    shunt=$target/debug/shunt
+    background switch sw "$shunt" run -c "$folder/switch.toml"
     # shellcheck disable=SC2034
     switch=$started
     wait_until 'the switch says that it is ready' logged switch ready

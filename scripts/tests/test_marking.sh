@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Low-latency entries by their three sources, between two namespaced hosts: the cookie (ovs-ofctl), the experimenter
+# instruction (os-ken with the package of controller/), and what the switch learns. Numbered datagrams flow all the
+# while, in both directions; marks come and go, packets take the fast-forwarding path and leave it, and none is lost,
+# doubled or overtaken.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+readonly python=target/tools/os-ken/bin/python
+needs "$python"
+(cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
+
+make_hosts 2
+settings='[datapath.low_latency]
+cookie = "0x4c4c000000000000/0xffff000000000000"
+learn = { enabled = true, min_pps = 200, window = "300ms", min_timeout = "10m" }'
+start_switch secure
+
+# show WHAT EXPRESSION: of `shunt show WHAT --json`, as `d`.
+show() {
+    in_room sw "$shunt" show "$1" --json -c "$folder/switch.toml" |
+        python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'
+}
+fast() { show ffp 'd["fast"]'; }
+hits() { show ffp 'sum(t["hits"] for t in d["tables"])'; }
+records() { show ffp 'sum(t["records"] for t in d["tables"])'; }
+# on_the_path: how many of 100 packets or more take the fast-forwarding path.
+on_the_path() {
+    local before received
+    before=$(fast) received=$(show ffp 'd["received"]')
+    until [ "$(show ffp 'd["received"]')" -ge $((received + 100)) ]; do sleep 0.02; done
+    echo $(($(fast) - before))
+}
+on_path() { [ "$(on_the_path)" -ge 20 ]; }
+off_path() { [ "$(on_the_path)" -eq 0 ]; }
+marked_as() { in_room sw "$shunt" show flows -c "$folder/switch.toml" | grep "priority=$1" | grep -q -- "$2"; }
+not_marked() { ! marked_as "$1" low_latency; }
+
+udp=udp,in_port=1,nw_dst=10.0.0.0/24,actions=output:2
+# What has a short timeout is not learned.
+ofctl add-flows "tcp:$openflow_listen" - <<FLOWS
+priority=1,in_port=1,idle_timeout=60,actions=output:2
+priority=1,in_port=2,idle_timeout=60,actions=output:1
+FLOWS
+add() { ofctl add-flow "tcp:$openflow_listen" "$1"; }
+
+background receiver2 h2 python3 scripts/tests/peers/sequence.py receive
+receiver2=$started
+background receiver1 h1 python3 scripts/tests/peers/sequence.py receive
+receiver1=$started
+wait_until 'the receivers are ready' logged receiver2 ready
+wait_until 'the receivers are ready' logged receiver1 ready
+# Neighbours must be known before: a datagram that waits for ARP may be dropped by its sender.
+pings 1 2 || fail 'h1 does not reach h2'
+background sender1 h1 python3 scripts/tests/peers/sequence.py send 10.0.0.2 1000
+sender1=$started
+background sender2 h2 python3 scripts/tests/peers/sequence.py send 10.0.0.1 200
+sender2=$started
+
+off_path || fail 'packets take the fast-forwarding path before anything is marked'
+for _ in 1 2; do
+    add "cookie=0x4c4c000000000001,idle_timeout=60,priority=10,$udp"
+    marked_as 10 ' low_latency' || fail 'the cookie does not mark'
+    wait_until 'packets of the marked cookie take the path' on_path
+    [ "$(hits)" -gt 0 ] || fail 'the path is taken without a hit of a record'
+    [ "$(records)" -gt 0 ] || fail 'the path is taken without records'
+    # A modify changes no cookie.
+    ofctl mod-flows "tcp:$openflow_listen" "$udp"
+    marked_as 10 ' low_latency' || fail 'a modify takes the mark of the cookie'
+    add "cookie=0x1,idle_timeout=60,priority=10,$udp"
+    [ "$(records)" -eq 0 ] || fail 'records stay when the mark goes'
+    not_marked 10 || fail 'the mark stays with another cookie'
+    off_path || fail 'packets of another cookie take the path'
+done
+ok 'marked by cookie, with ovs-ofctl: on and off the path, twice'
+
+echo nothing >"$folder/word"
+background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
+    --word-file "$folder/word"
+# Another marked entry keeps the table on the path: packets leave it there.
+add "cookie=0x4c4c000000000001,idle_timeout=60,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
+wait_until 'the application hears of its flow' logged marking 'told nothing'
+off_path || fail 'packets take the path without a word'
+for turn in 1 2; do
+    told() { [ "$(grep -c "told $1\$" "$folder/marking.log")" -ge "$turn" ]; }
+    echo yes >"$folder/word"
+    wait_until 'the application hears yes' told yes
+    marked_as 20 ' low_latency' || fail 'the instruction does not mark'
+    wait_until 'packets take the path by the instruction' on_path
+    echo no >"$folder/word"
+    wait_until 'the application hears no' told no
+    not_marked 20 || fail 'the instruction does not take the mark away'
+    off_path || fail 'packets take the path against the instruction'
+done
+if logged marking 'error'; then fail 'the switch refused something'; fi
+if logged marking 'Traceback'; then fail 'the application failed'; fi
+flows >/dev/null || fail 'ovs-ofctl can not read the flows'
+ok 'marked by the experimenter instruction, with os-ken: on and off the path, twice'
+
+ofctl del-flows "tcp:$openflow_listen" priority=20,in_port=1,udp --strict
+# It lasts, and nobody says anything of it.
+add "priority=10,$udp"
+wait_until 'the busy flow is learned' marked_as 10 'low_latency=learned'
+wait_until 'packets of the learned flow take the path' on_path
+in_room sw "$shunt" flows dump -c "$folder/switch.toml" | grep priority=10,udp >"$folder/dumped"
+if grep -q low_latency "$folder/dumped"; then fail 'a dump says of learned flows that they are marked'; fi
+kill -TERM "$sender1"
+wait "$sender1" || true
+wait_until 'the flow that has become idle is forgotten' not_marked 10
+ok 'learned from traffic, and forgotten without'
+
+kill -TERM "$sender2"
+wait "$sender2" || true
+sleep 0.5
+kill -TERM "$receiver1" "$receiver2"
+wait "$receiver1" "$receiver2" || true
+for pair in '1 2' '2 1'; do
+    read -r from to <<<"$pair"
+    sent=$(sed -n 's/^sent //p' "$folder/sender$from.log")
+    [ "$sent" -gt 1000 ] || fail "h$from has sent $sent datagrams only"
+    [ "$(tail -n 1 "$folder/receiver$to.log")" = "received $sent misplaced 0" ] ||
+        fail "of $sent datagrams from h$from, h$to $(tail -n 1 "$folder/receiver$to.log")"
+    ok "$sent datagrams from h$from to h$to: none lost, doubled or overtaken"
+done
