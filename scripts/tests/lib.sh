@@ -18,7 +18,9 @@ readonly test_name
 readonly prefix=shunt-test-$$
 folder=$(mktemp -d)
 readonly folder
-readonly openflow_listen=127.0.0.1:6654
+# The switch's controller, and where it listens for others.
+controller=127.0.0.1:6653
+openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
@@ -93,11 +95,13 @@ background() {
 
 # wait_until WHAT COMMAND...: runs the command until it succeeds; after a minute, since machines that build at the same
 # time are slow, the test fails for want of WHAT. Its output is in waited.log.
-wait_until() {
-    local what=$1 end=$((SECONDS + 60))
-    shift
+wait_until() { wait_within 60 "$@"; }
+# wait_within SECONDS WHAT COMMAND...: the same, where it must not take so long.
+wait_within() {
+    local seconds=$1 what=$2 end=$((SECONDS + $1))
+    shift 2
     until "$@" >"$folder/waited.log" 2>&1; do
-        [ "$SECONDS" -lt "$end" ] || fail "waited a minute in vain: $what"
+        [ "$SECONDS" -lt "$end" ] || fail "waited $seconds s in vain: $what"
         sleep 0.1
     done
 }
@@ -132,8 +136,8 @@ make_hosts() {
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }
 
-# start_switch FAIL_MODE: with a controller on loopback, port 6653, and ovs-ofctl welcome; $switch is its process, $shunt
-# the program.
+# start_switch FAIL_MODE: with a controller at $controller, and ovs-ofctl welcome at $openflow_listen; $switch is its
+# process, $shunt the program.
 start_switch() {
     cargo build --quiet --package shunt
     local target
@@ -144,7 +148,7 @@ control = "$folder/control.sock"
 [[datapath]]
 id = 1
 [datapath.openflow]
-controllers = ["tcp:127.0.0.1:6653"]
+controllers = ["tcp:$controller"]
 listen = "$openflow_listen"
 fail_mode = "$1"
 $settings
