@@ -24,15 +24,16 @@ show() {
     in_room sw "$shunt" show "$1" --json -c "$folder/switch.toml" |
         python3 -c 'import json, sys; d = json.load(sys.stdin); print('"$2"')'
 }
-fast() { show ffp 'd["fast"]'; }
+# Packets that went all the way over the path, and packets received.
+path() { show ffp 'd["fast"], d["received"]'; }
 hits() { show ffp 'sum(t["hits"] for t in d["tables"])'; }
 records() { show ffp 'sum(t["records"] for t in d["tables"])'; }
 # on_the_path: how many of 100 packets or more take the fast-forwarding path.
 on_the_path() {
-    local before received
-    before=$(fast) received=$(show ffp 'd["received"]')
-    until [ "$(show ffp 'd["received"]')" -ge $((received + 100)) ]; do sleep 0.02; done
-    echo $(($(fast) - before))
+    local before received fast now
+    read -r before received < <(path)
+    until read -r fast now < <(path) && [ "$now" -ge $((received + 100)) ]; do sleep 0.02; done
+    echo $((fast - before))
 }
 on_path() { [ "$(on_the_path)" -ge 20 ]; }
 off_path() { [ "$(on_the_path)" -eq 0 ]; }

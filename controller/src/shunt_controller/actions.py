@@ -41,7 +41,7 @@ class Action(parser.OFPActionExperimenter):  # type: ignore[misc]
         return cls()
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.packed() == other.packed()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.packed() == other.packed()
 
     __hash__ = None  # type: ignore[assignment]
 
