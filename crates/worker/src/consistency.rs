@@ -13,7 +13,8 @@ const CHANGES_SINGLY: usize = 64;
 /// How records are kept right. Verdicts and counters are the same with each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// What costs least: lazy, and by generation for more than 64 changes at once.
+    /// What costs least: eager, lazy while more is under way than can be worked off, by generation for more than 64
+    /// changes at once.
     #[default]
     Auto,
     /// What a change concerns goes at once.
@@ -44,7 +45,8 @@ impl Consistency {
         match self {
             _ if changes > CHANGES_SINGLY => Manner::Generation,
             Self::Eager => Manner::Eager,
-            Self::Auto | Self::Lazy => Manner::Lazy,
+            Self::Auto => Manner::Auto,
+            Self::Lazy => Manner::Lazy,
             Self::Generation => Manner::Generation,
         }
     }
@@ -82,4 +84,4 @@ pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
 }
 
 /// What holding a record against one change takes: the bench `consistency` measures it.
-const WALKED_PS: u64 = 3_000;
+const WALKED_PS: u64 = 5_000;

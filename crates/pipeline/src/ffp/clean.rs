@@ -4,11 +4,11 @@
 //! go before the change is in force ([`Manner::Eager`]). Or each record is held against the change at its next hit
 //! ([`Manner::Lazy`], in [`super::lazy`]), or against the table ([`Manner::Generation`]).
 
-use super::lut::{Lut, WAYS};
+use super::lut::Lut;
 use flow::EntryId;
 
 /// Records looked at in one go: a slice takes a few microseconds.
-const SLICE: usize = 2_048;
+const SLICE: usize = 1_024;
 
 /// Changes that may be under way in a LUT at once.
 const UNDER_WAY: usize = 16;
@@ -16,11 +16,13 @@ const UNDER_WAY: usize = 16;
 /// How the records of a LUT are kept right when a rule changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
+    /// Eager, but lazy while more changes are under way than can be worked off.
+    #[default]
+    Auto,
     /// Those that the change concerns go: found by looking at all, in bounded slices. A hit carries no check, but for what
-    /// is under way.
+    /// is under way; more than that goes by generation.
     Eager,
     /// At its next hit each record is held against the changes since it was last known to be right.
-    #[default]
     Lazy,
     /// At its next hit each record is held against the table.
     Generation,
@@ -72,12 +74,20 @@ struct Slot {
 }
 
 impl Clean {
+    /// The added rule's row in a LUT's layout.
+    pub(super) fn row_for<'a>(&'a self, lut: &Lut, row: &'a [u64]) -> &'a [u64] {
+        match self {
+            Self::Added { before: Some(before), .. } if lut.is_previous => before,
+            _ => row,
+        }
+    }
+
     /// Whether the change concerns a record.
     fn concerns(&self, lut: &Lut, place: usize) -> bool {
         let record = &lut.records[place];
         match self {
-            Self::Added { priority, row, before, .. } => {
-                let row = before.as_ref().filter(|_| lut.is_previous).unwrap_or(row);
+            Self::Added { priority, row, .. } => {
+                let row = self.row_for(lut, row);
                 let (value, mask) = row.split_at(row.len() / 2);
                 record.priority < *priority && lut.meets(place, value, mask)
             }
@@ -90,35 +100,33 @@ impl Clean {
 impl Lut {
     /// Keeps the records right when the rules change. Leaves in `clean` what is no longer used.
     pub(crate) fn clean(&mut self, manner: Manner, clean: &mut Clean) {
-        if let Some(previous) = &mut self.previous
-            && !previous.lut.clean_at_once(clean)
-        {
-            // A change under way would need a second copy of itself: rather, the LUT before ceases to serve.
-            previous.lut.suspect_all();
+        // A change under way would need a second copy of itself: the LUT before only remembers it.
+        if let Some(previous) = &mut self.previous {
+            previous.lut.remember(clean);
         }
         if let Clean::Removed(id) = clean {
             self.recent.forget(*id);
         }
         match manner {
-            Manner::Eager => self.clean_eagerly(clean),
+            Manner::Auto | Manner::Eager if self.clean_eagerly(clean) => {}
+            Manner::Auto => self.remember(clean),
+            Manner::Eager => self.suspect_all(),
             Manner::Lazy => self.remember(clean),
             Manner::Generation => self.suspect_all(),
         }
     }
 
     /// Takes away the records that a change concerns: now, if there is time for it, else with [`Lut::work`]; what is hit
-    /// before is checked by then.
-    fn clean_eagerly(&mut self, clean: &mut Clean) {
+    /// before is checked by then. False if too much is under way.
+    fn clean_eagerly(&mut self, clean: &mut Clean) -> bool {
         if self.clean_at_once(clean) {
-            return;
+            return true;
         }
-        let Some(slot) = self.cleaning.slots.iter_mut().find(|slot| !slot.active) else {
-            self.suspect_all();
-            return;
-        };
+        let Some(slot) = self.cleaning.slots.iter_mut().find(|slot| !slot.active) else { return false };
         std::mem::swap(&mut slot.clean, clean);
         (slot.next, slot.active) = (0, true);
         self.cleaning.active += 1;
+        true
     }
 
     /// True if that was all there is to do.
@@ -138,9 +146,6 @@ impl Lut {
     #[inline]
     pub(crate) fn work(&mut self) -> u32 {
         self.cleaning.budget = SLICE;
-        if let Some(previous) = &mut self.previous {
-            previous.lut.cleaning.budget = SLICE;
-        }
         if self.cleaning.active == 0 {
             return 0;
         }
@@ -164,22 +169,48 @@ impl Lut {
     }
 
     fn clean_slice(&mut self, clean: &Clean, from: usize) {
-        for set in from / WAYS..((from + SLICE) / WAYS).min(self.tags.len()) {
-            if self.tags[set] == 0 {
-                continue;
-            }
-            for place in set * WAYS..(set + 1) * WAYS {
-                if self.is_used(place) && clean.concerns(self, place) {
-                    self.free(place);
-                    self.counters.cleaned(1);
-                }
+        let to = (from + SLICE).min(self.records.len());
+        let words = self.mask.len();
+        let Clean::Added { row, .. } = clean else {
+            (from..to).for_each(|place| self.clean_place(clean, place));
+            return;
+        };
+        // One word of a row tells nearly all records that a rule does not match: that of which it examines most.
+        let row = clean.row_for(self, row);
+        let bits = |word: usize| (row[words + word] & self.mask[word]).count_ones();
+        let Some(word) = (0..words).filter(|_| row.len() == 2 * words).max_by_key(|word| bits(*word)) else {
+            (from..to).for_each(|place| self.clean_place(clean, place));
+            return;
+        };
+        let (value, mask) = (row[word], row[words + word] & self.mask[word]);
+        for place in from..to {
+            if (self.keys[place * words + word] ^ value) & mask == 0 {
+                self.clean_place(clean, place);
             }
         }
     }
 
-    /// Whether changes are under way.
-    pub(super) fn is_cleaning(&self) -> bool {
-        self.cleaning.active > 0
+    #[inline]
+    fn clean_place(&mut self, clean: &Clean, place: usize) {
+        if clean.concerns(self, place) && self.is_used(place) {
+            self.free(place);
+            self.counters.cleaned(1);
+        }
+    }
+
+    /// Remembers the changes under way instead of working them off.
+    pub(super) fn put_off(&mut self) {
+        let mut cleaning = std::mem::take(&mut self.cleaning);
+        let under_way = || cleaning.slots.iter().filter(|slot| slot.active).map(|slot| &slot.clean);
+        if under_way().any(|clean| matches!(clean, Clean::Removed(_))) {
+            // In which order they came is not known: an entry's number may be used again.
+            self.suspect_all();
+        } else {
+            under_way().for_each(|clean| self.remember(clean));
+        }
+        cleaning.active = 0;
+        cleaning.slots.iter_mut().for_each(|slot| slot.active = false);
+        self.cleaning = cleaning;
     }
 
     /// Takes a record away that a change under way concerns; true if it did.
@@ -219,7 +250,7 @@ mod tests {
     use tables::NONE;
 
     fn lut() -> Lut {
-        let mut lut = Lut::new(&[0xffff], 1_024, Arc::default());
+        let mut lut = Lut::new(&[0xffff], 256, Arc::default());
         for value in 0..40 {
             lut.learn(&mut [value], value as u32 % 4, 10, true);
         }
@@ -245,8 +276,7 @@ mod tests {
         assert_eq!(known(&lut).len(), 40, "of equal priority the first added wins");
         clean(&mut lut, added(11, [8, 0xff8]));
         assert_eq!(known(&lut), (0..8).chain(16..40).collect::<Vec<_>>());
-        // A rule that looks at bits which the LUT does not: its records may match it. In the next burst there is time.
-        lut.work();
+        // A rule that looks at bits which the LUT does not: its records may match it.
         clean(&mut lut, added(11, [0x1_0010, 0x1_fff8]));
         assert_eq!(known(&lut), (0..8).chain(24..40).collect::<Vec<_>>());
         assert_eq!(lut.counters.read().cleaned, 16);

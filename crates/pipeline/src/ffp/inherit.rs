@@ -35,11 +35,9 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        before.is_previous = true;
         // What is under way there has no row of the layout to come.
-        if before.is_cleaning() {
-            before.suspect_all();
-        }
+        before.put_off();
+        before.is_previous = true;
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
         older.map(|Previous { mut lut, extractor, .. }| {
             // It rides back with its LUT: nothing is freed here.

@@ -94,12 +94,22 @@ impl Lut {
         let at = self.generation.wrapping_add(1) as usize % REMEMBERED;
         let words = 2 * self.mask.len();
         self.recent.changes[at] = match clean {
-            Clean::Added { id, priority, row, .. } if row.len() == words => {
-                self.recent.rows[at * words..][..words].copy_from_slice(row);
+            Clean::Added { id, priority, row, .. } => {
+                let row = clean.row_for(self, row);
+                if row.len() != words {
+                    return self.suspect_all();
+                }
+                let kept = &mut self.recent.rows[at * words..][..words];
+                kept.copy_from_slice(row);
+                // A LUT that serves beside a wider one does not know all bits: the rule may match all the same.
+                kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
                 Change { id: *id, priority: *priority, kind: Kind::Added }
             }
-            Clean::Removed(id) => Change { id: *id, priority: 0, kind: Kind::Removed },
-            Clean::Added { .. } | Clean::All => return self.suspect_all(),
+            Clean::Removed(id) => {
+                self.recent.forget(*id);
+                Change { id: *id, priority: 0, kind: Kind::Removed }
+            }
+            Clean::All => return self.suspect_all(),
         };
         self.generation = self.generation.wrapping_add(1);
     }
@@ -150,7 +160,9 @@ impl Lut {
         let found = match self.walk_list(&record, key) {
             Verdict::Right => {
                 self.counters.walked(1);
-                Some(record.id)
+                let right = self.records.get_mut(place as usize)?;
+                right.generation = self.generation;
+                return Some(*right);
             }
             Verdict::Other(id) => {
                 self.counters.walked(1);
