@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A frame: bytes with room before and behind them.
 
-use crate::Meta;
+use crate::{Meta, prefetch};
 
 /// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
 pub const HEADROOM_BYTES: usize = 128;
@@ -80,6 +80,13 @@ impl Frame {
     #[inline]
     pub fn window(&self) -> &[u8] {
         &self.buffer[self.start as usize..]
+    }
+
+    /// Asks for the frame's first 64 bytes, before they are needed.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch::element(&self.buffer, self.start as usize);
+        prefetch::element(&self.buffer, self.start as usize + 63);
     }
 
     /// Length in bytes.

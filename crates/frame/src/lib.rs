@@ -4,6 +4,7 @@
 mod frame;
 mod meta;
 mod pool;
+pub mod prefetch;
 
 pub use frame::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
 pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum};

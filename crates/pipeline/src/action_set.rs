@@ -67,6 +67,7 @@ impl ActionSet {
                 Step::Group(group) => set.group = Some(group),
                 Step::Queue(queue) => set.queue = Some(queue),
                 Step::Write(write) => set.write_field(write)?,
+                Step::WriteMacs(_) => debug_assert!(false, "an action set keeps one write a field"),
                 Step::PushVlan(tpid) => set.push_vlan = Some(tpid),
                 Step::PopVlan => set.pop_vlan = true,
                 Step::PushMpls(eth_type) => set.push_mpls = Some(eth_type),

@@ -153,6 +153,9 @@ impl Pipeline {
         probe: &mut P,
     ) {
         let count = frames.len().min(BURST);
+        for frame in &frames[..count] {
+            frame.prefetch();
+        }
         self.run(count, now, egress, probe, |run, packets, probe| {
             for (packet, frame) in packets.iter_mut().zip(frames.drain(..count)) {
                 probe.packet(frame.meta.in_port, frame.meta.sequence);
@@ -227,7 +230,8 @@ impl Pipeline {
             if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
                 words = extractor.words();
                 let keys = &mut self.keys[..waiting.len() * words];
-                extractor.extract(packets, waiting, keys);
+                let recalled = self.ffp.recall(packets, waiting, keys, words);
+                extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
                 probe.mark(Step::Extract(number), waiting.len() as u32);
                 table.lookup(keys, ids);
                 probe.mark(Step::Lookup(number), waiting.len() as u32);
@@ -279,7 +283,7 @@ fn gather<'a>(
     packets: &[Packet],
     number: u8,
     places: &'a mut [u8; BURST],
-) -> (&'a [u8], &'a [u8], Option<u8>) {
+) -> (&'a mut [u8], &'a [u8], Option<u8>) {
     let (mut waiting, mut known) = (0, BURST);
     let mut later = None;
     for (at, packet) in packets.iter().enumerate().take(BURST) {
@@ -295,7 +299,8 @@ fn gather<'a>(
             other => later = sooner(later, other.waits_for()),
         }
     }
-    (&places[..waiting], &places[known..], later)
+    let (places, known) = places.split_at_mut(known);
+    (&mut places[..waiting], known, later)
 }
 
 /// The lower of two tables.

@@ -3,6 +3,7 @@
 //! a live cell; the control thread writes a cell before its id is known to the worker, and reads at any time.
 
 use flow::{EntryId, Nanos};
+use frame::prefetch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -118,6 +119,14 @@ impl Cells {
     #[inline]
     pub fn get(&self, id: EntryId) -> Option<&Cell> {
         self.pages.get(id as usize / PAGE_CELLS).and_then(|page| page.cells.get(id as usize % PAGE_CELLS))
+    }
+
+    /// Asks for an entry's cell before it is needed.
+    #[inline]
+    pub(crate) fn prefetch(&self, id: EntryId) {
+        if let Some(page) = self.pages.get(id as usize / PAGE_CELLS) {
+            prefetch::element(&page.cells, id as usize % PAGE_CELLS);
+        }
     }
 
     /// Pages.

@@ -7,13 +7,31 @@ use crate::packet::{Packet, State};
 use crate::program::{Program, Step};
 use crate::{tags, ttl};
 use flow::action::WHOLE_PACKET;
-use flow::{DropReason, Next, PacketInReason};
+use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
     /// Runs an entry's instructions and leaves in the packet's state where it goes on.
+    #[inline]
     pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
+        match program.passage {
+            Some(next) => packet.state = next,
+            None if program.plain => self.applied_actions(packet, program),
+            None => self.all_instructions(packet, program),
+        }
+    }
+
+    /// Actions done at once, and nothing else but where to go on.
+    fn applied_actions(&mut self, packet: &mut Packet, program: &Program) {
+        let ends = program.next.is_none() && packet.set.is_empty();
+        let goes_on = self.steps(packet, &program.apply, ends, 0);
+        packet.state = if goes_on { after(packet, program) } else { State::Done };
+    }
+
+    /// Instructions of every kind.
+    #[inline(never)]
+    fn all_instructions(&mut self, packet: &mut Packet, program: &Program) {
         if let Some(meter) = program.meter
             && !self.meter(packet, meter)
         {
@@ -40,12 +58,7 @@ impl<E: Egress> Run<'_, E> {
         if let Some((value, mask)) = program.metadata {
             packet.ext.write_metadata(value, mask);
         }
-        packet.state = match program.next {
-            Some(Next::Table(table)) => State::Lookup(table),
-            Some(Next::Direct { table, index }) => State::Direct(table, index),
-            None if packet.set.is_empty() => State::Done,
-            None => State::Finish,
-        };
+        packet.state = after(packet, program);
     }
 
     /// Executes the packet's action set.
@@ -64,6 +77,8 @@ impl<E: Egress> Run<'_, E> {
             // Most actions are outputs, and many entries have no other.
             if let Step::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, ends && number + 1 == steps.len());
+            } else if let Step::WriteMacs(macs) = step {
+                macs.run(packet);
             } else if let Step::Group(group) = *step {
                 self.group(packet, group, ends && number + 1 == steps.len(), chain);
             } else if let Err(reason) = change(packet, step) {
@@ -78,11 +93,21 @@ impl<E: Egress> Run<'_, E> {
     }
 }
 
+/// Where a packet goes on after an entry's instructions.
+#[inline]
+fn after(packet: &Packet, program: &Program) -> State {
+    match program.next {
+        Some(next) => State::of(next),
+        None if packet.set.is_empty() => State::Done,
+        None => State::Finish,
+    }
+}
+
 /// Runs an action that sends nothing.
 #[inline(never)]
 fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
     match *step {
-        Step::Output { .. } | Step::Group(_) => {}
+        Step::Output { .. } | Step::Group(_) | Step::WriteMacs(_) => {}
         Step::Queue(queue) => packet.queue = queue,
         Step::Write(write) => write.run(packet)?,
         Step::PushVlan(tpid) => tags::push_vlan(packet, tpid)?,

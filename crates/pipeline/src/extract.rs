@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The key compiler: turns a table's key plan into loads, so that building a key is a few shifts a field.
+//! The key compiler: turns a table's key plan into one byte shuffle ([`shuffle`]) where it can, and into loads, so that
+//! building a key is a few shifts a field.
+
+mod shuffle;
+#[cfg(test)]
+mod tests;
 
 use crate::bits::{eight_bytes, read_bits};
 use crate::packet::Packet;
 use flow::{Base, Field, SliceBase, ext};
+use shuffle::Shuffle;
 use tables::KeyPlan;
 use wire::Depth;
 use wire::layers::header;
@@ -57,6 +63,7 @@ pub struct Extractor {
     needs: u32,
     depth: Depth,
     has_presence: bool,
+    shuffle: Option<Shuffle>,
 }
 
 /// How deep the parser must go for a field.
@@ -108,6 +115,7 @@ impl Extractor {
             needs: plan.needs(),
             depth: plan.fields().iter().map(|&field| depth_of(field)).max().unwrap_or_default(),
             has_presence: plan.has_presence(),
+            shuffle: Shuffle::new(plan),
             ..Self::default()
         };
         for part in plan.parts() {
@@ -145,16 +153,23 @@ impl Extractor {
         self.words
     }
 
-    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each: load by load, so that
-    /// what belongs to the load stays in registers.
+    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
     pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u8], keys: &mut [u64]) {
-        keys.fill(0);
         for packet in waiting {
             packets[usize::from(*packet)].locate(self.depth);
         }
-        if self.words == 0 {
-            return;
+        match &self.shuffle {
+            _ if self.words == 0 => {}
+            Some(shuffle) => {
+                shuffle.rows(packets, waiting, keys, |packet, row| self.load(packets, &[packet], row));
+            }
+            None => self.load(packets, waiting, keys),
         }
+    }
+
+    /// The same load by load, so that what belongs to the load stays in registers.
+    fn load(&self, packets: &[Packet], waiting: &[u8], keys: &mut [u64]) {
+        keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
             rows.each(0, 0, |packet| u64::from(packet.layers.present & self.needs));

@@ -3,7 +3,7 @@
 
 use crate::action_set::ActionSet;
 use crate::outs::Chain;
-use flow::{DropReason, EntryId, Ext, PortNo};
+use flow::{DropReason, EntryId, Ext, Next, PortNo};
 use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
@@ -24,6 +24,15 @@ pub(crate) enum State {
 }
 
 impl State {
+    /// Of a packet that goes on to a table.
+    #[inline]
+    pub fn of(next: Next) -> Self {
+        match next {
+            Next::Table(table) => Self::Lookup(table),
+            Next::Direct { table, index } => Self::Direct(table, index),
+        }
+    }
+
     /// The table that a packet in this state waits for.
     #[inline]
     pub fn waits_for(self) -> Option<u8> {
@@ -143,7 +152,11 @@ impl Packet {
     /// in pieces stalls the core.
     #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
-        self.layers = wire::locate(self.frame.bytes(), depth);
+        self.layers = if self.layers.depth == Depth::L2 {
+            wire::deepen(self.frame.bytes(), &self.layers, depth)
+        } else {
+            wire::locate(self.frame.bytes(), depth)
+        };
         self.ext.set_layers(&self.layers);
     }
 

@@ -44,9 +44,17 @@ pub trait Probe {
     #[inline]
     fn packet(&mut self, _port: u32, _sequence: u64) {}
 
-    /// The operation of this version is in force from now on.
+    /// The operation of this version is in force from now on. A version comes again when something changes that is not
+    /// an operation.
     #[inline]
     fn applied(&mut self, _version: u64) {}
+
+    /// Whether packets that a LUT was asked about are looked up in the table as well, so that the two costs can be
+    /// compared. What is found is not used.
+    #[inline]
+    fn compares(&self) -> bool {
+        false
+    }
 }
 
 impl Probe for () {}
@@ -69,5 +77,9 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn applied(&mut self, version: u64) {
         self.0.applied(version);
         self.1.applied(version);
+    }
+    #[inline]
+    fn compares(&self) -> bool {
+        self.0.compares() || self.1.compares()
     }
 }

@@ -2,6 +2,8 @@
 //! Programs: instructions compiled for execution. Entries with equal instructions share one.
 
 use crate::field_write::FieldWrite;
+use crate::mac_write::MacWrite;
+use crate::packet::State;
 use flow::{Action, Instructions, Next, PortNo, port_no};
 
 /// One compiled action.
@@ -20,6 +22,8 @@ pub enum Step {
     Queue(u32),
     /// Write a field.
     Write(FieldWrite),
+    /// Write MAC addresses. Never in an action set, which keeps one write a field.
+    WriteMacs(MacWrite),
     /// Push a VLAN tag of this TPID.
     PushVlan(u16),
     /// Pop the outermost VLAN tag.
@@ -49,6 +53,20 @@ pub enum Step {
 }
 
 impl Step {
+    /// Compiles actions that are done at once, in order.
+    pub(crate) fn applied(actions: &[Action]) -> Box<[Self]> {
+        let mut steps: Vec<Self> = Vec::with_capacity(actions.len());
+        for action in actions {
+            let macs = if let Action::SetField(set) = action { MacWrite::compile(set) } else { None };
+            match (steps.last_mut(), macs) {
+                (Some(Self::WriteMacs(before)), Some(macs)) => *before = before.then(macs),
+                (_, Some(macs)) => steps.push(Self::WriteMacs(macs)),
+                (_, None) => steps.push(Self::compile(action)),
+            }
+        }
+        steps.into()
+    }
+
     pub(crate) fn compile(action: &Action) -> Self {
         match action {
             Action::Output { port: port_no::CONTROLLER, max_len } => {
@@ -99,21 +117,32 @@ pub struct Program {
     pub low_latency: bool,
     /// The entry is its table's table-miss entry.
     pub miss_entry: bool,
+    /// Actions done at once and a next table are all there is: most entries.
+    pub(crate) plain: bool,
+    /// Where to go on, for entries that do nothing else.
+    pub(crate) passage: Option<State>,
 }
 
 impl Program {
     /// Compiles an entry's instructions.
     #[must_use]
     pub fn compile(instructions: &Instructions, low_latency: bool, miss_entry: bool) -> Self {
+        let plain = instructions.meter.is_none()
+            && !instructions.clear
+            && instructions.write.is_empty()
+            && instructions.metadata.is_none();
+        let passage = instructions.next.map(State::of).filter(|_| plain && instructions.apply.is_empty());
         Self {
             meter: instructions.meter,
-            apply: instructions.apply.iter().map(Step::compile).collect(),
+            apply: Step::applied(&instructions.apply),
             clear: instructions.clear,
             write: instructions.write.iter().map(Step::compile).collect(),
             metadata: instructions.metadata,
             next: instructions.next,
             low_latency,
             miss_entry,
+            plain,
+            passage,
         }
     }
 

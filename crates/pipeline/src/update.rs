@@ -38,12 +38,7 @@ impl PacketOut {
         let to_table = |action: &Action| matches!(action, Action::Output { port: port_no::TABLE, .. });
         let to_tables = out.actions.last().is_some_and(to_table);
         let actions = &out.actions[..out.actions.len() - usize::from(to_tables)];
-        Self {
-            in_port: out.in_port,
-            steps: actions.iter().map(Step::compile).collect(),
-            to_tables,
-            bytes: out.bytes.clone(),
-        }
+        Self { in_port: out.in_port, steps: Step::applied(actions), to_tables, bytes: out.bytes.clone() }
     }
 }
 

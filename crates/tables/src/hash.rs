@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hash of keys: a folded 64 x 64 -> 128 bit multiplication a word, seeded once a process so that nobody outside
+//! The hash of keys: a folded 64 x 64 -> 128 bit multiplication for two words, seeded once a process so that nobody outside
 //! can choose colliding packets.
 
 use std::hash::{BuildHasher, RandomState};
@@ -27,11 +27,24 @@ impl Seed {
     #[must_use]
     #[inline]
     pub fn hash(self, key: &[u64], mask: &[u64]) -> u64 {
-        let mut sum = self.first;
-        for (word, mask) in key.iter().zip(mask) {
-            sum = fold((word & mask) ^ sum, self.second).wrapping_add(self.first);
+        self.hash_words(key.iter().zip(mask).map(|(word, mask)| word & mask))
+    }
+
+    /// The hash of a key in which bits that do not count are 0 already.
+    #[must_use]
+    #[inline]
+    pub fn hash_masked(self, key: &[u64]) -> u64 {
+        self.hash_words(key.iter().copied())
+    }
+
+    /// Two words a multiplication. Keys of one table have the same length: an odd last word needs no mark.
+    #[inline(always)]
+    fn hash_words(self, mut words: impl Iterator<Item = u64>) -> u64 {
+        let mut sum = self.second;
+        while let Some(word) = words.next() {
+            sum = fold(word ^ self.first, words.next().unwrap_or(0) ^ sum);
         }
-        fold(sum, self.second ^ 0x9e37_79b9_7f4a_7c15)
+        fold(sum ^ self.first, self.second ^ 0x9e37_79b9_7f4a_7c15)
     }
 }
 
@@ -49,6 +62,7 @@ mod tests {
     fn masked_bits_do_not_count_and_others_do() {
         let seed = Seed::of_process();
         assert_eq!(seed.hash(&[1, 0xff], &[!0, 0x0f]), seed.hash(&[1, 0x0f], &[!0, 0x0f]));
+        assert_eq!(seed.hash(&[1, 0xff, 7], &[!0, 0x0f, 0]), seed.hash_masked(&[1, 0x0f, 0]));
         let hashes: std::collections::HashSet<u64> =
             (0..10_000u64).map(|v| seed.hash(&[v, 3], &[!0, !0])).collect();
         assert!(hashes.len() > 9_990);

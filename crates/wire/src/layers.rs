@@ -12,7 +12,7 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-pub use walk::locate;
+pub use walk::{deepen, locate};
 
 /// One bit for each header that a match field can live in.
 pub mod header {

@@ -29,5 +29,5 @@ pub mod udp;
 pub mod vlan;
 
 pub use builder::PacketBuilder;
-pub use layers::{Depth, Layers, locate};
+pub use layers::{Depth, Layers, deepen, locate};
 pub use view::Malformed;

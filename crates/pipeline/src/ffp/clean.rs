@@ -213,6 +213,12 @@ impl Lut {
         self.cleaning = cleaning;
     }
 
+    /// Whether changes are under way.
+    #[inline]
+    pub(super) fn is_cleaning(&self) -> bool {
+        self.cleaning.active > 0
+    }
+
     /// Takes a record away that a change under way concerns; true if it did.
     #[inline]
     pub(crate) fn is_outdated(&mut self, place: u32) -> bool {

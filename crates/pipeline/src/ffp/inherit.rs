@@ -46,14 +46,13 @@ impl Lut {
         })
     }
 
-    /// Whether a LUT from before serves.
+    /// Whether a record, or that there is none, is not the last word: a LUT from before serves, or a change is under way.
     #[inline]
-    pub(super) fn has_previous(&self) -> bool {
-        self.previous.is_some()
+    pub(super) fn is_in_flux(&self) -> bool {
+        self.previous.is_some() || self.is_cleaning()
     }
 
     /// Asks the LUT before for the packet's value. `key` is the packet's row in this one, which learns what it hears.
-    #[inline(never)]
     pub(super) fn ask_previous(
         &mut self,
         packets: &mut [Packet],
@@ -76,7 +75,7 @@ impl Lut {
         }
         let lut = &mut previous.lut;
         let mut place = [NONE];
-        lut.probe(row, now, &mut place);
+        lut.probe(row, now, &mut place, |_| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
         self.learn_masked(key, record.id, record.priority, record.low_latency);
         Some(Record { generation: self.generation(), ..record })

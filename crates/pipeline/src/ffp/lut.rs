@@ -15,7 +15,10 @@ use super::clean::Cleaning;
 use super::counters::LutCounters;
 use super::inherit::{Inheritance, Previous};
 use super::lazy::Recent;
+use crate::burst::BURST;
+use crate::simd::equal_bytes;
 use flow::{EntryId, Nanos};
+use frame::prefetch;
 use std::sync::Arc;
 use tables::NONE;
 use tables::hash::Seed;
@@ -110,46 +113,87 @@ impl Lut {
         records + Recent::bytes(words)
     }
 
-    /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]. Clears the bits of the rows
-    /// that the table does not examine.
-    pub(crate) fn probe(&mut self, keys: &mut [u64], now: Nanos, places: &mut [u32]) {
+    /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]; calls `found` with each record.
+    /// Clears the bits of the rows that the table does not examine.
+    #[inline]
+    pub(crate) fn probe(
+        &mut self,
+        keys: &mut [u64],
+        now: Nanos,
+        places: &mut [u32],
+        found: impl Fn(&Record),
+    ) {
         self.period = now / PERIOD_NS;
-        match self.mask.len() {
-            1 => self.probe_short::<1>(keys, places),
-            2 => self.probe_short::<2>(keys, places),
-            3 => self.probe_short::<3>(keys, places),
-            4 => self.probe_short::<4>(keys, places),
-            5 => self.probe_short::<5>(keys, places),
-            6 => self.probe_short::<6>(keys, places),
-            0 => places.fill(NONE),
-            words => self.probe_rows(keys.chunks_exact_mut(words), places),
+        let words = self.mask.len();
+        if words == 0 {
+            return places.fill(NONE);
+        }
+        for (keys, places) in keys.chunks_mut(BURST * words).zip(places.chunks_mut(BURST)) {
+            match words {
+                1 => self.probe_burst::<1>(keys, places, &found),
+                2 => self.probe_burst::<2>(keys, places, &found),
+                3 => self.probe_burst::<3>(keys, places, &found),
+                4 => self.probe_burst::<4>(keys, places, &found),
+                5 => self.probe_burst::<5>(keys, places, &found),
+                6 => self.probe_burst::<6>(keys, places, &found),
+                _ => self.probe_burst::<0>(keys, places, &found),
+            }
         }
     }
 
-    fn probe_short<const WORDS: usize>(&mut self, keys: &mut [u64], places: &mut [u32]) {
-        self.probe_rows(keys.as_chunks_mut::<WORDS>().0.iter_mut(), places);
-    }
-
-    #[inline(always)]
-    fn probe_rows<'k, K: AsMut<[u64]> + ?Sized + 'k>(
+    /// Looks up a burst in passes: hashes, then tags (few lines, which stay in the core's caches), then rows; before the
+    /// rows are compared they are asked for, so that the misses of the burst's packets overlap. `WORDS` of a row, if the compiler is to know; else 0.
+    fn probe_burst<const WORDS: usize>(
         &mut self,
-        keys: impl Iterator<Item = &'k mut K>,
+        keys: &mut [u64],
         places: &mut [u32],
+        found: &impl Fn(&Record),
     ) {
-        for (key, place) in keys.zip(places) {
-            let key = key.as_mut();
-            for (word, mask) in key.iter_mut().zip(&self.mask) {
+        let words = if WORDS == 0 { self.mask.len() } else { WORDS };
+        let mask = &self.mask[..words];
+        let mut hashes = [0; BURST];
+        for (key, hash) in keys.chunks_exact_mut(words).zip(&mut hashes) {
+            for (word, mask) in key.iter_mut().zip(mask) {
                 *word &= mask;
             }
-            *place = self.find(key, self.hash(key));
+            *hash = self.seed.hash_masked(key);
+        }
+        for (hash, place) in hashes.iter().zip(&mut *places) {
+            *place = self.candidate(*hash);
+            prefetch::element(&self.keys, *place as usize * words);
+            prefetch::element(&self.records, *place as usize);
+        }
+        let used = self.period as u8;
+        for ((key, hash), place) in keys.chunks_exact(words).zip(&hashes).zip(places) {
+            if *place != NONE && !self.holds(*place as usize, key) {
+                *place = self.find(key, *hash);
+            }
             if let Some(record) = self.records.get_mut(*place as usize) {
-                let used = self.period as u8;
                 // Most hits find it written: then the line stays clean.
                 if record.used != used {
                     record.used = used;
                 }
+                found(record);
             }
         }
+    }
+
+    /// The first place whose tag fits a hash; nearly always that of its value, if it is known.
+    #[inline(always)]
+    fn candidate(&self, hash: u64) -> u32 {
+        let [first, second] = self.sets(hash);
+        let fits = equal_bytes(self.tags[first], self.tags[second], tag(hash));
+        // By choice and not by branch: which of its sets a value is in is nothing that a core can foretell.
+        let way = fits.trailing_zeros() as usize;
+        let place = if way < WAYS { first * WAYS + way } else { second * WAYS + way - WAYS };
+        if fits == 0 { NONE } else { place as u32 }
+    }
+
+    /// Whether the row at a place is this one.
+    #[inline(always)]
+    fn holds(&self, place: usize, key: &[u64]) -> bool {
+        let row = &self.keys[place * key.len()..][..key.len()];
+        row.iter().zip(key).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0
     }
 
     #[inline(always)]
@@ -168,20 +212,12 @@ impl Lut {
     /// The place of a value.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64], hash: u64) -> u32 {
-        let [first, second] = self.sets(hash);
-        match self.find_in(first, key, hash) {
-            NONE => self.find_in(second, key, hash),
-            place => place,
-        }
-    }
-
-    #[inline(always)]
-    fn find_in(&self, set: usize, key: &[u64], hash: u64) -> u32 {
-        let mut fits = equal_bytes(self.tags[set], tag(hash));
+        let sets = self.sets(hash);
+        let mut fits = equal_bytes(self.tags[sets[0]], self.tags[sets[1]], tag(hash));
         while fits != 0 {
-            let place = set * WAYS + fits.trailing_zeros() as usize / 8;
-            let row = &self.keys[place * key.len()..][..key.len()];
-            if row.iter().zip(key).fold(0, |differing, (a, b)| differing | (a ^ b)) == 0 {
+            let way = fits.trailing_zeros() as usize;
+            let place = sets[way / WAYS] * WAYS + way % WAYS;
+            if self.holds(place, key) {
                 return place as u32;
             }
             fits &= fits - 1;
@@ -266,7 +302,7 @@ impl Lut {
             self.free(place);
             self.counters.evicted(1);
         }
-        self.tags[place / WAYS] |= tag(hash) << (place % WAYS * 8);
+        self.tags[place / WAYS] |= u64::from(tag(hash)) << (place % WAYS * 8);
         let words = self.mask.len();
         self.keys[place * words..][..words].copy_from_slice(key);
         self.records[place] = record;
@@ -330,16 +366,8 @@ impl Lut {
 
 /// The byte that stands for a hash in its set: never 0.
 #[inline(always)]
-fn tag(hash: u64) -> u64 {
-    (hash >> 56) | 1
-}
-
-/// The bytes of `word` equal to `byte`: a bit at each one's bottom.
-#[inline(always)]
-fn equal_bytes(word: u64, byte: u64) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    let differing = word ^ (byte * 0x0101_0101_0101_0101);
-    !(((differing & LOW) + LOW) | differing | LOW) >> 7
+fn tag(hash: u64) -> u8 {
+    (hash >> 56) as u8 | 1
 }
 
 #[cfg(test)]
@@ -355,7 +383,7 @@ mod tests {
     fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
         let mut keys = key;
         let mut places = [0];
-        lut.probe(&mut keys, now, &mut places);
+        lut.probe(&mut keys, now, &mut places, |_| ());
         places[0]
     }
 
@@ -366,13 +394,6 @@ mod tests {
             lut.learn(&mut key.clone(), 7, 1, low_latency);
         }
         hit
-    }
-
-    #[test]
-    fn bytes_are_compared_exactly() {
-        assert_eq!(equal_bytes(0x0100_0200_0001_0002, 1), 0x0100_0000_0001_0000);
-        assert_eq!(equal_bytes(0, 1), 0);
-        assert_eq!(equal_bytes(u64::MAX, 0xff), 0x0101_0101_0101_0101);
     }
 
     #[test]

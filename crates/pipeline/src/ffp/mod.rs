@@ -17,10 +17,13 @@ mod counters;
 mod inherit;
 mod lazy;
 mod lut;
+mod queue;
 mod walk;
 
+use crate::burst::BURST;
 use crate::cells::Cells;
 use crate::packet::{Packet, Path};
+use flow::Limits;
 use tables::{NONE, Table};
 
 pub use clean::{Clean, Manner};
@@ -44,13 +47,16 @@ pub enum Way {
 #[derive(Debug)]
 pub(crate) struct Ffp {
     ways: Box<[Way]>,
+    /// For each packet of a burst that missed, the row that it was looked up with.
+    rows: Box<[u64]>,
 }
 
 impl Ffp {
     pub fn new(tables: usize) -> Self {
         let mut ways = Vec::with_capacity(tables);
         ways.resize_with(tables, Way::default);
-        Self { ways: ways.into_boxed_slice() }
+        let rows = vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice();
+        Self { ways: ways.into_boxed_slice(), rows }
     }
 
     /// Changes a table's way and leaves in `way` what is no longer used.
@@ -102,6 +108,29 @@ impl Ffp {
         if let (Some(lut), Some(cell)) = (self.lut(table), cells.get(packet.entry)) {
             lut.learn(key, packet.entry, cell.priority(), packet.low_latency);
         }
+    }
+
+    /// Puts those packets of `waiting` first that have just left the path, gives each the row of `words` words that the
+    /// LUT was asked about, and returns how many they are.
+    #[inline]
+    pub fn recall(&self, packets: &[Packet], waiting: &mut [u8], keys: &mut [u64], words: usize) -> usize {
+        if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
+    }
+
+    #[inline(never)]
+    fn recall_rows(&self, packets: &[Packet], waiting: &mut [u8], keys: &mut [u64], words: usize) -> usize {
+        let missed = |place: u8| packets[usize::from(place)].path == Path::Missed;
+        let mut recalled = 0;
+        for at in 0..waiting.len() {
+            if missed(waiting[at]) {
+                // Both kinds stay in the order of the burst.
+                waiting[recalled..=at].rotate_right(1);
+                let row = &self.rows[usize::from(waiting[recalled]) * Limits::KEY_WORDS..][..words];
+                keys[recalled * words..][..words].copy_from_slice(row);
+                recalled += 1;
+            }
+        }
+        recalled
     }
 
     /// Whether any packet can get past the first table.

@@ -3,12 +3,14 @@
 //! through. The others wait at the table where they left the path.
 
 use super::lut::{Lut, Record};
+use super::queue::Queue;
 use super::{Ffp, Way};
-use crate::burst::{BURST, Run, sooner};
+use crate::burst::{BURST, Run};
 use crate::counters::Counters;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Step};
+use flow::Limits;
 use tables::{NONE, Table};
 
 impl Ffp {
@@ -21,13 +23,10 @@ impl Ffp {
         counters: &Counters,
         probe: &mut P,
     ) {
-        for packet in packets.iter_mut().filter(|packet| packet.state.waits_for().is_some()) {
-            packet.path = Path::Fast;
-        }
-        let mut waiting = [0u8; BURST];
+        let mut queue = Queue::enter(packets);
         let mut ids = [NONE; BURST];
-        while let Some(number) = first_table(packets) {
-            let waiting = gather(packets, number, &mut waiting);
+        while let Some((number, waiting)) = queue.next(packets) {
+            let waiting = &waiting[..];
             let way = &mut self.ways[usize::from(number)];
             let slot = run.tables[usize::from(number)].as_deref();
             let (Some((table, extractor)), false) = (slot, matches!(way, Way::Closed)) else {
@@ -46,15 +45,27 @@ impl Ffp {
                 if cleaned > 0 {
                     probe.mark(Step::Clean, cleaned);
                 }
-                lut.probe(keys, run.now, ids);
+                let cells = run.cells;
+                lut.probe(keys, run.now, ids, |record| cells.prefetch(record.id));
                 probe.mark(Step::Probe(number), count);
-                let passed = pass(run, (lut, table), packets, (waiting, ids), keys, number, probe);
+                if probe.compares() {
+                    compare(table, keys, number, probe);
+                }
+                let passed = pass(
+                    run,
+                    (lut, table),
+                    packets,
+                    (waiting, ids),
+                    (keys, &mut self.rows),
+                    (number, &mut queue),
+                    probe,
+                );
                 counters.add_table(number, passed, passed);
                 passed
             } else {
                 table.lookup(keys, ids);
                 probe.mark(Step::Lookup(number), count);
-                let passed = share(run, table, packets, (waiting, ids), number);
+                let passed = share(run, table, packets, (waiting, ids), number, &mut queue);
                 counters.add_table(number, u64::from(count), passed);
                 passed
             };
@@ -68,24 +79,6 @@ impl Ffp {
     }
 }
 
-/// The lowest table that packets of the path wait for.
-fn first_table(packets: &[Packet]) -> Option<u8> {
-    let fast = packets.iter().filter(|packet| packet.path == Path::Fast);
-    fast.fold(None, |first, packet| sooner(first, packet.state.waits_for()))
-}
-
-/// Lists the packets of the path that wait for a table.
-fn gather<'a>(packets: &[Packet], number: u8, waiting: &'a mut [u8; BURST]) -> &'a [u8] {
-    let mut count = 0;
-    for (at, packet) in packets.iter().enumerate().take(BURST) {
-        if packet.path == Path::Fast && packet.state.waits_for() == Some(number) {
-            waiting[count] = at as u8;
-            count += 1;
-        }
-    }
-    &waiting[..count]
-}
-
 /// Runs the entries of a shared table; returns how many packets hit one. Those that hit a normal one leave the path.
 fn share<E: Egress>(
     run: &mut Run<'_, E>,
@@ -93,10 +86,11 @@ fn share<E: Egress>(
     packets: &mut [Packet],
     (waiting, ids): (&[u8], &[u32]),
     number: u8,
+    queue: &mut Queue,
 ) -> u64 {
     let mut matches = 0;
-    for (packet, id) in waiting.iter().zip(ids) {
-        let packet = &mut packets[usize::from(*packet)];
+    for (at, id) in waiting.iter().zip(ids) {
+        let packet = &mut packets[usize::from(*at)];
         let id = match packet.state {
             State::Direct(_, index) => table.at_index(index),
             _ => *id,
@@ -104,6 +98,8 @@ fn share<E: Egress>(
         matches += u64::from(run.hit(packet, number, id));
         if !packet.low_latency {
             packet.path = Path::Tables;
+        } else if let Some(next) = packet.state.waits_for() {
+            queue.add(*at, next);
         }
     }
     matches
@@ -115,46 +111,44 @@ fn pass<E: Egress, P: Probe>(
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places): (&[u8], &[u32]),
-    keys: &[u64],
-    number: u8,
+    (keys, rows): (&[u64], &mut [u64]),
+    (number, queue): (u8, &mut Queue),
     probe: &mut P,
 ) -> u64 {
     let words = lut.words();
+    let (generation, in_flux) = (lut.generation(), lut.is_in_flux());
     let (mut hits, mut normal) = (0, 0);
     let mut moved = false;
     for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
-        let key = &keys[at * words..(at + 1) * words];
-        // What was learned meanwhile may stand where another record stood.
-        let place = if moved { lut.place(key) } else { *place };
-        let inherited = if place == NONE && lut.has_previous() {
-            lut.ask_previous(packets, *slot, key, run.now)
-        } else {
-            None
-        };
-        moved |= inherited.is_some();
-        let packet = &mut packets[usize::from(*slot)];
         // Entries of a linear table have no value.
-        let is_direct = matches!(packet.state, State::Direct(..));
-        let outdated = place != NONE && lut.is_outdated(place);
-        let record =
-            if is_direct || outdated { None } else { inherited.or_else(|| lut.record(place).copied()) };
-        let record = match record {
-            Some(record) if record.generation != lut.generation() => {
-                probe.mark(Step::Execute(number), 0);
-                let record = verify(run, lut, table, place, key);
-                probe.mark(Step::Verify(number), 1);
-                record
+        let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
+        let record = match lut.record(*place).copied() {
+            _ if is_direct => None,
+            Some(record) if record.generation == generation && !in_flux => Some(record),
+            None if !in_flux => None,
+            _ => {
+                let key = &keys[at * words..][..words];
+                doubt(run, (lut, table), packets, (*slot, *place, number), key, &mut moved, probe)
             }
-            record => record,
         };
+        let packet = &mut packets[usize::from(*slot)];
         let Some((record, (cell, program))) = record.and_then(|record| Some((record, run.entry(record.id)?)))
         else {
+            if is_direct {
+                packet.path = Path::Tables;
+                continue;
+            }
             packet.path = Path::Missed;
+            let row = usize::from(*slot) * Limits::KEY_WORDS;
+            rows[row..][..words].copy_from_slice(&keys[at * words..][..words]);
             continue;
         };
         if program.low_latency {
             run.enter(packet, number, record.id, cell, program);
             hits += 1;
+            if let Some(next) = packet.state.waits_for() {
+                queue.add(*slot, next);
+            }
         } else {
             packet.low_latency = false;
             packet.path = Path::Tables;
@@ -166,7 +160,59 @@ fn pass<E: Egress, P: Probe>(
     hits
 }
 
-/// Holds a record against what changed and corrects it; none when the value hits no entry any more.
+/// What a packet's value resolves to while the LUT is not simply right: a change is under way, the LUT before serves
+/// beside it, or the record is to be held against the table.
+#[inline(never)]
+fn doubt<E: Egress, P: Probe>(
+    run: &Run<'_, E>,
+    (lut, table): (&mut Lut, &Table),
+    packets: &mut [Packet],
+    (slot, place, number): (u8, u32, u8),
+    key: &[u64],
+    moved: &mut bool,
+    probe: &mut P,
+) -> Option<Record> {
+    // What was learned meanwhile may stand where another record stood.
+    let place = if *moved { lut.place(key) } else { place };
+    if place == NONE {
+        let inherited = lut.ask_previous(packets, slot, key, run.now);
+        *moved |= inherited.is_some();
+        return inherited;
+    }
+    if lut.is_outdated(place) {
+        return None;
+    }
+    let record = lut.record(place).copied()?;
+    if record.generation == lut.generation() {
+        return Some(record);
+    }
+    probe.mark(Step::Execute(number), 0);
+    let record = verify(run, lut, table, place, key);
+    probe.mark(Step::Verify(number), 1);
+    record
+}
+
+/// Packets that are looked up for comparison.
+const COMPARED: usize = 16;
+
+/// Looks packets up that need not be, for whoever compares costs: twice, so that the table is as warm as its LUT.
+#[inline(never)]
+fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
+    let words = table.plan().words();
+    if words == 0 {
+        return;
+    }
+    let keys = &keys[..keys.len().min(COMPARED * words)];
+    let mut ids = [NONE; COMPARED];
+    let ids = &mut ids[..keys.len() / words];
+    table.lookup(keys, ids);
+    // Of no packet's: what was cold is nobody's time.
+    probe.mark(Step::Lookup(number), 0);
+    table.lookup(keys, ids);
+    probe.mark(Step::Lookup(number), ids.len() as u32);
+}
+
+/// Holds a record against the table and corrects it; none when the value hits no entry any more.
 #[inline(never)]
 fn verify<E: Egress>(
     run: &Run<'_, E>,

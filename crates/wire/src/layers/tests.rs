@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The walk over hand-made frames.
 
-use super::{Depth, ETH_TYPE_LLC, Layers, exthdr, header, locate};
+use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate};
 
 /// An Ethernet frame of `type_and_rest` behind two zero addresses.
 fn frame(type_and_rest: &[&[u8]]) -> Vec<u8> {
@@ -38,6 +38,7 @@ fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layer
     payload.extend_from_slice(upper);
     let data = frame(&[&[0x86, 0xdd], &ipv6(payload.len() as u16, first), &payload]);
     let layers = locate(&data, Depth::L4);
+    assert_eq!(deepen(&data, &locate(&data, Depth::L2), Depth::L4), layers, "in two steps");
     assert_eq!(layers.l4_end as usize, data.len());
     layers
 }

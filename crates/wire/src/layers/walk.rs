@@ -47,6 +47,17 @@ pub fn locate(data: &[u8], depth: Depth) -> Layers {
     layers
 }
 
+/// Goes on from the EtherType that a walk of [`Depth::L2`] has found.
+#[inline]
+pub fn deepen(data: &[u8], found: &Layers, depth: Depth) -> Layers {
+    let mut layers = Layers { depth, ..*found };
+    // Without a type there was no whole Ethernet header.
+    if depth >= Depth::L3 && found.type_at != 0 {
+        network(data, usize::from(found.l3), &mut layers);
+    }
+    layers
+}
+
 /// Where the tags led to.
 struct Tags {
     /// The type behind the last whole tag, found at `type_at`: 12 if there is none.

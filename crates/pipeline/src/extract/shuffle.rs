@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A key plan whose fields begin and end with whole bytes, as data: one byte shuffle makes a row, wherever its headers
+//! begin. A plan that is none, a long row, and a packet whose headers reach beyond its first 64 bytes go by loads.
+
+use super::slice_start;
+use crate::packet::Packet;
+use crate::simd::{Choice, Permute, Row};
+use flow::{Base, Field};
+use tables::KeyPlan;
+
+/// Bytes of a frame that a row can be made of.
+const REACH_BYTES: u16 = 64;
+
+/// Builds the rows of one table.
+#[derive(Debug)]
+pub(super) struct Shuffle {
+    permute: Permute,
+    words: usize,
+    /// The furthest that the headers may begin.
+    l3_max: u16,
+    l4_max: u16,
+    /// Headers whose presence is told in word 0.
+    needs: u32,
+    has_presence: bool,
+    headers: Vec<Headers>,
+    slices: Vec<Slice>,
+}
+
+/// Bytes of the row that are 0 unless all these headers are there.
+#[derive(Debug)]
+struct Headers {
+    needs: u32,
+    bytes: u64,
+}
+
+/// Bytes of the row that are 0 unless the packet reaches so far.
+#[derive(Debug)]
+struct Slice {
+    base: Base,
+    end_bits: u32,
+    bytes: u64,
+}
+
+impl Shuffle {
+    /// None if the plan is not that simple, or the core has no such instruction.
+    pub fn new(plan: &KeyPlan) -> Option<Self> {
+        let mut choice = Choice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
+        let mut headers: Vec<Headers> = Vec::new();
+        let mut slices: Vec<Slice> = Vec::new();
+        let mut reach = [0u16; 2];
+        for field in plan.slices() {
+            let Field::Slice(s) = field else { continue };
+            let end_bits = u32::from(s.offset_bits) + u32::from(s.length_bits);
+            slices.push(Slice { base: field.location().base, end_bits, bytes: 0 });
+        }
+        for part in plan.parts() {
+            let location = part.field.location();
+            let bit = location.offset_bits + part.from_bit;
+            let end = bit + u16::from(part.bits);
+            // The field's last bit stands in its byte of the packet where it does in its byte of the key.
+            if (end + u16::from(part.shift)) % 8 != 0 {
+                return None;
+            }
+            let (last, lowest) = ((end - 1) / 8, u16::from(part.shift / 8));
+            let highest = (u16::from(part.shift) + u16::from(part.bits) - 1) / 8;
+            let mut bytes = 0u64;
+            for byte in lowest..=highest {
+                let at = usize::from(part.word) * 8 + usize::from(byte);
+                let from = last - (byte - lowest);
+                let is_ext = location.base == Base::Ext;
+                // Two fields in a byte of the key, or a byte out of reach.
+                if at >= 64 || choice.mask[at] != 0 || from >= REACH_BYTES {
+                    return None;
+                }
+                choice.from[at] = from as u8 | if is_ext { REACH_BYTES as u8 } else { 0 };
+                let ones = (u64::MAX >> (64 - part.bits)) << part.shift;
+                choice.mask[at] = (ones >> (8 * byte)) as u8;
+                bytes |= 1 << at;
+            }
+            match location.base {
+                Base::Frame | Base::Ext => {}
+                Base::L3 => {
+                    choice.l3 |= bytes;
+                    reach[0] = reach[0].max(last + 1);
+                }
+                Base::L4 => {
+                    choice.l4 |= bytes;
+                    reach[1] = reach[1].max(last + 1);
+                }
+                Base::NdSll | Base::NdTll => return None,
+            }
+            if let Some(number) = plan.slices().iter().position(|slice| *slice == part.field) {
+                slices[number].bytes |= bytes;
+            } else if let Some(same) = headers.iter_mut().find(|same| same.needs == location.needs) {
+                same.bytes |= bytes;
+            } else if location.needs != 0 {
+                headers.push(Headers { needs: location.needs, bytes });
+            }
+        }
+        Some(Self {
+            permute: Permute::new(choice)?,
+            words: plan.words(),
+            l3_max: REACH_BYTES - reach[0],
+            l4_max: REACH_BYTES - reach[1],
+            needs: plan.needs(),
+            has_presence: plan.has_presence(),
+            headers,
+            slices,
+        })
+    }
+
+    /// Writes the rows of the packets in `waiting`, whose headers are located; leaves those that do not suit to `other`.
+    pub fn rows(
+        &self,
+        packets: &[Packet],
+        waiting: &[u8],
+        keys: &mut [u64],
+        mut other: impl FnMut(u8, &mut [u64]),
+    ) {
+        for (number, at) in waiting.iter().enumerate() {
+            let packet = &packets[usize::from(*at)];
+            // A row may be written further than it is long: the next one, and what follows the last, come later.
+            let to = &mut keys[number * self.words..];
+            let bytes = packet.frame.window().first_chunk().zip(packet.ext.bytes().first_chunk());
+            match bytes.filter(|_| self.suits(packet)) {
+                Some((frame, ext)) => self.permute.row(frame, ext, self.row(packet), to),
+                None => other(*at, &mut to[..self.words]),
+            }
+        }
+    }
+
+    /// Whether the packet's headers begin where the shuffle reaches all that belongs to them.
+    #[inline(always)]
+    fn suits(&self, packet: &Packet) -> bool {
+        packet.layers.l3 <= self.l3_max && packet.layers.l4 <= self.l4_max
+    }
+
+    #[inline(always)]
+    fn row(&self, packet: &Packet) -> Row {
+        let layers = &packet.layers;
+        let mut keep = u64::MAX;
+        for headers in &self.headers {
+            let there = layers.present & headers.needs == headers.needs;
+            keep &= if there { u64::MAX } else { !headers.bytes };
+        }
+        let mut presence = u64::from(layers.present & self.needs);
+        for (number, slice) in self.slices.iter().enumerate() {
+            let there = slice_start(packet, slice.base, slice.end_bits).is_some();
+            keep &= if there { u64::MAX } else { !slice.bytes };
+            presence |= u64::from(there) << (32 + number);
+        }
+        Row { l3: layers.l3 as u8, l4: layers.l4 as u8, keep, first: self.has_presence.then_some(presence) }
+    }
+}

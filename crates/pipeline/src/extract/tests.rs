@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The shuffle makes the very rows that the loads make, of whatever fields and packets.
+
+use super::*;
+use fastrand::Rng;
+use flow::{Slice, SliceBase};
+use frame::Frame;
+use wire::PacketBuilder;
+
+fn packet(rng: &mut Rng) -> Vec<u8> {
+    let mut packet = PacketBuilder::ethernet([2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13]);
+    for _ in 0..[0, 0, 1, 2, 3][rng.usize(0..5)] {
+        packet = packet.vlan(0x8100, rng.u16(..));
+    }
+    packet = match rng.u8(0..4) {
+        0 => packet.ipv4(rng.u32(..).to_be_bytes(), rng.u32(..).to_be_bytes()),
+        1 => packet.ethertype(0x88dc),
+        _ => packet.ipv6(rng.u128(..).to_be_bytes(), rng.u128(..).to_be_bytes()).tos(rng.u8(..)),
+    };
+    packet = match rng.u8(0..3) {
+        0 => packet.tcp(rng.u16(..), rng.u16(..)),
+        1 => packet.udp(rng.u16(..), rng.u16(..)),
+        _ => packet,
+    };
+    let mut bytes = packet.payload(&[0xaa; 40][..rng.usize(0..40)]).build();
+    bytes.truncate(rng.usize(14..150));
+    bytes
+}
+
+fn field(rng: &mut Rng) -> Field {
+    let named = [
+        Field::EthDst,
+        Field::EthSrc,
+        Field::EthType,
+        Field::IpProto,
+        Field::Ipv6Src,
+        Field::Ipv6Dst,
+        Field::Ipv4Src,
+        Field::TcpDst,
+        Field::UdpDst,
+        Field::InPort,
+        Field::Metadata,
+        Field::VlanVid,
+    ];
+    if rng.u8(0..3) > 0 {
+        return named[rng.usize(0..named.len())];
+    }
+    let base = SliceBase::ALL[rng.usize(0..SliceBase::ALL.len())];
+    let unit = [1, 8, 8, 8][rng.usize(0..4)];
+    let (offset, length) = (rng.u32(0..300) / unit * unit, rng.u32(unit..=64) / unit * unit);
+    Slice::new(base, offset, length).map_or(Field::EthDst, Field::Slice)
+}
+
+#[test]
+fn shuffled_rows_are_loaded_rows() {
+    let mut rng = Rng::with_seed(5);
+    let (mut shuffled, mut rows) = (0, 0);
+    for _ in 0..2_000 {
+        let mut fields: Vec<Field> = (0..rng.usize(1..7)).map(|_| field(&mut rng)).collect();
+        fields.sort_unstable();
+        fields.dedup();
+        let extractor = Extractor::new(&KeyPlan::new(&fields).unwrap());
+        let words = extractor.words();
+        let mut packets: Vec<Packet> = (0..8).map(|_| Packet::empty()).collect();
+        for kept in &mut packets {
+            let mut frame = Frame::from_bytes(&packet(&mut rng));
+            frame.meta.in_port = rng.u32(..);
+            kept.admit(frame);
+            kept.ext.write_metadata(rng.u64(..), u64::MAX);
+        }
+        let waiting: Vec<u8> = (0..8).filter(|_| rng.bool()).collect();
+        let room = waiting.len() * words;
+        let mut keys = vec![u64::MAX; room + 1];
+        extractor.extract(&mut packets, &waiting, &mut keys[..room]);
+        assert_eq!(keys[room], u64::MAX);
+        let mut loaded = vec![0; room];
+        extractor.load(&packets, &waiting, &mut loaded);
+        assert_eq!(keys[..room], loaded, "{fields:?}");
+        shuffled += usize::from(extractor.shuffle.is_some());
+        rows += waiting.len();
+    }
+    assert!(rows > 5_000);
+    // Where the core can shuffle, most plans of whole bytes are.
+    assert!(shuffled == 0 || shuffled > 300, "{shuffled}");
+}
