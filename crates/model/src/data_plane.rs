@@ -13,6 +13,9 @@ pub trait DataPlane {
     /// The highest version that is in force everywhere: no packet is judged by an older one any more.
     fn applied(&mut self) -> u64;
 
+    /// Lets the data plane see to what it does by itself, of which controllers see nothing. Called now and then.
+    fn tick(&mut self, _now: Nanos) {}
+
     /// Operations taken by `submit` that wait for room on the way to the workers. The caller stops reading requests
     /// while this is above its limit.
     fn parked(&self) -> usize;

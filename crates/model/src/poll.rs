@@ -19,6 +19,7 @@ impl<D: DataPlane> Model<D> {
     /// Does a bounded part of it (see [`crate::Limits`]) and returns whether there is more to do now. Take notices
     /// between the calls: flow-removed notices without room make it say yes for ever.
     pub fn poll(&mut self, now: Nanos) -> bool {
+        self.plane.tick(now);
         let applied = self.plane.applied();
         let mut staged = Staged::default();
         let more_events = self.take_events(now, applied, &mut staged);

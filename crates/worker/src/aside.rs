@@ -24,6 +24,10 @@ impl Aside {
 }
 
 impl Probe for Aside {
+    fn compares(&self) -> bool {
+        self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
+    }
+
     fn mark(&mut self, step: Step, units: u32) {
         if let Some(stopwatch) = &mut self.stopwatch {
             stopwatch.mark(step, units);

@@ -4,6 +4,7 @@
 
 mod aside;
 mod board;
+mod bypass;
 mod cell_store;
 mod consistency;
 mod dock;

@@ -2,8 +2,9 @@
 //! The control side of the fast-forwarding path: which way it passes each table, and what a change of a table's rules
 //! means for its LUT.
 
+use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
-use flow::FlowEntry;
+use flow::{FlowEntry, Nanos};
 use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
 use std::sync::Arc;
 use tables::master::RuleChange;
@@ -15,6 +16,8 @@ enum Passing {
     #[default]
     Closed,
     Shared,
+    /// By the table itself, because a LUT costs more than it saves.
+    Bypassed,
     Lut {
         plan: Arc<KeyPlan>,
         mask: Vec<u64>,
@@ -32,6 +35,7 @@ struct Table {
     list_max: u32,
     /// Of each worker's LUT.
     counters: Vec<Arc<LutCounters>>,
+    bypass: Bypass,
 }
 
 /// The ways of all tables.
@@ -75,6 +79,7 @@ impl Luts {
         if table.low_latency == 0 {
             if !matches!(table.passing, Passing::Closed) {
                 table.passing = Passing::Closed;
+                table.bypass.reset();
                 swap(number, table, parts, |_| Way::Closed);
             }
             return;
@@ -82,8 +87,12 @@ impl Luts {
         if matches!(master.engine_name(), "exact" | "index") {
             if !matches!(table.passing, Passing::Shared) {
                 table.passing = Passing::Shared;
+                table.bypass.reset();
                 swap(number, table, parts, |_| Way::Shared);
             }
+            return;
+        }
+        if matches!(table.passing, Passing::Bypassed) {
             return;
         }
         let suits =
@@ -95,7 +104,7 @@ impl Luts {
                 // The LUT before goes on serving; its rows may be laid out differently.
                 let before = match passing {
                     Passing::Lut { plan: before, .. } => Some(Arc::clone(before)),
-                    Passing::Closed | Passing::Shared => None,
+                    Passing::Closed | Passing::Shared | Passing::Bypassed => None,
                 };
                 let other = before.clone().filter(|before| **before != *plan);
                 let (mask, entries) = (master.examined(), self.entries);
@@ -131,6 +140,39 @@ impl Luts {
         self.consistency
     }
 
+    /// Gives a table's LUT up or tries it again, if what was measured says so; true if `parts` have got an update.
+    pub fn judge(
+        &mut self,
+        now: Nanos,
+        number: u8,
+        master: &Master,
+        measured: impl FnOnce() -> Measured,
+        parts: &mut [Vec<Update>],
+    ) -> bool {
+        let table = &mut self.tables[usize::from(number)];
+        if !matches!(table.passing, Passing::Lut { .. } | Passing::Bypassed) {
+            return false;
+        }
+        let figures = figures(table);
+        match table.bypass.judge(now, measured(), figures) {
+            Verdict::Stay => return false,
+            Verdict::GiveUp => {
+                table.passing = Passing::Bypassed;
+                swap(number, table, parts, |_| Way::Shared);
+            }
+            Verdict::Try => {
+                table.passing = Passing::Closed;
+                self.follow(number, (master, 0), &[], parts);
+            }
+        }
+        true
+    }
+
+    /// Whether a table has no LUT because that costs more than it saves.
+    pub fn is_bypassed(&self, number: u8) -> bool {
+        matches!(self.tables[usize::from(number)].passing, Passing::Bypassed)
+    }
+
     /// Records of a LUT.
     pub fn entries(&self) -> usize {
         self.entries
@@ -140,10 +182,9 @@ impl Luts {
     pub fn tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
         (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.passing {
             Passing::Closed => None,
-            Passing::Shared => Some((number, None)),
+            Passing::Shared | Passing::Bypassed => Some((number, None)),
             Passing::Lut { mask, .. } => {
-                let mut figures = LutFigures::default();
-                table.counters.iter().for_each(|counters| figures.add(&counters.read()));
+                let figures = figures(table);
                 let bytes = Lut::bytes(mask.len(), self.entries) * table.counters.len();
                 Some((
                     number,
@@ -167,6 +208,13 @@ pub struct LutState {
     pub bytes: usize,
     /// What they did.
     pub figures: LutFigures,
+}
+
+/// What the LUTs of a table have counted.
+fn figures(table: &Table) -> LutFigures {
+    let mut figures = LutFigures::default();
+    table.counters.iter().for_each(|counters| figures.add(&counters.read()));
+    figures
 }
 
 /// Sends each worker another way.

@@ -2,6 +2,7 @@
 //! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
 
 use crate::board::{Boards, PortReport};
+use crate::bypass::Measured;
 use crate::cell_store::CellStore;
 use crate::consistency::Consistency;
 use crate::groups::Groups;
@@ -10,7 +11,7 @@ use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use crate::stopwatch::{Costs, LookupCosts};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryId, Operation, PortNo, PortState};
+use flow::{EntryChange, EntryId, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
@@ -180,6 +181,12 @@ impl WorkerSet {
         self.luts.tables()
     }
 
+    /// Whether the fast-forwarding path passes a table without a LUT because that would cost more than it saves.
+    #[must_use]
+    pub fn is_bypassed(&self, table: u8) -> bool {
+        self.luts.is_bypassed(table)
+    }
+
     /// What looking up a packet costs in a table.
     #[must_use]
     pub fn lookup_costs(&self, table: u8) -> LookupCosts {
@@ -292,6 +299,14 @@ impl WorkerSet {
         }
     }
 
+    /// Sends each worker its parts, behind all that was sent before.
+    fn send(&mut self, parts: Vec<Vec<Update>>) {
+        for (link, parts) in self.links.iter_mut().zip(parts) {
+            link.parked.push_back(Box::new(Updates { version: self.version, parts }));
+        }
+        self.tend();
+    }
+
     /// Moves parked operations on, frees spent ones, folds retired pages.
     fn tend(&mut self) {
         for link in &mut self.links {
@@ -346,11 +361,21 @@ impl DataPlane for WorkerSet {
         if changed.meters {
             self.meters.updates(&mut parts);
         }
-        for (link, parts) in self.links.iter_mut().zip(parts) {
-            link.parked.push_back(Box::new(Updates { version: self.version, parts }));
-        }
-        self.tend();
+        self.send(parts);
         self.version
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
+        let mut changed = false;
+        for (number, master) in (0..=u8::MAX).zip(&self.masters) {
+            let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
+            changed |= self.luts.judge(now, number, master, measured, &mut parts);
+        }
+        if changed {
+            // No operation: which way packets go changes nothing that they meet.
+            self.send(parts);
+        }
     }
 
     fn applied(&mut self) -> u64 {

@@ -3,11 +3,9 @@
 
 use flow::Nanos;
 use pipeline::{Probe, Step};
+use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// One burst of so many is timed.
-const BURSTS: u32 = 1_024;
 
 /// A step that took longer a packet was interrupted, or its packets found everything cold: it does not count.
 const LONGEST_NS: u64 = 2_000;
@@ -28,9 +26,45 @@ impl Cost {
         self.packets.store(self.packets.load(Relaxed) + u64::from(packets), Relaxed);
     }
 
-    /// Nanoseconds and packets since the worker began.
-    pub fn read(&self) -> (u64, u64) {
-        (self.ns.load(Relaxed), self.packets.load(Relaxed))
+    /// Since the worker began.
+    pub fn read(&self) -> Sums {
+        Sums { ns: self.ns.load(Relaxed), packets: self.packets.load(Relaxed) }
+    }
+}
+
+/// A time, and the packets it was spent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub ns: u64,
+    pub packets: u64,
+}
+
+impl Sums {
+    /// Picoseconds a packet; none for fewer packets than `at_least`.
+    pub fn mean_ps(self, at_least: u64) -> Option<u64> {
+        (self.ns * 1_000).checked_div(self.packets).filter(|_| self.packets >= at_least)
+    }
+}
+
+impl Add for Sums {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { ns: self.ns + other.ns, packets: self.packets + other.packets }
+    }
+}
+
+impl AddAssign for Sums {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Sums {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self { ns: self.ns - before.ns, packets: self.packets - before.packets }
     }
 }
 
@@ -75,9 +109,8 @@ impl LookupCosts {
     /// The means over all workers.
     pub(crate) fn over<'a>(costs: impl Iterator<Item = &'a TableCosts> + Clone) -> Self {
         let mean = |cost: fn(&TableCosts) -> &Cost| {
-            let sums = costs.clone().map(|costs| cost(costs).read());
-            let (ns, packets) = sums.fold((0, 0), |sum, (ns, packets)| (sum.0 + ns, sum.1 + packets));
-            (ns * 1_000).checked_div(packets).unwrap_or(0)
+            let sums = costs.clone().fold(Sums::default(), |sums, costs| sums + cost(costs).read());
+            sums.mean_ps(1).unwrap_or(0)
         };
         Self {
             extract_ps: mean(|costs| &costs.extract),
@@ -94,15 +127,18 @@ pub(crate) struct Stopwatch {
     /// What it takes to read the clock, ns.
     reading_ns: u64,
     last: Nanos,
+    /// One burst of so many is timed.
+    bursts: u32,
     until_next: u32,
     costs: Arc<Costs>,
 }
 
 impl Stopwatch {
-    pub fn new(clock: fn() -> Nanos, costs: Arc<Costs>) -> Self {
+    /// Times one burst of `bursts`.
+    pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
-        Self { clock, reading_ns: between.min().unwrap_or(0), last: 0, until_next: BURSTS, costs }
+        Self { clock, reading_ns: between.min().unwrap_or(0), last: 0, bursts, until_next: bursts, costs }
     }
 
     /// Whether the burst that is forwarded next is timed.
@@ -112,13 +148,17 @@ impl Stopwatch {
         if self.until_next > 0 {
             return false;
         }
-        self.until_next = BURSTS;
+        self.until_next = self.bursts;
         self.last = (self.clock)();
         true
     }
 }
 
 impl Probe for Stopwatch {
+    fn compares(&self) -> bool {
+        true
+    }
+
     fn mark(&mut self, step: Step, units: u32) {
         let now = (self.clock)();
         let ns = now.saturating_sub(self.last).saturating_sub(self.reading_ns);
@@ -159,8 +199,8 @@ mod tests {
     #[test]
     fn one_burst_of_many_is_timed_without_the_readings() {
         let costs = Arc::new(Costs::default());
-        let mut stopwatch = Stopwatch::new(clock, Arc::clone(&costs));
-        let due = (0..3 * BURSTS).filter(|_| stopwatch.is_due()).count();
+        let mut stopwatch = Stopwatch::new(clock, 100, Arc::clone(&costs));
+        let due = (0..300).filter(|_| stopwatch.is_due()).count();
         assert_eq!(due, 3);
         let mut step = |step, ns, units| {
             pass(ns);

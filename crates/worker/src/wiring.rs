@@ -40,6 +40,8 @@ pub struct Config {
     pub stopwatch: Option<fn() -> Nanos>,
     /// How their records are kept right while rules change.
     pub consistency: Consistency,
+    /// One burst of so many is timed; at least 1.
+    pub timed_bursts: u32,
 }
 
 impl Default for Config {
@@ -55,6 +57,7 @@ impl Default for Config {
             lut_entries: 4_096,
             stopwatch: None,
             consistency: Consistency::default(),
+            timed_bursts: 1_024,
         }
     }
 }
@@ -145,7 +148,9 @@ pub fn build_with<P: Probe>(
             done: Vec::with_capacity(OUTBOX_FRAMES),
             now: 0,
             probe: probe(),
-            aside: Aside::new(config.stopwatch.map(|clock| Stopwatch::new(clock, costs))),
+            aside: Aside::new(
+                config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs)),
+            ),
         });
     }
     (WorkerSet::new(links, boards, config.lut_entries, config.consistency), made)

@@ -12,19 +12,31 @@ use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, DropReason, FlowMod};
 use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc};
+use pipeline::LutFigures;
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
-use worker::{PortQueues, Worker, WorkerSet, build};
+use std::time::Instant;
+use worker::{Consistency, PortQueues, Worker, WorkerSet, build};
 
 #[global_allocator]
 static ALLOCATOR: counting::Allocator = counting::Allocator;
+
+/// A stopwatch's clock.
+fn elapsed() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+}
 
 const WORKERS: usize = 2;
 
 /// Packets of a worker while its allocations count.
 const PACKETS: usize = 100_000;
+
+/// Time of a turn: long, so that records become idle.
+const TURN_NS: u64 = 20_000_000;
 
 /// Turns of a worker before.
 const WARM_UP: usize = 300;
@@ -42,14 +54,20 @@ struct Control {
     model: Model<WorkerSet>,
     pair: MemHandle,
     now: u64,
+    turns: u32,
     packet_ins: usize,
 }
 
-fn make() -> (Control, Vec<Worker>) {
+fn make(consistency: Consistency) -> (Control, Vec<Worker>) {
     let config = worker::Config {
         workers: WORKERS,
         small_frames: 2_048,
         large_frames: 64,
+        // Less than there are values: records are displaced, and there is no room for some.
+        lut_entries: 16,
+        consistency,
+        stopwatch: Some(elapsed),
+        timed_bursts: 10,
         ..worker::Config::default()
     };
     let mut ports: Vec<PortQueues> = Vec::new();
@@ -64,7 +82,7 @@ fn make() -> (Control, Vec<Worker>) {
     ports.push(PortQueues { number: PAIR_PORT, queues });
     let (plane, workers) = build(&config, ports);
     let model = Model::new(Config::default(), plane, 0);
-    let mut control = Control { model, pair, now: 1, packet_ins: 0 };
+    let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0 };
     for number in 1..=PAIR_PORT {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
         control.model.add_port(1, desc, true).unwrap();
@@ -97,6 +115,9 @@ impl Control {
         for frame in traffic::frames(PAIR_PORT) {
             self.pair.push_frame(0, &frame);
         }
+        // Values that come for a while and then are idle, so that their records give way.
+        self.turns += 1;
+        self.pair.push_frame(0, &traffic::wanderer(self.turns / 40 % traffic::LISTED));
     }
 
     /// Changes of every kind: additions to hashed and walked heads, beside bases of each engine, and to a linear table, removals, modifies, a
@@ -111,7 +132,7 @@ impl Control {
         self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
         // A rule that comes back stands in the head, the first time beside the base where it is dead.
         for rule in [traffic::route(8 + n % 24), traffic::listed(n * 2)] {
-            let matching = rule.split(",actions").next().unwrap();
+            let matching = rule.split(",actions").next().unwrap().replace("low_latency,", "");
             self.flow(&format!("delete_strict {matching}"));
             self.flow(&rule);
         }
@@ -136,7 +157,7 @@ fn parse(text: &str) -> FlowMod {
 
 /// Turns a worker until everybody is through; its own part is to receive so many packets while its allocations count.
 fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker, Counted) {
-    let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(1, Ordering::Relaxed)).received;
+    let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(TURN_NS, Ordering::Relaxed)).received;
     for _ in 0..WARM_UP {
         turn(&mut worker);
     }
@@ -156,7 +177,20 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
 
 #[test]
 fn a_worker_neither_allocates_nor_frees_for_packets_and_operations() {
-    let (mut control, workers) = make();
+    let figures = neither_allocates_nor_frees(Consistency::Auto);
+    assert!(figures.hits > 0 && figures.learned > 0 && figures.verified > 0, "{figures:?}");
+    assert!(figures.evicted > 0 && figures.refused > 0, "{figures:?}");
+}
+
+#[test]
+fn nor_where_records_are_cleaned_at_once() {
+    let figures = neither_allocates_nor_frees(Consistency::Eager);
+    assert!(figures.hits > 0 && figures.cleaned > 0, "{figures:?}");
+}
+
+/// Returns what the LUTs did that there were last.
+fn neither_allocates_nor_frees(consistency: Consistency) -> LutFigures {
+    let (mut control, workers) = make(consistency);
     control.bundle(traffic::rules());
     control.bundle(traffic::hashed_rules(2));
     let clock = AtomicU64::new(1);
@@ -188,6 +222,14 @@ fn a_worker_neither_allocates_nor_frees_for_packets_and_operations() {
         assert_eq!(*counted, Counted::default(), "worker {number}");
     }
     everything_happened(&mut control);
+    let mut figures = LutFigures::default();
+    control
+        .model
+        .plane_mut()
+        .fast_tables()
+        .filter_map(|(_, lut)| lut)
+        .for_each(|lut| figures.add(&lut.figures));
+    figures
 }
 
 /// What was said to be free of allocations did take place.

@@ -21,6 +21,8 @@ pub(super) enum Entry {
 #[derive(Debug, Default)]
 pub(super) struct OrderLog {
     pub entries: Vec<Entry>,
+    /// The last that came into force.
+    version: u64,
 }
 
 impl Probe for OrderLog {
@@ -29,7 +31,10 @@ impl Probe for OrderLog {
     }
 
     fn applied(&mut self, version: u64) {
-        self.entries.push(Entry::Applied(version));
+        if version != self.version {
+            self.version = version;
+            self.entries.push(Entry::Applied(version));
+        }
     }
 }
 
@@ -71,6 +76,10 @@ impl DataPlane for Recorder {
         let version = self.plane.submit(operation);
         assert_eq!(version, self.operations.len() as u64, "versions count operations");
         version
+    }
+
+    fn tick(&mut self, now: Nanos) {
+        self.plane.tick(now);
     }
 
     fn applied(&mut self) -> u64 {

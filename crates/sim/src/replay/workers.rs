@@ -21,6 +21,7 @@ const SIZES: Config = Config {
     lut_entries: 4_096,
     stopwatch: None,
     consistency: Consistency::Auto,
+    timed_bursts: 1_024,
     handovers: 1,
 };
 

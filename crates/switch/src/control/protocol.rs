@@ -150,7 +150,7 @@ pub struct Ffp {
 pub struct FastTable {
     /// Its number.
     pub table: u8,
-    /// `lut`, or `shared`: by the table itself.
+    /// `lut`; `shared`: by the table itself; `bypassed`: the same, because a LUT was measured to cost more than it saves.
     pub way: String,
     /// Bits of a value that a record holds.
     pub key_bits: u32,

@@ -56,7 +56,11 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     let totals = model.totals();
     let plane = model.plane_mut();
     let row = |(table, lut): (u8, Option<worker::LutState>)| {
-        let way = if lut.is_some() { "lut" } else { "shared" };
+        let way = match lut {
+            Some(_) => "lut",
+            None if plane.is_bypassed(table) => "bypassed",
+            None => "shared",
+        };
         let figures = lut.map(|lut| lut.figures).unwrap_or_default();
         let costs = plane.lookup_costs(table);
         FastTable {

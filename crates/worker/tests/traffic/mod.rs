@@ -10,17 +10,18 @@ const HASHED: u8 = 100;
 /// Rules in the access list.
 pub const LISTED: u32 = 120;
 
-/// The rules but those of table 1. Table 0 has many masks, 3 is linear, 5 routes, 6 is an access list.
+/// The rules but those of table 1. Table 0 has many masks, 3 is linear, 5 routes, 6 is an access list. Some entries of
+/// table 0 are low-latency, and all behind it but table 1's.
 pub fn rules() -> Vec<String> {
     [
-        "tp_dst=1,actions=goto_table:1",
+        "low_latency,tp_dst=1,actions=goto_table:1",
         "tp_dst=2,actions=push_vlan:0x8100,set_field:4097->vlan_vid,output:2,pop_vlan,output:3,output:1",
         "tp_dst=3,actions=push_mpls:0x8847,set_field:7->mpls_label,output:2,pop_mpls:0x0800,dec_ttl,output:3",
         "tp_dst=4,actions=set_field:10.9.9.9->ip_dst,set_field:99->udp_src,ALL",
         "tp_dst=5,actions=NORMAL",
         "tp_dst=6,actions=CONTROLLER:128",
-        "tp_dst=7,actions=write_actions(set_field:10.8.8.8->ip_src,dec_ttl,output:4),goto_table:2",
-        "tp_dst=8,actions=goto_direct(3,0)",
+        "low_latency,tp_dst=7,actions=write_actions(set_field:10.8.8.8->ip_src,dec_ttl,output:4),goto_table:2",
+        "low_latency,tp_dst=8,actions=goto_direct(3,0)",
         "tp_dst=9,actions=FLOOD",
         "tp_dst=10,actions=IN_PORT",
         "tp_dst=11,actions=drop",
@@ -39,9 +40,9 @@ pub fn rules() -> Vec<String> {
             "priority=80,ipv6,ipv6_dst=2001:db8::/32,actions=set_field:2001:db8::9->ipv6_dst,output:4",
             "priority=80,arp,actions=FLOOD,CONTROLLER:64",
             "priority=80,dl_vlan=5,actions=pop_vlan,output:3",
-            "table=2,priority=0,actions=write_metadata:1,goto_table:4",
-            "table=3,index=0,actions=write_actions(set_field:02:00:00:00:00:99->eth_dst),goto_table:4",
-            "table=4,priority=0,actions=output:2,goto_table:5",
+            "low_latency,table=2,priority=0,actions=write_metadata:1,goto_table:4",
+            "low_latency,table=3,index=0,actions=write_actions(set_field:02:00:00:00:00:99->eth_dst),goto_table:4",
+            "low_latency,table=4,priority=0,actions=output:2,goto_table:5",
         ]
         .into_iter()
         .map(String::from),
@@ -53,14 +54,14 @@ pub fn rules() -> Vec<String> {
 
 /// A route of this length, of table 5: enough of them are searched as prefixes.
 pub fn route(length: u32) -> String {
-    format!("table=5,priority={length},ip,nw_dst=10.0.0.0/{length},actions=goto_table:6")
+    format!("low_latency,table=5,priority={length},ip,nw_dst=10.0.0.0/{length},actions=goto_table:6")
 }
 
 /// A rule of the access list in table 6, of which there are enough not to be walked.
 pub fn listed(n: u32) -> String {
     let (source, destination) = (24 + n % 3, 8 + n % 9);
     let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
-    format!("table=6,priority={},{matching},actions=output:3", 10 + n)
+    format!("low_latency,table=6,priority={},{matching},actions=output:3", 10 + n)
 }
 
 /// The rules of table 1, which share one mask.
@@ -75,6 +76,14 @@ pub fn hashed_rules(port: u32) -> Vec<String> {
             format!("table=1,priority=10,dl_dst=02:00:00:00:01:{n:02x},actions={out}")
         })
         .collect()
+}
+
+/// A packet of a source of its own, on the way through all low-latency tables: `n` below [`LISTED`] has a rule.
+pub fn wanderer(n: u32) -> Frame {
+    let packet = PacketBuilder::ethernet([2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 5, 1]);
+    Frame::from_bytes(
+        &packet.ipv4([10, 0, n as u8, 1], [10, 0, 0, 1]).udp(1_000, 7).payload(&[0; 18]).build(),
+    )
 }
 
 /// What port `port` receives.

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Where a LUT costs more than it saves, the fast-forwarding path passes the table by the table itself. Decided on the
+//! control thread, by what the stopwatch measured and by the LUT's hit rate; workers get the decision as an update.
+//!
+//! With a LUT a packet pays the look into it, and if that was in vain building its key once more and the lookup in the
+//! table; without, it pays that lookup only. A LUT that was given up is tried again after a pause, which grows with
+//! every trial in vain.
+
+use crate::stopwatch::{Sums, TableCosts};
+use flow::Nanos;
+use pipeline::LutFigures;
+
+/// How often a table is judged.
+const PERIOD_NS: Nanos = 1_000_000_000;
+
+/// Packets of which each cost must be known.
+const PACKETS_MIN: u64 = 64;
+
+/// A LUT is given up when it costs so much more than the table, percent.
+const WORSE_PERCENT: u64 = 10;
+
+/// A LUT on trial stays when it costs so much less.
+const BETTER_PERCENT: u64 = 10;
+
+/// A LUT is young for so many periods: it still learns.
+const YOUNG: u32 = 2;
+
+/// The pause before the first trial, and the longest.
+const PAUSE_MIN_NS: Nanos = 30 * 1_000_000_000;
+const PAUSE_MAX_NS: Nanos = 3_600 * 1_000_000_000;
+
+/// What is to be done about a table's LUT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Leave things as they are.
+    Stay,
+    /// Pass the table by itself.
+    GiveUp,
+    /// Give it a LUT again.
+    Try,
+}
+
+/// What is known of one table's LUT.
+#[derive(Debug)]
+pub(crate) struct Bypass {
+    next_ns: Nanos,
+    periods: u32,
+    on_trial: bool,
+    bypassed_ns: Option<Nanos>,
+    pause_ns: Nanos,
+    costs: Measured,
+    figures: LutFigures,
+}
+
+impl Default for Bypass {
+    fn default() -> Self {
+        Self {
+            next_ns: 0,
+            periods: 0,
+            on_trial: false,
+            bypassed_ns: None,
+            pause_ns: PAUSE_MIN_NS,
+            costs: Measured::default(),
+            figures: LutFigures::default(),
+        }
+    }
+}
+
+/// Sums over all workers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Measured {
+    extract: Sums,
+    probe: Sums,
+    lookup: Sums,
+}
+
+impl Measured {
+    pub fn over<'a>(costs: impl Iterator<Item = &'a TableCosts>) -> Self {
+        costs.fold(Self::default(), |sum, costs| Self {
+            extract: sum.extract + costs.extract.read(),
+            probe: sum.probe + costs.probe.read(),
+            lookup: sum.lookup + costs.lookup.read(),
+        })
+    }
+}
+
+impl Bypass {
+    /// The table has a new LUT, or none, for reasons of its own.
+    pub fn reset(&mut self) {
+        *self = Self { costs: self.costs, next_ns: self.next_ns, ..Self::default() };
+    }
+
+    /// Judges a table that has a LUT or was taken it from. `figures` are those of the LUT that it has now.
+    pub fn judge(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> Verdict {
+        if let Some(since) = self.bypassed_ns {
+            if now < since + self.pause_ns {
+                return Verdict::Stay;
+            }
+            self.pause_ns = (self.pause_ns * 2).min(PAUSE_MAX_NS);
+            (self.bypassed_ns, self.on_trial, self.periods) = (None, true, 0);
+            self.begin(now, measured, LutFigures::default());
+            return Verdict::Try;
+        }
+        if now < self.next_ns {
+            return Verdict::Stay;
+        }
+        let Some(saves) = self.saves(measured, figures) else {
+            self.next_ns = now + PERIOD_NS;
+            return Verdict::Stay;
+        };
+        self.begin(now, measured, figures);
+        self.periods += 1;
+        if self.periods <= YOUNG {
+            return Verdict::Stay;
+        }
+        let demanded = if self.on_trial { BETTER_PERCENT as i64 } else { -(WORSE_PERCENT as i64) };
+        if saves < demanded {
+            self.bypassed_ns = Some(now);
+            return Verdict::GiveUp;
+        }
+        if self.on_trial {
+            (self.on_trial, self.pause_ns) = (false, PAUSE_MIN_NS);
+        }
+        Verdict::Stay
+    }
+
+    fn begin(&mut self, now: Nanos, measured: Measured, figures: LutFigures) {
+        (self.next_ns, self.costs, self.figures) = (now + PERIOD_NS, measured, figures);
+    }
+
+    /// What the LUT saved of the lookup in the table since it was last judged, percent; none if too little is known.
+    fn saves(&self, measured: Measured, figures: LutFigures) -> Option<i64> {
+        let known = |sums: Sums, before: Sums| (sums - before).mean_ps(PACKETS_MIN);
+        let probe = known(measured.probe, self.costs.probe)?;
+        let lookup = known(measured.lookup, self.costs.lookup)?;
+        let extract = known(measured.extract, self.costs.extract)?;
+        // A table's LUT may have been laid out anew meanwhile, and counts from 0.
+        let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
+        let misses = since(figures.misses, self.figures.misses);
+        let hits =
+            since(figures.hits, self.figures.hits) + since(figures.normal_hits, self.figures.normal_hits);
+        let in_vain = (extract + lookup) * misses / (hits + misses).max(1);
+        let with = i64::try_from(probe + in_vain).ok()?;
+        let without = i64::try_from(lookup.max(1)).ok()?;
+        Some((without - with) * 100 / without)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = 1_000_000_000;
+
+    /// A table whose LUT costs `probe` ns a packet and the table `lookup`, every tenth packet in vain.
+    struct Table {
+        bypass: Bypass,
+        measured: Measured,
+        figures: LutFigures,
+        now: Nanos,
+    }
+
+    impl Table {
+        fn new() -> Self {
+            Self {
+                bypass: Bypass::default(),
+                measured: Measured::default(),
+                figures: LutFigures::default(),
+                now: SECOND,
+            }
+        }
+
+        /// The first verdict but `Stay` within so many seconds, and when.
+        fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(Verdict, u64)> {
+            for passed in 1..=seconds {
+                self.now += SECOND;
+                self.measured.extract += Sums { ns: 500, packets: 100 };
+                self.measured.probe += Sums { ns: probe * 100, packets: 100 };
+                self.measured.lookup += Sums { ns: lookup * 100, packets: 100 };
+                (self.figures.hits, self.figures.misses) =
+                    (self.figures.hits + 900, self.figures.misses + 100);
+                match self.bypass.judge(self.now, self.measured, self.figures) {
+                    Verdict::Stay => {}
+                    verdict => return Some((verdict, passed)),
+                }
+            }
+            None
+        }
+    }
+
+    #[test]
+    fn a_lut_that_saves_stays_and_one_that_costs_goes() {
+        assert_eq!(Table::new().run(1_000, 5, 20), None);
+        assert_eq!(Table::new().run(1_000, 19, 20), None, "by a little more nothing is changed");
+        assert_eq!(Table::new().run(1_000, 20, 10), Some((Verdict::GiveUp, 3)));
+    }
+
+    #[test]
+    fn a_lut_that_went_is_tried_again_ever_more_rarely() {
+        let mut table = Table::new();
+        assert!(matches!(table.run(10, 20, 10), Some((Verdict::GiveUp, _))));
+        assert_eq!(table.run(100, 20, 10), Some((Verdict::Try, 30)));
+        assert_eq!(table.run(100, 20, 10), Some((Verdict::GiveUp, 3)));
+        assert_eq!(table.run(100, 20, 10), Some((Verdict::Try, 60)));
+        // The table has grown meanwhile.
+        assert_eq!(table.run(1_000, 20, 100), None);
+        assert_eq!(table.run(10, 200, 100), Some((Verdict::GiveUp, 1)));
+        assert_eq!(
+            table.run(100, 20, 10),
+            Some((Verdict::Try, 30)),
+            "a good trial makes the next pause short"
+        );
+    }
+
+    #[test]
+    fn nothing_is_decided_on_too_little() {
+        let mut table = Table::new();
+        for _ in 0..100 {
+            table.now += SECOND;
+            table.measured.probe += Sums { ns: 9_000, packets: 10 };
+            assert_eq!(table.bypass.judge(table.now, table.measured, table.figures), Verdict::Stay);
+        }
+    }
+}
