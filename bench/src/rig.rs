@@ -134,9 +134,11 @@ impl<P: Probe + Default> Rig<P> {
 }
 
 /// A queue that hands out at most so many packets at once.
-struct Limited {
-    queue: LoopQueue,
-    burst: usize,
+pub struct Limited {
+    /// The queue.
+    pub queue: LoopQueue,
+    /// Packets of a burst at most.
+    pub burst: usize,
 }
 
 impl Queue for Limited {

@@ -30,8 +30,8 @@ const PACED_TURNS: u32 = 60;
 /// Share of the time that the peer is busy while latencies are measured.
 const LOAD: f64 = 0.6;
 
-/// A turn that takes longer was interrupted: the slowest peers take 20 us by themselves.
-const LIMIT: Duration = Duration::from_micros(60);
+/// A turn that takes longer was interrupted: the slowest peers take 40 us by themselves where a neighbour has half of the core.
+const LIMIT: Duration = Duration::from_micros(120);
 
 /// Whom the path is compared with.
 struct Peer {

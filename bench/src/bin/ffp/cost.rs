@@ -20,11 +20,13 @@ const FLOWS: usize = 1_000;
 const NORMAL_FLOWS: usize = 100;
 const NORMAL_PER_MILLE: u32 = 200;
 const FRAMES: usize = 128 * BURST;
+/// Packets of a small burst.
+const SMALL: usize = 8;
 const LUT_ENTRIES: usize = 4_096;
 
 /// Bursts of a run; longer ones were interrupted and do not count.
 const TURNS: usize = 400;
-const LIMIT_NS: u64 = 60_000;
+const LIMIT_NS: u64 = 120_000;
 
 /// How far a prediction may be off.
 const OFF: f64 = 0.15;
@@ -139,26 +141,66 @@ fn measured(course: &mut Course<Stages>) -> Run {
 /// A quantity's name, as predicted and as measured.
 type Pair = (String, f64, f64);
 
-/// One round: three runs one after the other.
-fn round(pure: &mut Course<Stages>, off: &mut Course<Stages>, mixed: &mut Course<Stages>) -> Vec<Pair> {
-    let (fast, slow, mix) = (measured(pure), measured(off), measured(mixed));
-    let normal = mixed.normal_share();
+/// A cost by the law of batches: so much a packet, and so much a batch.
+#[derive(Clone, Copy, Debug)]
+struct Law {
+    packet: f64,
+    batch: f64,
+}
+
+impl Law {
+    /// The law that gives these costs of a packet in whole bursts and in small ones.
+    fn new(large: f64, small: f64) -> Self {
+        let (big, few) = (BURST as f64, SMALL as f64);
+        let batch = ((small - large) / (1.0 / few - 1.0 / big)).max(0.0);
+        Self { packet: large - batch / big, batch }
+    }
+
+    /// A packet's cost in batches of so many.
+    fn of(self, packets: f64) -> f64 {
+        self.packet + self.batch / packets.max(1.0)
+    }
+}
+
+/// The switches of a round.
+struct Switches {
+    /// With the path, low-latency packets only, in whole bursts and in small ones.
+    path: [Course<Stages>; 2],
+    /// Without the path, likewise.
+    tables: [Course<Stages>; 2],
+    mixed: Course<Stages>,
+}
+
+/// One round: runs one after the other, and what they predict.
+fn round(switches: &mut Switches) -> Vec<Pair> {
+    let [path, small_path] = switches.path.each_mut().map(measured);
+    let [tables, small_tables] = switches.tables.each_mut().map(measured);
+    let mix = measured(&mut switches.mixed);
+    let normal = switches.mixed.normal_share();
+    // Without the path, no table follows a lower one: all is charged to the path's places.
+    let laws = |large: &Run, small: &Run| -> Vec<Law> {
+        let parts = large.path.iter().zip(&small.path);
+        parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()
+    };
+    let (l, p) = (laws(&path, &small_path), laws(&tables, &small_tables));
+    let burst = BURST as f64;
+    let (stay, leave) = (burst * (1.0 - normal), burst * normal);
+    let t_l = [l[0].of(burst), l[1].of(burst), l[2].of(stay)];
+    let t_p = p[2].of(leave);
     let mut pairs: Vec<Pair> = Vec::new();
-    let (t_l, t_p): (Vec<f64>, Vec<f64>) =
-        (0..STAGES).map(|i| (fast.path[i].each(), slow.path[i].each().max(slow.tables[i].each()))).unzip();
     for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
         pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
     }
-    // Of the tables, the mix uses only what lies behind the stage where normal packets leave.
-    pairs.push(("t_p of stage 3".into(), t_p[2], mix.tables[2].each()));
+    // Of the tables, the mix looks up only what lies behind the stage where normal packets leave.
+    pairs.push(("t_p of stage 3".into(), t_p, mix.tables[2].each()));
     let rho = [1.0, 1.0 - normal, 1.0];
     for (i, rho) in rho.into_iter().enumerate() {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
     // Normal values are known: the lookup at the stage where they leave is spared, its instructions are not.
-    let low_latency = fast.rest + t_l.iter().sum::<f64>();
-    let leaving = fast.rest + t_l[0] + t_l[1] + t_p[2];
+    let low_latency = path.rest + t_l.iter().sum::<f64>();
+    let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();
     let known = mix.tables[1].ns / mix.tables[1].ran.max(1.0);
     let mix_normal = mix.rest + mix.path[0].each() + mix.path[1].each() + known + mix.tables[2].each();
@@ -180,15 +222,17 @@ pub fn run(case: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
         }
         let options = Options { normal_flows: NORMAL_FLOWS, bytes: 256, ..Options::new(kind, RULES, FLOWS) };
         let scenario = scenario(&options)?;
-        let course = |lut_entries, normal| -> Result<Course<Stages>, Box<dyn Error>> {
-            let mut course = Course::mixed(&scenario, FRAMES, lut_entries, None, normal)?;
+        let course = |lut_entries, traffic| -> Result<Course<Stages>, Box<dyn Error>> {
+            let mut course = Course::mixed(&scenario, FRAMES, lut_entries, None, traffic)?;
             course.prepare()?;
             Ok(course)
         };
-        let (mut pure, mut off) = (course(LUT_ENTRIES, 0)?, course(0, 0)?);
-        let mut mixed = course(LUT_ENTRIES, NORMAL_PER_MILLE)?;
-        let rounds: Vec<Vec<Pair>> =
-            (0..rounds.max(6)).map(|_| round(&mut pure, &mut off, &mut mixed)).collect();
+        let mut switches = Switches {
+            path: [course(LUT_ENTRIES, (0, BURST))?, course(LUT_ENTRIES, (0, SMALL))?],
+            tables: [course(0, (0, BURST))?, course(0, (0, SMALL))?],
+            mixed: course(LUT_ENTRIES, (NORMAL_PER_MILLE, BURST))?,
+        };
+        let rounds: Vec<Vec<Pair>> = (0..rounds.max(6)).map(|_| round(&mut switches)).collect();
         for (at, (quantity, ..)) in rounds[0].iter().enumerate() {
             let of =
                 |value: fn(&Pair) -> f64| rounds.iter().map(|pairs| value(&pairs[at])).collect::<Vec<_>>();

@@ -11,7 +11,7 @@ use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
 use shunt_bench::Sources;
-use shunt_bench::rig::Rig;
+use shunt_bench::rig::{Limited, Rig};
 use shunt_bench::scenario::{Options, PORTS, Popularity, Scenario};
 use tables::base::Maker;
 
@@ -53,18 +53,18 @@ impl Course {
         lut_entries: usize,
         maker: Option<Maker>,
     ) -> Result<Self, Box<dyn Error>> {
-        Self::mixed(scenario, frames, lut_entries, maker, 0)
+        Self::mixed(scenario, frames, lut_entries, maker, (0, BURST))
     }
 }
 
 impl<P: Probe + Default> Course<P> {
-    /// The same, with so many packets of a thousand from normal flows.
+    /// The same, with so many packets of a thousand from normal flows, and in bursts of at most so many.
     pub fn mixed(
         scenario: &Arc<Scenario>,
         frames: usize,
         lut_entries: usize,
         maker: Option<Maker>,
-        normal_per_mille: u32,
+        (normal_per_mille, burst): (u32, usize),
     ) -> Result<Self, Box<dyn Error>> {
         let traffic = scenario.traffic(frames, Popularity::Zipf(1.0), normal_per_mille, 1);
         let mut set: Vec<Frame> =
@@ -72,7 +72,7 @@ impl<P: Probe + Default> Course<P> {
         Rng::with_seed(2).shuffle(&mut set);
         let (tape, mut set) = (Arc::new(Tape::default()), Some(set));
         let queues = (1..=1 + PORTS).map(|number| {
-            let queue = LoopQueue::new(number, set.take().unwrap_or_default());
+            let queue = Limited { queue: LoopQueue::new(number, set.take().unwrap_or_default()), burst };
             Box::new(Tapped { number, queue, tape: Arc::clone(&tape) }) as Box<dyn Queue>
         });
         let config = worker::Config { lut_entries, ..worker::Config::default() };
