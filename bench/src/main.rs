@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or all of `target/report`. With `--into PAGE` first,
-//! puts them into a page instead, between the lines that [`BEGIN`] and [`END`] begin.
+//! puts them into a page instead, between the lines that [`BEGIN`] and [`END`] begin; tables there of other files stay.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,6 +13,9 @@ const FOLDER: &str = "target/report";
 
 /// Begins the line before the tables of a page.
 const BEGIN: &str = "<!-- figures";
+
+/// Begins a table's title.
+const TITLE: &str = "### ";
 
 /// Begins the line behind them.
 const END: &str = "<!-- end of figures";
@@ -63,18 +67,27 @@ fn tables(paths: &[PathBuf]) -> Result<String, String> {
     for path in paths {
         let figures = read(path).map_err(|error| error.to_string())?;
         let title = path.file_stem().unwrap_or_default().to_string_lossy();
-        text += &format!("### {title}\n\n{}\n", markdown(&figures).trim_end());
+        text += &format!("{TITLE}{title}\n\n{}\n", markdown(&figures).trim_end());
         text += "\n";
     }
     Ok(text)
 }
 
-/// The page with `tables` between its two lines.
+/// The page with `tables` between its two lines, beside those of other titles that stood there.
 fn put_between(page: &str, tables: &str) -> Option<String> {
     let begin = page.find(BEGIN)?;
     let from = begin + page[begin..].find('\n')? + 1;
     let to = from + page[from..].find(END)?;
-    Some(format!("{}\n{tables}{}", &page[..from], &page[to..]))
+    let mut all: BTreeMap<&str, &str> = sections(&page[from..to]).collect();
+    all.extend(sections(tables));
+    let made: String = all.iter().map(|(title, table)| format!("{TITLE}{title}\n\n{table}\n\n")).collect();
+    Some(format!("{}\n{made}{}", &page[..from], &page[to..]))
+}
+
+/// Tables by their titles.
+fn sections(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    let parts = text.split(TITLE).skip(1).filter_map(|part| part.split_once('\n'));
+    parts.map(|(title, table)| (title.trim(), table.trim()))
 }
 
 #[cfg(test)]
@@ -82,10 +95,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_replace_what_stood_between_the_lines() {
-        let page = "a\n<!-- figures: made -->\nold\nolder\n<!-- end of figures -->\nb\n";
+    fn tables_replace_those_of_their_titles_between_the_lines() {
+        let page = "a\n<!-- figures: made -->\n\n### t\n\nold\nolder\n\n### u\n\n| y |\n\n<!-- end of figures -->\nb\n";
         let made = put_between(page, "### t\n\n| x |\n").unwrap();
-        assert_eq!(made, "a\n<!-- figures: made -->\n\n### t\n\n| x |\n<!-- end of figures -->\nb\n");
+        let tables = "### t\n\n| x |\n\n### u\n\n| y |\n\n";
+        assert_eq!(made, format!("a\n<!-- figures: made -->\n\n{tables}<!-- end of figures -->\nb\n"));
         assert_eq!(put_between(&made, "### t\n\n| x |\n").unwrap(), made);
         assert_eq!(put_between("<!-- figures -->", "t"), None);
     }
