@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
-use crate::sys::prefetch;
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
 use frame::Frame;
 use std::collections::VecDeque;
@@ -60,9 +59,6 @@ impl Queue for LoopQueue {
             count += 1;
             self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
         }
-        // A device would write the next packets into the cache; here they wait in memory.
-        let (behind, ahead) = self.set.split_at(self.next);
-        ahead.iter().chain(behind).take(count).for_each(|frame| prefetch(frame.bytes()));
         count
     }
 

@@ -7,14 +7,12 @@ mod device;
 mod message;
 mod monitor;
 mod poll;
-mod prefetch;
 mod ring;
 
 pub(crate) use device::{Interface, NAME_BYTES};
 pub(crate) use message::{SEND_BATCH, SendBatch, VNET_BYTES, VnetBytes, receive_copy};
 pub(crate) use monitor::{Change, Monitor};
 pub(crate) use poll::{MAX_DESCRIPTORS, clear_event, event, poll, raise_event};
-pub(crate) use prefetch::prefetch;
 pub(crate) use ring::{Ring, Slot};
 
 use std::io;
