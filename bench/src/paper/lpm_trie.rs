@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trie for prefixes of up to 128 bits: the binary trie of the textbooks with 16 bits taken in its first step and eight in
-//! each other, prefixes pushed down to the leaves, so that a lookup takes as many steps as a multi-bit trie of DPDK does.
+//! A trie for prefixes of up to 128 bits, of the kind that `rte_lpm6` is: the binary trie of the textbooks with 24 bits taken
+//! in its first step and eight in each other, prefixes pushed down to where they end, one load a step.
 
 use super::NONE;
-use super::automaton::{Automaton, Builder, Edge, LANES};
 
 /// Bits of the first step.
-const ROOT_BITS: u8 = 16;
+const ROOT_BITS: usize = 24;
+
+/// Entries of a group, which is where every other step goes.
+const GROUP: usize = 256;
+
+/// Set in an entry that leads to a group; the other bits are the group's number. Without it, an entry is 0 where there is
+/// no prefix, or one more than what the prefix is known by.
+const IS_GROUP: u32 = 1 << 31;
 
 /// A prefix and what it is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +21,7 @@ pub struct Route {
     pub value: u128,
     /// How many, 0 to 64 times the table's words.
     pub length: u8,
-    /// Below [`NONE`].
+    /// Below 2^31 - 1.
     pub id: u32,
 }
 
@@ -23,95 +29,102 @@ pub struct Route {
 #[derive(Debug)]
 pub struct LpmTrie {
     words: usize,
-    automaton: Automaton,
-    root: Box<[Edge]>,
+    root: Box<[u32]>,
+    groups: Vec<u32>,
 }
 
 impl LpmTrie {
     /// Builds a trie for keys of `words` words (1 or 2), which begin with their most significant bit. Of equal prefixes
     /// the last counts. `None` for other words, prefixes that are longer than a key or have bits behind their length, or
-    /// ids that are [`NONE`].
+    /// ids that are too large. It takes 64 MiB of address space, of which what the prefixes cover is touched, and 1 KiB
+    /// for each group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {
         let fits = |route: &Route| {
             usize::from(route.length) <= words * 64
                 && route.value & !mask(route.length) == 0
-                && route.id != NONE
+                && route.id < IS_GROUP - 1
         };
         if !(1..=2).contains(&words) || !routes.iter().all(fits) {
             return None;
         }
         let mut routes = routes.to_vec();
-        routes.sort_by_key(|route| (route.value, route.length));
-        let mut builder = Builder::new();
-        let none = builder.leaf(NONE);
-        let mut root = vec![none; 1 << ROOT_BITS];
-        // Those that end in the first step, the shortest first.
-        let mut short: Vec<&Route> = routes.iter().filter(|route| route.length <= ROOT_BITS).collect();
-        short.sort_by_key(|route| route.length);
-        for route in short {
-            let leaf = builder.leaf(route.id);
-            let from = (route.value >> (128 - u32::from(ROOT_BITS))) as usize;
-            root[from..from + (1 << (ROOT_BITS - route.length))].fill(leaf);
+        // The shortest first: a longer one overwrites what it is part of, and meets no group in its own step.
+        routes.sort_by_key(|route| route.length);
+        let mut trie = Self { words, root: vec![0; 1 << ROOT_BITS].into_boxed_slice(), groups: Vec::new() };
+        routes.iter().for_each(|route| trie.add(route));
+        trie.groups.shrink_to_fit();
+        Some(trie)
+    }
+
+    fn add(&mut self, route: &Route) {
+        let length = usize::from(route.length);
+        let first = (route.value >> (128 - ROOT_BITS)) as usize;
+        if length <= ROOT_BITS {
+            self.root[first..first + (1 << (ROOT_BITS - length))].fill(route.id + 1);
+            return;
         }
-        let routes: Vec<Route> = routes.into_iter().filter(|route| route.length > ROOT_BITS).collect();
-        let first = |route: &Route| (route.value >> (128 - u32::from(ROOT_BITS))) as usize;
-        for routes in routes.chunk_by(|a, b| first(a) == first(b)) {
-            let at = first(&routes[0]);
-            root[at] = below(&mut builder, usize::from(ROOT_BITS / 8), routes, root[at])?;
+        let mut base = Self::group(&mut self.root[first], &mut self.groups);
+        let mut end = ROOT_BITS + 8;
+        while end < length {
+            let at = base + byte(route.value, end);
+            let mut entry = self.groups[at];
+            base = Self::group(&mut entry, &mut self.groups);
+            self.groups[at] = entry;
+            end += 8;
         }
-        Some(Self { words, automaton: builder.finish(), root: root.into_boxed_slice() })
+        let at = base + byte(route.value, end);
+        self.groups[at..at + (1 << (end - length))].fill(route.id + 1);
+    }
+
+    /// Where the group begins that an entry leads to; makes one, in which the prefix before goes on.
+    fn group(entry: &mut u32, groups: &mut Vec<u32>) -> usize {
+        if *entry & IS_GROUP == 0 {
+            let number = groups.len() / GROUP;
+            groups.extend([*entry; GROUP]);
+            // Routes are fewer than 2^31, and so are the groups that memory has room for.
+            *entry = number as u32 | IS_GROUP;
+        }
+        (*entry & !IS_GROUP) as usize * GROUP
     }
 
     /// Looks up the rows of `keys`: the id of the longest prefix of each, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
-        let mut keys = keys.chunks_exact(self.words * LANES);
-        let (out, rest) = out.as_chunks_mut::<LANES>();
-        for (keys, out) in keys.by_ref().zip(out) {
-            *out = self.longest(keys);
-        }
-        for (key, out) in keys.remainder().chunks_exact(self.words).zip(rest) {
-            [*out] = self.longest(key);
+        match self.words {
+            1 => self.lookup_rows::<1>(keys, out),
+            _ => self.lookup_rows::<2>(keys, out),
         }
     }
 
+    /// A key's loads do not depend on another's: the core takes the next key up before this one is done.
     #[inline(always)]
-    fn longest<const KEYS: usize>(&self, keys: &[u64]) -> [u32; KEYS] {
-        let first = |at: usize| self.root[(keys[at * self.words] >> (64 - ROOT_BITS)) as usize];
-        self.automaton.walk(std::array::from_fn(first), keys, self.words)
+    fn lookup_rows<const WORDS: usize>(&self, keys: &[u64], out: &mut [u32]) {
+        for (key, out) in keys.as_chunks::<WORDS>().0.iter().zip(out) {
+            let mut entry = self.root[(key[0] >> (64 - ROOT_BITS)) as usize];
+            let mut end = ROOT_BITS + 8;
+            while entry & IS_GROUP != 0 {
+                let byte = (key[(end - 1) / 64] >> (64 - 1 - (end - 1) % 64)) as usize % GROUP;
+                entry = self.groups[(entry & !IS_GROUP) as usize * GROUP + byte];
+                end += 8;
+            }
+            *out = entry.wrapping_sub(1);
+        }
     }
 
     /// Bytes that it holds.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.automaton.bytes() + self.root.len() * size_of::<Edge>()
+        (self.root.len() + self.groups.len()) * 4
     }
 }
 
-/// The node that takes byte `byte`, of prefixes that are equal before it and longer; `inherited` is where a key goes that
-/// has none of them.
-fn below(builder: &mut Builder, byte: usize, routes: &[Route], inherited: Edge) -> Option<Edge> {
-    let end = (byte + 1) * 8;
-    let at = |route: &Route| (route.value >> (128 - end)) as u8;
-    let mut targets = [inherited; 256];
-    let mut ending: Vec<&Route> = routes.iter().filter(|route| usize::from(route.length) <= end).collect();
-    ending.sort_by_key(|route| route.length);
-    for route in ending {
-        let leaf = builder.leaf(route.id);
-        let from = usize::from(at(route));
-        targets[from..from + (1 << (end - usize::from(route.length)))].fill(leaf);
-    }
-    for routes in routes.chunk_by(|a, b| at(a) == at(b)) {
-        let target = &mut targets[usize::from(at(&routes[0]))];
-        let longer: Vec<Route> =
-            routes.iter().filter(|route| usize::from(route.length) > end).copied().collect();
-        if !longer.is_empty() {
-            *target = below(builder, byte + 1, &longer, *target)?;
-        }
-    }
-    builder.node(byte, &targets)
+/// The byte that ends with this bit.
+fn byte(value: u128, end: usize) -> usize {
+    (value >> (128 - end)) as usize % GROUP
 }
 
 fn mask(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
 }
+
+const _: () = assert!(NONE == 0_u32.wrapping_sub(1), "what an entry without a prefix says");
