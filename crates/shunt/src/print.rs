@@ -93,8 +93,17 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
         "evicted", "refused", "bytes", "LUT ns", "table ns",
     ];
     let row = |t: &switch::control::FastTable| {
-        let figures =
-            [t.hits, t.normal_hits, t.misses, t.verified, t.walked, t.cleaned, t.evicted, t.refused];
+        let figures = [
+            t.hits,
+            t.normal_hits,
+            t.misses,
+            t.verified,
+            t.walked,
+            t.cleaned,
+            t.evicted,
+            t.displaced,
+            t.refused,
+        ];
         let mut row = vec![t.table.to_string(), t.way.clone(), t.key_bits.to_string(), t.records.to_string()];
         row.extend(figures.iter().map(u64::to_string));
         row.push(t.bytes.to_string());

@@ -58,8 +58,10 @@ counters! {
     walked,
     /// Records made.
     learned,
-    /// Of these, such that took another's place.
+    /// Low-latency records that lost their place to another value.
     evicted,
+    /// Normal records that did.
+    displaced,
     /// Values for which there was no room.
     refused,
     /// Records taken away because rules changed.

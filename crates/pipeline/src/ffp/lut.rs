@@ -7,10 +7,11 @@
 //! compared word by word, all of it.
 //!
 //! Records of low-latency entries may fill the whole LUT and take the place of the others. Records of normal entries
-//! hold at most [`NORMAL_WAYS`] of a set and never displace a low-latency one. A low-latency record gives way to
-//! another only when nothing has hit it for a while *and* the new value was seen before: a storm of values that come
-//! once evicts nothing that is in use.
+//! hold at most half of a set and never displace a low-latency one. Who gets room when there is none: [`admission`].
+//!
+//! [`admission`]: super::admission
 
+use super::admission::{Seen, Use};
 use super::clean::Cleaning;
 use super::counters::LutCounters;
 use super::inherit::{Inheritance, Previous};
@@ -26,14 +27,8 @@ use tables::hash::Seed;
 /// Records of a set.
 pub(super) const WAYS: usize = 8;
 
-/// Records of normal entries in a set at most.
-const NORMAL_WAYS: usize = 4;
-
-/// A record that nothing has hit for two periods is idle.
+/// Of time, in which uses of records are told.
 const PERIOD_NS: Nanos = 1_000_000_000;
-
-/// Bits of the filter of values seen, for each record.
-const SEEN_BITS: usize = 8;
 
 /// What a record tells besides its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,8 +37,8 @@ pub struct Record {
     pub id: EntryId,
     /// Its priority.
     pub priority: u16,
-    /// The period of its last hit.
-    pub(super) used: u8,
+    /// When it was hit.
+    pub(super) used: Use,
     /// It is low-latency.
     pub low_latency: bool,
     /// Of the LUT when the record was last known to be right.
@@ -58,10 +53,8 @@ pub struct Lut {
     pub(super) tags: Box<[u64]>,
     pub(super) records: Box<[Record]>,
     pub(super) generation: u32,
-    /// Values asked for in vain, this period and the last: one bit a hash.
-    seen: [Box<[u64]>; 2],
-    seen_period: Nanos,
-    period: Nanos,
+    pub(super) seen: Seen,
+    pub(super) period: Nanos,
     seed: Seed,
     /// Serves as well while this one is young.
     pub(super) previous: Option<Previous>,
@@ -79,15 +72,13 @@ impl Lut {
     #[must_use]
     pub fn new(mask: &[u64], entries: usize, counters: Arc<LutCounters>) -> Self {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
-        let seen = || vec![0u64; (sets * WAYS * SEEN_BITS / 64).max(1)].into_boxed_slice();
         Self {
             mask: mask.into(),
             keys: vec![0; sets * WAYS * mask.len()].into_boxed_slice(),
             tags: vec![0; sets].into_boxed_slice(),
             records: vec![Record::default(); sets * WAYS].into_boxed_slice(),
             generation: 0,
-            seen: [seen(), seen()],
-            seen_period: 0,
+            seen: Seen::new(sets * WAYS),
             period: 0,
             seed: Seed::of_process(),
             previous: None,
@@ -109,8 +100,8 @@ impl Lut {
     #[must_use]
     pub fn bytes(words: usize, entries: usize) -> usize {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
-        let records = sets * 8 + sets * WAYS * (words * 8 + size_of::<Record>() + 2 * SEEN_BITS / 8);
-        records + Recent::bytes(words)
+        let records = sets * 8 + sets * WAYS * (words * 8 + size_of::<Record>());
+        records + Seen::bytes(sets * WAYS) + Recent::bytes(words)
     }
 
     /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]; calls `found` with each record.
@@ -163,16 +154,12 @@ impl Lut {
             prefetch::element(&self.keys, *place as usize * words);
             prefetch::element(&self.records, *place as usize);
         }
-        let used = self.period as u8;
         for ((key, hash), place) in keys.chunks_exact(words).zip(&hashes).zip(places) {
             if *place != NONE && !self.holds(*place as usize, key) {
                 *place = self.find(key, *hash);
             }
             if let Some(record) = self.records.get_mut(*place as usize) {
-                // Most hits find it written: then the line stays clean.
-                if record.used != used {
-                    record.used = used;
-                }
+                record.used.hit(self.period);
                 found(record);
             }
         }
@@ -203,7 +190,7 @@ impl Lut {
 
     /// The two sets of a hash.
     #[inline(always)]
-    fn sets(&self, hash: u64) -> [usize; 2] {
+    pub(super) fn sets(&self, hash: u64) -> [usize; 2] {
         let last = self.tags.len() - 1;
         let first = hash as usize & last;
         [first, (first ^ (hash >> 32) as usize) & last]
@@ -287,11 +274,11 @@ impl Lut {
     /// The same for a row without bits that the table does not examine.
     pub(super) fn learn_masked(&mut self, key: &[u64], id: EntryId, priority: u16, low_latency: bool) {
         let hash = self.hash(key);
-        let used = self.period as u8;
+        let used = Use::never(self.period);
         let record = Record { id, priority, used, low_latency, generation: self.generation };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            *place = record;
+            *place = Record { used: place.used, ..record };
             return;
         }
         let Some(place) = self.room(hash, low_latency) else {
@@ -300,7 +287,11 @@ impl Lut {
         };
         if self.is_used(place) {
             self.free(place);
-            self.counters.evicted(1);
+            if self.records[place].low_latency {
+                self.counters.evicted(1);
+            } else {
+                self.counters.displaced(1);
+            }
         }
         self.tags[place / WAYS] |= u64::from(tag(hash)) << (place % WAYS * 8);
         let words = self.mask.len();
@@ -308,59 +299,6 @@ impl Lut {
         self.records[place] = record;
         self.counters.records(1);
         self.counters.learned(1);
-    }
-
-    /// Where a record with this hash may go.
-    fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
-        let sets = self.sets(hash);
-        if !low_latency {
-            return self.normal_room(sets[0]);
-        }
-        let ways = || sets.into_iter().flat_map(|set| set * WAYS..(set + 1) * WAYS);
-        // The emptier of the two: so nearly all room can be used.
-        let used = |set: usize| (set * WAYS..(set + 1) * WAYS).filter(|place| self.is_used(*place)).count();
-        let emptier = if used(sets[1]) < used(sets[0]) { sets[1] } else { sets[0] };
-        let free = (emptier * WAYS..(emptier + 1) * WAYS).find(|place| !self.is_used(*place));
-        let free = free.or_else(|| ways().find(|place| !self.records[*place].low_latency));
-        if free.is_some() {
-            return free;
-        }
-        let idle = ways().find(|place| self.is_idle(*place))?;
-        self.seen_before(hash).then_some(idle)
-    }
-
-    /// A normal record's room: free, or that of an idle normal one, or, with the quota used up, that of any of them.
-    fn normal_room(&self, set: usize) -> Option<usize> {
-        let ways = || set * WAYS..(set + 1) * WAYS;
-        let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;
-        if ways().filter(is_normal).count() < NORMAL_WAYS
-            && let Some(free) = ways().find(|place| !self.is_used(*place))
-        {
-            return Some(free);
-        }
-        ways().find(|place| is_normal(place) && self.is_idle(*place))
-    }
-
-    fn is_idle(&self, place: usize) -> bool {
-        (self.period as u8).wrapping_sub(self.records[place].used) >= 2
-    }
-
-    /// Whether this hash asked for room before, in this period or the last; notes that it did.
-    fn seen_before(&mut self, hash: u64) -> bool {
-        let bits = self.seen[0].len() * 64;
-        let bit = (hash >> 20) as usize & (bits - 1);
-        let parity = self.period as usize & 1;
-        if self.seen_period != self.period {
-            self.seen[parity].fill(0);
-            // The other half is not the last period's if that asked for nothing.
-            if self.seen_period + 1 != self.period {
-                self.seen[1 - parity].fill(0);
-            }
-            self.seen_period = self.period;
-        }
-        let before = self.seen.iter().any(|seen| seen[bit / 64] >> (bit % 64) & 1 == 1);
-        self.seen[parity][bit / 64] |= 1 << (bit % 64);
-        before
     }
 }
 
@@ -432,7 +370,7 @@ mod tests {
         }
         assert_eq!(hits, flows.len() * 2_000);
         // Flows that end make room for flows that stay.
-        let later = 40 * SECOND;
+        let later = 50 * SECOND;
         for _ in 0..2 {
             for flow in 5_000..5_200 {
                 pass(&mut lut, [flow, 2], later, true);

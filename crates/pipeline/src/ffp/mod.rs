@@ -12,6 +12,7 @@
 //! A table whose lookup is no slower than a LUT's is shared by both paths. The table pipeline learns: what a packet
 //! that is still low-latency hits becomes a record ([`lut`]). Records never outlive what they tell ([`clean`]).
 
+mod admission;
 mod clean;
 mod counters;
 mod inherit;

@@ -170,8 +170,10 @@ pub struct FastTable {
     pub walked: u64,
     /// Records made.
     pub learned: u64,
-    /// Of these, such that took another's place.
+    /// Low-latency records that lost their place to another value.
     pub evicted: u64,
+    /// Normal records that did.
+    pub displaced: u64,
     /// Values for which there was no room.
     pub refused: u64,
     /// Records taken away because rules changed.

@@ -76,6 +76,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
             walked: figures.walked,
             learned: figures.learned,
             evicted: figures.evicted,
+            displaced: figures.displaced,
             refused: figures.refused,
             cleaned: figures.cleaned,
             extract_ps: costs.extract_ps,

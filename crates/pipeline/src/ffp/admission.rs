@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who gets room in a LUT that is full. Nothing tells a flow's first packet from that of a storm of values that come once,
+//! so records earn their place: the more periods a record was hit in, the longer it may rest. A value that finds no free
+//! place may take that of a record which has rested too long, but only if it was asked for before. A filter remembers
+//! that; no storm can fill it, since it takes down a sample of what is asked for.
+
+use super::lut::{Lut, WAYS};
+use flow::Nanos;
+
+/// Records of normal entries in a set at most.
+const NORMAL_WAYS: usize = 4;
+
+/// Periods that a record may rest, by the periods in which it was hit: none, one, two, more.
+const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
+
+/// Periods that a normal record may rest.
+const NORMAL_REST_PERIODS: u8 = 2;
+
+/// Bits of half the filter for each record, and at most.
+const SEEN_BITS: usize = 64;
+const SEEN_BITS_MAX: usize = 1 << 17;
+
+/// Bits of the filter that a value sets.
+const SEEN_PROBES: u32 = 3;
+
+/// Of this many bits one value is taken down in a period: then one of 600 values that were not is taken for one that was.
+const BITS_PER_VALUE: usize = 32;
+
+/// When a record was hit last, and in how many periods it was, up to 3: in a byte.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Use(u8);
+
+impl Use {
+    /// Bits of the period, of which the lower ones are kept.
+    const PERIOD: u8 = 0x3f;
+
+    /// Of a record that nothing has hit yet.
+    pub fn never(period: Nanos) -> Self {
+        // As of the period before, so that a hit in this one counts.
+        Self((period as u8).wrapping_sub(1) & Self::PERIOD)
+    }
+
+    /// It is hit.
+    #[inline(always)]
+    pub fn hit(&mut self, period: Nanos) {
+        let now = period as u8 & Self::PERIOD;
+        // Most hits find it written: then the line stays clean.
+        if self.0 & Self::PERIOD != now {
+            self.0 = now | (self.0 >> 6).saturating_add(1).min(3) << 6;
+        }
+    }
+
+    /// Periods since the last hit.
+    fn rests(self, period: Nanos) -> u8 {
+        (period as u8).wrapping_sub(self.0) & Self::PERIOD
+    }
+
+    /// For how many periods more than it has earned a record rests; none if it does not.
+    fn idles(self, period: Nanos) -> Option<u8> {
+        self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
+    }
+}
+
+/// Values that asked for room in vain, in this period and the last.
+#[derive(Debug)]
+pub(super) struct Seen {
+    halves: [Box<[u64]>; 2],
+    period: Nanos,
+    /// Values that asked in this period.
+    asked: usize,
+    /// Of how many values one is taken down.
+    every: usize,
+}
+
+impl Seen {
+    pub fn new(records: usize) -> Self {
+        let half = || vec![0; Self::bits(records) / 64].into_boxed_slice();
+        Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
+    }
+
+    /// Bits of a half.
+    fn bits(records: usize) -> usize {
+        (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
+    }
+
+    /// Bytes of a filter for so many records.
+    pub fn bytes(records: usize) -> usize {
+        Self::bits(records) / 8 * 2
+    }
+
+    /// Whether a value with this hash asked before; may take down that it did.
+    fn ask(&mut self, hash: u64, period: Nanos) -> bool {
+        let bits = self.halves[0].len() * 64;
+        let quota = (bits / BITS_PER_VALUE).max(1);
+        let now = period as usize & 1;
+        if self.period != period {
+            let follows = self.period + 1 == period;
+            // What is taken down must be a sample of all that ask, not those that come first.
+            self.every = if follows { (self.asked / quota).max(1) } else { 1 };
+            self.asked = 0;
+            self.halves[now].fill(0);
+            if !follows {
+                self.halves[1 - now].fill(0);
+            }
+            self.period = period;
+        }
+        let places = || {
+            (0..SEEN_PROBES).map(|probe| {
+                let bit = hash.rotate_right(13 * probe + 7) as usize & (bits - 1);
+                (bit / 64, 1 << (bit % 64))
+            })
+        };
+        let before = self.halves.iter().any(|half| places().all(|(word, bit)| half[word] & bit != 0));
+        let taken = self.asked / self.every;
+        if self.asked.is_multiple_of(self.every) && taken < quota {
+            for (word, bit) in places() {
+                self.halves[now][word] |= bit;
+            }
+        }
+        self.asked += 1;
+        before
+    }
+}
+
+impl Lut {
+    /// Where a record with this hash may go.
+    pub(super) fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
+        let sets = self.sets(hash);
+        if !low_latency {
+            return self.normal_room(sets[0]);
+        }
+        let ways = || sets.into_iter().flat_map(|set| set * WAYS..(set + 1) * WAYS);
+        // The emptier of the two: so nearly all room can be used.
+        let used = |set: usize| (set * WAYS..(set + 1) * WAYS).filter(|place| self.is_used(*place)).count();
+        let emptier = if used(sets[1]) < used(sets[0]) { sets[1] } else { sets[0] };
+        let free = (emptier * WAYS..(emptier + 1) * WAYS).find(|place| !self.is_used(*place));
+        let free = free.or_else(|| ways().find(|place| !self.records[*place].low_latency));
+        if free.is_some() {
+            return free;
+        }
+        let period = self.period;
+        if !self.seen.ask(hash, period) {
+            return None;
+        }
+        // Not always the same of those that idle alike: each must have time to be hit.
+        let turned = ways().cycle().skip((hash >> 40) as usize % (2 * WAYS)).take(2 * WAYS);
+        let idle = turned.filter_map(|place| Some((self.records[place].used.idles(period)?, place)));
+        idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| place)
+    }
+
+    /// A normal record's room: free, or that of an idle normal one, or, with the quota used up, that of any of them.
+    fn normal_room(&self, set: usize) -> Option<usize> {
+        let ways = || set * WAYS..(set + 1) * WAYS;
+        let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;
+        if ways().filter(is_normal).count() < NORMAL_WAYS
+            && let Some(free) = ways().find(|place| !self.is_used(*place))
+        {
+            return Some(free);
+        }
+        let rests = |place: &usize| self.records[*place].used.rests(self.period) >= NORMAL_REST_PERIODS;
+        ways().find(|place| is_normal(place) && rests(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_earn_their_rest() {
+        let mut record = Use::never(5);
+        assert!(record.idles(5).is_some(), "never hit");
+        let mut rest = |period: Nanos| {
+            record.hit(period);
+            record.hit(period);
+            (0..64).take_while(|after| record.idles(period + after).is_none()).count()
+        };
+        assert_eq!([5, 6, 7, 8, 300].map(&mut rest), [2, 8, 24, 24, 24]);
+    }
+
+    #[test]
+    fn a_value_is_known_again_in_this_period_and_the_next() {
+        let mut seen = Seen::new(256);
+        let [a, b] = [0x1234_5678_9abc_def1, 0xfedc_ba98_7654_3210];
+        assert!(!seen.ask(a, 10) && seen.ask(a, 10) && seen.ask(a, 11));
+        assert!(!seen.ask(b, 11), "another");
+        assert!(seen.ask(b, 12) && !seen.ask(b, 20), "too long ago");
+    }
+
+    #[test]
+    fn a_storm_of_values_that_come_once_does_not_fill_the_filter() {
+        let mut hash = 0_u64;
+        let mut fresh = || {
+            hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mixed = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed ^ mixed >> 27
+        };
+        let mut seen = Seen::new(256);
+        for period in 0..8 {
+            let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
+            assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
+        }
+        // Who comes often is known nevertheless.
+        let mut known = 0;
+        for _ in 0..1_000 {
+            known += usize::from(seen.ask(99, 8));
+            for _ in 0..200 {
+                seen.ask(fresh(), 8);
+            }
+        }
+        assert!(known > 100, "{known}");
+    }
+}

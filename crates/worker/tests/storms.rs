@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Attacks on the fast-forwarding path's LUTs, in virtual time: scans and storms of new flows against flows that are
+//! established. LUTs of 256 records, all of them used.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
+
+use fastrand::Rng;
+use flow::syntax::{ParseOptions, parse_flows};
+use flow::{Limits, Nanos};
+use model::{Config, DataPlane, Model, PortDesc};
+use pipeline::LutFigures;
+use port::Queue;
+use port::mem::{self, LoopQueue, MemHandle};
+use std::path::Path;
+use wire::PacketBuilder;
+use wire::capture::CaptureReader;
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+const MS: Nanos = 1_000_000;
+const SECOND: Nanos = 1_000 * MS;
+
+/// Records of a LUT.
+const RECORDS: usize = 256;
+
+/// Flows that are there before the storm: more than a LUT has records.
+const FLOWS: u32 = 320;
+
+struct Rig {
+    model: Model<WorkerSet>,
+    worker: Worker,
+    port: MemHandle,
+    now: Nanos,
+}
+
+impl Rig {
+    /// An access list (table 0) and routes (table 1). What is bound for 10.2.0.0/16 from 10.1.0.0/16 is low-latency, and so
+    /// is, by one broad entry, all that is bound for 10.9.0.0/16; everything else is normal.
+    fn new() -> Self {
+        let config = worker::Config { lut_entries: RECORDS, ..worker::Config::default() };
+        let (queues, port) = mem::pair(1, 1, Limits::BURST_PACKETS);
+        let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+        let sink = vec![(0, Box::new(LoopQueue::new(2, Vec::new())) as Box<dyn Queue>)];
+        let ports = vec![PortQueues { number: 1, queues }, PortQueues { number: 2, queues: sink }];
+        let (plane, mut workers) = build(&config, ports);
+        let mut model = Model::new(Config::default(), plane, 0);
+        for number in 1..=2 {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(1, desc, true).unwrap();
+        }
+        let mut rules = String::new();
+        for n in 0..96 {
+            let length = 20 + n % 5;
+            rules += &format!(
+                "low_latency,priority=100,tcp,nw_src=10.1.{n}.0/{length},nw_dst=10.2.0.0/16,actions=goto_table:1\n"
+            );
+            rules += &format!("priority=90,udp,nw_src=10.4.{n}.0/{length},tp_dst={n},actions=output:2\n");
+        }
+        // These make the tables examine every bit: each flow has values of its own.
+        rules += "priority=200,tcp,nw_src=192.0.2.7,nw_dst=192.0.2.8,tp_src=1,tp_dst=1,actions=drop\n\
+                  low_latency,table=1,priority=42,ip,nw_dst=192.0.2.8,actions=drop\n";
+        rules += "low_latency,priority=50,ip,nw_dst=10.9.0.0/16,actions=goto_table:1\n\
+                  priority=40,tcp,tp_dst=22,actions=drop\n\
+                  priority=10,ip,actions=goto_table:1\n\
+                  low_latency,table=1,priority=1,ip,actions=output:2\n";
+        for n in 0..96 {
+            let length = 17 + n % 12;
+            rules += &format!(
+                "low_latency,table=1,priority={},ip,nw_dst=10.2.{n}.0/{length},actions=output:2\n",
+                10 + length
+            );
+        }
+        let mods = parse_flows(&rules, ParseOptions::default()).map(|line| line.unwrap());
+        model.bundle(1, mods.collect::<Vec<_>>()).unwrap();
+        let mut rig = Self { model, worker: workers.remove(0), port, now: 1 };
+        rig.send(&[]);
+        for table in 0..2 {
+            assert!(rig.lut(table).is_some(), "table {table} has a LUT");
+        }
+        rig
+    }
+
+    /// Lets the worker work packets off, in bursts.
+    fn send(&mut self, packets: &[Vec<u8>]) {
+        for burst in packets.chunks(Limits::BURST_PACKETS).chain([&[][..]]) {
+            burst.iter().for_each(|packet| assert!(self.port.push(0, packet)));
+            self.worker.turn(self.now);
+        }
+    }
+
+    /// Lets time pass, and the control thread do its part.
+    fn wait(&mut self, ns: Nanos) {
+        self.now += ns;
+        while self.model.poll(self.now) {}
+    }
+
+    fn lut(&mut self, table: u8) -> Option<LutFigures> {
+        let mut tables = self.model.plane_mut().fast_tables();
+        tables.find(|(number, _)| *number == table).and_then(|(_, lut)| lut).map(|lut| lut.figures)
+    }
+
+    fn evicted(&mut self) -> u64 {
+        (0..2).filter_map(|table| self.lut(table)).map(|lut| lut.evicted).sum()
+    }
+
+    /// How many of the packets went all the way over the path.
+    fn fast(&mut self, packets: &[Vec<u8>]) -> u64 {
+        let before = self.model.plane_mut().totals().fast;
+        self.send(packets);
+        self.model.plane_mut().totals().fast - before
+    }
+
+    /// Packets of flows that are low-latency, and have records; the LUTs are full of such.
+    fn establish(&mut self) -> Vec<Vec<u8>> {
+        let flows: Vec<Vec<u8>> = (0..FLOWS).map(flow).collect();
+        for _ in 0..30 {
+            self.send(&flows);
+            self.wait(100 * MS);
+        }
+        for table in 0..2 {
+            let records = self.lut(table).unwrap().records;
+            assert!(records as usize >= RECORDS * 95 / 100, "table {table}: {records} records");
+        }
+        let established: Vec<Vec<u8>> =
+            flows.into_iter().filter(|packet| self.fast(std::slice::from_ref(packet)) == 1).collect();
+        assert!(established.len() > RECORDS / 2, "{} flows", established.len());
+        established
+    }
+}
+
+/// A packet of a low-latency flow.
+fn flow(n: u32) -> Vec<u8> {
+    let [_, _, high, low] = (n * 7).to_be_bytes();
+    ipv4([10, 1, high, low], [10, 2, low, high]).tcp(40_000 + n as u16, 443).build()
+}
+
+fn ipv4(source: [u8; 4], destination: [u8; 4]) -> PacketBuilder {
+    PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).ipv4(source, destination)
+}
+
+/// A packet of a new flow each time, bound for `network`.0.0/16.
+fn new_flow(rng: &mut Rng, network: [u8; 2]) -> Vec<u8> {
+    let [a, b] = network;
+    let packet = ipv4([172, 16, rng.u8(..), rng.u8(..)], [a, b, rng.u8(..), rng.u8(..)]);
+    let (source, destination) = (rng.u16(..), rng.u16(..));
+    if rng.bool() { packet.tcp(source, destination).build() } else { packet.udp(source, destination).build() }
+}
+
+/// A scan of all ports of a host, as `nmap -sS` does it: one source, few source ports.
+fn scan() -> Vec<Vec<u8>> {
+    let probe = |port: u16| {
+        let packet = ipv4([192, 0, 2, 1], [198, 51, 100, 7]).tcp(36_050 + port % 2, port);
+        packet.tcp_flags(2).pad_to(60).build()
+    };
+    (1..=2_000).map(probe).collect()
+}
+
+/// A real scan, where the captures are.
+fn captured_scan() -> Option<Vec<Vec<u8>>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap/synscan.pcap");
+    if !path.exists() {
+        return None;
+    }
+    let mut capture = CaptureReader::open(path).unwrap();
+    let mut packets = Vec::new();
+    while let Some(packet) = capture.next_packet().unwrap() {
+        packets.push(packet.bytes.to_vec());
+    }
+    Some(packets)
+}
+
+#[test]
+fn what_hits_normal_entries_only_evicts_nothing() {
+    let mut rng = Rng::with_seed(1);
+    let storm = |rng: &mut Rng, network| (0..100_000).map(|_| new_flow(rng, network)).collect::<Vec<_>>();
+    let storms =
+        [Some(scan()), captured_scan(), Some(storm(&mut rng, [10, 200])), Some(storm(&mut rng, [10, 2]))];
+    for packets in storms.into_iter().flatten() {
+        let mut rig = Rig::new();
+        let flows = rig.establish();
+        let (before, evicted) = (rig.lut(0).unwrap(), rig.evicted());
+        // Long enough for all that stands still to be idle, were it not in use.
+        let parts = 100;
+        for part in packets.chunks(packets.len().div_ceil(parts)) {
+            rig.send(part);
+            rig.wait(10 * SECOND / parts as Nanos);
+            assert_eq!(rig.fast(&flows), flows.len() as u64, "all flows have their records still");
+        }
+        let after = rig.lut(0).unwrap();
+        assert!(after.misses - before.misses > 1_000, "the storm was no storm: {before:?} {after:?}");
+        assert_eq!(rig.evicted() - evicted, 0);
+        // Not even those that nothing has hit for a long time.
+        rig.wait(100 * SECOND);
+        rig.send(&packets);
+        assert_eq!(rig.evicted() - evicted, 0);
+        assert_eq!(rig.fast(&flows), flows.len() as u64);
+    }
+}
+
+impl Rig {
+    /// For so long, flows send with lognormal gaps, while a storm of new flows hits the broad low-latency entry: `rate`
+    /// packets a second, each flow's `times` in a row. Returns packets of the flows, and how many of them the path carried
+    /// all the way.
+    fn storm(
+        &mut self,
+        rng: &mut Rng,
+        flows: &[Vec<u8>],
+        (rate, times): (u64, usize),
+        time: Nanos,
+    ) -> (u64, u64) {
+        let end = self.now + time;
+        let mut next: Vec<Nanos> = flows.iter().map(|_| self.now + gap(rng)).collect();
+        let (mut sent, mut fast) = (0, 0);
+        while self.now < end {
+            for _ in 0..rate / 1_000 / times as u64 {
+                let packet = new_flow(rng, [10, 9]);
+                self.send(&vec![packet; times]);
+            }
+            let mut due = Vec::new();
+            for (flow, next) in flows.iter().zip(&mut next).filter(|(_, next)| **next <= self.now) {
+                due.push(flow.clone());
+                *next = self.now + gap(rng);
+            }
+            sent += due.len() as u64;
+            fast += self.fast(&due);
+            self.wait(MS);
+        }
+        (sent, fast)
+    }
+}
+
+/// The port-cache thesis' gaps between packets of a flow: lognormal, mu 0.9, sigma 2.3, in ms.
+fn gap(rng: &mut Rng) -> Nanos {
+    let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
+    ((0.9 + 2.3 * normal).exp() * MS as f64) as Nanos
+}
+
+#[test]
+fn storms_on_a_broad_low_latency_entry_leave_established_flows_their_records() {
+    for (rate, times) in [(2_000, 1), (10_000, 1), (10_000, 2)] {
+        let (mut rng, mut rig) = (Rng::with_seed(2), Rig::new());
+        let flows = rig.establish();
+        let (sent, fast) = rig.storm(&mut rng, &flows, (rate, times), 30 * SECOND);
+        assert!(sent > 100_000, "{sent}");
+        assert!(fast * 100 >= sent * 99, "{rate} new packets a second, {times} a flow: {fast} of {sent} hit");
+    }
+}
+
+#[test]
+fn flows_that_begin_in_a_storm_get_records_nevertheless() {
+    let (mut rng, mut rig) = (Rng::with_seed(3), Rig::new());
+    rig.storm(&mut rng, &[], (5_000, 1), 3 * SECOND);
+    assert!(rig.lut(0).unwrap().records as usize >= RECORDS * 95 / 100, "the storm has filled the LUT");
+    let flows: Vec<Vec<u8>> = (0..150).map(flow).collect();
+    rig.storm(&mut rng, &flows, (5_000, 1), 10 * SECOND);
+    let (sent, fast) = rig.storm(&mut rng, &flows, (5_000, 1), 5 * SECOND);
+    assert!(fast * 10 >= sent * 9, "{fast} of {sent} hit");
+}
