@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What an attack on the tables costs everybody else: traffic crafted to touch every mask of an access list, against
+//! ordinary new flows. Storms and scans, and which records they cost, are tests (`crates/worker/tests/storms.rs`).
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Parser;
+use fastrand::Rng;
+use frame::Frame;
+use port::Queue;
+use port::mem::{self, LoopQueue};
+use shunt_bench::paper::{AccessList, FiveTuple};
+use shunt_bench::rig::Rig;
+use shunt_bench::{Bar, Figure, GAP_LIMIT, Loop, Plan, Sources, allowed_cpus, compare, pin_to};
+
+#[path = "attacks/explosion.rs"]
+mod explosion;
+
+/// Records of a LUT.
+const RECORDS: usize = 256;
+
+/// Established flows, all of which have a record.
+const FLOWS: usize = 160;
+
+/// One of so many packets is the attacker's.
+const SHARE: usize = 10;
+
+/// Packets of the attacker that differ.
+const ATTACKS: usize = 2_048;
+
+/// Turns before anything is measured: all that can be learned was.
+const WARM_UP: usize = 500;
+
+/// Turns of a window: a few tenths of a millisecond.
+const TURNS: u32 = 100;
+
+/// Turns between which instructions are counted.
+const COUNTED: [u32; 2] = [700, 1_400];
+
+/// Packets of a turn.
+const BURST: usize = 32;
+
+/// Measures attacks; writes target/report/attacks.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Pairs of windows.
+    #[arg(long, default_value_t = 200)]
+    windows: usize,
+    /// Forwards one kind of traffic for so many turns and says nothing, for tools that count.
+    #[arg(long)]
+    turns: Option<u32>,
+    /// The kind: `quiet`, `after`, `crafted` or `ordinary`.
+    #[arg(long, default_value = "crafted")]
+    traffic: String,
+}
+
+/// The rules, and the traffic of each kind.
+struct Attack {
+    list: String,
+    flows: String,
+    kinds: BTreeMap<&'static str, Vec<Vec<u8>>>,
+}
+
+impl Attack {
+    fn new() -> Result<Self, Box<dyn Error>> {
+        let sources = Sources::best("acl1_1k")?;
+        let rules = explosion::sayable(&AccessList::parse(&sources.rules));
+        let mut rng = Rng::with_seed(1);
+        let step = (rules.len() / FLOWS).max(1);
+        let flows: Vec<FiveTuple> =
+            rules.iter().step_by(step).take(FLOWS).map(|rule| explosion::hitting(&mut rng, rule)).collect();
+        let list = AccessList { address_bits: 32, rules: rules.clone() };
+        let normal = |packet: &FiveTuple| list.first(packet).is_none();
+        let mut crafted = explosion::crafted(&mut rng, &rules);
+        rng.shuffle(&mut crafted);
+        let crafted: Vec<FiveTuple> = crafted.into_iter().filter(normal).take(ATTACKS).collect();
+        let ordinary = std::iter::repeat_with(|| explosion::ordinary(&mut rng));
+        let ordinary: Vec<FiveTuple> = ordinary.filter(normal).take(crafted.len()).collect();
+        let packets = |tuples: &[FiveTuple]| tuples.iter().map(explosion::bytes).collect::<Vec<_>>();
+        // Each of the attacker's among packets of the flows.
+        let mixed = |others: &[FiveTuple]| {
+            let mut flows = flows.iter().cycle().copied();
+            let group =
+                |other: &FiveTuple| flows.by_ref().take(SHARE - 1).chain([*other]).collect::<Vec<_>>();
+            packets(&others.iter().flat_map(group).collect::<Vec<_>>())
+        };
+        let kinds = BTreeMap::from([
+            ("crafted", mixed(&crafted)),
+            ("ordinary", mixed(&ordinary)),
+            ("quiet", packets(&flows)),
+            ("attack", packets(&crafted)),
+        ]);
+        Ok(Self { list: sources.name, flows: explosion::flows(&rules), kinds })
+    }
+
+    /// A worker that receives one kind of traffic over and over. `after`: the flows alone, after an attack.
+    fn rig(&self, kind: &str) -> Result<Rig, Box<dyn Error>> {
+        let packets = |kind: &str| self.kinds.get(kind).ok_or(format!("there is no traffic `{kind}`"));
+        let steady = packets(if kind == "after" { "quiet" } else { kind })?;
+        let frames = steady.iter().map(|bytes| Frame::from_bytes(bytes)).collect();
+        let mut queues: Vec<Box<dyn Queue>> =
+            vec![Box::new(LoopQueue::new(1, frames)), Box::new(LoopQueue::new(2, Vec::new()))];
+        let (attacker, mut handle) = mem::pair(3, 1, BURST);
+        queues.extend(attacker.into_iter().map(|queue| Box::new(queue) as Box<dyn Queue>));
+        let config = worker::Config { lut_entries: RECORDS, ..worker::Config::default() };
+        let mut rig = Rig::with_queues(&config, queues, &self.flows, None)?;
+        rig.warm_up(WARM_UP);
+        if kind == "after" {
+            for burst in packets("attack")?.chunks(BURST) {
+                if !burst.iter().all(|packet| handle.push(0, packet)) {
+                    return Err("the attacker's port is full".into());
+                }
+                rig.turn();
+            }
+        }
+        Ok(rig)
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let attack = Attack::new()?;
+    if let Some(turns) = arguments.turns {
+        let mut rig = attack.rig(&arguments.traffic)?;
+        for _ in 0..turns {
+            rig.turn();
+        }
+        return Ok(());
+    }
+    pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
+    let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
+    let cases = [
+        ("flows after an explosion of masks, by before", "after", "quiet", attack.list.clone()),
+        (
+            "flows and an explosion of masks, by flows and ordinary new ones",
+            "crafted",
+            "ordinary",
+            format!("{}, one packet in {SHARE} new", attack.list),
+        ),
+    ];
+    for (name, ours, peer, case) in cases {
+        let contender = |kind| -> Result<_, Box<dyn Error>> {
+            let mut rig = attack.rig(kind)?;
+            // Three ports are asked in a turn.
+            Ok(Loop::new(TURNS, move || rig.turn()).gap_limit(2 * GAP_LIMIT))
+        };
+        let found = compare(&plan, &mut contender(ours)?, &mut contender(peer)?)?;
+        tell(&Figure::new(name, &case, "Mpps/CPU-s", &found, Bar::AtLeast(0.98)))?;
+        match (instructions(ours)?, instructions(peer)?) {
+            (Some(ours), Some(peer)) => {
+                let count = Figure::limited(
+                    name,
+                    &format!("{case}, instructions"),
+                    "ratio",
+                    &[ours / peer],
+                    Some(1.02),
+                );
+                let figure = count.ok_or("nothing was counted")?;
+                figure.append(Path::new("target/report"), "attacks")?;
+                writeln!(
+                    io::stdout(),
+                    "{name}, {case}: {ours:.0} and {peer:.0} instructions a packet, ratio {:.3} {:?}",
+                    figure.ours,
+                    figure.verdict,
+                )?;
+            }
+            _ => writeln!(io::stderr(), "attacks: without valgrind no instructions are counted")?,
+        }
+    }
+    Ok(())
+}
+
+/// Instructions that a packet takes, by callgrind: of runs of two lengths, so that what comes before cancels out. None
+/// where there is no valgrind.
+fn instructions(traffic: &str) -> Result<Option<f64>, Box<dyn Error>> {
+    let program = std::env::current_exe()?;
+    let mut counts = [0.0; COUNTED.len()];
+    for (count, turns) in counts.iter_mut().zip(COUNTED) {
+        let mut command = Command::new("valgrind");
+        command.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(&program);
+        command.args(["--traffic", traffic, "--turns", &turns.to_string()]);
+        let Ok(output) = command.stdin(Stdio::null()).output() else { return Ok(None) };
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let collected = text.split("Collected :").nth(1).and_then(|rest| rest.split_whitespace().next());
+        *count = collected.and_then(|number| number.parse().ok()).ok_or_else(|| {
+            format!("callgrind said nothing of instructions: {}", text.lines().last().unwrap_or_default())
+        })?;
+    }
+    let packets = f64::from(COUNTED[1] - COUNTED[0]) * BURST as f64;
+    Ok(Some((counts[1] - counts[0]) / packets))
+}
+
+fn tell(figure: &Figure) -> Result<(), Box<dyn Error>> {
+    figure.append(Path::new("target/report"), "attacks")?;
+    writeln!(
+        io::stdout(),
+        "{}, {}: {:.2} and {:.2} {}, ratio {:.3} ({:.3} to {:.3}) {:?}",
+        figure.figure,
+        figure.case,
+        figure.ours,
+        figure.peer.unwrap_or_default(),
+        figure.unit,
+        figure.ratio.unwrap_or_default(),
+        figure.low,
+        figure.high,
+        figure.verdict,
+    )?;
+    Ok(())
+}
