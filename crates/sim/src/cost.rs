@@ -12,6 +12,7 @@ mod rig;
 mod slots;
 pub mod stall;
 mod table;
+pub mod updates;
 
 pub use measure::{Plan, Workload, measure};
 pub use probe::CostProbe;

@@ -25,6 +25,7 @@ enum Mode {
     Virtual {
         costs_ns: Arc<[f64]>,
         elapsed_ns: f64,
+        units: Box<[u64]>,
     },
 }
 
@@ -114,14 +115,14 @@ impl CostProbe {
 
     pub(super) fn take_units(&mut self) -> Box<[u64]> {
         match std::mem::replace(&mut self.mode, Mode::Off) {
-            Mode::Counting(units) => units,
+            Mode::Counting(units) | Mode::Virtual { units, .. } => units,
             _ => Box::default(),
         }
     }
 
     /// Lets virtual time pass from now on, by the cost of a unit of each step in ns.
     pub(super) fn start_virtual(&mut self, costs_ns: Arc<[f64]>) {
-        self.mode = Mode::Virtual { costs_ns, elapsed_ns: 0.0 };
+        self.mode = Mode::Virtual { costs_ns, elapsed_ns: 0.0, units: vec![0; STEPS].into_boxed_slice() };
     }
 
     /// Virtual time since [`super::CostTable::drive`], ns.
@@ -156,7 +157,10 @@ impl Probe for CostProbe {
                 self.last = Instant::now();
             }
             Mode::Counting(counts) => counts[slot(step)] += u64::from(units),
-            Mode::Virtual { costs_ns, elapsed_ns } => *elapsed_ns += costs_ns[slot(step)] * f64::from(units),
+            Mode::Virtual { costs_ns, elapsed_ns, units: counts } => {
+                counts[slot(step)] += u64::from(units);
+                *elapsed_ns += costs_ns[slot(step)] * f64::from(units);
+            }
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::clock::VirtualClock;
 use crate::cost::{CostProbe, Workload};
 use flow::syntax::{ParseOptions, SyntaxError, parse_flows};
-use flow::{FlowMod, Nanos, PortNo};
+use flow::{FlowMod, MatchError, Nanos, PortNo};
 use frame::Frame;
 use model::{Changed, Config, Limits, Model, ModelError, PortDesc};
 use port::Queue;
@@ -21,6 +21,9 @@ pub enum CostError {
     /// A flow or port is refused.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A match is none.
+    #[error(transparent)]
+    Match(#[from] MatchError),
 }
 
 /// Flows of table 0 in the mix.
@@ -47,11 +50,20 @@ impl Rig {
     pub fn new(ports: PortNo, frames: Vec<Frame>) -> Result<Self, CostError> {
         let mut frames = Some(frames);
         let queues = (1..=ports).map(|number| {
-            let queue: Box<dyn Queue> = Box::new(LoopQueue::new(number, frames.take().unwrap_or_default()));
-            PortQueues { number, queues: vec![(0, queue)] }
+            Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
         });
-        let (set, mut workers) =
-            worker::build_with(&worker::Config::default(), queues.collect(), CostProbe::default);
+        Self::over(&worker::Config::default(), queues.collect())
+    }
+
+    /// A switch with no entries whose ports have these queues, from port 1.
+    ///
+    /// # Errors
+    /// More ports than a switch has.
+    pub(super) fn over(config: &worker::Config, queues: Vec<Box<dyn Queue>>) -> Result<Self, CostError> {
+        let ports = queues.len() as PortNo;
+        let queues =
+            (1..=ports).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
+        let (set, mut workers) = worker::build_with(config, queues.collect(), CostProbe::default);
         let limits = Limits { removals_per_poll: 65_536, ..Limits::default() };
         let mut model = Model::new(Config { limits, ..Config::default() }, set, 0);
         for number in 1..=ports {

@@ -84,6 +84,17 @@ impl CostTable {
         self.costs_ns[slot(step)]
     }
 
+    /// 99.9th percentile of the cost of a unit of a step, ns; 0 for a step that was not measured.
+    #[must_use]
+    pub fn tail_ns(&self, step: Step) -> f64 {
+        self.tails_ns[slot(step)]
+    }
+
+    /// What the units of these steps cost, ns.
+    pub(super) fn part_ns(&self, units: &[u64], steps: &[Step]) -> f64 {
+        steps.iter().map(|step| units[slot(*step)] as f64 * self.cost_ns(*step)).sum()
+    }
+
     /// What these units of the steps cost, ns.
     pub(super) fn total_ns(&self, units: &[u64]) -> f64 {
         units.iter().zip(self.costs_ns.iter()).map(|(units, cost_ns)| *units as f64 * cost_ns).sum()

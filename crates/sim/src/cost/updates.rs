@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What low-latency packets notice of rules that are added under them, and what an added rule costs a worker, in each
+//! way of keeping records right.
+//!
+//! Packets of low-latency flows arrive at an even rate, rules at another, in virtual time by the 99.9th percentile of
+//! what each step cost over the same tables. The same packets arrive once without a rule being added: what a packet is
+//! later by is due to the rules. Every packet's port is held against what the rules say, flow by flow.
+
+mod plan;
+mod stream;
+
+use crate::cost::{CostError, CostProbe, CostTable, Plan as Measuring, Rig, Workload, measure};
+use flow::Nanos;
+use model::DataPlane;
+use pipeline::{BURST, LutFigures, Step};
+use plan::{PORTS, Plan, Rule};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use stream::{Line, Stream};
+use worker::{Consistency, Worker};
+
+pub use plan::Rules;
+
+/// Turns from one rule to the next while costs are measured.
+const RULE_TURNS: u64 = 16;
+
+/// Of what a worker can carry, by the costs' tails, this part arrives.
+const LOAD: f64 = 0.5;
+
+/// A packet, and a turn, take at least as long: on a machine so busy that nothing could be measured time passes, too.
+const LEAST_NS: f64 = 50.0;
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Which rules.
+    pub rules: Rules,
+    /// How many there are before any is added.
+    pub before: usize,
+    /// How many are added.
+    pub added: usize,
+    /// How many a second.
+    pub rate: u64,
+    /// How many come at the same time.
+    pub together: usize,
+    /// Flows; each has a packet in turn.
+    pub flows: usize,
+    /// Records of a LUT.
+    pub lut_entries: usize,
+    /// How they are kept right.
+    pub consistency: Consistency,
+    /// How long costs are measured.
+    pub plan: Measuring,
+}
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The table's engine.
+    pub engine: &'static str,
+    /// The costs that virtual time is made of.
+    pub costs: CostTable,
+    /// Packets, and how many of them a second.
+    pub packets: usize,
+    /// Their rate.
+    pub packets_per_s: f64,
+    /// The most that a packet was later than without the rules, ns of virtual time.
+    pub delay_max_ns: f64,
+    /// What a rule cost when it came: putting it in force and cleaning, mean ns of the worker.
+    pub at_once_ns: f64,
+    /// What it cost packets that came later: records verified, and packets that went through the table, mean ns.
+    pub later_ns: f64,
+    /// Packets that left by a wrong port or not at all.
+    pub wrong: u64,
+    /// Packets that went all the way over the fast-forwarding path.
+    pub fast: u64,
+    /// What the LUT did while rules were added.
+    pub luts: LutFigures,
+}
+
+/// A worker, its ports, and what must become of its packets.
+struct Road {
+    rig: Rig,
+    lines: Vec<Arc<Line>>,
+    plan: Plan,
+    rules: Rules,
+    flows: usize,
+    together: usize,
+    /// Rules on their way to the worker.
+    submitted: VecDeque<Rule>,
+    /// The flow of the next packet.
+    next: usize,
+}
+
+/// Runs a case.
+///
+/// # Errors
+/// Not unless the rules made for it are refused.
+pub fn run(case: &Case) -> Result<Report, CostError> {
+    let mut road = Road::new(case)?;
+    let costs = measure(&mut Adding { road: &mut road, together: case.together, since: 0 }, case.plan);
+    let mut road = Road::new(case)?;
+    let engine = road.rig.model.plane_mut().engine(0).0;
+    let burst_steps = [Step::Extract(0), Step::Probe(0), Step::Execute(0)];
+    let steps = [Step::Receive, Step::Admit, Step::Finish, Step::Transmit].into_iter().chain(burst_steps);
+    let packet_ns: f64 = steps.map(|step| costs.tail_ns(step)).sum();
+    let packet_ns = packet_ns + costs.tail_ns(Step::Turn) / BURST as f64;
+    let spacing_ns = packet_ns.max(LEAST_NS) / LOAD;
+    let span_ns = case.added as f64 * 1e9 / case.rate as f64;
+    let packets = (span_ns / spacing_ns) as usize;
+    // Until each flow has had a packet.
+    road.drive(&costs, spacing_ns, 2 * case.flows, 0, 0.0)?;
+    let quiet = road.drive(&costs, spacing_ns, packets, 0, 0.0)?;
+    let before = road.rig.model.plane_mut().totals().fast;
+    let luts_before = road.luts();
+    let busy = road.drive(&costs, spacing_ns, packets, case.added, span_ns / case.added.max(1) as f64)?;
+    let units = road.rig.worker.probe().take_units();
+    let each = case.added.max(1) as f64;
+    let later = busy.ready_ns.iter().zip(&quiet.ready_ns).map(|(busy, quiet)| busy - quiet);
+    Ok(Report {
+        engine,
+        packets,
+        packets_per_s: 1e9 / spacing_ns,
+        delay_max_ns: later.fold(0.0, f64::max),
+        at_once_ns: costs.part_ns(&units, &[Step::Change, Step::Swap, Step::Clean]) / each,
+        later_ns: costs.part_ns(&units, &[Step::Verify(0), Step::Lookup(0)]) / each,
+        wrong: quiet.wrong + busy.wrong,
+        fast: road.rig.model.plane_mut().totals().fast - before,
+        luts: since(road.luts(), luts_before),
+        costs,
+    })
+}
+
+/// What counters have gained.
+fn since(now: LutFigures, before: LutFigures) -> LutFigures {
+    LutFigures {
+        hits: now.hits - before.hits,
+        misses: now.misses - before.misses,
+        verified: now.verified - before.verified,
+        walked: now.walked - before.walked,
+        learned: now.learned - before.learned,
+        cleaned: now.cleaned - before.cleaned,
+        ..now
+    }
+}
+
+/// A stretch of packets.
+#[derive(Default)]
+struct Stretch {
+    /// When each packet's turn was over, ns since the stretch began.
+    ready_ns: Vec<f64>,
+    wrong: u64,
+}
+
+impl Road {
+    fn new(case: &Case) -> Result<Self, CostError> {
+        let (plan, start) = Plan::new(case.rules, case.flows, case.before);
+        let mut frames = Some(plan.frames());
+        let (queues, lines) =
+            (1..=3).map(|number| Stream::pair(number, frames.take().unwrap_or_default())).unzip();
+        let config = worker::Config {
+            lut_entries: case.lut_entries,
+            consistency: case.consistency,
+            ..worker::Config::default()
+        };
+        let mut rig = Rig::over(&config, queues)?;
+        let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;
+        rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
+        rig.settle();
+        let (rules, flows, together) = (case.rules, case.flows, case.together.max(1));
+        Ok(Self { rig, lines, plan, rules, flows, together, submitted: VecDeque::new(), next: 0 })
+    }
+
+    fn luts(&mut self) -> LutFigures {
+        let table = self.rig.model.plane_mut().fast_tables().next();
+        table.and_then(|(_, lut)| lut).map(|lut| lut.figures).unwrap_or_default()
+    }
+
+    /// Submits one more rule.
+    fn add(&mut self) -> Result<(), CostError> {
+        let rule = self.plan.next();
+        self.rig.model.flow_mod(self.rig.clock.now(), rule.flow_mod(self.rules)?)?;
+        self.submitted.push_back(rule);
+        Ok(())
+    }
+
+    /// One turn, and how many packets it received; counts those that did not leave by their ports.
+    fn turn(&mut self, wrong: &mut u64) -> usize {
+        let sent = |lines: &[Arc<Line>]| PORTS.map(|port| lines[port as usize - 1].sent.load(Relaxed));
+        let before = sent(&self.lines);
+        let turn = self.rig.worker.turn(self.rig.clock.now());
+        for _ in 0..turn.applied {
+            if let Some(rule) = self.submitted.pop_front() {
+                self.plan.take(&rule);
+            }
+        }
+        let after = sent(&self.lines);
+        let mut expected = [0; PORTS.len()];
+        for _ in 0..turn.received {
+            let port = self.plan.port(self.next);
+            PORTS
+                .iter()
+                .zip(&mut expected)
+                .filter(|(one, _)| **one == port)
+                .for_each(|(_, count)| *count += 1);
+            self.next = (self.next + 1) % self.flows;
+        }
+        for ((after, before), expected) in after.iter().zip(before).zip(expected) {
+            *wrong += (after - before).abs_diff(expected);
+        }
+        turn.received
+    }
+
+    /// Lets so many packets arrive, `spacing_ns` apart, and so many rules be added.
+    fn drive(
+        &mut self,
+        costs: &CostTable,
+        spacing_ns: f64,
+        packets: usize,
+        rules: usize,
+        rule_spacing_ns: f64,
+    ) -> Result<Stretch, CostError> {
+        let mut stretch = Stretch { ready_ns: Vec::with_capacity(packets), wrong: 0 };
+        let (mut now_ns, mut arrived, mut added) = (0.0, 0, 0);
+        costs.drive_by_tails(self.rig.worker.probe());
+        let mut worked_ns = 0.0;
+        while stretch.ready_ns.len() < packets || !self.submitted.is_empty() {
+            let due = packets.min((now_ns / spacing_ns) as usize + 1);
+            self.lines[0].waiting.fetch_add(due - arrived, Relaxed);
+            arrived = due;
+            while added < rules && (added - added % self.together) as f64 * rule_spacing_ns <= now_ns {
+                self.add()?;
+                added += 1;
+            }
+            let received = self.turn(&mut stretch.wrong);
+            let took_ns = (self.rig.worker.probe().virtual_ns() - worked_ns).max(LEAST_NS);
+            worked_ns = self.rig.worker.probe().virtual_ns();
+            now_ns += took_ns;
+            self.rig.clock.advance_by(took_ns as Nanos);
+            stretch.ready_ns.extend(std::iter::repeat_n(now_ns, received));
+            self.rig.model.poll(self.rig.clock.now());
+            while self.rig.model.next_notice().is_some() {}
+        }
+        Ok(stretch)
+    }
+}
+
+/// Full bursts, and a rule from time to time: while costs are measured.
+struct Adding<'a> {
+    road: &'a mut Road,
+    together: usize,
+    since: u64,
+}
+
+impl Workload for Adding<'_> {
+    fn prepare(&mut self, turn: u64) -> u8 {
+        self.road.rig.clock.advance_by(1_000);
+        self.road.lines[0].waiting.store(BURST, Relaxed);
+        self.since += 1;
+        if !turn.is_multiple_of(RULE_TURNS) {
+            // Turns are of one kind if they come as soon after a rule.
+            return self.since.min(u64::from(u8::MAX)) as u8;
+        }
+        self.since = 0;
+        self.road.rig.model.poll(self.road.rig.clock.now());
+        for _ in 0..self.together {
+            let done = self.road.add();
+            debug_assert!(done.is_ok(), "{done:?}");
+        }
+        0
+    }
+
+    fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {
+        (&mut self.road.rig.worker, self.road.rig.clock.now())
+    }
+}

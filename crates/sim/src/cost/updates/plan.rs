@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The rules that there are, those that are added, the flows, and by which port each flow must leave: told by comparing
+//! each rule with each flow, without any table.
+
+use crate::cost::rig::udp_frame;
+use fastrand::Rng;
+use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, PortNo};
+use frame::Frame;
+
+/// Ports that packets leave by.
+pub(super) const PORTS: [PortNo; 2] = [2, 3];
+
+/// One added rule of so many is made for a flow in use.
+const AIMED: usize = 10;
+
+/// Lengths of an access list's prefixes.
+const LENGTHS: [u32; 5] = [12, 16, 20, 24, 32];
+
+/// Which rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// An access list: two prefixes, perhaps a port; any priority.
+    AccessList,
+    /// Routes: prefixes of the destination, the longer the better.
+    Routes,
+}
+
+impl Rules {
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AccessList => "access list",
+            Self::Routes => "routes",
+        }
+    }
+}
+
+/// A flow: addresses; all of them are UDP to port 53.
+#[derive(Clone, Copy, Debug)]
+struct Flow {
+    from: u32,
+    to: u32,
+}
+
+/// A rule, as numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    from: (u32, u32),
+    to: (u32, u32),
+    priority: u16,
+    port: PortNo,
+}
+
+/// Rules and flows.
+pub(super) struct Plan {
+    kind: Rules,
+    rng: Rng,
+    flows: Vec<Flow>,
+    /// For each flow the priority and port of its best rule.
+    best: Vec<(u16, PortNo)>,
+}
+
+fn mask(length: u32) -> u32 {
+    u32::MAX.checked_shl(32 - length).unwrap_or(0)
+}
+
+impl Rule {
+    fn matches(&self, flow: &Flow) -> bool {
+        (flow.from ^ self.from.0) & self.from.1 == 0 && (flow.to ^ self.to.0) & self.to.1 == 0
+    }
+
+    /// The low-latency entry.
+    pub fn flow_mod(&self, kind: Rules) -> Result<FlowMod, MatchError> {
+        let whole = |field: Field, value: u128| FieldMatch { field, value, mask: field.full_mask() };
+        let prefix = |field, (value, mask): (u32, u32)| FieldMatch {
+            field,
+            value: (value & mask).into(),
+            mask: mask.into(),
+        };
+        let mut conditions = vec![whole(Field::EthType, 0x0800)];
+        if kind == Rules::AccessList {
+            conditions.push(whole(Field::IpProto, 17));
+            conditions.push(whole(Field::UdpDst, 53));
+            conditions.push(prefix(Field::Ipv4Src, self.from));
+        }
+        conditions.push(prefix(Field::Ipv4Dst, self.to));
+        conditions.retain(|condition| condition.mask != 0);
+        Ok(FlowMod {
+            table: Some(0),
+            priority: self.priority,
+            matching: Match::new(conditions)?,
+            instructions: Instructions::apply(vec![Action::output(self.port)]),
+            low_latency: Some(true),
+            ..FlowMod::default()
+        })
+    }
+}
+
+impl Plan {
+    /// Flows, and as many rules that are there from the start; each flow has one.
+    pub fn new(kind: Rules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
+        let mut rng = Rng::with_seed(1);
+        let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
+        let mut plan = Self { kind, rng, flows: made, best: vec![(0, 0); flows] };
+        let mut start: Vec<Rule> = (0..rules).map(|_| plan.any()).collect();
+        // What no other rule takes.
+        start.push(Rule { from: (0, 0), to: (0, 0), priority: 1, port: PORTS[0] });
+        start.iter().for_each(|rule| plan.take(rule));
+        (plan, start)
+    }
+
+    /// A rule to be added.
+    pub fn next(&mut self) -> Rule {
+        if self.rng.usize(0..AIMED) > 0 {
+            return self.any();
+        }
+        let flow = self.flows[self.rng.usize(0..self.flows.len())];
+        self.around(flow)
+    }
+
+    fn any(&mut self) -> Rule {
+        let flow = Flow { from: self.rng.u32(..), to: self.rng.u32(..) };
+        self.around(flow)
+    }
+
+    fn around(&mut self, flow: Flow) -> Rule {
+        let port = PORTS[self.rng.usize(0..PORTS.len())];
+        match self.kind {
+            Rules::AccessList => Rule {
+                from: (flow.from, mask(LENGTHS[self.rng.usize(0..LENGTHS.len())])),
+                to: (flow.to, mask(LENGTHS[self.rng.usize(1..LENGTHS.len())])),
+                priority: self.rng.u16(2..60_000),
+                port,
+            },
+            Rules::Routes => {
+                let length = self.rng.u32(16..=32);
+                Rule { from: (0, 0), to: (flow.to, mask(length)), priority: 2 + length as u16, port }
+            }
+        }
+    }
+
+    /// A rule is in force: of equal priority the first stays, but a route of the same prefix is replaced.
+    pub fn take(&mut self, rule: &Rule) {
+        let least = rule.priority + u16::from(self.kind == Rules::Routes);
+        for (flow, best) in self.flows.iter().zip(&mut self.best) {
+            if least > best.0 && rule.matches(flow) {
+                *best = (rule.priority, rule.port);
+            }
+        }
+    }
+
+    /// The port that a flow must leave by.
+    pub fn port(&self, flow: usize) -> PortNo {
+        self.best[flow].1
+    }
+
+    /// One packet of each flow.
+    pub fn frames(&self) -> Vec<Frame> {
+        let frame = |flow: &Flow| udp_frame(flow.from.to_be_bytes(), flow.to.to_be_bytes(), 1_000);
+        self.flows.iter().map(frame).collect()
+    }
+}

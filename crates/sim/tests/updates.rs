@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules added under low-latency traffic, in each way of keeping records right: every packet leaves by the port that the
+//! rules say.
+
+use sim::cost::Plan;
+use sim::cost::updates::{Case, Rules, run};
+use worker::Consistency;
+
+fn case(rules: Rules, consistency: Consistency, lut_entries: usize) -> Case {
+    let plan = Plan { windows: 6, turns: 64, warm_up: 2 };
+    let (before, added, rate, together, flows) = (1_000, 150, 10_000, 3, 500);
+    Case { rules, before, added, rate, together, flows, lut_entries, consistency, plan }
+}
+
+#[test]
+fn added_rules_leave_no_wrong_verdict() {
+    for rules in [Rules::AccessList, Rules::Routes] {
+        for consistency in Consistency::ALL {
+            for lut_entries in [64, 1_024, 16_384] {
+                let report = run(&case(rules, consistency, lut_entries)).unwrap();
+                let told = format!("{} {consistency} {lut_entries}: {report:?}", rules.name());
+                assert_eq!(report.wrong, 0, "{told}");
+                assert!(report.packets > 0 && report.luts.hits > 0, "{told}");
+                if lut_entries > 64 {
+                    assert!(report.fast * 2 > report.packets as u64, "{told}");
+                    let kept = report.luts.cleaned + report.luts.verified;
+                    assert!(kept > 0, "{told}");
+                }
+            }
+        }
+    }
+}
