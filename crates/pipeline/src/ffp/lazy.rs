@@ -126,7 +126,7 @@ impl Lut {
             return Verdict::Unknown;
         }
         let words = key.len();
-        let mut best = (record.id, record.priority);
+        let (mut best, mut verdict) = ((record.id, record.priority), Verdict::Right);
         for back in (0..length).rev() {
             let at = self.generation.wrapping_sub(back) as usize % REMEMBERED;
             let change = self.recent.changes[at];
@@ -136,13 +136,15 @@ impl Lut {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
+                        // Even if the number is the record's: then it is used again.
+                        verdict = Verdict::Other(change.id);
                     }
                 }
                 Kind::Removed if change.id == best.0 => return Verdict::Unknown,
                 _ => {}
             }
         }
-        if best.0 == record.id { Verdict::Right } else { Verdict::Other(best.0) }
+        verdict
     }
 
     /// Holds a record against its extra rules, or against the table where these do not tell or are too many, and corrects
