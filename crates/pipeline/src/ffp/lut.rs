@@ -212,9 +212,9 @@ impl Lut {
         NONE
     }
 
-    /// The place of a value that is cleared of the bits which the table does not examine.
-    pub(super) fn place(&self, key: &[u64]) -> u32 {
-        self.find(key, self.hash(key))
+    /// Whether the record at a place is there and has this value.
+    pub(super) fn has(&self, place: u32, key: &[u64]) -> bool {
+        self.is_used(place as usize) && self.holds(place as usize, key)
     }
 
     /// Words of a row.

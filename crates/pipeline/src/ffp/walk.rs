@@ -172,14 +172,14 @@ fn doubt<E: Egress, P: Probe>(
     moved: &mut bool,
     probe: &mut P,
 ) -> Option<Record> {
-    // What was learned meanwhile may stand where another record stood.
-    let place = if *moved { lut.place(key) } else { place };
     if place == NONE {
         let inherited = lut.ask_previous(packets, slot, key, run.now);
         *moved |= inherited.is_some();
         return inherited;
     }
-    if lut.is_outdated(place) {
+    // What was learned meanwhile may stand where another record stood. Then its packets miss, and do not look for it
+    // elsewhere: those of its value that came before may have missed, too, and must not be overtaken.
+    if *moved && !lut.has(place, key) || lut.is_outdated(place) {
         return None;
     }
     let record = lut.record(place).copied()?;
