@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Flow entries and the messages that change them.
 
-use crate::{Instructions, Match};
+use crate::{Action, Field, Instructions, Match, PortNo, port_no};
 use std::sync::Arc;
 
 /// Stable number of an entry: the same as long as it lives, reused only when nothing refers to it any more.
@@ -93,6 +93,19 @@ pub struct FlowMod {
     pub out_group: Option<u32>,
     /// Whether the entry is low-latency; none: the cookie decides.
     pub low_latency: Option<bool>,
+}
+
+impl FlowMod {
+    /// The ports that it matches or sends to.
+    pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
+        let matched = self.matching.get(Field::InPort).map(|condition| condition.value as PortNo);
+        let actions = self.instructions.apply.iter().chain(&self.instructions.write);
+        let sent = actions.filter_map(|action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        });
+        matched.into_iter().chain(sent).filter(|port| port_no::is_real(*port))
+    }
 }
 
 /// Priority of ovs-ofctl's entries that name none.

@@ -25,10 +25,10 @@ pub enum Outcome {
 }
 
 macro_rules! reasons {
-    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
+    ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
         /// Why a packet, or a copy of it, was dropped. A packet without any copy is counted under the last reason it met.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub enum DropReason { $($(#[$doc])* $name,)* }
+        pub enum DropReason { $(#[doc = $doc] $name,)* }
 
         impl DropReason {
             /// All reasons, in the order of their counters.
@@ -38,6 +38,12 @@ macro_rules! reasons {
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
+            }
+
+            /// What it means, in words.
+            #[must_use]
+            pub fn meaning(self) -> &'static str {
+                match self { $(Self::$name => $doc,)* }.trim_ascii()
             }
         }
     };

@@ -28,6 +28,7 @@ pub mod stats;
 mod store;
 mod table;
 mod timers;
+pub mod trace;
 
 pub use change::Change;
 pub use config::{Config, Limits};

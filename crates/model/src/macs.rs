@@ -53,6 +53,11 @@ impl Macs {
 }
 
 impl<D: DataPlane> Model<D> {
+    /// The port by which a MAC was learned, and the entry that says so.
+    pub(crate) fn learned(&self, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
+        self.macs.places.get(&(vid, mac)).map(|place| (place.id, place.port))
+    }
+
     /// Learned MACs, by VLAN and address.
     pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
         let mut macs = Vec::with_capacity(self.macs.places.len());

@@ -95,7 +95,7 @@ impl Port {
         self.link_up && !self.config.down
     }
 
-    fn state(&self) -> PortState {
+    pub(crate) fn state(&self) -> PortState {
         PortState {
             number: self.desc.number,
             up: self.is_up(),

@@ -3,6 +3,8 @@
 //! A shape is the fields and masks of a match without its values; real tables have few, which keeps overlap checks and
 //! non-strict commands from walking all entries.
 
+mod search;
+
 use crate::store::Slot;
 use flow::{EntryId, Field, FlowEntry, Match};
 use hashbrown::{DefaultHashBuilder, HashTable};

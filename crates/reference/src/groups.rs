@@ -11,7 +11,7 @@ use flow::{DropReason, FlowEntry};
 impl Run<'_> {
     /// Processes the packet by a group, or notes why not.
     pub(crate) fn group(&mut self, id: u32, entry: &FlowEntry) {
-        let Some(group) = self.groups.get(&id).cloned() else {
+        let Some(group) = self.rules.group(id) else {
             self.reasons.push(DropReason::NoSuchGroup);
             return;
         };
@@ -52,9 +52,9 @@ impl Run<'_> {
     }
 
     fn is_live(&self, bucket: &Bucket) -> bool {
-        let port_up = |port| self.ports.get(&port).is_some_and(|state| state.up);
+        let port_up = |port| self.rules.port(port).is_some_and(|state| state.up);
         let group_live = |id| {
-            let group = self.groups.get(&id);
+            let group = self.rules.group(id);
             group.is_some_and(|group| group.buckets.iter().any(|bucket| self.is_live(bucket)))
         };
         bucket.is_live(port_up, group_live)

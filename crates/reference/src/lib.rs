@@ -9,6 +9,7 @@ mod groups;
 mod headers;
 mod output;
 mod packet;
+mod rules;
 mod run;
 mod set_field;
 mod tables;
@@ -25,6 +26,9 @@ use flow::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+pub use packet::Packet;
+pub use rules::{Rules, process};
 
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]
@@ -113,12 +117,44 @@ pub struct Processed {
     pub copy_drops: Vec<DropReason>,
     /// Each lookup in order: the table, and the entry hit.
     pub hits: Vec<(u8, Option<EntryId>)>,
+    /// Each use of a group in order: its number, and the buckets used, by their places.
+    pub groups: Vec<(u32, Vec<usize>)>,
     /// What NORMAL would learn from the packet: one for each time it was asked.
     pub learn: Vec<Learned>,
     /// Entries of learned MACs in which NORMAL found the packet's source: these MACs are as young as the packet.
     pub refreshed: Vec<EntryId>,
     /// No table was missed, and each entry hit is low-latency.
     pub low_latency: bool,
+}
+
+impl Rules for Reference {
+    fn settings(&self) -> Settings {
+        self.settings
+    }
+
+    fn port(&self, number: PortNo) -> Option<PortState> {
+        self.ports.get(&number).copied()
+    }
+
+    fn ports(&self) -> Vec<PortState> {
+        self.ports.values().copied().collect()
+    }
+
+    fn group(&self, id: u32) -> Option<Arc<Group>> {
+        self.groups.get(&id).cloned()
+    }
+
+    fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
+        self.tables.lookup(table, packet)
+    }
+
+    fn at_index(&self, table: u8, index: u32, _: &Packet) -> Option<Arc<FlowEntry>> {
+        self.tables.at_index(table, index)
+    }
+
+    fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
+        self.tables.learned(vid, mac)
+    }
 }
 
 impl Reference {
@@ -192,8 +228,7 @@ impl Reference {
 
     /// Sends a packet of the controller's its way.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
-        let arriving = packet::Packet::arriving(packet.in_port, &packet.bytes);
-        let mut run = run::Run::new(self.settings, &self.ports, &self.tables, &self.groups, arriving);
+        let mut run = run::Run::new(self, Packet::arriving(packet.in_port, &packet.bytes));
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -201,8 +236,7 @@ impl Reference {
 
     /// Sends a frame that came in by `in_port` through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
-        let packet = packet::Packet::arriving(in_port, frame);
-        let mut run = run::Run::new(self.settings, &self.ports, &self.tables, &self.groups, packet);
+        let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -241,7 +275,7 @@ impl Reference {
     /// How many entries of a table match a frame as it comes in by `in_port`.
     #[must_use]
     pub fn matches(&self, table: u8, in_port: PortNo, frame: &[u8]) -> usize {
-        let packet = packet::Packet::arriving(in_port, frame);
+        let packet = Packet::arriving(in_port, frame);
         self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
     }
 

@@ -32,7 +32,7 @@ impl Run<'_> {
     }
 
     fn send(&mut self, port: PortNo) -> Result<(), DropReason> {
-        let state = self.ports.get(&port).ok_or(DropReason::NoSuchPort)?;
+        let state = self.rules.port(port).ok_or(DropReason::NoSuchPort)?;
         if !state.up {
             return Err(DropReason::PortDown);
         }
@@ -46,7 +46,8 @@ impl Run<'_> {
     /// To all other ports that can be sent to and that `wanted` picks, by rising number.
     fn flood(&mut self, wanted: impl Fn(&PortState) -> bool) -> Result<(), DropReason> {
         let in_port = self.packet.in_port;
-        let others = self.ports.values().filter(|p| p.number != in_port && p.up && !p.no_fwd && wanted(p));
+        let ports = self.rules.ports();
+        let others = ports.iter().filter(|p| p.number != in_port && p.up && !p.no_fwd && wanted(p));
         let numbers: Vec<PortNo> = others.map(|port| port.number).collect();
         if numbers.is_empty() {
             return Err(DropReason::NoFloodPort);
@@ -61,7 +62,7 @@ impl Run<'_> {
         entry: &FlowEntry,
     ) -> Result<(), DropReason> {
         let packet = &self.packet;
-        if self.ports.get(&packet.in_port).is_some_and(|port| port.no_packet_in) {
+        if self.rules.port(packet.in_port).is_some_and(|port| port.no_packet_in) {
             return Err(DropReason::NoPacketIn);
         }
         self.packet_ins.push(PacketIn {
@@ -87,12 +88,12 @@ impl Run<'_> {
             return Err(DropReason::ReservedMulticast);
         }
         if port_no::is_real(in_port) && source != 0 && !is_group(source) {
-            match self.tables.learned(vid, source) {
+            match self.rules.learned(vid, source) {
                 Some((entry, port)) if port == in_port => self.refreshed.push(entry),
                 _ => self.learn.push(Learned { vid, mac: source, port: in_port }),
             }
         }
-        match self.tables.learned(vid, destination) {
+        match self.rules.learned(vid, destination) {
             Some((_, port)) if !is_group(destination) => self.send_elsewhere(port),
             _ => self.flood(|port| !port.no_flood),
         }

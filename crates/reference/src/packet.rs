@@ -12,12 +12,17 @@ const HEADROOM_BYTES: isize = 128;
 /// Bytes of the shortest Ethernet frame, without its check sequence.
 const FRAME_BYTES_MIN: usize = 60;
 
-#[derive(Clone)]
-pub(crate) struct Packet {
+/// A packet on its way through the tables.
+#[derive(Clone, Debug)]
+pub struct Packet {
+    /// The frame as it is now.
     pub bytes: Vec<u8>,
-    pub headers: Headers,
+    pub(crate) headers: Headers,
+    /// The port it came in by.
     pub in_port: PortNo,
+    /// Metadata register.
     pub metadata: u64,
+    /// Tunnel ID.
     pub tunnel_id: u64,
     /// Egress queue.
     pub queue: u32,
@@ -26,6 +31,8 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
+    /// One that has just come in.
+    #[must_use]
     pub fn arriving(in_port: PortNo, frame: &[u8]) -> Self {
         Self {
             bytes: frame.to_vec(),
@@ -39,7 +46,7 @@ impl Packet {
     }
 
     /// The extended header, laid out as `flow::ext` says.
-    pub fn extended_header(&self) -> [u8; 32] {
+    pub(crate) fn extended_header(&self) -> [u8; 32] {
         let found = &self.headers;
         let vlan = found.vlan_tci.map_or(0, |tci| (tci & 0xefff) | 0x1000);
         let ip = found.ip.unwrap_or_default();
@@ -57,7 +64,7 @@ impl Packet {
     }
 
     /// Writes bits of the frame, keeps the checksums right that cover them, and finds the headers anew.
-    pub fn write(&mut self, first_bit: usize, length: usize, value: u128, mask: u128) {
+    pub(crate) fn write(&mut self, first_bit: usize, length: usize, value: u128, mask: u128) {
         let before = self.bytes.clone();
         let mut written = vec![0; before.len()];
         bits::write(&mut written, first_bit, length, mask, mask);
@@ -67,19 +74,19 @@ impl Packet {
     }
 
     /// Writes one whole byte, as [`Packet::write`].
-    pub fn write_byte(&mut self, at: usize, value: u8) {
+    pub(crate) fn write_byte(&mut self, at: usize, value: u8) {
         self.write(8 * at, 8, value.into(), 0xff);
     }
 
     /// Writes the TTL of an IPv4 header that the walk does not reach, behind MPLS.
-    pub fn write_inner_ipv4_ttl(&mut self, ip_at: usize, ttl: u8) {
+    pub(crate) fn write_inner_ipv4_ttl(&mut self, ip_at: usize, ttl: u8) {
         let before = self.bytes.clone();
         self.bytes[ip_at + 8] = ttl;
         checksums::keep_ipv4_header_right(ip_at, &before, &mut self.bytes, &vec![0; before.len()]);
     }
 
     /// Inserts bytes, and writes the EtherType that then stands at `type_at`.
-    pub fn insert(
+    pub(crate) fn insert(
         &mut self,
         at: usize,
         inserted: &[u8],
@@ -97,7 +104,7 @@ impl Packet {
 
     /// Removes bytes, and writes the EtherType that then stands at `type_at`. What is left is padded to the shortest
     /// frame of Ethernet.
-    pub fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
+    pub(crate) fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
         let before = self.bytes.len() as isize;
         self.bytes.drain(range);
         if self.bytes.len() < FRAME_BYTES_MIN {

@@ -4,22 +4,14 @@
 use crate::action_set::ActionSet;
 use crate::packet::Packet;
 use crate::set_field::set_field;
-use crate::tables::Tables;
-use crate::{Learned, PacketIn, Processed, Sent, headers};
+use crate::{Learned, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
-use flow::group::Group;
-use flow::{
-    Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason, PortNo, PortState, Settings,
-};
-use std::collections::BTreeMap;
+use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason};
 use std::sync::Arc;
 
 /// What a packet's way needs and what it has left so far.
 pub(crate) struct Run<'a> {
-    settings: Settings,
-    pub ports: &'a BTreeMap<PortNo, PortState>,
-    pub tables: &'a Tables,
-    pub groups: &'a BTreeMap<u32, Arc<Group>>,
+    pub rules: &'a dyn Rules,
     pub packet: Packet,
     pub sent: Vec<Sent>,
     pub packet_ins: Vec<PacketIn>,
@@ -36,18 +28,9 @@ pub(crate) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub fn new(
-        settings: Settings,
-        ports: &'a BTreeMap<PortNo, PortState>,
-        tables: &'a Tables,
-        groups: &'a BTreeMap<u32, Arc<Group>>,
-        packet: Packet,
-    ) -> Self {
+    pub fn new(rules: &'a dyn Rules, packet: Packet) -> Self {
         Self {
-            settings,
-            ports,
-            tables,
-            groups,
+            rules,
             packet,
             sent: Vec::new(),
             packet_ins: Vec::new(),
@@ -111,6 +94,7 @@ impl<'a> Run<'a> {
             outcome,
             copy_drops,
             hits: self.hits.iter().map(|(table, id, _)| (*table, *id)).collect(),
+            groups: self.group_hits.into_iter().map(|(id, buckets, _)| (id, buckets)).collect(),
             learn: self.learn,
             refreshed: self.refreshed,
             low_latency: self.low_latency,
@@ -121,11 +105,11 @@ impl<'a> Run<'a> {
         if self.packet.bytes.len() < 14 {
             return Err(DropReason::Runt);
         }
-        match self.ports.get(&self.packet.in_port) {
+        match self.rules.port(self.packet.in_port) {
             Some(port) if port.up && !port.no_recv => {}
             _ => return Err(DropReason::PortNotReceiving),
         }
-        if self.settings.drop_fragments && self.packet.headers.ip.is_some_and(|ip| ip.fragment) {
+        if self.rules.settings().drop_fragments && self.packet.headers.ip.is_some_and(|ip| ip.fragment) {
             return Err(DropReason::Fragment);
         }
         Ok(())
@@ -137,8 +121,8 @@ impl<'a> Run<'a> {
         loop {
             let table = next.table();
             let hit = match next {
-                Next::Table(table) => self.tables.lookup(table, &self.packet),
-                Next::Direct { table, index } => self.tables.at_index(table, index),
+                Next::Table(table) => self.rules.lookup(table, &self.packet),
+                Next::Direct { table, index } => self.rules.at_index(table, index, &self.packet),
             };
             self.hits.push((table, hit.as_ref().map(|entry| entry.id), self.packet.bytes.len()));
             self.low_latency &= hit.as_ref().is_some_and(|entry| entry.low_latency);
@@ -229,7 +213,7 @@ impl<'a> Run<'a> {
     /// Reports a packet whose TTL was too small, where that is asked for. It is dropped all the same.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)
-            && self.settings.report_invalid_ttl
+            && self.rules.settings().report_invalid_ttl
             && let Err(reason) = self.packet_in(WHOLE_PACKET, PacketInReason::InvalidTtl, entry)
         {
             self.reasons.push(reason);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What can be typed. The texts here are what `--help` prints.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use sim::replay::{Engine, PortCache};
 use std::path::PathBuf;
 
@@ -41,6 +41,8 @@ pub enum Command {
     /// Load, print or delete the flows of a running switch
     #[command(subcommand)]
     Flows(Flows),
+    /// Show what would become of a packet, table by table, and why
+    Trace(Trace),
     /// Send a capture through a switch and write what comes out, without a running switch or privileges
     ///
     /// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
@@ -136,6 +138,43 @@ pub enum Flows {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Show what would become of a packet: for each table the entry that it hits, and entries of higher \
+                  priority that it nearly hit and what excluded it there; what actions change; and where it leaves, or \
+                  why it is dropped. Nothing is sent, counted or learned.",
+    after_help = "The packet is given in flow syntax, with nw_ttl besides, as bytes, or as a packet of a capture.\n\n\
+                  Examples:\n  shunt trace in_port=1,tcp,nw_dst=10.0.0.5,tp_dst=80\n  \
+                  shunt trace --pcap in.pcap --packet 7 --in-port 2\n  \
+                  shunt trace --flows test.flows udp6,ipv6_dst=2001:db8::1 --json"
+)]
+pub struct Trace {
+    /// The packet's fields; those that are not given are 0, or what a usual packet has
+    #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap"])]
+    pub fields: Option<String>,
+    /// The packet's bytes in hexadecimal, from the destination MAC on
+    #[arg(long, value_name = "BYTES", conflicts_with = "fields")]
+    pub hex: Option<String>,
+    /// A capture that has the packet, pcap or pcapng
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["fields", "hex"])]
+    pub pcap: Option<PathBuf>,
+    /// Which packet of the capture, counted from 1
+    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    pub packet: u64,
+    /// The port by which it comes in [default: 1; of pcapng, the interface's number + 1]
+    #[arg(long, value_name = "N")]
+    pub in_port: Option<u32>,
+    /// By the flows of this file, without a running switch; all ports that they name are up
+    #[arg(long, value_name = "FILE")]
+    pub flows: Option<PathBuf>,
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE", conflicts_with = "flows")]
+    pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

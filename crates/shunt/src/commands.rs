@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each command does: asks the room whose job it is, and prints the answer.
 
-use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, What};
+use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, Trace, What};
 use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -36,6 +36,8 @@ pub enum Failure {
     OpenFlows { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
     Load { path: PathBuf, source: ClientError },
+    #[error("{0}")]
+    Trace(#[from] switch::trace::TraceError),
     #[error("{0}")]
     Replay(#[from] sim::replay::ReplayError),
 }
@@ -162,6 +164,28 @@ fn load(path: &Path, control: Option<&Path>, config: Option<&Path>) -> Done {
 fn say(sentence: &str) -> Done {
     let mut out = stdout();
     writeln!(out, "{sentence}")?;
+    Ok(out.flush()?)
+}
+
+pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
+    let packet = match &trace.pcap {
+        Some(capture) => switch::trace::packet_of(capture, trace.packet, trace.in_port)?,
+        None => switch::trace::Packet {
+            fields: trace.fields.clone(),
+            hex: trace.hex.clone(),
+            in_port: trace.in_port,
+        },
+    };
+    let traced = match &trace.flows {
+        Some(flows) => switch::trace::from_file(flows, &packet)?,
+        None => connect(control, trace.config.as_deref())?.ask(&Request::Trace { packet })?,
+    };
+    let mut out = stdout();
+    if trace.json {
+        print::json(&mut out, &traced)?;
+    } else {
+        print::trace::trace(&mut out, &traced)?;
+    }
     Ok(out.flush()?)
 }
 

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         Command::Check(check) => commands::check(check),
         Command::Show(show) => commands::show(show, arguments.control.as_deref()),
         Command::Flows(flows) => commands::flows(flows, arguments.control.as_deref()),
+        Command::Trace(trace) => commands::trace(trace, arguments.control.as_deref()),
         Command::Replay(replay) => commands::replay(replay),
     };
     match done {

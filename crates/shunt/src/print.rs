@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
 
+pub mod trace;
+
+use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -14,6 +17,12 @@ pub fn count(number: usize, thing: &str) -> String {
 /// JSON on one line.
 pub fn value(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{value}")
+}
+
+/// An answer as JSON on one line.
+pub fn json(out: &mut dyn Write, answer: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, answer)?;
+    writeln!(out)
 }
 
 pub fn flows(out: &mut dyn Write, part: &FlowPart) -> io::Result<()> {

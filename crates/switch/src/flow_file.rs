@@ -5,7 +5,7 @@ pub use flow::syntax::{LINE_BYTES, read_pieces};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{FlowMod, Nanos, PortNo};
 use model::{Changed, DataPlane, Model};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Mistakes that are told one by one.
 const MISTAKES_TOLD: usize = 10;
@@ -69,6 +69,12 @@ impl FlowFile {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mods.is_empty()
+    }
+
+    /// The ports that the flows read so far match or send to.
+    #[must_use]
+    pub fn ports(&self) -> BTreeSet<PortNo> {
+        self.mods.iter().flat_map(FlowMod::ports).collect()
     }
 
     /// Puts all flows into force in one operation, or none.

@@ -9,3 +9,4 @@ pub mod flow_file;
 pub mod listener;
 pub mod log;
 mod openflow;
+pub mod trace;

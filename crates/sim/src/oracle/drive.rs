@@ -5,6 +5,7 @@ use super::Options;
 use super::log::{Arrival, OrderLog, Record, Recorder, STEP_NS_MAX};
 use super::rules::{LINEAR, Style};
 use super::templates::Template;
+use super::views;
 use fastrand::Rng;
 use flow::operation::PacketOut;
 use flow::{Action, Command, EntryFlags, FlowMod, Nanos, PortNo, Settings, port_no};
@@ -113,6 +114,7 @@ impl Driver {
                 updates: 0,
                 live_updates: 0,
                 expired: 0,
+                traced: 0,
                 lookups: BTreeMap::new(),
                 luts: pipeline::LutFigures::default(),
             },
@@ -341,6 +343,8 @@ impl Driver {
             in_use = self.packet_in_use();
         }
         let (template, port) = in_use;
+        views::compare(&self.model, &mut self.shadow, port, &self.templates[template].bytes)?;
+        self.record.traced += 1;
         let bytes = self.templates[template].bytes.clone();
         if self.rng.u8(0..14) == 0 && down.is_none() {
             let before = self.shadow.process(port, &bytes);

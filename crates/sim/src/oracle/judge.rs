@@ -31,6 +31,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         live_updates: record.live_updates,
         operations: record.operations.len(),
         expired: record.expired,
+        traced: record.traced,
         lookups: record.lookups.clone(),
         packet_ins: record.reported.len(),
         luts: record.luts,

@@ -202,6 +202,8 @@ pub(super) struct Record {
     pub updates: usize,
     pub live_updates: usize,
     pub expired: usize,
+    /// Imagined packets compared.
+    pub traced: usize,
     /// Lookups by the engine that served them.
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,

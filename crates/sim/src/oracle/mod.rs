@@ -12,6 +12,7 @@ mod judge;
 mod log;
 mod rules;
 mod templates;
+mod views;
 
 use pipeline::LutFigures;
 use std::collections::BTreeMap;
@@ -54,6 +55,8 @@ pub struct Coverage {
     pub multi_table: usize,
     /// Packets that reached groups, each group counted.
     pub group_uses: u64,
+    /// Packets that the imagined view of a trace was compared for.
+    pub traced: usize,
     /// Counters compared.
     pub counters: usize,
     /// Lookups that each engine served.
@@ -81,6 +84,7 @@ impl Coverage {
         self.packet_ins += other.packet_ins;
         self.multi_table += other.multi_table;
         self.group_uses += other.group_uses;
+        self.traced += other.traced;
         self.counters += other.counters;
         for (engine, lookups) in &other.lookups {
             *self.lookups.entry(engine).or_default() += lookups;
@@ -136,7 +140,7 @@ impl fmt::Display for Coverage {
             luts.cleaned,
             luts.evicted
         )?;
-        write!(f, "counters compared {}", self.counters)
+        write!(f, "imagined packets compared {}, counters compared {}", self.traced, self.counters)
     }
 }
 

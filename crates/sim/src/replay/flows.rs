@@ -3,7 +3,7 @@
 
 use crate::replay::ReplayError;
 use flow::syntax::{ParseOptions, SyntaxError, parse_flows, read_pieces};
-use flow::{Action, Field, FlowMod, Limits, PortNo, port_no};
+use flow::{FlowMod, Limits, PortNo};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -64,17 +64,7 @@ impl Flows {
 
     /// The ports that flows match or send to.
     pub fn ports(&self) -> BTreeSet<PortNo> {
-        let mut ports = BTreeSet::new();
-        for flow in &self.mods {
-            let matched = flow.matching.get(Field::InPort).map(|condition| condition.value as PortNo);
-            let actions = flow.instructions.apply.iter().chain(&flow.instructions.write);
-            let sent = actions.filter_map(|action| match action {
-                Action::Output { port, .. } => Some(*port),
-                _ => None,
-            });
-            ports.extend(matched.into_iter().chain(sent).filter(|port| port_no::is_real(*port)));
-        }
-        ports
+        self.mods.iter().flat_map(FlowMod::ports).collect()
     }
 }
 

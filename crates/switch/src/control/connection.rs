@@ -247,6 +247,10 @@ impl Connection {
                 self.error(Some(id), "the stateless lane is not in this build yet; there is nothing to show")
             }
             Request::Load { text, last } => self.load(id, &text, last, state),
+            Request::Trace { packet } => match crate::trace::imagined(state.model, &packet) {
+                Ok(trace) => self.answer(id, "done", &trace),
+                Err(error) => self.error(Some(id), &error.to_string()),
+            },
             Request::Clear => {
                 let changed = state.model.clear(state.now);
                 self.wait_for(id, changed, state);

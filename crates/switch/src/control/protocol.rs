@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What goes over the control socket.
 
+use crate::trace::Packet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +36,11 @@ pub enum Request {
         /// Whether this is the last piece.
         last: bool,
     },
+    /// What would become of a packet; answered by [`crate::trace::Trace`].
+    Trace {
+        /// The packet.
+        packet: Packet,
+    },
     /// Deletes all flows and puts the default ones back; answered by [`Changes`].
     Clear,
 }
@@ -45,6 +51,7 @@ impl Request {
         match self {
             Self::Flows { .. } => &["form"],
             Self::Load { .. } => &["text", "last"],
+            Self::Trace { .. } => &["packet"],
             Self::Ports
             | Self::Tables
             | Self::Counters

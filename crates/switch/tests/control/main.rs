@@ -6,6 +6,7 @@ mod clients;
 mod flows;
 mod lab;
 mod sockets;
+mod trace;
 
 use lab::{Lab, until};
 use switch::control::{Counters, Macs, Ports, Request, Tables};

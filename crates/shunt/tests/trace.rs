@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `shunt trace` without a running switch, as users and scripts meet it.
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A folder of its own with a flow file; gone at the end.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(flows: &str) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("shunt-trace-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("t.flows"), flows).unwrap();
+        Self(folder)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+        command.arg("trace").arg("--flows").arg(self.0.join("t.flows")).args(arguments).output().unwrap()
+    }
+
+    /// What a trace prints.
+    fn trace(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{arguments:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// What a trace that fails says.
+    fn refusal(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).unwrap();
+    }
+}
+
+const FLOWS: &str = "\
+priority=100,in_port=1,tcp,tp_dst=80 actions=mod_nw_dst:10.0.0.9,dec_ttl,goto_table:1
+priority=90,in_port=1,tcp,tp_dst=22,low_latency actions=output:2
+priority=80,in_port=1,tcp,tp_dst=23 actions=drop
+priority=70,in_port=1,tcp,tp_dst=24 actions=output:1
+table=1,priority=7,ip,nw_dst=10.0.0.0/24 actions=output:2
+table=1,priority=9,ip,nw_src=10.9.0.0/16,nw_dst=10.0.0.0/24 actions=output:3";
+
+#[test]
+fn one_command_says_why_a_packet_is_dropped() {
+    let place = Place::new(FLOWS);
+    for (packet, says) in [
+        (
+            "in_port=1,udp,tp_dst=53",
+            "result: dropped (table_miss): none of the 4 entries in table 0 matches it, and the table has no table-miss entry",
+        ),
+        (
+            "in_port=1,tcp,tp_dst=23",
+            "result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop",
+        ),
+        (
+            "in_port=1,tcp,tp_dst=24",
+            "result: dropped (ingress_port): an action sends it to port 1, by which it came in",
+        ),
+        (
+            "in_port=1,tcp,tp_dst=80,nw_ttl=1",
+            "result: dropped (ttl_expired): a TTL of 0 or 1 was to be decremented",
+        ),
+    ] {
+        let told = place.trace(&[packet]);
+        assert!(told.contains(says), "{packet}\n{told}");
+    }
+    let told = place.trace(&["--hex", "02:00:00:00:00:01 0200"]);
+    assert!(told.contains("result: dropped (runt): it has 8 bytes, an Ethernet header has 14"), "{told}");
+}
+
+#[test]
+fn a_trace_tells_tables_near_misses_changes_and_outputs() {
+    let place = Place::new(FLOWS);
+    let told = place.trace(&["in_port=1,tcp,nw_src=10.1.2.3,nw_dst=10.7.0.1,tp_dst=80"]);
+    for says in [
+        "packet  tcp,in_port=1,",
+        "table 0 (",
+        "  hits  cookie=0x0, priority=100,tcp,in_port=1,tp_dst=80 actions=",
+        "        as the packet has in_port=1, ip, nw_proto=6, tp_dst=80",
+        "  then  nw_dst: 10.7.0.1 -> 10.0.0.9",
+        "  then  nw_ttl: 64 -> 63",
+        "table 1 (",
+        "  not   cookie=0x0, priority=9,ip,nw_src=10.9.0.0/16,nw_dst=10.0.0.0/24 actions=output:3",
+        "        it wants nw_src=10.9.0.0/16, the packet has nw_src=10.1.2.3",
+        "output  port 2 (port-2):",
+        "low latency: no, not from table 0 on",
+        "fast-forwarding path: no, it leaves the path at table 0, where it hits a normal entry",
+        "result: forwarded: it leaves by port 2",
+    ] {
+        assert!(told.contains(says), "lacks {says:?}:\n{told}");
+    }
+    let told = place.trace(&["in_port=1,tcp,tp_dst=22"]);
+    assert!(told.contains("low latency: yes, every entry is"), "{told}");
+    assert!(told.contains("fast-forwarding path: yes, all its tables are shared by the path"), "{told}");
+    assert!(told.contains("output  port 2 (port-2): as it came in"), "{told}");
+    assert!(told.contains("it wants tp_dst=80, the packet has tp_dst=22"), "{told}");
+}
+
+#[test]
+fn json_has_what_the_text_has() {
+    let place = Place::new(FLOWS);
+    let told: serde_json::Value =
+        serde_json::from_str(&place.trace(&["in_port=1,udp,tp_dst=53", "--json"])).unwrap();
+    assert_eq!(told["outcome"], "dropped");
+    assert_eq!(told["reason"], "table_miss");
+    assert_eq!(told["tables"][0]["rule"], serde_json::Value::Null);
+    assert_eq!(told["in_port"], 1);
+}
+
+/// A pcap of Ethernet with these frames.
+fn pcap(frames: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_ne_bytes());
+    }
+    for frame in frames {
+        for word in [0, 0, frame.len() as u32, frame.len() as u32] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        bytes.extend_from_slice(frame);
+    }
+    bytes
+}
+
+#[test]
+fn a_packet_of_a_capture_is_traced() {
+    let place = Place::new("in_port=4,dl_type=0x88b7 actions=output:5");
+    let frame = [&[2; 12][..], &[0x88, 0xb7], &[0; 46]].concat();
+    let capture = place.0.join("in.pcap");
+    std::fs::write(&capture, pcap(&[&[9; 60], &frame])).unwrap();
+    let capture = capture.to_str().unwrap();
+    let told = place.trace(&["--pcap", capture, "--packet", "2", "--in-port", "4"]);
+    assert!(told.contains("it leaves by port 5"), "{told}");
+    assert!(place.trace(&["--pcap", capture]).contains("table_miss"));
+    let told = place.refusal(&["--pcap", capture, "--packet", "3"]);
+    assert!(told.contains("has 2 packets, not 3"), "{told}");
+    let told = place.refusal(&["--pcap", place.0.join("t.flows").to_str().unwrap()]);
+    assert!(told.contains("t.flows"), "{told}");
+}
+
+#[test]
+fn hostile_input_is_refused_with_a_sentence() {
+    let place = Place::new(FLOWS);
+    let long = "00".repeat(70_000);
+    for (arguments, says) in [
+        (&["--hex", "0102zz"][..], "'z' is no hexadecimal digit"),
+        (&["--hex", "010"], "give two for each byte"),
+        (&["--hex", &long], "the packet has 70000 bytes; a frame has at most 65600"),
+        (&["in_port=1,colour=red"], "colour"),
+        (&["ip,nw_src=10.0.0.0/8"], "has a mask"),
+        (&["in_port=1,tcp", "--in-port", "2"], "by port 1 and by port 2"),
+        (&["--in-port", "0", "udp"], "0 is no port"),
+        (&["--pcap", "/nonexistent"], "/nonexistent"),
+    ] {
+        let told = place.refusal(arguments);
+        assert!(told.starts_with("shunt: ") && told.contains(says), "{told}");
+    }
+    for arguments in
+        [&[][..], &["udp", "--hex", "00"], &["udp", "--packet", "2"], &["--packet", "0", "--pcap", "x"]]
+    {
+        assert_eq!(place.run(arguments).status.code(), Some(2), "{arguments:?}");
+    }
+    // A frame as long as frames get is no mistake.
+    let told = place.trace(&["--hex", &"00".repeat(65_600)]);
+    assert!(told.contains("table_miss"), "{told}");
+}
+
+#[test]
+fn a_flow_file_with_mistakes_and_a_missing_switch_are_told() {
+    let place = Place::new("in_port=1,actions=nonsense");
+    assert!(place.refusal(&["udp"]).contains("line 1"));
+    let missing = place.0.join("no.sock");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+    let output = command.arg("--control").arg(missing).args(["trace", "udp"]).output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told.contains("no switch answers on this control socket"), "{told}");
+}

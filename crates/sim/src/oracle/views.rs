@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The imagined view of `shunt trace` against the reference: the model walks its own tables, the reference its lists.
+
+use flow::PortNo;
+use model::{DataPlane, Model};
+use reference::Reference;
+
+/// Traces a packet, and holds what the trace tells against what the reference makes of it by the same operations.
+pub(super) fn compare<D: DataPlane>(
+    model: &Model<D>,
+    reference: &mut Reference,
+    port: PortNo,
+    bytes: &[u8],
+) -> Result<(), String> {
+    let trace = model.trace(port, bytes);
+    let processed = reference.process(port, bytes);
+    if trace.processed != processed {
+        return Err(format!(
+            "the imagined view differs\n  expected {processed:?}\n  actual   {:?}\n  in {bytes:02x?} at port {port}",
+            trace.processed
+        ));
+    }
+    let told: Vec<_> =
+        trace.steps.iter().map(|step| (step.table, step.entry.as_ref().map(|entry| entry.id))).collect();
+    if told != processed.hits {
+        return Err(format!("a trace tells of {told:?}, its packet hits {:?}", processed.hits));
+    }
+    for step in &trace.steps {
+        let rank = step.entry.as_ref().map_or(0, |entry| entry.priority);
+        if let Some(near) =
+            step.near.iter().find(|near| near.entry.priority < rank || near.excluded.is_empty())
+        {
+            return Err(format!("table {}: {near:?} is told of beside {:?}", step.table, step.entry));
+        }
+    }
+    Ok(())
+}

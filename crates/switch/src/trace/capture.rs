@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet of a capture.
+
+use super::form::Packet;
+use super::{TraceError, hexadecimal};
+use port::LARGE_FRAME_BYTES;
+use std::path::Path;
+use wire::capture::CaptureReader;
+
+/// Packet `number` of a capture, counted from 1. It comes in by `in_port`, else by the number of its interface + 1.
+///
+/// # Errors
+/// No capture, or too short a one.
+pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packet, TraceError> {
+    let failed = |source| TraceError::Capture { path: path.into(), source };
+    let mut reader = CaptureReader::open(path).map_err(failed)?;
+    let mut packets = 0;
+    while let Some(packet) = reader.next_packet().map_err(failed)? {
+        packets += 1;
+        if packets != number {
+            continue;
+        }
+        if packet.bytes.len() > LARGE_FRAME_BYTES {
+            return Err(TraceError::TooLong(packet.bytes.len()));
+        }
+        let in_port = in_port.unwrap_or(packet.interface.saturating_add(1));
+        return Ok(Packet {
+            fields: None,
+            hex: Some(hexadecimal::format(packet.bytes)),
+            in_port: Some(in_port),
+        });
+    }
+    Err(TraceError::NoSuchPacket { path: path.into(), packets, number })
+}

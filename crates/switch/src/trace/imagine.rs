@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A packet that nobody has sent, made from a list of fields as `ovs-appctl ofproto/trace` takes it.
+
+use super::TraceError;
+use flow::syntax::{ParseOptions, parse_match};
+use flow::{Base, Field, Match, PortNo, port_no};
+use port::LARGE_FRAME_BYTES;
+use wire::{Depth, Layers, PacketBuilder};
+
+/// Addresses of packets that name none; both of one host each, so that NORMAL learns and floods.
+const DESTINATION: u128 = 0x0200_0000_0002;
+const SOURCE: u128 = 0x0200_0000_0001;
+/// TTL of packets that name none.
+const TTL: u8 = 64;
+/// Bytes of the shortest frame of Ethernet without its check sequence.
+const FRAME_BYTES_MIN: usize = 60;
+/// The key of the TTL, which is no match field.
+const TTL_KEY: &str = "nw_ttl=";
+
+/// A packet and the port it comes in by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imagined {
+    /// The port; none: the list names none.
+    pub in_port: Option<PortNo>,
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// Makes a packet of fields in flow syntax, and `nw_ttl`. Ports may be called by the names that `by_name` knows.
+pub fn imagine(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Imagined, TraceError> {
+    let (fields, ttl) = take_ttl(text)?;
+    let matching = parse_match(&fields, ParseOptions { port_names: by_name })
+        .map_err(|error| TraceError::Fields(error.to_string()))?;
+    check(&matching)?;
+    let value = |field| matching.get(field).map(|condition| condition.value);
+    let in_port = value(Field::InPort).map(|port| port as PortNo);
+    if let Some(port) = in_port.filter(|port| !port_no::is_real(*port)) {
+        return Err(TraceError::InPort(port));
+    }
+    let mut frame = build(&value, ttl);
+    // Fields that no header of the builder takes, and slices, are written where they are.
+    for condition in matching.fields() {
+        write(&mut frame, condition.field, condition.value)?;
+    }
+    Ok(Imagined { in_port, frame })
+}
+
+/// Takes the TTL out of the list.
+fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
+    let items = || text.split([',', ' ', '\t']).filter(|item| !item.is_empty());
+    let is_ttl = |item: &&str| item.starts_with(TTL_KEY);
+    let ttl = match items().find(is_ttl) {
+        None => TTL,
+        Some(item) => {
+            let number = &item[TTL_KEY.len()..];
+            number.parse().map_err(|_| TraceError::Ttl(number.to_owned()))?
+        }
+    };
+    let rest: Vec<&str> = items().filter(|item| !is_ttl(item)).collect();
+    Ok((rest.join(","), ttl))
+}
+
+/// A packet has one value of each field, and what tables make of it is not its own.
+fn check(matching: &Match) -> Result<(), TraceError> {
+    if matching.index().is_some() {
+        return Err(TraceError::Field("index".into(), "picks an entry of a table; a packet has none"));
+    }
+    for condition in matching.fields() {
+        let refuse = |why| Err(TraceError::Field(condition.field.to_string(), why));
+        match condition.field {
+            Field::Metadata | Field::TunnelId => {
+                return refuse("is written by tables; a packet comes in with 0");
+            }
+            Field::InPhyPort => return refuse("is the ingress port; give in_port"),
+            Field::Ipv6Exthdr => {
+                return refuse("tells of headers that a list of fields does not; give the packet's bytes");
+            }
+            Field::EthType if condition.value < 0x600 => {
+                return refuse("names no Ethernet II frame; give the packet's bytes");
+            }
+            // Where only a PCP is asked for, the tag is.
+            Field::VlanVid if condition.value & 0x1000 != 0 => {}
+            _ if !condition.is_exact() => {
+                return refuse("has a mask; a packet has one value, so give all of it");
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Headers with the values that a builder takes.
+fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8) -> Vec<u8> {
+    let mac = |field, default| bytes::<6>(value(field).unwrap_or(default));
+    let number = |field: Field| value(field).unwrap_or(0);
+    let source = mac(Field::EthSrc, SOURCE);
+    let mut b = PacketBuilder::ethernet(mac(Field::EthDst, DESTINATION), source);
+    let vid = number(Field::VlanVid) as u16;
+    if vid & 0x1000 != 0 {
+        b = b.vlan(0x8100, vid & 0xfff | (number(Field::VlanPcp) as u16) << 13);
+    }
+    let tos = (number(Field::IpDscp) << 2 | number(Field::IpEcn)) as u8;
+    let is_ip = match number(Field::EthType) as u16 {
+        0x0800 => {
+            b = b.ipv4(bytes(number(Field::Ipv4Src)), bytes(number(Field::Ipv4Dst))).tos(tos).ttl(ttl);
+            true
+        }
+        0x86dd => {
+            b = b.ipv6(bytes(number(Field::Ipv6Src)), bytes(number(Field::Ipv6Dst)));
+            b = b.flow_label(number(Field::Ipv6Flabel) as u32).tos(tos).ttl(ttl);
+            true
+        }
+        0x0806 => {
+            let sha = mac(Field::ArpSha, u128::from_be_bytes(widened(source)));
+            let (spa, tpa) = (bytes(number(Field::ArpSpa)), bytes(number(Field::ArpTpa)));
+            b = b.arp(value(Field::ArpOp).unwrap_or(1) as u16, sha, spa, mac(Field::ArpTha, 0), tpa);
+            false
+        }
+        0x8847 => {
+            b = b.mpls(number(Field::MplsLabel) as u32, number(Field::MplsTc) as u8, ttl);
+            false
+        }
+        other => {
+            b = b.ethertype(other);
+            false
+        }
+    };
+    if is_ip {
+        b = transport(b, value, &source);
+    }
+    b.payload(&[0; 18]).pad_to(FRAME_BYTES_MIN).build()
+}
+
+fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[u8; 6]) -> PacketBuilder {
+    let number = |field: Field| value(field).unwrap_or(0);
+    let ports = |from, to| (number(from) as u16, number(to) as u16);
+    match number(Field::IpProto) as u8 {
+        6 => {
+            let (from, to) = ports(Field::TcpSrc, Field::TcpDst);
+            b.tcp(from, to)
+        }
+        17 => {
+            let (from, to) = ports(Field::UdpSrc, Field::UdpDst);
+            b.udp(from, to)
+        }
+        132 => {
+            let (from, to) = ports(Field::SctpSrc, Field::SctpDst);
+            b.sctp(from, to, 0)
+        }
+        1 => b.icmpv4(number(Field::Icmpv4Type) as u8, number(Field::Icmpv4Code) as u8, [0; 4]),
+        58 => {
+            let target = bytes(number(Field::NdTarget));
+            match number(Field::Icmpv6Type) as u8 {
+                135 => {
+                    b.neighbour_solicitation(target).nd_option(1, &value(Field::NdSll).map_or(*source, bytes))
+                }
+                136 => b
+                    .neighbour_advertisement(target)
+                    .nd_option(2, &value(Field::NdTll).map_or(*source, bytes)),
+                kind => b.icmpv6(kind, number(Field::Icmpv6Code) as u8, [0; 4]),
+            }
+        }
+        proto => b.proto(proto),
+    }
+}
+
+/// Writes a field that stands in the frame, unless the builder did. A slice behind the frame's end makes it longer.
+fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceError> {
+    let location = field.location();
+    let layers: Layers = wire::locate(frame, Depth::L4);
+    let base = match location.base {
+        Base::Ext if matches!(field, Field::Slice(_)) => {
+            return Err(TraceError::Field(field.to_string(), "is no part of the packet's bytes"));
+        }
+        Base::Ext => return Ok(()),
+        Base::Frame => 0,
+        Base::L3 => usize::from(layers.l3),
+        Base::L4 => usize::from(layers.l4),
+        Base::NdSll => usize::from(layers.nd_sll),
+        Base::NdTll => usize::from(layers.nd_tll),
+    };
+    let is_slice = matches!(field, Field::Slice(_));
+    let by_hand =
+        is_slice || matches!(field, Field::MplsTc | Field::MplsBos | Field::PbbIsid | Field::MplsLabel);
+    if !by_hand {
+        return Ok(());
+    }
+    let first = 8 * base + usize::from(location.offset_bits);
+    let length = usize::from(location.length_bits);
+    let end = (first + length).div_ceil(8);
+    if end > LARGE_FRAME_BYTES {
+        return Err(TraceError::TooLong(end));
+    }
+    if end > frame.len() {
+        frame.resize(end, 0);
+    }
+    for bit in 0..length {
+        let (at, shift) = ((first + bit) / 8, 7 - (first + bit) % 8);
+        let one = (value >> (length - 1 - bit) & 1) as u8;
+        frame[at] = frame[at] & !(1 << shift) | one << shift;
+    }
+    Ok(())
+}
+
+/// The last `N` bytes of a value.
+fn bytes<const N: usize>(value: u128) -> [u8; N] {
+    let all = value.to_be_bytes();
+    let mut last = [0; N];
+    last.copy_from_slice(&all[all.len() - N..]);
+    last
+}
+
+/// A MAC as the bytes of a number.
+fn widened(mac: [u8; 6]) -> [u8; 16] {
+    let mut wide = [0; 16];
+    wide[10..].copy_from_slice(&mac);
+    wide
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(text: &str) -> Imagined {
+        imagine(text, &|name| (name == "p7").then_some(7)).unwrap()
+    }
+
+    /// The packet that a match asks for matches it, whatever it names.
+    #[test]
+    fn a_packet_has_the_fields_it_was_made_of() {
+        for text in [
+            "in_port=p7,tcp,nw_src=10.0.0.1,nw_dst=10.0.0.2,tp_src=1234,tp_dst=80,nw_tos=32,nw_ecn=1",
+            "in_port=3,dl_src=02:00:00:00:00:09,dl_dst=ff:ff:ff:ff:ff:ff,dl_vlan=7,dl_vlan_pcp=5,arp,arp_op=2",
+            "udp6,ipv6_src=2001:db8::1,ipv6_dst=2001:db8::2,udp_dst=53,ipv6_label=0x12345",
+            "icmp6,icmp_type=135,icmp_code=0,nd_target=fe80::1,nd_sll=02:00:00:00:00:01",
+            "mpls,mpls_label=17,mpls_tc=5,mpls_bos=0",
+            "dl_type=0x88e7,pbb_isid=0x123456",
+            "dl_type=0x9999,slice(l3,12,20)=0xabcde",
+            "slice(packet,800,16)=0x1234",
+            "sctp,tp_dst=9",
+            "icmp,icmp_type=8,icmp_code=1",
+            "ip,nw_proto=47",
+        ] {
+            let packet = made(text);
+            let port = packet.in_port.unwrap_or(1);
+            let matching = parse_match(text, ParseOptions { port_names: &|_| Some(7) }).unwrap();
+            let seen = model::trace::value_of(port, &packet.frame);
+            for c in matching.fields() {
+                assert_eq!(seen(c.field).map(|value| value & c.mask), Some(c.value), "{text}: {}", c.field);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_packet_is_refused() {
+        for (text, says) in [
+            ("nw_src=10.0.0.1", "needs dl_type"),
+            ("ip,nw_src=10.0.0.0/8", "has a mask"),
+            ("metadata=5", "comes in with 0"),
+            ("index=5", "picks an entry"),
+            ("ip,nw_ttl=900", "900"),
+            ("tcp,colour=red", "colour"),
+            ("in_port=controller", "port"),
+            ("slice(metadata,224,8)=1", "no part of the packet"),
+        ] {
+            let error = imagine(text, &|_| None).unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_ttl_can_be_given() {
+        let packet = made("ip,nw_ttl=1");
+        assert_eq!(packet.frame[14 + 8], 1);
+        assert_eq!(made("ip").frame[14 + 8], TTL);
+        assert_eq!(made("").frame.len(), FRAME_BYTES_MIN);
+    }
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A trace without a running switch: by the flows of a file, at ports that are all up.
+
+use super::form::{Packet, Trace};
+use super::{TraceError, frame_of, report};
+use crate::flow_file::{FlowFile, PortNames, read_pieces};
+use model::{Config, Model, PortDesc};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+
+/// Bytes of a flow file that are parsed at a time.
+const PIECE_BYTES: usize = 64 * 1_024;
+
+/// Traces a packet by the flows of a file. Its ports are those that the flows name, and the one the packet comes in by.
+///
+/// # Errors
+/// A packet that cannot be made, a file that is not to be read or whose flows are refused.
+pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
+    let (in_port, frame) = frame_of(packet, &PortNames::new())?;
+    let failed = |source| TraceError::Flows { path: path.into(), source };
+    let mut file = FlowFile::default();
+    let limit = flow::Limits::ENTRIES;
+    let opened = File::open(path).map_err(failed)?;
+    read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
+        file.push(piece);
+        if file.len() > limit {
+            let sentence = format!("has more than {limit} flows, the most a switch holds");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        }
+        Ok(())
+    })
+    .map_err(failed)?;
+    // A last line may lack its end.
+    file.push("\n");
+    let (plane, _) = worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+    let mut model = Model::new(Config::default(), plane, 0);
+    let mut ports = file.ports();
+    ports.insert(in_port);
+    let invalid = |error: String| failed(io::Error::new(io::ErrorKind::InvalidData, error));
+    for number in ports {
+        let desc = PortDesc { number, name: format!("port-{number}"), ..PortDesc::default() };
+        model.add_port(0, desc, true).map_err(|error| invalid(error.to_string()))?;
+    }
+    file.apply(&mut model, 0).map_err(|error| invalid(error.to_string()))?;
+    let trace = model.trace(in_port, &frame);
+    Ok(report::report(&mut model, &trace))
+}

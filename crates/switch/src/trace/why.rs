@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Why: the sentences of a trace.
+
+use super::report::Ways;
+use flow::{Action, DropReason, FlowEntry, Outcome, PortNo, port_no};
+use model::Model;
+use model::trace::Trace;
+use worker::WorkerSet;
+
+/// What became of the packet.
+pub fn outcome(model: &Model<WorkerSet>, found: &Trace) -> String {
+    let processed = &found.processed;
+    match processed.outcome {
+        Outcome::Forwarded => {
+            let mut ports: Vec<PortNo> = Vec::new();
+            for copy in &processed.sent {
+                if !ports.contains(&copy.port) {
+                    ports.push(copy.port);
+                }
+            }
+            format!("it leaves by {}", list("port", &ports))
+        }
+        Outcome::Consumed => "no port gets it, only the controller".into(),
+        Outcome::Dropped(reason) => dropped(model, found, reason),
+    }
+}
+
+/// Why a packet or a copy was dropped.
+pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> String {
+    let last = found.steps.last();
+    match reason {
+        DropReason::PortNotReceiving => match model.port(found.in_port) {
+            None => format!("port {} by which it comes in does not exist", found.in_port),
+            Some(port) if port.config.no_recv => {
+                format!("{} is set not to receive (NO_RECV)", port_text(model, found.in_port))
+            }
+            Some(port) if port.config.down => {
+                format!("{} is set down (PORT_DOWN)", port_text(model, found.in_port))
+            }
+            Some(_) => format!("{} has no link", port_text(model, found.in_port)),
+        },
+        DropReason::TableMiss => match last {
+            Some(step) if step.index.is_some() => format!(
+                "table {} has no entry with the index {} that the packet was sent to",
+                step.table,
+                step.index.unwrap_or_default()
+            ),
+            Some(step) if step.entries == 0 => format!("table {} is empty", step.table),
+            Some(step) => format!(
+                "none of the {} in table {} matches it, and the table has no table-miss entry \
+                 (priority=0 without a match)",
+                entries(step.entries),
+                step.table
+            ),
+            None => reason.meaning().into(),
+        },
+        DropReason::NoOutput => match last.and_then(|step| Some((step, step.entry.as_ref()?))) {
+            Some((step, entry)) if entry.instructions.is_empty() => {
+                format!("the entry that it hits in table {} says so: actions=drop", step.table)
+            }
+            Some((step, _)) => format!(
+                "no entry that it hits sends it anywhere: the last one, in table {}, has neither an output nor a \
+                 next table, and its action set has no output",
+                step.table
+            ),
+            None => reason.meaning().into(),
+        },
+        DropReason::PortDown | DropReason::NoSuchPort | DropReason::PortNotForwarding => {
+            let failing = outputs(model, found).find(|port| fails(model, *port) == Some(reason));
+            match (failing, reason) {
+                (Some(port), DropReason::NoSuchPort) => {
+                    format!("an action sends it to port {}, which does not exist", number(port))
+                }
+                (Some(port), DropReason::PortDown) => {
+                    format!("an action sends it to {}, which is down", port_text(model, port))
+                }
+                (Some(port), _) => {
+                    format!(
+                        "an action sends it to {}, which is set not to forward (NO_FWD)",
+                        port_text(model, port)
+                    )
+                }
+                (None, _) => reason.meaning().into(),
+            }
+        }
+        DropReason::IngressPort => format!(
+            "an action sends it to port {}, by which it came in; only output:IN_PORT does that",
+            found.in_port
+        ),
+        DropReason::Runt => format!("it has {} bytes, an Ethernet header has 14", found.frame.len()),
+        _ => sentence(reason.meaning()),
+    }
+}
+
+/// Whether the fast-forwarding path could carry the packet, and why.
+pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, String) {
+    if model.plane_mut().lut_entries() == 0 {
+        return (false, "the path is off (datapath.ffp.enabled)".into());
+    }
+    let mut luts: Vec<PortNo> = Vec::new();
+    for step in &found.steps {
+        let Some(way) = ways.get(&step.table) else {
+            return (
+                false,
+                format!("it leaves the path at table {}, which has no low-latency entry", step.table),
+            );
+        };
+        match &step.entry {
+            None => return (false, format!("it leaves the path at table {}, which it misses", step.table)),
+            Some(entry) if !entry.low_latency => {
+                let table = step.table;
+                return (false, format!("it leaves the path at table {table}, where it hits a normal entry"));
+            }
+            Some(_) if step.index.is_some() && *way == "lut" => {
+                return (
+                    false,
+                    format!("it leaves the path at table {}, which it enters by index", step.table),
+                );
+            }
+            Some(_) if *way == "lut" => luts.push(step.table.into()),
+            Some(_) => {}
+        }
+    }
+    match (found.steps.is_empty(), luts.is_empty()) {
+        (true, _) => (false, "it does not get as far as the tables".into()),
+        (false, true) => (true, "all its tables are shared by the path".into()),
+        (false, false) => {
+            (true, format!("once its values have records in the LUTs of {}", list("table", &luts)))
+        }
+    }
+}
+
+/// What the switch would learn, and what a trace cannot tell.
+pub fn notes(found: &Trace) -> Vec<String> {
+    let mut notes = Vec::new();
+    for learned in &found.processed.learn {
+        let mac: Vec<String> =
+            learned.mac.to_be_bytes()[2..].iter().map(|byte| format!("{byte:02x}")).collect();
+        let vlan = if learned.vid == 0 { String::new() } else { format!(" in VLAN {}", learned.vid) };
+        notes.push(format!(
+            "a real packet would teach NORMAL that {}{vlan} is at port {}",
+            mac.join(":"),
+            learned.port
+        ));
+    }
+    for meter in meters(found) {
+        notes.push(format!(
+            "meter {meter} lets every traced packet pass as it is; a real one over its rate is dropped or remarked"
+        ));
+    }
+    notes
+}
+
+/// Meters that the packet passes.
+pub fn meters(found: &Trace) -> impl Iterator<Item = u32> + '_ {
+    found.steps.iter().filter_map(|step| step.entry.as_ref()?.instructions.meter)
+}
+
+/// Ports that actions of the entries hit send to, also by groups, by number.
+fn outputs<'a>(model: &'a Model<WorkerSet>, found: &'a Trace) -> impl Iterator<Item = PortNo> + 'a {
+    let hit = found.steps.iter().filter_map(|step| step.entry.as_deref());
+    let of_entry = |entry: &'a FlowEntry| entry.instructions.apply.iter().chain(&entry.instructions.write);
+    let groups =
+        found.processed.groups.iter().filter_map(|(id, used)| Some((model.group_numbered(*id)?, used)));
+    let of_groups = groups.flat_map(|(group, used)| {
+        used.iter().filter_map(|at| group.buckets.get(*at)).flat_map(|bucket| &bucket.actions)
+    });
+    hit.flat_map(of_entry).chain(of_groups).filter_map(|action| match action {
+        Action::Output { port, .. } => Some(*port),
+        _ => None,
+    })
+}
+
+/// Why nothing leaves by a port.
+fn fails(model: &Model<WorkerSet>, port: PortNo) -> Option<DropReason> {
+    match port {
+        port_no::IN_PORT | port_no::ALL | port_no::FLOOD | port_no::NORMAL | port_no::CONTROLLER => {
+            return None;
+        }
+        _ => {}
+    }
+    match model.port(port) {
+        None => Some(DropReason::NoSuchPort),
+        Some(port) if !port.is_up() => Some(DropReason::PortDown),
+        Some(port) if port.config.no_fwd => Some(DropReason::PortNotForwarding),
+        Some(_) => None,
+    }
+}
+
+fn port_text(model: &Model<WorkerSet>, port: PortNo) -> String {
+    match model.port(port) {
+        Some(known) => format!("port {port} ({})", known.desc.name),
+        None => format!("port {port}"),
+    }
+}
+
+fn number(port: PortNo) -> String {
+    port_no::reserved_name(port).map_or_else(|| port.to_string(), str::to_owned)
+}
+
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".into() } else { format!("{count} entries") }
+}
+
+/// A text without the full stop, which begins like the rest of a sentence.
+fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    match (chars.next(), text.chars().nth(1)) {
+        // Names of actions and ports stay as they are.
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+/// "port 1", "ports 1 and 2", "ports 1, 2 and 3".
+fn list(thing: &str, numbers: &[u32]) -> String {
+    let texts: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    match texts.split_last() {
+        None => format!("no {thing}"),
+        Some((one, [])) => format!("{thing} {one}"),
+        Some((last, others)) => format!("{thing}s {} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces of a running switch.
+
+use crate::lab::Lab;
+use crate::{counters, frame};
+use switch::control::{ClientError, Request};
+use switch::trace::{Packet, Trace};
+
+fn ask(lab: &Lab, packet: Packet) -> Result<Trace, ClientError> {
+    lab.client().ask(&Request::Trace { packet })
+}
+
+fn fields(text: &str) -> Packet {
+    Packet { fields: Some(text.to_owned()), ..Packet::default() }
+}
+
+#[test]
+fn a_running_switch_tells_by_its_own_rules_and_nothing_is_counted() {
+    let flows =
+        "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
+    let mut lab = Lab::start(2, 2, Some(flows));
+    assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
+    let before = (counters(&lab), lab.client().ask::<serde_json::Value>(&Request::Tables).unwrap());
+    for _ in 0..3 {
+        let told = ask(&lab, fields("in_port=p1,dl_type=0x88b7")).unwrap();
+        assert_eq!(
+            (told.outcome.as_str(), told.outputs[0].port, told.outputs[0].name.as_str()),
+            ("forwarded", 2, "p2")
+        );
+        assert!(told.low_latency && told.fast, "{told:?}");
+        let told = ask(&lab, fields("in_port=p2,dl_type=0x88b7")).unwrap();
+        assert_eq!((told.outcome.as_str(), told.reason.as_deref()), ("dropped", Some("no_output")));
+        assert!(
+            told.tables[0].near[0].excluded[0].contains("wants in_port=1, the packet has in_port=2"),
+            "{told:?}"
+        );
+    }
+    let told = ask(&lab, fields("in_port=9,arp")).unwrap();
+    assert_eq!(told.why, "port 9 by which it comes in does not exist");
+    assert_eq!((counters(&lab), lab.client().ask(&Request::Tables).unwrap()), before);
+}
+
+#[test]
+fn a_learned_mac_is_used_and_none_is_learned() {
+    let mut lab = Lab::start(1, 3, None);
+    lab.pass(1, &frame(1, 2), 2);
+    lab.pass(2, &frame(2, 1), 1);
+    let told = ask(&lab, fields("in_port=2,dl_src=02:00:00:00:00:02,dl_dst=02:00:00:00:00:01")).unwrap();
+    assert_eq!(told.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1]);
+    assert_eq!(told.notes, [""; 0]);
+    let told = ask(&lab, fields("in_port=3,dl_src=02:00:00:00:00:0a,dl_dst=02:00:00:00:00:0b")).unwrap();
+    assert_eq!(told.outputs.iter().map(|copy| copy.port).collect::<Vec<_>>(), [1, 2]);
+    assert!(told.notes[0].contains("02:00:00:00:00:0a is at port 3"), "{told:?}");
+    let macs: switch::control::Macs = lab.client().ask(&Request::Macs).unwrap();
+    assert_eq!(macs.macs.len(), 2);
+}
+
+#[test]
+fn wrong_requests_are_answered_with_a_sentence() {
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    for (request, says) in [
+        (r#"{"id":1,"request":"trace"}"#.to_owned(), "packet"),
+        (r#"{"id":1,"request":"trace","packet":{}}"#.to_owned(), "either as"),
+        (r#"{"id":1,"request":"trace","packet":{"fields":"arp","hex":"00"}}"#.to_owned(), "either as"),
+        (r#"{"id":1,"request":"trace","packet":{"hex":"0"}}"#.to_owned(), "two for each byte"),
+        (r#"{"id":1,"request":"trace","packet":{"colour":"red"}}"#.to_owned(), "colour"),
+        (
+            r#"{"id":1,"request":"trace","packet":{"fields":"arp","in_port":4294967295}}"#.to_owned(),
+            "is no port",
+        ),
+        (
+            format!(r#"{{"id":1,"request":"trace","packet":{{"hex":"{}"}}}}"#, "00".repeat(65_601)),
+            "65601 bytes",
+        ),
+    ] {
+        let answer = raw.ask(&request);
+        assert!(answer.contains("\"error\"") && answer.contains(says), "{answer}");
+    }
+    assert!(raw.ask(r#"{"id":1,"request":"trace","packet":{"hex":""}}"#).contains("runt"));
+}
