@@ -12,6 +12,7 @@ use crate::ports::Port;
 use crate::sharing::Sharing;
 use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
+use crate::trace::TraceCounts;
 use flow::operation::MAC_TABLE;
 use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
 use frame::Frame;
@@ -64,6 +65,8 @@ pub struct Model<D: DataPlane> {
     pub(crate) settle_next: u64,
     /// The version up to which removed entries may be forgotten: no event about them is under way.
     pub(crate) settled: u64,
+    /// How traces of real packets came out.
+    pub(crate) trace_counts: TraceCounts,
     /// Events taken since none was left.
     pub(crate) backlog_events: usize,
 }
@@ -95,6 +98,7 @@ impl<D: DataPlane> Model<D> {
             version: 0,
             settle_next: 0,
             settled: 0,
+            trace_counts: TraceCounts::default(),
             backlog_events: 0,
         };
         // Only a limit of no entries at all refuses it, and then an empty table is what was asked for.

@@ -20,7 +20,7 @@ use crate::output::Egress;
 use crate::outs::Outs;
 use crate::packet::{Packet, Path, State};
 use crate::ports::PortTable;
-use crate::probe::{Probe, Step};
+use crate::probe::{By, Leaving, Probe, Step};
 use crate::program::Program;
 use crate::update::{PacketOut, Update, Updates};
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
@@ -139,8 +139,8 @@ impl Pipeline {
             Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
-            // The worker sends it when the whole operation is in force.
-            Update::PacketOut(_) => {}
+            // The worker's: it sends the one when the whole operation is in force, and keeps the other.
+            Update::PacketOut(_) | Update::Record(_) => {}
         }
     }
 
@@ -157,7 +157,8 @@ impl Pipeline {
             frame.prefetch();
         }
         self.run(count, now, egress, probe, |run, packets, probe| {
-            for (packet, frame) in packets.iter_mut().zip(frames.drain(..count)) {
+            for (slot, (packet, frame)) in packets.iter_mut().zip(frames.drain(..count)).enumerate() {
+                probe.arrives(slot, &frame);
                 probe.packet(frame.meta.in_port, frame.meta.sequence);
                 run.admit(packet, frame);
             }
@@ -239,8 +240,10 @@ impl Pipeline {
                 ids.fill(NONE);
             }
             let mut matches = 0;
-            for (at, (packet, id)) in waiting.iter().zip(ids).enumerate() {
-                let packet = &mut packets[usize::from(*packet)];
+            for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
+                let slot = usize::from(*slot);
+                let packet = &mut packets[slot];
+                probe.looked_up(slot, number, By::Table, *id);
                 let hit = run.hit(packet, number, *id);
                 matches += u64::from(hit);
                 if hit && packet.learns() {
@@ -248,13 +251,17 @@ impl Pipeline {
                 }
                 later = sooner(later, packet.state.waits_for());
             }
-            for packet in known {
-                let packet = &mut packets[usize::from(*packet)];
-                let id = match packet.state {
-                    State::Known(_, id) => id,
-                    State::Direct(_, index) => slot.map_or(NONE, |(table, _)| table.at_index(index)),
-                    _ => NONE,
+            for place in known {
+                let place = usize::from(*place);
+                let packet = &mut packets[place];
+                let (id, by) = match packet.state {
+                    State::Known(_, id) => (id, By::Known),
+                    State::Direct(_, index) => {
+                        (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index)
+                    }
+                    _ => (NONE, By::Table),
                 };
+                probe.looked_up(place, number, by, id);
                 matches += u64::from(run.hit(packet, number, id));
                 later = sooner(later, packet.state.waits_for());
             }
@@ -262,8 +269,8 @@ impl Pipeline {
             probe.mark(Step::Execute(number), count as u32);
             next = later;
         }
-        for packet in packets.iter_mut().filter(|packet| packet.path != Path::Left) {
-            run.finish(packet);
+        for (slot, packet) in packets.iter_mut().enumerate().filter(|(_, packet)| packet.path != Path::Left) {
+            run.finish(packet, slot, false, probe);
         }
         run.outs.clear();
         run.tally.received = count as u64;
@@ -377,10 +384,11 @@ impl<'a, E: Egress> Run<'a, E> {
 
     /// Executes the action set, counts the outcome and brings the frame home.
     #[inline]
-    pub(crate) fn finish(&mut self, packet: &mut Packet) {
+    pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, fast: bool, probe: &mut P) {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
+        probe.leaving(slot, &Leaving { packet, outs: self.outs });
         self.release(packet);
         let outcome = match packet.reason {
             _ if packet.sent > 0 => Outcome::Forwarded,
@@ -391,6 +399,7 @@ impl<'a, E: Egress> Run<'a, E> {
             self.tally.copy_dropped(reason);
         }
         self.tally.outcome(outcome);
+        probe.left(slot, outcome, fast, &self.tally);
         if !packet.frame.is_hollow() {
             self.egress.free(packet.take_frame());
         }

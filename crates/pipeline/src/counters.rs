@@ -38,6 +38,14 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Whether something was dropped for lack of room.
+    #[must_use]
+    pub fn is_scarce(&self) -> bool {
+        [DropReason::NoBuffer, DropReason::PacketInFull, DropReason::TransmitFull]
+            .iter()
+            .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
+    }
+
     /// Counts a copy that failed beside others.
     #[inline]
     pub fn copy_dropped(&mut self, reason: DropReason) {

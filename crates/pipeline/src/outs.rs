@@ -77,6 +77,16 @@ impl Outs {
         Some((std::mem::replace(out, Out::Gone), *next))
     }
 
+    /// What a packet sends, in order, beside the frame that leaves itself.
+    pub fn of(&self, packet: &Packet) -> impl Iterator<Item = &Out> {
+        let mut at = packet.outs.first;
+        std::iter::from_fn(move || {
+            let (out, next) = self.list.get(at as usize)?;
+            at = *next;
+            Some(out)
+        })
+    }
+
     /// Forgets what has left.
     pub fn clear(&mut self) {
         self.list.clear();

@@ -3,6 +3,31 @@
 //! the probe is `()`, and every call compiles to nothing; single bursts run with a pair of probes, the second of which
 //! is an instrument for that burst.
 
+use crate::counters::Tally;
+use crate::outs::{Out, Outs};
+use crate::packet::Packet;
+use flow::{EntryId, Outcome, PortNo};
+use frame::Frame;
+
+/// How a packet came to the entry that it hit in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The table's lookup.
+    Table,
+    /// The index that it was sent to, in a linear table.
+    Index,
+    /// A record of the fast-forwarding path.
+    Lut,
+    /// A record that was held against the table first.
+    Verified,
+    /// A record of the LUT before.
+    Inherited,
+    /// The table's lookup, on the fast-forwarding path.
+    Shared,
+    /// A record that told a normal entry.
+    Known,
+}
+
 /// A step of a worker's loop whose time is charged as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
@@ -40,6 +65,26 @@ pub trait Probe {
     #[inline]
     fn mark(&mut self, _step: Step, _units: u32) {}
 
+    /// A packet came in, as this frame; `slot` is its place in the burst.
+    #[inline]
+    fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
+
+    /// A packet was looked up in a table: what it hit, `tables::NONE` for a miss. Its instructions come next.
+    #[inline]
+    fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId) {}
+
+    /// A packet leaves the fast-forwarding path: the LUT of this table does not know its value.
+    #[inline]
+    fn lut_missed(&mut self, _slot: usize, _table: u8) {}
+
+    /// A packet is through: this is what it sends.
+    #[inline]
+    fn leaving(&mut self, _slot: usize, _leaving: &Leaving<'_>) {}
+
+    /// A packet has left: what became of it, and what its burst has counted so far.
+    #[inline]
+    fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &Tally) {}
+
     /// A packet is judged now: arrival number `sequence` of this worker's queue at `port`.
     #[inline]
     fn packet(&mut self, _port: u32, _sequence: u64) {}
@@ -59,6 +104,28 @@ pub trait Probe {
 
 impl Probe for () {}
 
+/// What a packet sends.
+pub struct Leaving<'a> {
+    pub(crate) packet: &'a Packet,
+    pub(crate) outs: &'a Outs,
+}
+
+impl Leaving<'_> {
+    /// Gives each copy to `take`, in order, with its port; none: it is for the controller.
+    pub fn copies(&self, mut take: impl FnMut(Option<PortNo>, &Frame)) {
+        for out in self.outs.of(self.packet) {
+            match out {
+                Out::Copy { port, frame, .. } => take(Some(*port), frame),
+                Out::Report(report) => take(None, &report.frame),
+                Out::Gone => {}
+            }
+        }
+        if let Some(port) = self.packet.leaves {
+            take(Some(port), &self.packet.frame);
+        }
+    }
+}
+
 /// Both listen.
 impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     #[inline]
@@ -71,6 +138,36 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn packet(&mut self, port: u32, sequence: u64) {
         self.0.packet(port, sequence);
         self.1.packet(port, sequence);
+    }
+
+    #[inline]
+    fn arrives(&mut self, slot: usize, frame: &Frame) {
+        self.0.arrives(slot, frame);
+        self.1.arrives(slot, frame);
+    }
+
+    #[inline]
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
+        self.0.looked_up(slot, table, by, entry);
+        self.1.looked_up(slot, table, by, entry);
+    }
+
+    #[inline]
+    fn lut_missed(&mut self, slot: usize, table: u8) {
+        self.0.lut_missed(slot, table);
+        self.1.lut_missed(slot, table);
+    }
+
+    #[inline]
+    fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
+        self.0.leaving(slot, leaving);
+        self.1.leaving(slot, leaving);
+    }
+
+    #[inline]
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
+        self.0.left(slot, outcome, fast, tally);
+        self.1.left(slot, outcome, fast, tally);
     }
 
     #[inline]

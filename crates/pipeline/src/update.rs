@@ -9,6 +9,7 @@ use crate::groups::GroupTable;
 use crate::meters::MeterTable;
 use crate::ports::PortTable;
 use crate::program::{Program, Step};
+use crate::record::Recorder;
 use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
@@ -75,6 +76,8 @@ pub enum Update {
     SwapMeters(Arc<MeterTable>),
     /// A packet of the controller's, sent when the operation is in force.
     PacketOut(Box<PacketOut>),
+    /// A recorder, or none. Stands alone: it is no operation and changes no version.
+    Record(Option<Box<Recorder>>),
 }
 
 impl Update {

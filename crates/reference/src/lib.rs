@@ -28,7 +28,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use packet::Packet;
-pub use rules::{Rules, process};
+pub use rules::{COPY_BYTES_MIN, Rules, process};
 
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]

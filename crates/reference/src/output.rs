@@ -39,6 +39,7 @@ impl Run<'_> {
         if state.no_fwd {
             return Err(DropReason::PortNotForwarding);
         }
+        self.take_room()?;
         self.sent.push(Sent { port, bytes: self.packet.bytes.clone(), queue: self.packet.queue });
         Ok(())
     }
@@ -61,10 +62,11 @@ impl Run<'_> {
         reason: PacketInReason,
         entry: &FlowEntry,
     ) -> Result<(), DropReason> {
-        let packet = &self.packet;
-        if self.rules.port(packet.in_port).is_some_and(|port| port.no_packet_in) {
+        if self.rules.port(self.packet.in_port).is_some_and(|port| port.no_packet_in) {
             return Err(DropReason::NoPacketIn);
         }
+        self.take_room()?;
+        let packet = &self.packet;
         self.packet_ins.push(PacketIn {
             table: entry.table,
             entry: entry.id,

@@ -10,8 +10,17 @@ use flow::operation::Settings;
 use flow::{EntryId, Field, FlowEntry, PortNo, PortState};
 use std::sync::Arc;
 
+/// What a copy counts at least.
+pub const COPY_BYTES_MIN: usize = 1_024;
+
 /// Tables, groups and ports as they are at one moment.
 pub trait Rules {
+    /// Bytes of all copies of a packet together, beyond which there is no buffer for another; a short copy counts as
+    /// [`COPY_BYTES_MIN`].
+    fn copy_bytes_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// How packets are treated whatever they hit.
     fn settings(&self) -> Settings;
 

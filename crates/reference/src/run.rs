@@ -3,6 +3,7 @@
 
 use crate::action_set::ActionSet;
 use crate::packet::Packet;
+use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::{Learned, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
@@ -25,6 +26,7 @@ pub(crate) struct Run<'a> {
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(u32, Vec<usize>, usize)>,
     low_latency: bool,
+    copied_bytes: usize,
 }
 
 impl<'a> Run<'a> {
@@ -40,7 +42,14 @@ impl<'a> Run<'a> {
             hits: Vec::new(),
             group_hits: Vec::new(),
             low_latency: true,
+            copied_bytes: 0,
         }
+    }
+
+    /// Takes room for a copy.
+    pub fn take_room(&mut self) -> Result<(), DropReason> {
+        self.copied_bytes = self.copied_bytes.saturating_add(self.packet.bytes.len().max(COPY_BYTES_MIN));
+        if self.copied_bytes > self.rules.copy_bytes_max() { Err(DropReason::NoBuffer) } else { Ok(()) }
     }
 
     /// The whole way. An error is the reason that ended it early.

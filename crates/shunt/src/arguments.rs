@@ -144,32 +144,44 @@ pub enum Flows {
 #[command(
     long_about = "Show what would become of a packet: for each table the entry that it hits, and entries of higher \
                   priority that it nearly hit and what excluded it there; what actions change; and where it leaves, or \
-                  why it is dropped. Nothing is sent, counted or learned.",
+                  why it is dropped. Nothing is sent, counted or learned.\n\nWith --live, real packets that match FIELDS: \
+                  what the worker did with each, and whether the rules say the same. A worker that did otherwise is a \
+                  fault: exit code 1.",
     after_help = "The packet is given in flow syntax, with nw_ttl besides, as bytes, or as a packet of a capture.\n\n\
                   Examples:\n  shunt trace in_port=1,tcp,nw_dst=10.0.0.5,tp_dst=80\n  \
                   shunt trace --pcap in.pcap --packet 7 --in-port 2\n  \
-                  shunt trace --flows test.flows udp6,ipv6_dst=2001:db8::1 --json"
+                  shunt trace --flows test.flows udp6,ipv6_dst=2001:db8::1 --json\n  \
+                  shunt trace --live in_port=1,arp --count 3"
 )]
 pub struct Trace {
-    /// The packet's fields; those that are not given are 0, or what a usual packet has
-    #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap"])]
+    /// The packet's fields; those that are not given are 0, or what a usual packet has. With --live: which packets
+    #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap", "live"])]
     pub fields: Option<String>,
-    /// The packet's bytes in hexadecimal, from the destination MAC on
+    /// The packet's bytes in hexadecimal, from the destination MAC on; - reads standard input
     #[arg(long, value_name = "BYTES", conflicts_with = "fields")]
     pub hex: Option<String>,
     /// A capture that has the packet, pcap or pcapng
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fields", "hex"])]
     pub pcap: Option<PathBuf>,
     /// Which packet of the capture, counted from 1
-    #[arg(long, value_name = "N", requires = "pcap", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "pcap", conflicts_with_all = ["fields", "hex"], default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     pub packet: u64,
     /// The port by which it comes in [default: 1; of pcapng, the interface's number + 1]
     #[arg(long, value_name = "N")]
     pub in_port: Option<u32>,
+    /// Real packets, as the workers of a running switch forward them
+    #[arg(long, conflicts_with_all = ["hex", "pcap", "flows", "in_port"])]
+    pub live: bool,
+    /// With --live: how many packets
+    #[arg(long, value_name = "N", requires = "live", conflicts_with_all = ["hex", "pcap", "flows"], default_value_t = 10)]
+    pub count: u64,
+    /// With --live: end after this many seconds
+    #[arg(long, value_name = "S", requires = "live", conflicts_with_all = ["hex", "pcap", "flows"], default_value_t = 60)]
+    pub timeout: u64,
     /// By the flows of this file, without a running switch; all ports that they name are up
     #[arg(long, value_name = "FILE")]
     pub flows: Option<PathBuf>,
-    /// As one JSON object
+    /// As one JSON object; with --live one a line
     #[arg(long)]
     pub json: bool,
     /// Take the control socket's path from this configuration

@@ -6,7 +6,7 @@ use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Write};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::config::{Config, ConfigError, DEFAULT_CONTROL};
 use switch::control::{
@@ -14,9 +14,13 @@ use switch::control::{
 };
 use switch::daemon::{self, DaemonError};
 use switch::flow_file::read_pieces;
+use switch::trace::{Real, Summary};
 
 /// Bytes of a flow file sent at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
+
+/// Bytes of a packet in hexadecimal that are read at most: more than the longest frame has.
+const HEX_BYTES: u64 = 512 * 1_024;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -26,6 +30,8 @@ pub enum Failure {
     ClosedPipe,
     #[error("can not write the output: {0}")]
     Output(io::Error),
+    #[error("can not read standard input: {0}")]
+    Input(io::Error),
     #[error("{0}")]
     Config(#[from] ConfigError),
     #[error("{0}")]
@@ -36,6 +42,10 @@ pub enum Failure {
     OpenFlows { path: PathBuf, source: io::Error },
     #[error("{}: {source}", path.display())]
     Load { path: PathBuf, source: ClientError },
+    #[error(
+        "{0} of {1} packets were not forwarded by the rules; this is a fault of the switch, not of the flows"
+    )]
+    Faults(u64, u64),
     #[error("{0}")]
     Trace(#[from] switch::trace::TraceError),
     #[error("{0}")]
@@ -168,11 +178,17 @@ fn say(sentence: &str) -> Done {
 }
 
 pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
+    if trace.live {
+        return trace_live(trace, control);
+    }
     let packet = match &trace.pcap {
         Some(capture) => switch::trace::packet_of(capture, trace.packet, trace.in_port)?,
         None => switch::trace::Packet {
             fields: trace.fields.clone(),
-            hex: trace.hex.clone(),
+            hex: match trace.hex.as_deref() {
+                Some("-") => Some(io::read_to_string(io::stdin().take(HEX_BYTES)).map_err(Failure::Input)?),
+                hex => hex.map(str::to_owned),
+            },
             in_port: trace.in_port,
         },
     };
@@ -187,6 +203,32 @@ pub fn trace(trace: &Trace, control: Option<&Path>) -> Done {
         print::trace::trace(&mut out, &traced)?;
     }
     Ok(out.flush()?)
+}
+
+fn trace_live(trace: &Trace, control: Option<&Path>) -> Done {
+    let live = switch::trace::Live {
+        filter: trace.fields.clone().unwrap_or_default(),
+        count: trace.count,
+        timeout_ms: trace.timeout.saturating_mul(1_000),
+    };
+    let mut client = connect(control, trace.config.as_deref())?;
+    let mut out = stdout();
+    let mut written = Ok(());
+    let asked = client.ask_parts(&Request::TraceLive { live }, |real: Real| {
+        written = if trace.json { print::json(&mut out, &real) } else { print::live::real(&mut out, &real) };
+        // Whoever looks on wants to see each as it comes.
+        written = std::mem::replace(&mut written, Ok(())).and_then(|()| out.flush());
+        if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
+    });
+    written?;
+    let summary: Summary = asked?;
+    if trace.json {
+        print::json(&mut out, &summary)?;
+    } else {
+        print::live::summary(&mut out, &summary)?;
+    }
+    out.flush()?;
+    if summary.faults > 0 { Err(Failure::Faults(summary.faults, summary.compared)) } else { Ok(()) }
 }
 
 pub fn replay(replay: &Replay) -> Done {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
 
+pub mod live;
 pub mod trace;
 
 use serde::Serialize;
@@ -138,6 +139,8 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     rows.push(("copies sent", c.copies));
     rows.push(("copies dropped", sum(&c.copies_dropped)));
     rows.extend(reasons(&c.copies_dropped));
+    rows.push(("traced", c.traced.get("recorded").copied().unwrap_or(0)));
+    rows.push(("trace faults", c.traced.get("faults").copied().unwrap_or(0)));
     rows.push(("lost for controllers", sum(&c.controllers_lost)));
     rows.extend(reasons(&c.controllers_lost));
     let is_reason = |name: &str| c.dropped.contains_key(name) || c.controllers_lost.contains_key(name);
@@ -208,6 +211,7 @@ mod tests {
             dropped: reasons([0, 3]),
             copies: 8,
             copies_dropped: reasons([0, 0]),
+            traced: BTreeMap::new(),
             controllers_lost: BTreeMap::from([("flow_removed".to_owned(), 4), ("reply".to_owned(), 0)]),
         };
         let printed = text(|out| super::counters(out, &counters));

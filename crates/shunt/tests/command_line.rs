@@ -228,6 +228,27 @@ fn a_flow_file_that_is_wrong_changes_nothing() {
 }
 
 #[test]
+fn a_running_switch_tells_why_a_packet_is_dropped() {
+    let mut place = Place::new();
+    place.write(
+        "start.flows",
+        "priority=7,in_port=p1,tcp,tp_dst=80,actions=output:p2\npriority=0,actions=drop\n",
+    );
+    let flows = place.path("start.flows");
+    assert!(place.start(&["--flows", text(&flows)]).starts_with("shunt: ready"));
+    let told = place.prints(&["trace", "in_port=p1,tcp,tp_dst=81"]);
+    assert!(told.contains("it wants tp_dst=80, the packet has tp_dst=81"), "{told}");
+    let why = "result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop\n";
+    assert!(told.ends_with(why), "{told}");
+    let told = place.prints(&["trace", "in_port=p1,tcp,tp_dst=80"]);
+    assert!(told.ends_with("result: forwarded: it leaves by port 2\n"), "{told}");
+    let told = place.prints(&["trace", "--live", "tcp", "--timeout", "1"]);
+    assert_eq!(told, "0 packets recorded, 0 compared with the rules, 0 faults\n");
+    assert!(place.fails(&["trace", "--live", "colour=red"]).contains("the filter is not understood"));
+    assert!(place.fails(&["trace", "colour=red"]).contains("the packet is not understood"));
+}
+
+#[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
     let mut place = Place::new();
     let lines: Vec<String> = (0..20_000)
@@ -335,7 +356,8 @@ fn wrong_usage_has_its_own_exit_code_and_help_names_every_command() {
         failed(shunt().args(arguments).output().unwrap(), 2);
     }
     let help = String::from_utf8(shunt().arg("--help").output().unwrap().stdout).unwrap();
-    for word in ["run", "check", "show", "flows", "replay", "--control", "Examples:", "Exit codes:"] {
+    for word in ["run", "check", "show", "flows", "trace", "replay", "--control", "Examples:", "Exit codes:"]
+    {
         assert!(help.contains(word), "{word} is not in: {help}");
     }
     let help = String::from_utf8(shunt().args(["run", "--help"]).output().unwrap().stdout).unwrap();

@@ -38,6 +38,7 @@ fn fast_path_and_reference_agree_by_the_law() {
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases as usize, "imagined packets: {}", coverage.traced);
+    assert!(coverage.judged >= packets * cases as usize / 12, "recorded packets: {}", coverage.judged);
     let lookups: u64 = coverage.lookups.values().sum();
     for engine in ["exact", "lpm", "mask", "scan"] {
         let served = coverage.lookups.get(engine).copied().unwrap_or(0);

@@ -3,23 +3,45 @@
 //! code that knows nothing of it.
 
 use crate::stopwatch::Stopwatch;
-use pipeline::{Probe, Step};
+use flow::{EntryId, Outcome};
+use frame::Frame;
+use pipeline::{By, Leaving, Probe, Recorder, Step, Tally};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for single bursts.
 #[derive(Debug)]
 pub(crate) struct Aside {
     stopwatch: Option<Stopwatch>,
+    /// Whether the burst is timed.
+    times: bool,
+    /// For traces of real packets.
+    pub recorder: Option<Box<Recorder>>,
+    /// Whether the burst is recorded.
+    records: bool,
 }
 
 impl Aside {
     pub fn new(stopwatch: Option<Stopwatch>) -> Self {
-        Self { stopwatch }
+        Self { stopwatch, times: false, recorder: None, records: false }
     }
 
-    /// Whether something listens to the burst that is forwarded next. Asked once a burst.
+    /// Whether something listens to the burst that is forwarded next, judged by the version that `applied` tells. Asked
+    /// once a burst.
     #[inline]
-    pub fn listens(&mut self) -> bool {
-        self.stopwatch.as_mut().is_some_and(Stopwatch::is_due)
+    pub fn listens(&mut self, applied: &AtomicU64) -> bool {
+        self.times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
+        self.records = self.recorder.is_some() && self.records(applied);
+        self.times || self.records
+    }
+
+    #[inline(never)]
+    fn records(&mut self, applied: &AtomicU64) -> bool {
+        self.recorder.as_mut().is_some_and(|recorder| recorder.listens(applied.load(Relaxed)))
+    }
+
+    /// The recorder, if it listens to this burst.
+    fn recorder(&mut self) -> Option<&mut Recorder> {
+        self.recorder.as_deref_mut().filter(|_| self.records)
     }
 }
 
@@ -29,8 +51,39 @@ impl Probe for Aside {
     }
 
     fn mark(&mut self, step: Step, units: u32) {
-        if let Some(stopwatch) = &mut self.stopwatch {
+        // What a recorder takes is no step of the worker's.
+        if let Some(stopwatch) = self.stopwatch.as_mut().filter(|_| self.times && !self.records) {
             stopwatch.mark(step, units);
+        }
+    }
+
+    fn arrives(&mut self, slot: usize, frame: &Frame) {
+        if let Some(recorder) = self.recorder() {
+            recorder.arrives(slot, frame);
+        }
+    }
+
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
+        if let Some(recorder) = self.recorder() {
+            recorder.looked_up(slot, table, by, entry);
+        }
+    }
+
+    fn lut_missed(&mut self, slot: usize, table: u8) {
+        if let Some(recorder) = self.recorder() {
+            recorder.lut_missed(slot, table);
+        }
+    }
+
+    fn leaving(&mut self, slot: usize, leaving: &Leaving<'_>) {
+        if let Some(recorder) = self.recorder() {
+            recorder.leaving(slot, leaving);
+        }
+    }
+
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
+        if let Some(recorder) = self.recorder() {
+            recorder.left(slot, outcome, fast, tally);
         }
     }
 }

@@ -12,6 +12,7 @@ mod groups;
 mod luts;
 mod meters;
 mod programs;
+mod recording;
 mod routes;
 mod set;
 mod stopwatch;

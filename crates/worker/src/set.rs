@@ -9,6 +9,7 @@ use crate::groups::Groups;
 use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
+use crate::recording::Recording;
 use crate::stopwatch::{Costs, LookupCosts};
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Nanos, Operation, PortNo, PortState};
@@ -58,7 +59,7 @@ struct Changed {
 
 /// Workers as a data plane.
 pub struct WorkerSet {
-    links: Vec<Link>,
+    pub(crate) links: Vec<Link>,
     boards: Boards,
     masters: Vec<Master>,
     programs: Programs,
@@ -69,8 +70,11 @@ pub struct WorkerSet {
     ports: BTreeMap<PortNo, PortState>,
     groups: Groups,
     meters: Meters,
-    version: u64,
+    pub(crate) version: u64,
     next_link: usize,
+    pub(crate) recording: Option<Recording>,
+    /// What recorded times are told by.
+    pub(crate) clock: Option<fn() -> Nanos>,
 }
 
 impl WorkerSet {
@@ -79,6 +83,7 @@ impl WorkerSet {
         boards: Boards,
         lut_entries: usize,
         consistency: Consistency,
+        clock: Option<fn() -> Nanos>,
     ) -> Self {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
@@ -95,6 +100,8 @@ impl WorkerSet {
             meters: Meters::default(),
             version: 0,
             next_link: 0,
+            recording: None,
+            clock,
         }
     }
 
@@ -308,7 +315,7 @@ impl WorkerSet {
     }
 
     /// Moves parked operations on, frees spent ones, folds retired pages.
-    fn tend(&mut self) {
+    pub(crate) fn tend(&mut self) {
         for link in &mut self.links {
             while link.spent.pop().is_ok() {}
             let mut moved = false;

@@ -153,7 +153,7 @@ pub fn build_with<P: Probe>(
             ),
         });
     }
-    (WorkerSet::new(links, boards, config.lut_entries, config.consistency), made)
+    (WorkerSet::new(links, boards, config.lut_entries, config.consistency, config.stopwatch), made)
 }
 
 /// Where worker `number` sends for each port: its own queue, else the first worker that has one.

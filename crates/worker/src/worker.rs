@@ -92,7 +92,7 @@ impl<P: Probe> Worker<P> {
             }
             turn.received += received;
             self.probe.mark(Step::Receive, received as u32);
-            if self.aside.listens() {
+            if self.aside.listens(&self.channel.applied) {
                 self.forward_aside(now);
             } else {
                 self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
@@ -119,6 +119,11 @@ impl<P: Probe> Worker<P> {
         // An operation is taken only when there is room to give it back: nothing is freed here.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
             let Ok(mut updates) = self.channel.requests.pop() else { break };
+            if let [Update::Record(recorder)] = &mut updates.parts[..] {
+                std::mem::swap(&mut self.aside.recorder, recorder);
+                drop(self.channel.spent.push(updates));
+                continue;
+            }
             parts +=
                 updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
             self.pipeline.apply(&mut updates, &mut self.probe);

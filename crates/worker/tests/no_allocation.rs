@@ -10,7 +10,7 @@ mod traffic;
 use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, DropReason, FlowMod};
+use flow::{Command, DropReason, FlowMod, Match};
 use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc};
 use pipeline::LutFigures;
 use port::Queue;
@@ -56,6 +56,8 @@ struct Control {
     now: u64,
     turns: u32,
     packet_ins: usize,
+    /// Packets whose ways were recorded.
+    recorded: u64,
 }
 
 fn make(consistency: Consistency) -> (Control, Vec<Worker>) {
@@ -82,7 +84,7 @@ fn make(consistency: Consistency) -> (Control, Vec<Worker>) {
     ports.push(PortQueues { number: PAIR_PORT, queues });
     let (plane, workers) = build(&config, ports);
     let model = Model::new(Config::default(), plane, 0);
-    let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0 };
+    let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0, recorded: 0 };
     for number in 1..=PAIR_PORT {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
         control.model.add_port(1, desc, true).unwrap();
@@ -135,6 +137,17 @@ impl Control {
             let matching = rule.split(",actions").next().unwrap().replace("low_latency,", "");
             self.flow(&format!("delete_strict {matching}"));
             self.flow(&rule);
+        }
+        // Packets are recorded for a while, then not.
+        match round % 64 {
+            2 => assert!(self.model.plane_mut().record(&Match::any(), u64::MAX)),
+            5 => {
+                while let Some(record) = self.model.plane_mut().next_record() {
+                    self.recorded += u64::from(!record.bytes.is_empty());
+                }
+                self.model.plane_mut().stop_recording();
+            }
+            _ => {}
         }
         match round % 8 {
             3 => self.flow("delete table=1"),
@@ -234,9 +247,10 @@ fn neither_allocates_nor_frees(consistency: Consistency) -> LutFigures {
 
 /// What was said to be free of allocations did take place.
 fn everything_happened(control: &mut Control) {
-    let packet_ins = control.packet_ins;
+    let (packet_ins, recorded) = (control.packet_ins, control.recorded);
     let plane = control.model.plane_mut();
     let totals = plane.totals();
+    assert!(recorded > 0, "no packet was recorded");
     assert!(totals.received as usize >= WORKERS * PACKETS);
     assert!(totals.copies > totals.forwarded && totals.consumed > 0 && packet_ins > 0, "{totals:?}");
     for reason in [

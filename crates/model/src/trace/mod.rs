@@ -3,9 +3,11 @@
 //! they are after the last request, and notes what it met. Nothing is counted, learned or refreshed by it.
 
 mod change;
+mod judge;
 mod near;
 
 pub use change::Change;
+pub use judge::{TraceCounts, Verdict};
 pub use near::{Excluded, Near};
 pub use reference::{Learned, PacketIn, Processed, Sent};
 
@@ -17,6 +19,10 @@ use reference::{Packet, Rules};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Bytes of a packet's copies: a packet may be flooded by thousands of buckets, and the control thread has other things
+/// to do and to keep.
+const COPY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
 /// A packet's way by the rules of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +80,12 @@ impl Trace {
 }
 
 impl<D: DataPlane> Model<D> {
+    /// An entry, also one on its way out.
+    #[must_use]
+    pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
+        Some(&**self.store.entry(id)?)
+    }
+
     /// A group as it is defined.
     #[must_use]
     pub fn group_numbered(&self, id: u32) -> Option<&Group> {
@@ -134,6 +146,10 @@ impl<D: DataPlane> View<'_, D> {
 }
 
 impl<D: DataPlane> Rules for View<'_, D> {
+    fn copy_bytes_max(&self) -> usize {
+        COPY_BYTES_MAX
+    }
+
     fn settings(&self) -> Settings {
         self.model.settings()
     }

@@ -9,7 +9,7 @@ use crate::burst::{BURST, Run};
 use crate::counters::Counters;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
-use crate::probe::{Probe, Step};
+use crate::probe::{By, Probe, Step};
 use flow::Limits;
 use tables::{NONE, Table};
 
@@ -65,14 +65,14 @@ impl Ffp {
             } else {
                 table.lookup(keys, ids);
                 probe.mark(Step::Lookup(number), count);
-                let passed = share(run, table, packets, (waiting, ids), number, &mut queue);
+                let passed = share(run, table, packets, (waiting, ids), (number, &mut queue), probe);
                 counters.add_table(number, u64::from(count), passed);
                 passed
             };
             probe.mark(Step::Execute(number), passed as u32);
         }
-        for packet in packets.iter_mut().filter(|packet| packet.path == Path::Fast) {
-            run.finish(packet);
+        for (slot, packet) in packets.iter_mut().enumerate().filter(|(_, packet)| packet.path == Path::Fast) {
+            run.finish(packet, slot, true, probe);
             run.tally.fast += 1;
             packet.path = Path::Left;
         }
@@ -80,21 +80,22 @@ impl Ffp {
 }
 
 /// Runs the entries of a shared table; returns how many packets hit one. Those that hit a normal one leave the path.
-fn share<E: Egress>(
+fn share<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     table: &Table,
     packets: &mut [Packet],
     (waiting, ids): (&[u8], &[u32]),
-    number: u8,
-    queue: &mut Queue,
+    (number, queue): (u8, &mut Queue),
+    probe: &mut P,
 ) -> u64 {
     let mut matches = 0;
     for (at, id) in waiting.iter().zip(ids) {
         let packet = &mut packets[usize::from(*at)];
-        let id = match packet.state {
-            State::Direct(_, index) => table.at_index(index),
-            _ => *id,
+        let (id, by) = match packet.state {
+            State::Direct(_, index) => (table.at_index(index), By::Index),
+            _ => (*id, By::Shared),
         };
+        probe.looked_up(usize::from(*at), number, by, id);
         matches += u64::from(run.hit(packet, number, id));
         if !packet.low_latency {
             packet.path = Path::Tables;
@@ -124,7 +125,7 @@ fn pass<E: Egress, P: Probe>(
         let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
         let record = match lut.record(*place).copied() {
             _ if is_direct => None,
-            Some(record) if record.generation == generation && !in_flux => Some(record),
+            Some(record) if record.generation == generation && !in_flux => Some((By::Lut, record)),
             None if !in_flux => None,
             _ => {
                 let key = &keys[at * words..][..words];
@@ -132,18 +133,21 @@ fn pass<E: Egress, P: Probe>(
             }
         };
         let packet = &mut packets[usize::from(*slot)];
-        let Some((record, (cell, program))) = record.and_then(|record| Some((record, run.entry(record.id)?)))
+        let Some((by, record, (cell, program))) =
+            record.and_then(|(by, record)| Some((by, record, run.entry(record.id)?)))
         else {
             if is_direct {
                 packet.path = Path::Tables;
                 continue;
             }
+            probe.lut_missed(usize::from(*slot), number);
             packet.path = Path::Missed;
             let row = usize::from(*slot) * Limits::KEY_WORDS;
             rows[row..][..words].copy_from_slice(&keys[at * words..][..words]);
             continue;
         };
         if program.low_latency {
+            probe.looked_up(usize::from(*slot), number, by, record.id);
             run.enter(packet, number, record.id, cell, program);
             hits += 1;
             if let Some(next) = packet.state.waits_for() {
@@ -171,11 +175,11 @@ fn doubt<E: Egress, P: Probe>(
     key: &[u64],
     moved: &mut bool,
     probe: &mut P,
-) -> Option<Record> {
+) -> Option<(By, Record)> {
     if place == NONE {
         let inherited = lut.ask_previous(packets, slot, key, run.now);
         *moved |= inherited.is_some();
-        return inherited;
+        return inherited.map(|record| (By::Inherited, record));
     }
     // What was learned meanwhile may stand where another record stood. Then its packets miss, and do not look for it
     // elsewhere: those of its value that came before may have missed, too, and must not be overtaken.
@@ -184,12 +188,12 @@ fn doubt<E: Egress, P: Probe>(
     }
     let record = lut.record(place).copied()?;
     if record.generation == lut.generation() {
-        return Some(record);
+        return Some((By::Lut, record));
     }
     probe.mark(Step::Execute(number), 0);
     let record = verify(run, lut, table, place, key);
     probe.mark(Step::Verify(number), 1);
-    record
+    record.map(|record| (By::Verified, record))
 }
 
 /// Packets that are looked up for comparison.

@@ -3,7 +3,7 @@
 
 use super::count;
 use std::io::{self, Write};
-use switch::trace::{Group, Near, Output, PacketIn, Rule, Table, Trace};
+use switch::trace::{Group, Near, Output, PacketIn, Table, Trace};
 
 pub fn trace(out: &mut dyn Write, trace: &Trace) -> io::Result<()> {
     writeln!(out, "packet  {}", trace.packet)?;
@@ -46,7 +46,7 @@ fn table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
     match &table.rule {
         None => writeln!(out, "  miss")?,
         Some(rule) => {
-            writeln!(out, "  hits  {}", line(rule))?;
+            writeln!(out, "  hits  {}", rule.line())?;
             if !table.values.is_empty() {
                 writeln!(out, "        as the packet has {}", table.values.join(", "))?;
             }
@@ -56,20 +56,8 @@ fn table(out: &mut dyn Write, table: &Table) -> io::Result<()> {
 }
 
 fn near(out: &mut dyn Write, near: &Near) -> io::Result<()> {
-    writeln!(out, "  not   {}", line(&near.rule))?;
+    writeln!(out, "  not   {}", near.rule.line())?;
     near.excluded.iter().try_for_each(|why| writeln!(out, "        it {why}"))
-}
-
-/// An entry on a line.
-fn line(rule: &Rule) -> String {
-    let mut line = format!("cookie={}, priority={}", rule.cookie, rule.priority);
-    if rule.low_latency {
-        line += ",low_latency";
-    }
-    if !rule.matching.is_empty() {
-        line += &format!(",{}", rule.matching);
-    }
-    line + &format!(" actions={}", rule.actions)
 }
 
 fn group(out: &mut dyn Write, group: &Group) -> io::Result<()> {

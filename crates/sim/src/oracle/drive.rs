@@ -32,6 +32,9 @@ const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_time
 /// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
 const WAITING_MAX: usize = 24;
 
+/// In one of so many runs of as many cases all packets are recorded for traces.
+const RECORDED: u64 = 3;
+
 /// Tries to find an update that changes what becomes of a packet in use.
 const LIVE_TRIES: usize = 8;
 
@@ -86,9 +89,13 @@ impl Driver {
             ports.push(PortQueues { number, queues: boxed.collect() });
         }
         let (plane, workers) = build_with(&config, ports, OrderLog::default);
+        let mut recorder = Recorder::new(plane);
+        if (seed / RECORDED).is_multiple_of(RECORDED) {
+            recorder.plane.record(&flow::Match::any(), u64::MAX);
+        }
         // Marks are learned in a third of the cases: they come and go by themselves, and nothing else may change.
         let learning = seed.is_multiple_of(3).then_some(LEARNING);
-        let mut model = Model::new(Config { learning, ..Config::default() }, Recorder::new(plane), 0);
+        let mut model = Model::new(Config { learning, ..Config::default() }, recorder, 0);
         for number in 1..=style.ports {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             let added = model.add_port(0, desc, true);
@@ -115,6 +122,7 @@ impl Driver {
                 live_updates: 0,
                 expired: 0,
                 traced: 0,
+                judged: 0,
                 lookups: BTreeMap::new(),
                 luts: pipeline::LutFigures::default(),
             },
@@ -141,7 +149,7 @@ impl Driver {
                 0..55 => self.push(),
                 55..85 => {
                     let worker = self.rng.usize(0..self.workers.len());
-                    self.turn(worker);
+                    self.turn(worker)?;
                 }
                 85..92 => self.control()?,
                 92..97 => self.update()?,
@@ -235,13 +243,15 @@ impl Driver {
         }
     }
 
-    fn turn(&mut self, worker: usize) {
+    fn turn(&mut self, worker: usize) -> Result<(), String> {
         self.workers[worker].turn(self.now);
         self.count_lookups();
         for waiting in &mut self.waiting {
             waiting[worker] = 0;
         }
         self.collect();
+        self.record.judged += views::judge(&mut self.model)?;
+        Ok(())
     }
 
     /// Notes which engines have served the lookups since the last turn.
@@ -314,6 +324,7 @@ impl Driver {
                 idle &= turn.is_idle();
                 self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
                 self.collect();
+                self.record.judged += views::judge(&mut self.model)?;
             }
             self.control()?;
             let barrier = self.model.barrier();

@@ -32,6 +32,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         operations: record.operations.len(),
         expired: record.expired,
         traced: record.traced,
+        judged: record.judged,
         lookups: record.lookups.clone(),
         packet_ins: record.reported.len(),
         luts: record.luts,

@@ -204,6 +204,8 @@ pub(super) struct Record {
     pub expired: usize,
     /// Imagined packets compared.
     pub traced: usize,
+    /// Packets whose recorded ways were held against the rules.
+    pub judged: usize,
     /// Lookups by the engine that served them.
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,

@@ -57,6 +57,8 @@ pub struct Coverage {
     pub group_uses: u64,
     /// Packets that the imagined view of a trace was compared for.
     pub traced: usize,
+    /// Packets whose recorded ways were compared with their traces.
+    pub judged: usize,
     /// Counters compared.
     pub counters: usize,
     /// Lookups that each engine served.
@@ -85,6 +87,7 @@ impl Coverage {
         self.multi_table += other.multi_table;
         self.group_uses += other.group_uses;
         self.traced += other.traced;
+        self.judged += other.judged;
         self.counters += other.counters;
         for (engine, lookups) in &other.lookups {
             *self.lookups.entry(engine).or_default() += lookups;
@@ -140,7 +143,11 @@ impl fmt::Display for Coverage {
             luts.cleaned,
             luts.evicted
         )?;
-        write!(f, "imagined packets compared {}, counters compared {}", self.traced, self.counters)
+        write!(
+            f,
+            "traces compared: {} of imagined packets, {} of recorded ones; counters compared {}",
+            self.traced, self.judged, self.counters
+        )
     }
 }
 

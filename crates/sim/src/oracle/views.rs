@@ -1,9 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The imagined view of `shunt trace` against the reference: the model walks its own tables, the reference its lists.
 
+use super::log::Recorder;
 use flow::PortNo;
+use model::trace::Verdict;
 use model::{DataPlane, Model};
 use reference::Reference;
+
+/// Holds what the workers have recorded since the last time against the rules, as long as these are still the same;
+/// returns of how many packets that could be told.
+pub(super) fn judge(model: &mut Model<Recorder>) -> Result<usize, String> {
+    let mut judged = 0;
+    while let Some(record) = model.plane_mut().plane.next_record() {
+        match model.judge(&record).1 {
+            Verdict::Agrees => judged += 1,
+            Verdict::Disagrees(differences) => {
+                return Err(format!(
+                    "a recorded packet differs from its trace: {differences:?}\n  {record:?}"
+                ));
+            }
+            Verdict::Changed { .. } | Verdict::Unclear(_) => {}
+        }
+    }
+    Ok(judged)
+}
 
 /// Traces a packet, and holds what the trace tells against what the reference makes of it by the same operations.
 pub(super) fn compare<D: DataPlane>(

@@ -7,6 +7,7 @@ use super::protocol::{Changes, Request};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
+use crate::trace::Watch;
 use flow::Nanos;
 use model::agent::Lost;
 use model::{Changed, DataPlane, Model};
@@ -41,6 +42,8 @@ enum Job {
     Flows(u64, Walk),
     /// A change that is not in force yet.
     Barrier(u64, u64, Changes),
+    /// Real packets.
+    Live(u64, Watch),
 }
 
 struct Load {
@@ -60,6 +63,8 @@ pub struct Connection {
     /// Bytes of `outbox` that are sent.
     sent: usize,
     job: Option<Job>,
+    /// More real packets may be there already.
+    has_records: bool,
     load: Option<Load>,
     /// Nothing more is read.
     ended: bool,
@@ -77,6 +82,7 @@ impl Connection {
             outbox: Vec::new(),
             sent: 0,
             job: None,
+            has_records: false,
             load: None,
             ended: false,
             broken: false,
@@ -89,7 +95,7 @@ impl Connection {
 
     pub fn wants_to_read(&self) -> bool {
         !self.ended
-            && self.job.is_none()
+            && matches!(self.job, None | Some(Job::Live(..)))
             && self.inbox.len() - self.taken <= REQUEST_BYTES
             && self.waiting() < OUTBOX_BYTES
     }
@@ -103,14 +109,22 @@ impl Connection {
         matches!(self.job, Some(Job::Barrier(..)))
     }
 
+    /// Whether it waits for real packets, of which nobody wakes the control thread.
+    pub fn waits_for_records(&self) -> bool {
+        matches!(self.job, Some(Job::Live(..)))
+    }
+
     /// Whether it can be forgotten.
     pub fn is_over(&self) -> bool {
         self.broken || (self.ended && self.job.is_none() && self.waiting() == 0 && !self.has_line())
     }
 
-    /// Gives back the room of a load that will not be finished.
+    /// Gives back the room of a load that will not be finished, and ends the recording of real packets.
     pub fn close(&mut self, state: &mut State<'_>) {
         self.drop_load(state);
+        if let Some(Job::Live(_, watch)) = self.job.take() {
+            watch.stop(state.model);
+        }
     }
 
     /// Sends, works and reads a bounded amount; says whether there is more to do without waiting.
@@ -118,6 +132,13 @@ impl Connection {
         self.write();
         self.work(state);
         let mut more = false;
+        // Who traces real packets may go away meanwhile.
+        if self.waits_for_records() && self.wants_to_read() {
+            self.read();
+            if self.ended {
+                self.close(state);
+            }
+        }
         if self.job.is_none()
             && self.waiting() < OUTBOX_BYTES
             && state.model.plane_mut().parked() < PARKED_MAX
@@ -128,7 +149,10 @@ impl Connection {
             }
         }
         self.write();
-        !self.broken && (more || (matches!(self.job, Some(Job::Flows(..))) && self.waiting() < OUTBOX_BYTES))
+        !self.broken
+            && (more
+                || (matches!(self.job, Some(Job::Flows(..))) && self.waiting() < OUTBOX_BYTES)
+                || self.has_records)
     }
 
     /// Refuses a client with a sentence.
@@ -201,6 +225,20 @@ impl Connection {
                     self.job = Some(Job::Barrier(id, version, changes));
                 }
             }
+            Some(Job::Live(id, mut watch)) => {
+                self.has_records = false;
+                if self.waiting() >= OUTBOX_BYTES && !watch.is_over(state.now) {
+                    self.job = Some(Job::Live(id, watch));
+                } else if let Some(real) = watch.next(state.model) {
+                    self.answer(id, "part", &real);
+                    self.has_records = true;
+                    self.job = Some(Job::Live(id, watch));
+                } else if watch.is_over(state.now) {
+                    self.answer(id, "done", &watch.stop(state.model));
+                } else {
+                    self.job = Some(Job::Live(id, watch));
+                }
+            }
             None => {}
         }
     }
@@ -249,6 +287,10 @@ impl Connection {
             Request::Load { text, last } => self.load(id, &text, last, state),
             Request::Trace { packet } => match crate::trace::imagined(state.model, &packet) {
                 Ok(trace) => self.answer(id, "done", &trace),
+                Err(error) => self.error(Some(id), &error.to_string()),
+            },
+            Request::TraceLive { live } => match Watch::start(state.model, &live, state.now) {
+                Ok(watch) => self.job = Some(Job::Live(id, watch)),
                 Err(error) => self.error(Some(id), &error.to_string()),
             },
             Request::Clear => {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What goes over the control socket.
 
-use crate::trace::Packet;
+use crate::trace::{Live, Packet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -41,6 +41,12 @@ pub enum Request {
         /// The packet.
         packet: Packet,
     },
+    /// Real packets, as workers forward them; answered by parts of [`crate::trace::Real`], at last by
+    /// [`crate::trace::Summary`].
+    TraceLive {
+        /// Which.
+        live: Live,
+    },
     /// Deletes all flows and puts the default ones back; answered by [`Changes`].
     Clear,
 }
@@ -52,6 +58,7 @@ impl Request {
             Self::Flows { .. } => &["form"],
             Self::Load { .. } => &["text", "last"],
             Self::Trace { .. } => &["packet"],
+            Self::TraceLive { .. } => &["live"],
             Self::Ports
             | Self::Tables
             | Self::Counters
@@ -211,6 +218,8 @@ pub struct Counters {
     pub copies: u64,
     /// Copies that failed while the packet as a whole did not, by reason.
     pub copies_dropped: BTreeMap<String, u64>,
+    /// Traces of real packets: `recorded`, of these `compared` with the rules, of these `faults`.
+    pub traced: BTreeMap<String, u64>,
     /// Messages that OpenFlow controllers did not get because they did not read, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
 }

@@ -95,6 +95,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
 
 pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
+    let traced = model.trace_counts();
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
     };
@@ -106,6 +107,9 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
         dropped: by_name(&totals.dropped),
         copies: totals.copies,
         copies_dropped: by_name(&totals.copies_dropped),
+        traced: [("recorded", traced.recorded), ("compared", traced.compared), ("faults", traced.faults)]
+            .map(|(name, count)| (name.to_owned(), count))
+            .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
     }
 }

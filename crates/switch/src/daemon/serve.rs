@@ -13,6 +13,8 @@ use std::sync::atomic::{Ordering, fence};
 const CLIENTS: usize = 64;
 /// Between two looks at links and threads; also the longest sleep.
 const TEND_NS: Nanos = 100_000_000;
+/// Longest sleep while a client waits for real packets.
+const RECORDS_NS: Nanos = 5_000_000;
 /// Longest sleep while a client waits for a change to come into force.
 const BARRIER_NS: Nanos = 200_000;
 
@@ -73,7 +75,9 @@ impl Daemon {
                         BARRIER_NS
                     } else {
                         let due = model.next_deadline();
-                        due.map_or(TEND_NS, |at| at.saturating_sub(self.clock.now())).min(TEND_NS)
+                        let waits = clients.iter().any(Connection::waits_for_records);
+                        let longest_ns = if waits { RECORDS_NS } else { TEND_NS };
+                        due.map_or(longest_ns, |at| at.saturating_sub(self.clock.now())).min(longest_ns)
                     }
                 }
             };

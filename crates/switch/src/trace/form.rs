@@ -100,6 +100,19 @@ pub struct Rule {
     pub actions: String,
 }
 
+impl Rule {
+    /// The entry on a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let low_latency = if self.low_latency { ",low_latency" } else { "" };
+        let comma = if self.matching.is_empty() { "" } else { "," };
+        format!(
+            "cookie={}, priority={}{low_latency}{comma}{} actions={}",
+            self.cookie, self.priority, self.matching, self.actions
+        )
+    }
+}
+
 /// An entry that was nearly hit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Near {

@@ -8,12 +8,15 @@ mod capture;
 mod form;
 mod hexadecimal;
 mod imagine;
+mod live;
 mod offline;
 mod report;
 mod why;
 
 pub use capture::packet_of;
 pub use form::{Group, Near, Output, Packet, PacketIn, Rule, Table, Trace};
+pub(crate) use live::Watch;
+pub use live::{Live, Real, RealHit, Summary};
 pub use offline::from_file;
 
 use flow::PortNo;
@@ -49,6 +52,18 @@ pub enum TraceError {
     /// Longer than any frame.
     #[error("the packet has {0} bytes; a frame has at most {LARGE_FRAME_BYTES}")]
     TooLong(usize),
+    /// The filter of real packets is not understood.
+    #[error("the filter is not understood: {0}")]
+    Filter(String),
+    /// Too many packets, or none.
+    #[error("{0} packets can not be traced; ask for 1 to {1}")]
+    Count(u64, u64),
+    /// Too long, or no time at all.
+    #[error("a trace can not take {0} ms; give it 1 to {1}")]
+    Timeout(u64, u64),
+    /// There is one at a time.
+    #[error("another client traces real packets; wait until it has ended, one does at a time")]
+    Busy,
     /// Neither fields nor bytes, or both.
     #[error("give a packet either as \"fields\" or as \"hex\"")]
     NoPacket,

@@ -10,6 +10,9 @@ use model::trace::{Change, Excluded, Step, Trace as Found, value_of};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
+/// Copies told of that were not made.
+const COPY_DROPS: usize = 64;
+
 /// How the fast-forwarding path passes tables; those that are not here it does not.
 pub type Ways = BTreeMap<u8, &'static str>;
 
@@ -64,6 +67,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
         copies_dropped: processed
             .copy_drops
             .iter()
+            .take(COPY_DROPS)
             .map(|reason| format!("{}: {}", reason.name(), why::dropped(model, found, *reason)))
             .collect(),
         notes: why::notes(found),

@@ -5,6 +5,7 @@
 mod clients;
 mod flows;
 mod lab;
+mod live;
 mod sockets;
 mod trace;
 

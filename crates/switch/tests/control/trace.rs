@@ -79,3 +79,13 @@ fn wrong_requests_are_answered_with_a_sentence() {
     }
     assert!(raw.ask(r#"{"id":1,"request":"trace","packet":{"hex":""}}"#).contains("runt"));
 }
+
+/// A frame as long as frames get, flooded again and again, costs bounded memory and time.
+#[test]
+fn a_trace_of_many_long_copies_is_bounded() {
+    let actions = vec!["FLOOD"; 60].join(",");
+    let lab = Lab::start(1, 4, Some(&format!("priority=9,actions={actions}\n")));
+    let told = ask(&lab, Packet { hex: Some("00".repeat(65_600)), ..Packet::default() }).unwrap();
+    assert_eq!((told.outcome.as_str(), told.outputs.len()), ("forwarded", 2 * 1_024 * 1_024 / 65_600));
+    assert!(told.copies_dropped[0].starts_with("no_buffer"), "{:?}", told.copies_dropped[0]);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Holds what a worker did with a packet against what the rules say.
+
+use super::Trace;
+use crate::data_plane::DataPlane;
+use crate::model::Model;
+use flow::{DropReason, EntryId, Outcome, PortNo};
+use pipeline::record::{RECORD_COPIES, RECORD_HITS, digest};
+use pipeline::{Copied, Record};
+use std::fmt::Write as _;
+
+/// Differences told of.
+const DIFFERENCES: usize = 8;
+
+/// What the comparison came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The worker did what the rules say.
+    Agrees,
+    /// The rules have changed since the packet was judged: what they said then is not known any more.
+    Changed {
+        /// The version that judged the packet.
+        then: u64,
+        /// The version now.
+        now: u64,
+    },
+    /// They differ, and may: why.
+    Unclear(&'static str),
+    /// They differ: a fault.
+    Disagrees(Vec<String>),
+}
+
+/// How traces of real packets came out so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TraceCounts {
+    /// Packets recorded.
+    pub recorded: u64,
+    /// Of these, packets of which it could be told whether the worker was right.
+    pub compared: u64,
+    /// Of these, packets of which it was not.
+    pub faults: u64,
+}
+
+impl<D: DataPlane> Model<D> {
+    /// Judges a record. The trace is that of the rules as they are now.
+    pub fn judge(&mut self, record: &Record) -> (Trace, Verdict) {
+        // What was not recorded counts as zeros: of a long frame only the payload's end is missing.
+        let mut frame = record.bytes.to_vec();
+        frame.resize(record.len as usize, 0);
+        let trace = self.trace(record.in_port, &frame);
+        let verdict = verdict(record, &trace);
+        self.trace_counts.recorded += 1;
+        self.trace_counts.compared += u64::from(matches!(verdict, Verdict::Agrees | Verdict::Disagrees(_)));
+        self.trace_counts.faults += u64::from(matches!(verdict, Verdict::Disagrees(_)));
+        (trace, verdict)
+    }
+
+    /// How judgements came out so far.
+    #[must_use]
+    pub fn trace_counts(&self) -> TraceCounts {
+        self.trace_counts
+    }
+}
+
+fn verdict(record: &Record, trace: &Trace) -> Verdict {
+    if record.version != trace.version {
+        return Verdict::Changed { then: record.version, now: trace.version };
+    }
+    let differences = differences(record, trace);
+    let metered = trace
+        .steps
+        .iter()
+        .any(|step| step.entry.as_ref().is_some_and(|entry| entry.instructions.meter.is_some()));
+    if differences.is_empty() {
+        Verdict::Agrees
+    } else if metered {
+        Verdict::Unclear("it passes a meter, which drops or remarks what is over its rate")
+    } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
+        Verdict::Unclear("it has more copies than a trace makes")
+    } else if record.scarce {
+        Verdict::Unclear("its burst met a lack of room for copies, which the rules do not tell of")
+    } else {
+        Verdict::Disagrees(differences)
+    }
+}
+
+/// What is different, as sentences.
+fn differences(record: &Record, trace: &Trace) -> Vec<String> {
+    let expected = &trace.processed;
+    let mut found = Vec::new();
+    let hits: Vec<(u8, Option<EntryId>)> = record.hits.iter().map(|hit| (hit.table, hit.entry)).collect();
+    for at in 0..hits.len().max(expected.hits.len().min(RECORD_HITS)) {
+        let (did, should) = (hits.get(at), expected.hits.get(at));
+        if did != should {
+            found.push(format!(
+                "lookup {}: the worker {}, by the rules it {}",
+                at + 1,
+                hit(did),
+                hit(should)
+            ));
+            break;
+        }
+    }
+    if found.is_empty() && record.lookups as usize != expected.hits.len() {
+        found.push(format!(
+            "the worker looked it up {} times, by the rules {} times",
+            record.lookups,
+            expected.hits.len()
+        ));
+    }
+    if record.outcome != expected.outcome {
+        found.push(format!(
+            "the worker: {}, by the rules: {}",
+            outcome(record.outcome),
+            outcome(expected.outcome)
+        ));
+    }
+    let did: Vec<PortNo> = record.copies.iter().filter_map(|copy| copy.port).collect();
+    let should: Vec<PortNo> = expected.sent.iter().map(|copy| copy.port).collect();
+    let reports = |copies: &[Copied]| copies.iter().filter(|copy| copy.port.is_none()).count();
+    let made = expected.sent.len() + expected.packet_ins.len();
+    let all_recorded = made.max(record.made as usize) <= RECORD_COPIES;
+    if record.made as usize != made
+        || all_recorded && (did != should || reports(&record.copies) != expected.packet_ins.len())
+    {
+        found.push(format!(
+            "the worker made copies for {} and {} for the controller, by the rules for {} and {}",
+            ports(&did),
+            reports(&record.copies),
+            ports(&should),
+            expected.packet_ins.len()
+        ));
+    } else if all_recorded && record.bytes.len() == record.len as usize && !record.offloaded {
+        let sent = record.copies.iter().filter(|copy| copy.port.is_some()).zip(&expected.sent);
+        for (did, should) in sent {
+            if did.len as usize != should.bytes.len() || did.digest != digest(&should.bytes) {
+                found.push(format!("the copy for port {} has other bytes than the rules make", should.port));
+            }
+        }
+    }
+    if record.fast && !expected.low_latency {
+        found.push(
+            "the worker took it over the fast-forwarding path, by the rules it is not low-latency".into(),
+        );
+    }
+    found.truncate(DIFFERENCES);
+    found
+}
+
+fn hit(hit: Option<&(u8, Option<EntryId>)>) -> String {
+    match hit {
+        None => "had no further lookup".into(),
+        Some((table, None)) => format!("missed table {table}"),
+        Some((table, Some(entry))) => format!("hit entry {entry} of table {table}"),
+    }
+}
+
+fn outcome(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Forwarded => "forwarded".into(),
+        Outcome::Consumed => "consumed".into(),
+        Outcome::Dropped(reason) => format!("dropped ({})", reason.name()),
+    }
+}
+
+fn ports(ports: &[PortNo]) -> String {
+    let mut text = String::new();
+    for port in ports {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{}{port}", if text.is_empty() { "ports " } else { ", " });
+    }
+    if text.is_empty() { "no port".into() } else { text }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether a packet, as it came in, matches: the filter of the recorder. One packet at a time and field by field, because
+//! what it looks at is rare.
+
+use flow::ext::EXT_BYTES;
+use flow::{Base, Ext, Field, Location, Match, PortNo};
+use wire::layers::header;
+use wire::{Depth, Layers};
+
+/// Headers of which one must be there for what counts from the fourth layer.
+const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+
+#[derive(Clone, Copy, Debug)]
+struct Condition {
+    location: Location,
+    is_slice: bool,
+    value: u128,
+    mask: u128,
+}
+
+/// A match, compiled.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    conditions: Box<[Condition]>,
+    /// It matches no packet, as an entry of a linear table does not.
+    nothing: bool,
+}
+
+impl Filter {
+    /// The packets that match when they come in.
+    #[must_use]
+    pub fn compile(matching: &Match) -> Self {
+        let condition = |c: flow::FieldMatch| Condition {
+            location: c.field.location(),
+            is_slice: matches!(c.field, Field::Slice(_)),
+            value: c.value,
+            mask: c.mask,
+        };
+        Self { conditions: matching.fields().map(condition).collect(), nothing: matching.index().is_some() }
+    }
+
+    /// Whether a frame that comes in by `in_port` matches.
+    #[must_use]
+    pub fn accepts(&self, in_port: PortNo, frame: &[u8]) -> bool {
+        if self.nothing {
+            return false;
+        }
+        if self.conditions.is_empty() {
+            return true;
+        }
+        let layers = wire::locate(frame, Depth::L4);
+        let mut ext = Ext::arriving(in_port);
+        ext.set_layers(&layers);
+        self.conditions.iter().all(|condition| condition.holds(&layers, &ext, frame))
+    }
+}
+
+impl Condition {
+    fn holds(&self, layers: &Layers, ext: &Ext, frame: &[u8]) -> bool {
+        let Location { base, offset_bits, length_bits, needs } = self.location;
+        if layers.present & needs != needs {
+            return false;
+        }
+        let (bytes, start) = match base {
+            Base::Ext => (&ext.bytes()[..EXT_BYTES], 0),
+            Base::Frame => (frame, 0),
+            Base::L3 => (frame, layers.l3),
+            Base::L4 if self.is_slice && layers.present & UPPER == 0 => return false,
+            Base::L4 => (frame, layers.l4),
+            Base::NdSll => (frame, layers.nd_sll),
+            Base::NdTll => (frame, layers.nd_tll),
+        };
+        let first = 8 * usize::from(start) + usize::from(offset_bits);
+        let mut value: u128 = 0;
+        for bit in first..first + usize::from(length_bits) {
+            let Some(byte) = bytes.get(bit / 8) else { return false };
+            value = value << 1 | u128::from(byte >> (7 - bit % 8) & 1);
+        }
+        value & self.mask == self.value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::syntax::{ParseOptions, parse_match};
+    use wire::PacketBuilder;
+
+    #[test]
+    fn a_filter_picks_what_matches_as_it_came_in() {
+        let frame = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
+            .vlan(0x8100, 5)
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+            .udp(4_000, 53)
+            .build();
+        for (text, wanted) in [
+            ("", true),
+            ("in_port=7", true),
+            ("in_port=8", false),
+            ("udp,tp_dst=53,dl_vlan=5", true),
+            ("tcp", false),
+            ("ip,nw_dst=10.0.0.0/24", true),
+            ("ip,nw_dst=10.0.1.0/24", false),
+            ("slice(l4,16,16)=53", true),
+            ("slice(packet,800,8)=0", false),
+            ("metadata=0", true),
+            ("metadata=1", false),
+            ("index=3", false),
+        ] {
+            let filter = Filter::compile(&parse_match(text, ParseOptions::default()).unwrap());
+            assert_eq!(filter.accepts(7, &frame), wanted, "{text}");
+        }
+        let any = Filter::compile(&Match::any());
+        assert!(any.accepts(1, &[]));
+        let filter = Filter::compile(&parse_match("slice(l4,0,16)=0", ParseOptions::default()).unwrap());
+        assert!(!filter.accepts(1, &[0; 5]) && !filter.accepts(1, &[0; 60]));
+    }
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Real packets as text, and at the end how they came out.
+
+use super::count;
+use super::trace::trace;
+use std::io::{self, Write};
+use switch::trace::{Real, RealHit, Summary};
+
+pub fn real(out: &mut dyn Write, real: &Real) -> io::Result<()> {
+    let bytes = count(real.bytes as usize, "byte");
+    writeln!(out, "packet  {} ({bytes}, worker {})", real.packet, real.worker)?;
+    real.hits.iter().try_for_each(|one| hit(out, one, real.missed))?;
+    let mut copies: Vec<String> = real.ports.iter().map(|port| format!("port {port}")).collect();
+    if real.packet_ins > 0 {
+        copies.push("the controller".to_owned());
+    }
+    let copies = if copies.is_empty() { String::new() } else { format!(": {}", copies.join(", ")) };
+    let reason = real.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
+    let path = if real.fast { ", all the way over the fast-forwarding path" } else { "" };
+    writeln!(out, "result: {}{reason}{copies}, after {}{path}", real.outcome, time(real.left_ns))?;
+    match real.verdict.as_str() {
+        "agrees" => {
+            writeln!(out, "the rules say the same: {}", real.imagined.why)
+        }
+        verdict => {
+            let says = match verdict {
+                "fault" => "FAULT: the rules say otherwise",
+                "changed" => "not compared",
+                _ => "not the same, but this may be",
+            };
+            writeln!(out, "{says}: {}", real.why.join("; "))?;
+            writeln!(out, "by the rules as they are now:")?;
+            trace(out, &real.imagined)
+        }
+    }?;
+    writeln!(out)
+}
+
+fn hit(out: &mut dyn Write, hit: &RealHit, missed: Option<u8>) -> io::Result<()> {
+    let by = match hit.by.as_str() {
+        "table" if missed == Some(hit.table) => "the table, after its LUT knew nothing",
+        "table" => "the table",
+        "index" => "its index",
+        "lut" => "a record of the LUT",
+        "verified" => "a record of the LUT, held against the table",
+        "inherited" => "a record of the LUT before",
+        "shared" => "the table, on the fast-forwarding path",
+        "known" => "a record of the LUT, which told a normal entry",
+        other => other,
+    };
+    let what = match (&hit.line, hit.hit) {
+        (Some(line), _) => format!("hits  {line}"),
+        (None, true) => "hits  an entry (the rules have changed since)".to_owned(),
+        (None, false) => "miss".to_owned(),
+    };
+    writeln!(out, "table {} after {}, by {by}", hit.table, time(hit.after_ns))?;
+    writeln!(out, "  {what}")
+}
+
+/// Nanoseconds, where there is a clock.
+fn time(ns: u64) -> String {
+    if ns < 10_000 { format!("{ns} ns") } else { format!("{}.{} us", ns / 1_000, ns % 1_000 / 100) }
+}
+
+pub fn summary(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+    let packets = count(summary.recorded as usize, "packet");
+    writeln!(
+        out,
+        "{packets} recorded, {} compared with the rules, {} faults",
+        summary.compared, summary.faults
+    )?;
+    if summary.lost > 0 {
+        writeln!(out, "{} more matched and found no room", summary.lost)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces of real packets of a running switch.
+
+use crate::lab::{Lab, Raw, until};
+use crate::{counters, frame};
+use serde_json::Value;
+
+const FLOWS: &str =
+    "priority=5,in_port=p1,dl_type=0x88b7,low_latency actions=output:p2\npriority=0 actions=drop\n";
+
+/// A request for some packets.
+fn live(filter: &str, count: u64, timeout_ms: u64) -> String {
+    format!(
+        r#"{{"id":7,"request":"trace_live","live":{{"filter":"{filter}","count":{count},"timeout_ms":{timeout_ms}}}}}"#
+    )
+}
+
+/// Begins a trace, and waits until the workers know of it: a packet of another port is told of then.
+fn begin(lab: &mut Lab, request: &str) -> Raw {
+    let mut raw = lab.raw();
+    raw.send(format!("{request}\n").as_bytes());
+    // Requests are taken in their order, and a worker applies what was armed before it forwards what came later.
+    let answer = lab.raw().ask(r#"{"id":1,"request":"ports"}"#);
+    assert!(answer.contains("done"), "{answer}");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    raw
+}
+
+fn parsed(line: &str) -> Value {
+    serde_json::from_str(line).unwrap()
+}
+
+#[test]
+fn real_packets_are_told_of_with_their_ways_and_the_rules_agree() {
+    for workers in [1, 2] {
+        let mut lab = Lab::start(workers, 2, Some(FLOWS));
+        let mut raw = begin(&mut lab, &live("dl_type=0x88b7", 3, 20_000));
+        assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
+        assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
+        assert!(lab.ports[1].push(0, &frame(2, 1)));
+        let mut dropped = 0;
+        for _ in 0..3 {
+            let part = parsed(&raw.line())["part"].clone();
+            assert_eq!(part["verdict"], "agrees", "{part}");
+            if part["in_port"] == 1 {
+                assert_eq!(part["ports"], Value::from(vec![2]));
+                assert!(part["hits"][0]["line"].as_str().unwrap().contains("output:2"), "{part}");
+            } else {
+                assert_eq!(
+                    (part["outcome"].as_str(), part["reason"].as_str()),
+                    (Some("dropped"), Some("no_output"))
+                );
+                dropped += 1;
+            }
+        }
+        assert_eq!(dropped, 1);
+        let done = parsed(&raw.line())["done"].clone();
+        assert_eq!(
+            (&done["recorded"], &done["compared"], &done["faults"]),
+            (&3.into(), &3.into(), &0.into())
+        );
+        assert_eq!(counters(&lab).traced["compared"], 3);
+        // The next one on the same connection.
+        let answer = raw.ask(&live("", 1, 1));
+        assert!(answer.contains("\"recorded\":0"), "{answer}");
+    }
+}
+
+#[test]
+fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
+    let mut lab = Lab::start(1, 2, Some(FLOWS));
+    let first = begin(&mut lab, &live("", 100, 600_000));
+    let mut second = lab.raw();
+    let answer = second.ask(&live("", 1, 1_000));
+    assert!(answer.contains("another client traces real packets"), "{answer}");
+    drop(first);
+    until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
+    // It may also be told to end while packets come.
+    let mut third = begin(&mut lab, &live("", 100_000, 600_000));
+    assert_eq!(lab.pass(1, &frame(1, 2), 2), frame(1, 2));
+    assert!(third.line().contains("agrees"));
+    third.end();
+    until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
+}
+
+#[test]
+fn wrong_requests_are_refused() {
+    let lab = Lab::start(1, 1, None);
+    let mut raw = lab.raw();
+    for (request, says) in [
+        (live("colour=red", 1, 1), "the filter is not understood"),
+        (live("index=3", 1, 1), "picks an entry"),
+        (live("", 0, 1), "0 packets can not be traced"),
+        (live("", 100_001, 1), "100001 packets can not be traced"),
+        (live("", 1, 0), "a trace can not take 0 ms"),
+        (live("", 1, 3_600_001), "a trace can not take"),
+        (r#"{"id":7,"request":"trace_live"}"#.to_owned(), "live"),
+        (r#"{"id":7,"request":"trace_live","live":{"count":1}}"#.to_owned(), "timeout_ms"),
+    ] {
+        let answer = raw.ask(&request);
+        assert!(answer.contains("\"error\"") && answer.contains(says), "{answer}");
+    }
+}

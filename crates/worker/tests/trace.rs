@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces of real packets: what a worker records is held against the rules; a worker that does otherwise is found out.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
+
+mod traffic;
+
+use flow::syntax::{ParseOptions, parse_flow, parse_match};
+use flow::{Command, EntryChange, EntryId, FlowMod, Instructions, Match, Operation};
+use model::trace::Verdict;
+use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, PortDesc};
+use port::Queue;
+use port::mem::{self, MemHandle};
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+const PORTS: u32 = 5;
+
+struct Lab {
+    model: Model<WorkerSet>,
+    worker: Worker,
+    handles: Vec<MemHandle>,
+    now: u64,
+}
+
+fn parse(text: &str) -> FlowMod {
+    parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+impl Lab {
+    fn new(flows: impl IntoIterator<Item = String>) -> Self {
+        let (mut ports, mut handles) = (Vec::new(), Vec::new());
+        for number in 1..=PORTS {
+            let (queues, handle) = mem::pair(number, 1, 512);
+            handles.push(handle);
+            let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+            ports.push(PortQueues { number, queues });
+        }
+        let config = worker::Config { small_frames: 2_048, large_frames: 64, ..worker::Config::default() };
+        let (plane, mut workers) = build(&config, ports);
+        let mut model = Model::new(Config::default(), plane, 0);
+        for number in 1..=PORTS {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(0, desc, true).unwrap();
+        }
+        model.bundle(0, flows.into_iter().map(|line| parse(&line)).collect::<Vec<_>>()).unwrap();
+        let mut lab = Self { model, worker: workers.remove(0), handles, now: 1 };
+        lab.turn();
+        lab
+    }
+
+    /// Turns worker and model until nothing is left to do; what came out is thrown away.
+    fn turn(&mut self) {
+        loop {
+            self.now += 1;
+            let idle = self.worker.turn(self.now).is_idle();
+            let more = self.model.poll(self.now);
+            while let Some(notice) = self.model.next_notice() {
+                if let model::Notice::PacketIn(packet_in) = notice {
+                    self.model.recycle(packet_in.frame);
+                }
+            }
+            for handle in &mut self.handles {
+                while handle.pop(0).is_some() {}
+            }
+            if idle && !more {
+                return;
+            }
+        }
+    }
+
+    /// Sends a packet and judges its record.
+    fn judge(&mut self, port: u32, bytes: &[u8]) -> Verdict {
+        assert!(self.handles[port as usize - 1].push(0, bytes));
+        self.worker.turn(self.now);
+        let record = self.model.plane_mut().next_record().unwrap();
+        let verdict = self.model.judge(&record).1;
+        self.turn();
+        verdict
+    }
+
+    fn entry(&mut self, table: u8) -> EntryId {
+        let filter = FlowFilter { table: Some(table), ..FlowFilter::default() };
+        self.model.flows(0, &filter, &mut FlowCursor::default(), 1)[0].entry.id
+    }
+}
+
+#[test]
+fn what_a_worker_does_with_every_kind_of_packet_is_what_the_rules_say() {
+    let mut lab = Lab::new(traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    let mut agreed = 0;
+    // What NORMAL learns changes the rules: in the end they stay.
+    for round in 0..4 {
+        for port in 1..=PORTS {
+            for frame in traffic::frames(port).into_iter().chain((0..8).map(traffic::wanderer)) {
+                lab.handles[port as usize - 1].push_frame(0, &frame);
+                lab.worker.turn(lab.now);
+                let record = lab.model.plane_mut().next_record().unwrap();
+                match lab.model.judge(&record).1 {
+                    Verdict::Agrees => agreed += 1,
+                    Verdict::Changed { .. } => assert_eq!(round, 0, "{record:?}"),
+                    other => panic!("{other:?} for {record:?}"),
+                }
+                lab.turn();
+            }
+        }
+    }
+    assert!(agreed > 1_000, "{agreed} packets agreed");
+    assert_eq!(lab.model.trace_counts().faults, 0);
+    assert_eq!(lab.model.trace_counts().compared, agreed);
+}
+
+/// The path's records are trusted by the worker: a packet takes it all the way, and the trace knows its entries.
+#[test]
+fn records_of_the_fast_forwarding_path_are_traced() {
+    let flow =
+        |n: u32| format!("priority={n},ip,nw_dst=10.{n}.0.0/{},low_latency,actions=output:2", 16 + n % 8);
+    let mut lab = Lab::new((1..60).map(flow));
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    let frame = wire::PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([1; 4], [10, 5, 0, 9]).udp(1, 2).build();
+    let mut ways = Vec::new();
+    for _ in 0..2 {
+        assert!(lab.handles[0].push(0, &frame));
+        lab.worker.turn(lab.now);
+        let record = lab.model.plane_mut().next_record().unwrap();
+        assert_eq!(lab.model.judge(&record).1, Verdict::Agrees);
+        ways.push((record.fast, record.missed, record.hits[0].by));
+    }
+    assert_eq!(ways, [(false, Some(0), pipeline::By::Table), (true, None, pipeline::By::Lut)]);
+}
+
+/// Rules that reach the worker and not the model are a planted fault: the worker forwards by others than it should.
+#[test]
+fn a_worker_that_forwards_otherwise_is_found_out() {
+    let mut lab =
+        Lab::new(["priority=5,arp,actions=output:2", "priority=0,actions=output:3"].map(String::from));
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    let arp = wire::PacketBuilder::ethernet([255; 6], [2; 6]).arp(1, [2; 6], [1; 4], [0; 6], [2; 4]).build();
+    assert_eq!(lab.judge(1, &arp), Verdict::Agrees);
+    let id = lab.entry(0);
+    let plant = |lab: &mut Lab, change: EntryChange| {
+        lab.model.plane_mut().submit(Operation::Entries(vec![change]));
+        // A change that the model knows of, so that both call the rules by one version.
+        lab.model.set_link(0, 5, false).unwrap();
+        lab.model.set_link(0, 5, true).unwrap();
+        lab.turn();
+    };
+    let instructions = |text: &str| std::sync::Arc::new(parse(&format!("actions={text}")).instructions);
+    for (actions, says) in [
+        ("output:4", "copies for ports 4"),
+        ("output:2,output:4", "ports 2, 4"),
+        ("drop", "dropped (no_output), by the rules: forwarded"),
+        ("CONTROLLER:65535,output:2", "and 1 for the controller"),
+        ("set_field:02:00:00:00:00:77->eth_dst,output:2", "the copy for port 2 has other bytes"),
+        ("goto_table:1", "missed table 1, by the rules it had no further lookup"),
+    ] {
+        let change = EntryChange::Modify {
+            id,
+            table: 0,
+            instructions: instructions(actions),
+            low_latency: false,
+            reset_counts: false,
+        };
+        plant(&mut lab, change);
+        let faults = lab.model.trace_counts().faults;
+        match lab.judge(1, &arp) {
+            Verdict::Disagrees(told) => {
+                assert!(told.iter().any(|one| one.contains(says)), "{actions}: {told:?}")
+            }
+            other => panic!("{actions}: {other:?}"),
+        }
+        assert_eq!(lab.model.trace_counts().faults, faults + 1);
+    }
+    plant(&mut lab, EntryChange::Remove { id, table: 0 });
+    assert!(matches!(lab.judge(1, &arp), Verdict::Disagrees(told) if told[0].starts_with("lookup 1:")));
+}
+
+#[test]
+fn changed_rules_are_no_fault() {
+    let mut lab = Lab::new(["actions=output:2".to_owned()]);
+    assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
+    assert!(lab.handles[0].push(0, &[2; 60]));
+    lab.worker.turn(lab.now);
+    lab.model
+        .flow_mod(0, FlowMod { instructions: Instructions::default(), ..parse("actions=drop") })
+        .unwrap();
+    let record = lab.model.plane_mut().next_record().unwrap();
+    assert!(matches!(lab.model.judge(&record).1, Verdict::Changed { then, now } if now > then));
+    assert_eq!(lab.model.trace_counts().compared, 0);
+}
+
+#[test]
+fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
+    let mut lab = Lab::new(["actions=output:2".to_owned()]);
+    let matching = parse_match("in_port=3", ParseOptions::default()).unwrap();
+    assert!(lab.model.plane_mut().record(&matching, 3));
+    assert!(!lab.model.plane_mut().record(&matching, 3), "there is one at a time");
+    for _ in 0..5 {
+        for port in [1, 3] {
+            assert!(lab.handles[port - 1].push(0, &[2; 60]));
+        }
+    }
+    lab.turn();
+    let mut ports = Vec::new();
+    while let Some(record) = lab.model.plane_mut().next_record() {
+        ports.push(record.in_port);
+    }
+    assert_eq!(ports, [3, 3, 3]);
+    lab.model.plane_mut().stop_recording();
+    assert!(lab.model.plane_mut().record(&Match::any(), 1_000));
+    for _ in 0..3 {
+        (0..200).for_each(|_| assert!(lab.handles[0].push(0, &[2; 60])));
+        lab.turn();
+    }
+    assert_eq!(lab.model.plane_mut().records_lost(), 600 - 256);
+    lab.model.plane_mut().stop_recording();
+    assert!(lab.model.plane_mut().next_record().is_none());
+}
