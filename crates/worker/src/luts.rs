@@ -4,7 +4,7 @@
 
 use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
-use flow::{FlowEntry, Nanos};
+use flow::{EntryId, FlowEntry, Nanos};
 use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
 use std::sync::Arc;
 use tables::master::RuleChange;
@@ -132,6 +132,21 @@ impl Luts {
             for parts in parts {
                 parts.extend(cleans.iter().map(|clean| Update::Clean(number, manner, clean.clone())));
             }
+        }
+    }
+
+    /// Entries of a table became low-latency, or ceased to be: what that means for its records.
+    pub fn marked(&self, number: u8, marks: &[(EntryId, bool)], parts: &mut [Vec<Update>]) {
+        if !matches!(self.tables[usize::from(number)].passing, Passing::Lut { .. }) {
+            return;
+        }
+        let manner = self.consistency.manner(marks.len());
+        let cleans: Vec<Clean> = match manner {
+            Manner::Generation => vec![Clean::All],
+            _ => marks.iter().map(|(id, low_latency)| Clean::Marked(*id, *low_latency)).collect(),
+        };
+        for parts in parts {
+            parts.extend(cleans.iter().map(|clean| Update::Clean(number, manner, clean.clone())));
         }
     }
 

@@ -216,6 +216,7 @@ impl WorkerSet {
         let mut rules: BTreeMap<u8, Vec<RuleChange>> = BTreeMap::new();
         let mut modified: Vec<(EntryId, ProgramId)> = Vec::new();
         let mut reset: Vec<EntryId> = Vec::new();
+        let mut marked: BTreeMap<u8, Vec<(EntryId, bool)>> = BTreeMap::new();
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
@@ -239,6 +240,7 @@ impl WorkerSet {
                     if before != *low_latency {
                         self.luts.count(*table, if *low_latency { 1 } else { -1 });
                         rules.entry(*table).or_default();
+                        marked.entry(*table).or_default().push((*id, *low_latency));
                     }
                     modified.push((*id, program));
                     reset.extend(reset_counts.then_some(*id));
@@ -264,6 +266,9 @@ impl WorkerSet {
         let in_all = rules.values().map(Vec::len).sum();
         for (table, changes) in rules {
             self.table(table, &changes, in_all, parts);
+        }
+        for (table, marks) in marked {
+            self.luts.marked(table, &marks, parts);
         }
         if !big {
             for parts in parts {

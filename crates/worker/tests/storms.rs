@@ -5,8 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
 
 use fastrand::Rng;
-use flow::syntax::{ParseOptions, parse_flows};
-use flow::{Limits, Nanos};
+use flow::syntax::{ParseOptions, parse_flow, parse_flows};
+use flow::{Command, Limits, Nanos};
 use model::{Config, DataPlane, Model, PortDesc};
 use pipeline::LutFigures;
 use port::Queue;
@@ -254,4 +254,27 @@ fn flows_that_begin_in_a_storm_get_records_nevertheless() {
     rig.storm(&mut rng, &flows, (5_000, 1), 10 * SECOND);
     let (sent, fast) = rig.storm(&mut rng, &flows, (5_000, 1), 5 * SECOND);
     assert!(fast * 10 >= sent * 9, "{fast} of {sent} hit");
+}
+
+/// Flows whose entries are low-latency no more come as busily as before, but the room of their records is others' now.
+#[test]
+fn entries_that_are_unmarked_leave_the_lut_to_others() {
+    let (mut rng, mut rig) = (Rng::with_seed(4), Rig::new());
+    let flows = rig.establish();
+    let others: Vec<Vec<u8>> = (0..100).map(|_| new_flow(&mut rng, [10, 9])).collect();
+    for n in 0..96 {
+        let of = format!("table=0,tcp,nw_src=10.1.{n}.0/{},nw_dst=10.2.0.0/16", 20 + n % 5);
+        let line = format!("low_latency=false,{of},actions=goto_table:1");
+        rig.model
+            .flow_mod(rig.now, parse_flow(&line, Command::Modify, ParseOptions::default()).unwrap())
+            .unwrap();
+    }
+    // In the table behind nothing hits their records any more, but these have earned a rest.
+    for _ in 0..60 {
+        assert_eq!(rig.fast(&flows), 0, "at once, and for good");
+        rig.send(&others);
+        rig.wait(SECOND / 2);
+    }
+    let fast = rig.fast(&others);
+    assert!(fast * 10 >= others.len() as u64 * 9, "{fast} of {} hit", others.len());
 }

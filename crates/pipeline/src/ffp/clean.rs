@@ -46,6 +46,9 @@ pub enum Clean {
     },
     /// An entry went.
     Removed(EntryId),
+    /// An entry became low-latency, or ceased to be. Its records of the other kind go: they have rights in the LUT that
+    /// they should not have any more, or lack those that they should.
+    Marked(EntryId, bool),
     /// Much changed: every record is held against the table before it is used again.
     #[default]
     All,
@@ -92,6 +95,7 @@ impl Clean {
                 record.priority < *priority && lut.meets(place, value, mask)
             }
             Self::Removed(id) => record.id == *id,
+            Self::Marked(id, low_latency) => record.id == *id && record.low_latency != *low_latency,
             Self::All => true,
         }
     }
@@ -321,5 +325,15 @@ mod tests {
         assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
         clean(&mut lut, Clean::Removed(77));
         assert_eq!(known(&lut).len(), 30);
+    }
+
+    #[test]
+    fn an_entry_of_another_mark_keeps_records_of_that_kind_only() {
+        let mut lut = lut();
+        lut.learn(&mut [1], 1, 10, false);
+        clean(&mut lut, Clean::Marked(1, false));
+        assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1 || *v == 1).collect::<Vec<_>>());
+        clean(&mut lut, Clean::Marked(1, true));
+        assert_eq!(known(&lut), (0..40).filter(|v| v % 4 != 1).collect::<Vec<_>>());
     }
 }

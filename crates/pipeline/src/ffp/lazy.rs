@@ -109,6 +109,8 @@ impl Lut {
                 self.recent.forget(*id);
                 Change { id: *id, priority: 0, kind: Kind::Removed }
             }
+            // Records of that entry are looked up and corrected. It may itself be among the extra rules, and stays there.
+            Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: Kind::Removed },
             Clean::All => return self.suspect_all(),
         };
         self.generation = self.generation.wrapping_add(1);
@@ -276,6 +278,17 @@ mod tests {
         let place = lut.find(&[3], lut.hash(&[3]));
         assert_eq!(lut.verify(place, &[3], || None, |_| Some((1, true))), None);
         assert_eq!(lut.find(&[3], lut.hash(&[3])), NONE, "no entry, no record");
+    }
+
+    #[test]
+    fn an_entry_of_another_mark_is_looked_up_and_stays_an_extra_rule() {
+        let mut lut = lut();
+        add(&mut lut, 2, 20, [3, 0xffff]);
+        change(&mut lut, Clean::Marked(2, false));
+        assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(77), (1, 0)), "it beats the record still");
+        assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(1), (2, 1)));
+        change(&mut lut, Clean::Marked(1, false));
+        assert_eq!((hit(&mut lut, 4), counts(&lut)), (Some(77), (3, 1)));
     }
 
     #[test]
