@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::stage::Staged;
 use crate::store::{Life, Slot};
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryId, FlowEntry, Nanos};
+use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Nanos, port_no};
 use std::sync::Arc;
 
 /// Entries looked at in one go: some 0.1 ms.
@@ -55,8 +55,20 @@ impl Learning {
         let lasts = |timeout_s: u16| {
             timeout_s == 0 || u128::from(timeout_s) * SECOND_NS >= u128::from(self.min_timeout)
         };
-        entry.table != MAC_TABLE && lasts(entry.idle_timeout_s) && lasts(entry.hard_timeout_s)
+        entry.table != MAC_TABLE
+            && lasts(entry.idle_timeout_s)
+            && lasts(entry.hard_timeout_s)
+            && forwards(&entry.instructions)
     }
+}
+
+/// Whether packets go on from here, and not to the controller: a flood that a table drops or asks the controller about is
+/// busy as well, and is to get no path of its own.
+fn forwards(instructions: &Instructions) -> bool {
+    let mut actions = instructions.apply.iter().chain(&instructions.write);
+    let to_controller = |a: &Action| matches!(a, Action::Output { port: port_no::CONTROLLER, .. });
+    let sends = |a: &Action| matches!(a, Action::Output { .. } | Action::Group(_));
+    !actions.clone().any(to_controller) && (instructions.next.is_some() || actions.any(sends))
 }
 
 /// An entry when it was looked at last.
@@ -141,12 +153,17 @@ impl<D: DataPlane> Model<D> {
         for id in first as EntryId..end as EntryId {
             let Some(slot) = self.store.slot(id).filter(|s| s.life == Life::Live) else { continue };
             let (mark, Some(entry)) = (slot.mark, &slot.entry) else { continue };
-            if mark.said.is_some() || self.config.is_marked_by_cookie(entry.cookie) || !learning.is_for(entry)
-            {
+            if mark.said.is_some() || self.config.is_marked_by_cookie(entry.cookie) {
                 continue;
             }
-            let packets = self.plane.entry_counters(id).packets;
-            if let Some(learned) = self.looks.of(id, slot).look(learning, now, packets, mark.learned) {
+            let changed = if learning.is_for(entry) {
+                let packets = self.plane.entry_counters(id).packets;
+                self.looks.of(id, slot).look(learning, now, packets, mark.learned)
+            } else {
+                // A modify may have made it one that is not.
+                mark.learned.then_some(false)
+            };
+            if let Some(learned) = changed {
                 marks += 1;
                 let mut entry = FlowEntry::clone(entry);
                 entry.low_latency = learned;

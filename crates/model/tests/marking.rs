@@ -6,6 +6,7 @@
 mod common;
 
 use common::{Fake, SECOND, add, command, dump, last_changes, mac, with};
+use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, EntryChange, EntryFlags, FlowMod, Match, Nanos};
 use model::{Config, Learning, Limits, Mark};
 
@@ -140,6 +141,32 @@ fn entries_that_do_not_last_are_not_learned() {
     now += SECOND;
     m.poll(now);
     assert_eq!([1, 2, 3, 4, 5].map(|p| state(&mut m, now, p)), [NOTHING, NOTHING, LEARNED, LEARNED, NOTHING]);
+}
+
+#[test]
+fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
+    let mut m = learner();
+    let does =
+        ["drop", "CONTROLLER", "output:2,CONTROLLER", "write_actions(CONTROLLER)", "set_field:1->ip_dscp"];
+    let forwards = ["NORMAL", "write_actions(output:2)", "goto_table:1"];
+    let all = || does.iter().chain(&forwards).zip(1..);
+    for (actions, priority) in all() {
+        let line = format!("priority={priority},ip,actions={actions}");
+        m.flow_mod(0, parse_flow(&line, Command::Add, ParseOptions::default()).unwrap()).unwrap();
+    }
+    let mut now = 0;
+    let ids: Vec<_> = dump(&mut m, now).iter().map(|f| f.entry.id).collect();
+    let mut window = |m: &mut Fake| {
+        ids.iter().for_each(|id| m.plane_mut().hit(*id, 1_000, now));
+        now += SECOND;
+        m.poll(now);
+        all().map(|(_, priority)| state(m, now, priority) == LEARNED).collect::<Vec<_>>()
+    };
+    assert_eq!(window(&mut m), [false, false, false, false, false, true, true, true]);
+    // What was learned of an entry ends when it is modified so.
+    let drop = FlowMod { table: Some(0), command: Command::Modify, ..FlowMod::default() };
+    m.flow_mod(SECOND, drop).unwrap();
+    assert_eq!(window(&mut m), [false; 8]);
 }
 
 #[test]
