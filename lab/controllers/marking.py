@@ -21,6 +21,8 @@ from os_ken.ofproto import ofproto_v1_3
 cfg.CONF.register_cli_opts([cfg.StrOpt("word-file", default="word", help="the file that says yes, no or nothing")])
 
 PRIORITY = 20
+# Without traffic the flow goes.
+IDLE_TIMEOUT_S = 500
 POLL_S = 0.05
 WORDS = {"yes": [shunt.LowLatency(True)], "no": [shunt.LowLatency(False)], "nothing": []}
 
@@ -62,9 +64,9 @@ class Marking(OSKenApp):
         ofp, parser = switch.ofproto, switch.ofproto_parser
         match = parser.OFPMatch(in_port=1, eth_type=0x800, ip_proto=17)
         apply = parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, [parser.OFPActionOutput(2)])
-        switch.send_msg(
-            parser.OFPFlowMod(switch, priority=PRIORITY, match=match, instructions=[apply, *WORDS[word]], idle_timeout=60)
-        )
+        instructions = [apply, *WORDS[word]]
+        timeout = {"idle_timeout": IDLE_TIMEOUT_S}
+        switch.send_msg(parser.OFPFlowMod(switch, priority=PRIORITY, match=match, instructions=instructions, **timeout))
         switch.send_msg(parser.OFPBarrierRequest(switch))
         switch.send_msg(parser.OFPFlowStatsRequest(switch, match=match))
 

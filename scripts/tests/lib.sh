@@ -24,7 +24,8 @@ openflow_listen=127.0.0.1:6654
 rooms=()
 switch=''
 shunt=''
-# More of the configuration, which goes before the ports.
+# More of the configuration: of the worker, and what goes before the ports.
+worker=''
 settings=''
 # Set by `background`: the process it started.
 started=''
@@ -145,6 +146,7 @@ start_switch() {
     cat - "$folder/ports" >"$folder/switch.toml" <<CONFIG
 control = "$folder/control.sock"
 [[worker]]
+$worker
 [[datapath]]
 id = 1
 [datapath.openflow]

@@ -14,6 +14,8 @@ needs "$python"
 (cd controller && "../$python" -m pytest -q) || fail "the tests of controller/ fail"
 
 make_hosts 2
+# As sequence.py does: what one CPU sends stays in order on a busy machine too.
+worker='cpu = 0'
 settings='[datapath.low_latency]
 cookie = "0x4c4c000000000000/0xffff000000000000"
 learn = { enabled = true, min_pps = 200, window = "300ms", min_timeout = "10m" }'
@@ -30,21 +32,28 @@ hits() { show ffp 'sum(t["hits"] for t in d["tables"])'; }
 records() { show ffp 'sum(t["records"] for t in d["tables"])'; }
 # on_the_path: how many of 100 packets or more take the fast-forwarding path.
 on_the_path() {
-    local before received fast now
+    local before received fast now end=$((SECONDS + 60))
     read -r before received < <(path)
-    until read -r fast now < <(path) && [ "$now" -ge $((received + 100)) ]; do sleep 0.02; done
+    until read -r fast now < <(path) && [ "$now" -ge $((received + 100)) ]; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
     echo $((fast - before))
 }
 on_path() { [ "$(on_the_path)" -ge 20 ]; }
 off_path() { [ "$(on_the_path)" -eq 0 ]; }
-marked_as() { in_room sw "$shunt" show flows -c "$folder/switch.toml" | grep "priority=$1" | grep -q -- "$2"; }
-not_marked() { ! marked_as "$1" low_latency; }
+flow() { in_room sw "$shunt" show flows -c "$folder/switch.toml" | grep "priority=$1,"; }
+marked_as() { flow "$1" | grep -q -- "$2"; }
+not_marked() {
+    local line
+    line=$(flow "$1") && ! grep -q low_latency <<<"$line"
+}
 
 udp=udp,in_port=1,nw_dst=10.0.0.0/24,actions=output:2
-# What has a short timeout is not learned.
+# What has a timeout below min_timeout is not learned; none of these runs out before the test ends.
 ofctl add-flows "tcp:$openflow_listen" - <<FLOWS
-priority=1,in_port=1,idle_timeout=60,actions=output:2
-priority=1,in_port=2,idle_timeout=60,actions=output:1
+priority=1,in_port=1,idle_timeout=500,actions=output:2
+priority=1,in_port=2,idle_timeout=500,actions=output:1
 FLOWS
 add() { ofctl add-flow "tcp:$openflow_listen" "$1"; }
 
@@ -63,7 +72,7 @@ sender2=$started
 
 off_path || fail 'packets take the fast-forwarding path before anything is marked'
 for _ in 1 2; do
-    add "cookie=0x4c4c000000000001,idle_timeout=60,priority=10,$udp"
+    add "cookie=0x4c4c000000000001,idle_timeout=500,priority=10,$udp"
     marked_as 10 ' low_latency' || fail 'the cookie does not mark'
     wait_until 'packets of the marked cookie take the path' on_path
     [ "$(hits)" -gt 0 ] || fail 'the path is taken without a hit of a record'
@@ -71,7 +80,7 @@ for _ in 1 2; do
     # A modify changes no cookie.
     ofctl mod-flows "tcp:$openflow_listen" "$udp"
     marked_as 10 ' low_latency' || fail 'a modify takes the mark of the cookie'
-    add "cookie=0x1,idle_timeout=60,priority=10,$udp"
+    add "cookie=0x1,idle_timeout=500,priority=10,$udp"
     [ "$(records)" -eq 0 ] || fail 'records stay when the mark goes'
     not_marked 10 || fail 'the mark stays with another cookie'
     off_path || fail 'packets of another cookie take the path'
@@ -82,7 +91,7 @@ echo nothing >"$folder/word"
 background marking sw env PYTHONPATH=controller/src "$python" lab/controllers/launch.py marking \
     --word-file "$folder/word"
 # Another marked entry keeps the table on the path: packets leave it there.
-add "cookie=0x4c4c000000000001,idle_timeout=60,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
+add "cookie=0x4c4c000000000001,idle_timeout=500,priority=5,udp,in_port=1,nw_dst=10.9.0.0/16,actions=output:2"
 wait_until 'the application hears of its flow' logged marking 'told nothing'
 off_path || fail 'packets take the path without a word'
 for turn in 1 2; do
@@ -115,13 +124,12 @@ ok 'learned from traffic, and forgotten without'
 
 kill -TERM "$sender2"
 wait "$sender2" || true
-sleep 0.5
 kill -TERM "$receiver1" "$receiver2"
 wait "$receiver1" "$receiver2" || true
 for pair in '1 2' '2 1'; do
     read -r from to <<<"$pair"
     sent=$(sed -n 's/^sent //p' "$folder/sender$from.log")
-    [ "$sent" -gt 1000 ] || fail "h$from has sent $sent datagrams only"
+    [ "$sent" -gt 100 ] || fail "h$from has sent $sent datagrams only"
     [ "$(tail -n 1 "$folder/receiver$to.log")" = "received $sent misplaced 0" ] ||
         fail "of $sent datagrams from h$from, h$to $(tail -n 1 "$folder/receiver$to.log")"
     ok "$sent datagrams from h$from to h$to: none lost, doubled or overtaken"
