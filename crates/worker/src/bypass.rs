@@ -2,8 +2,8 @@
 //! Where a LUT costs more than it saves, the fast-forwarding path passes the table by the table itself. Decided on the
 //! control thread, by what the stopwatch measured and by the LUT's hit rate; workers get the decision as an update.
 //!
-//! With a LUT a packet pays the look into it, and if that was in vain building its key once more and the lookup in the
-//! table; without, it pays that lookup only. A LUT that was given up is tried again after a pause, which grows with
+//! With a LUT a packet pays the look into it, and if that was in vain the lookup in the table, to which it takes its key
+//! along; without, it pays that lookup only. A LUT that was given up is tried again after a pause, which grows with
 //! every trial in vain.
 
 use crate::stopwatch::{Sums, TableCosts};
@@ -69,7 +69,6 @@ impl Default for Bypass {
 /// Sums over all workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
-    extract: Sums,
     probe: Sums,
     lookup: Sums,
 }
@@ -77,7 +76,6 @@ pub(crate) struct Measured {
 impl Measured {
     pub fn over<'a>(costs: impl Iterator<Item = &'a TableCosts>) -> Self {
         costs.fold(Self::default(), |sum, costs| Self {
-            extract: sum.extract + costs.extract.read(),
             probe: sum.probe + costs.probe.read(),
             lookup: sum.lookup + costs.lookup.read(),
         })
@@ -133,13 +131,12 @@ impl Bypass {
         let known = |sums: Sums, before: Sums| (sums - before).mean_ps(PACKETS_MIN);
         let probe = known(measured.probe, self.costs.probe)?;
         let lookup = known(measured.lookup, self.costs.lookup)?;
-        let extract = known(measured.extract, self.costs.extract)?;
         // A table's LUT may have been laid out anew meanwhile, and counts from 0.
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let misses = since(figures.misses, self.figures.misses);
         let hits =
             since(figures.hits, self.figures.hits) + since(figures.normal_hits, self.figures.normal_hits);
-        let in_vain = (extract + lookup) * misses / (hits + misses).max(1);
+        let in_vain = lookup * misses / (hits + misses).max(1);
         let with = i64::try_from(probe + in_vain).ok()?;
         let without = i64::try_from(lookup.max(1)).ok()?;
         Some((without - with) * 100 / without)
@@ -174,7 +171,6 @@ mod tests {
         fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(Verdict, u64)> {
             for passed in 1..=seconds {
                 self.now += SECOND;
-                self.measured.extract += Sums { ns: 500, packets: 100 };
                 self.measured.probe += Sums { ns: probe * 100, packets: 100 };
                 self.measured.lookup += Sums { ns: lookup * 100, packets: 100 };
                 (self.figures.hits, self.figures.misses) =

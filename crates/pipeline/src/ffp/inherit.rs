@@ -30,6 +30,14 @@ pub struct Inheritance {
     pub extractor: Option<Box<Extractor>>,
 }
 
+impl Previous {
+    /// Whether it still serves.
+    #[inline]
+    fn serves(&self, now: Nanos) -> bool {
+        self.until_ns == 0 || now <= self.until_ns
+    }
+}
+
 impl Lut {
     /// Lets the LUT before serve beside this one, and gives back what that one had inherited itself.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
@@ -48,8 +56,8 @@ impl Lut {
 
     /// Whether a record, or that there is none, is not the last word: a LUT from before serves, or a change is under way.
     #[inline]
-    pub(super) fn is_in_flux(&self) -> bool {
-        self.previous.is_some() || self.is_cleaning()
+    pub(super) fn is_in_flux(&self, now: Nanos) -> bool {
+        self.is_cleaning() || self.previous.as_ref().is_some_and(|previous| previous.serves(now))
     }
 
     /// Asks the LUT before for the packet's value. `key` is the packet's row in this one, which learns what it hears.
@@ -61,12 +69,9 @@ impl Lut {
         now: Nanos,
     ) -> Option<Record> {
         let mut row = [0; Limits::KEY_WORDS];
-        let previous = self.previous.as_mut()?;
+        let previous = self.previous.as_mut().filter(|previous| previous.serves(now))?;
         if previous.until_ns == 0 {
             previous.until_ns = now + SERVES_NS;
-        }
-        if now > previous.until_ns {
-            return None;
         }
         let row = &mut row[..previous.lut.words()];
         match &previous.extractor {
@@ -79,5 +84,27 @@ impl Lut {
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
         self.learn_masked(key, record.id, record.priority, record.low_latency);
         Some(Record { generation: self.generation(), ..record })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn the_lut_before_serves_for_a_while_and_then_hits_are_simple_again() {
+        let lut = |mask: u64| Lut::new(&[mask], 64, Arc::default());
+        let mut before = Box::new(lut(0xff));
+        before.learn(&mut [7], 3, 10, true);
+        let mut wider = lut(0xffff).inheriting(Inheritance { extractor: None });
+        assert!(wider.inherit(before).is_none());
+        let mut ask = |key: u64, now| wider.ask_previous(&mut [], 0, &[key], now).map(|record| record.id);
+        let begin = 5;
+        assert_eq!([ask(0x107, begin), ask(8, begin)], [Some(3), None]);
+        assert_eq!([ask(0x207, begin + SERVES_NS), ask(0x307, begin + SERVES_NS + 1)], [Some(3), None]);
+        assert!(wider.is_in_flux(begin + SERVES_NS) && !wider.is_in_flux(begin + SERVES_NS + 1));
+        let known = |key: u64| wider.find(&[key], wider.hash(&[key])) != NONE;
+        assert_eq!([0x107, 0x207, 0x307, 8].map(known), [true, true, false, false]);
     }
 }

@@ -40,6 +40,8 @@ pub(super) struct Recent {
     rows: Box<[u64]>,
     /// Longer lists are not walked.
     list_max: u32,
+    /// The record that is looked at next for its age.
+    aging: usize,
 }
 
 /// What a record's extra rules say of it.
@@ -59,6 +61,7 @@ impl Recent {
             changes: [Change::default(); REMEMBERED],
             rows: vec![0; REMEMBERED * 2 * words].into_boxed_slice(),
             list_max: REMEMBERED as u32,
+            aging: 0,
         }
     }
 
@@ -86,7 +89,18 @@ impl Lut {
     /// Every record is held against the table before it is used again.
     pub(super) fn suspect_all(&mut self) {
         // No list reaches back that far.
-        self.generation = self.generation.wrapping_add(REMEMBERED as u32 + 1);
+        self.advance(REMEMBERED as u32 + 1);
+    }
+
+    /// Goes on to a later generation. With each step one record is looked at, and goes if nothing has hit it for half of all
+    /// generations: so none is there still when its own comes again.
+    fn advance(&mut self, by: u32) {
+        self.generation = self.generation.wrapping_add(by);
+        let place = self.recent.aging;
+        self.recent.aging = (place + 1) % self.records.len();
+        if self.generation.wrapping_sub(self.records[place].generation) > u32::MAX / 2 {
+            self.free(place);
+        }
     }
 
     /// Lets a change join the lists of all records.
@@ -113,7 +127,7 @@ impl Lut {
             Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: Kind::Removed },
             Clean::All => return self.suspect_all(),
         };
-        self.generation = self.generation.wrapping_add(1);
+        self.advance(1);
     }
 
     /// Whether a record is right as it stands, as far as its list tells.
@@ -309,5 +323,16 @@ mod tests {
         lut.clean(Manner::Generation, &mut Clean::All);
         add(&mut lut, 100, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 4), Some(77));
+    }
+
+    #[test]
+    fn no_record_is_there_still_when_its_generation_comes_again() {
+        let mut lut = lut();
+        let places = lut.records.len();
+        lut.generation = u32::MAX / 2 + 1;
+        assert_eq!(hit(&mut lut, 5), Some(77), "in use");
+        (0..places).for_each(|_| add(&mut lut, 2, 1, [0, 0]));
+        lut.generation = 0;
+        assert_eq!((hit(&mut lut, 1), lut.counters.read().records), (None, 1));
     }
 }

@@ -117,7 +117,7 @@ fn pass<E: Egress, P: Probe>(
     probe: &mut P,
 ) -> u64 {
     let words = lut.words();
-    let (generation, in_flux) = (lut.generation(), lut.is_in_flux());
+    let (generation, in_flux) = (lut.generation(), lut.is_in_flux(run.now));
     let (mut hits, mut normal) = (0, 0);
     let mut moved = false;
     for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
