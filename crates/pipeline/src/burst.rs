@@ -8,7 +8,8 @@
 //! ```
 //!
 //! All packets that wait for a table are looked up together: keys first, then one lookup of the batch, then each
-//! packet's instructions. What packets send leaves at the end, packet by packet. Operations are applied between bursts only, so a packet sees one version of all rules.
+//! packet's instructions. What packets send leaves at the end, packet by packet. Operations are
+//! applied between bursts only, so a packet sees one version of all rules.
 
 use crate::cells::{Cell, Cells};
 use crate::counters::{Counters, Tally};

@@ -36,10 +36,10 @@ pub struct Config {
     pub handovers: usize,
     /// Records of each LUT of the fast-forwarding path, in each worker; 0 turns the path off.
     pub lut_entries: usize,
-    /// The clock by which one burst of many is timed, step by step; none: nothing is timed. Forwarding never reads it.
-    pub stopwatch: Option<fn() -> Nanos>,
     /// How their records are kept right while rules change.
     pub consistency: Consistency,
+    /// The clock by which one burst of many is timed, step by step; none: nothing is timed. Forwarding never reads it.
+    pub stopwatch: Option<fn() -> Nanos>,
     /// One burst of so many is timed; at least 1.
     pub timed_bursts: u32,
 }
