@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What 10,000 rules a second, added to a table of 10,000 under low-latency packets, cost in each way of keeping the
 //! fast-forwarding path's records right: time of the worker for each rule, at once and at later hits, and the most that a
-//! packet is delayed, in virtual time by the 99.9th percentile of each step's cost (`sim::cost::updates`).
+//! packet is delayed, in virtual time (`sim::cost::updates`).
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -8,7 +8,7 @@ use super::lut::Lut;
 use flow::EntryId;
 
 /// Records looked at in one go: a slice takes a few microseconds.
-const SLICE: usize = 1_024;
+const SLICE: usize = 512;
 
 /// Changes that may be under way in a LUT at once.
 const UNDER_WAY: usize = 16;
@@ -260,7 +260,7 @@ mod tests {
     use tables::NONE;
 
     fn lut() -> Lut {
-        let mut lut = Lut::new(&[0xffff], 256, Arc::default());
+        let mut lut = Lut::new(&[0xffff], 128, Arc::default());
         for value in 0..40 {
             lut.learn(&mut [value], value as u32 % 4, 10, true);
         }

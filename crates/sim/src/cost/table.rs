@@ -84,10 +84,11 @@ impl CostTable {
         self.costs_ns[slot(step)]
     }
 
-    /// 99.9th percentile of the cost of a unit of a step, ns; 0 for a step that was not measured.
-    #[must_use]
-    pub fn tail_ns(&self, step: Step) -> f64 {
-        self.tails_ns[slot(step)]
+    /// The same by mean costs, but for these steps by the 99.9th percentile.
+    pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[Step]) {
+        let mut costs_ns = self.costs_ns.to_vec();
+        steps.iter().for_each(|step| costs_ns[slot(*step)] = self.tails_ns[slot(*step)]);
+        probe.start_virtual(costs_ns.into());
     }
 
     /// What the units of these steps cost, ns.
