@@ -294,7 +294,10 @@ fn check_reported(record: &Record, replay: &Replay) -> Result<(), String> {
         actual.entry(flow_of(record, &report.bytes)).or_default().push(report.clone());
     }
     for reports in [&mut expected, &mut actual].into_iter().filter_map(|reports| reports.get_mut(&None)) {
-        reports.sort_unstable_by(|a, b| (&a.bytes, a.entry).cmp(&(&b.bytes, b.entry)));
+        // Cut-off packets of several ports may be equal.
+        let key =
+            |r: &Reported| (r.entry, r.in_port, r.table, r.metadata, r.tunnel_id, r.max_len, r.reason as u8);
+        reports.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes).then_with(|| key(a).cmp(&key(b))));
     }
     for (flow, expected) in &expected {
         let actual = actual.remove(flow).unwrap_or_default();
