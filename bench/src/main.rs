@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or all of `target/report`. With `--into PAGE` first,
 //! puts them into a page instead, between the lines that [`BEGIN`] and [`END`] begin; tables there of other files stay.
+//! Without files, those of the page are brought up to date.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use shunt_bench::{markdown, read};
@@ -50,12 +52,17 @@ fn run() -> Result<(), String> {
     } else {
         None
     };
-    let tables = tables(&if arguments.is_empty() { all()? } else { arguments })?;
+    let mut paths = if arguments.is_empty() { all()? } else { arguments.clone() };
     let Some(page) = page else {
-        return io::stdout().write_all(tables.as_bytes()).map_err(|error| error.to_string());
+        return io::stdout().write_all(tables(&paths)?.as_bytes()).map_err(|error| error.to_string());
     };
     let told = |error: io::Error| format!("{}: {error}", page.display());
     let text = std::fs::read_to_string(&page).map_err(told)?;
+    if arguments.is_empty() {
+        let titles: Vec<&str> = sections(&text).map(|(title, _)| title).collect();
+        paths.retain(|path| titles.contains(&&*title(path)));
+    }
+    let tables = tables(&paths)?;
     let text = put_between(&text, &tables).ok_or_else(|| {
         format!("{}: no line that begins with `{BEGIN}` and one behind it with `{END}`", page.display())
     })?;
@@ -66,11 +73,15 @@ fn tables(paths: &[PathBuf]) -> Result<String, String> {
     let mut text = String::new();
     for path in paths {
         let figures = read(path).map_err(|error| error.to_string())?;
-        let title = path.file_stem().unwrap_or_default().to_string_lossy();
-        text += &format!("{TITLE}{title}\n\n{}\n", markdown(&figures).trim_end());
+        text += &format!("{TITLE}{}\n\n{}\n", title(path), markdown(&figures).trim_end());
         text += "\n";
     }
     Ok(text)
+}
+
+/// The title of a report file's table.
+fn title(path: &Path) -> Cow<'_, str> {
+    path.file_stem().unwrap_or_default().to_string_lossy()
 }
 
 /// The page with `tables` between its two lines, beside those of other titles that stood there.

@@ -51,6 +51,9 @@ fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
     }
 }
 
+/// The report of the shortest packets, which is the README's, and that of all others.
+const REPORTS: [&str; 2] = ["ffp", "ffp_sizes"];
+
 /// Measures all scenarios; `case` is what their names must begin with.
 pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
     for kind in Kind::ALL {
@@ -72,6 +75,7 @@ pub fn run(case: &str, pairs: usize) -> Result<(), Box<dyn Error>> {
 
 fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>> {
     let scenario = scenario(options)?;
+    let file = REPORTS[usize::from(options.bytes != SIZES[0])];
     let mut ours = Course::new(&scenario, FRAMES, LUT_ENTRIES, None)?;
     ours.prepare()?;
     for peer in &PEERS {
@@ -84,7 +88,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
             compare(&Plan::new(pairs), &mut one, &mut other)?
         };
         let figure = format!("packets/s over the path against {} (paper: fig 11)", peer.name);
-        report(&figure, name, "Mpps/CPU-s", &found, bars.map(|bars| bars.0))?;
+        report(file, &figure, name, "Mpps/CPU-s", &found, bars.map(|bars| bars.0))?;
         let every = Duration::from_nanos((BURST as f64 * 1e3 / (found.peer.median * LOAD)) as u64);
         let found = {
             let plan = Plan { measure: Measure::CpuNsPerUnit, ..Plan::new(pairs) };
@@ -94,7 +98,7 @@ fn one(name: &str, options: &Options, pairs: usize) -> Result<(), Box<dyn Error>
         };
         let figure = format!("latency over the path against {} (paper: fig 12)", peer.name);
         let name = format!("{name} every {:.2} us", every.as_secs_f64() * 1e6);
-        report(&figure, &name, "ns", &found, bars.map(|bars| bars.1))?;
+        report(file, &figure, &name, "ns", &found, bars.map(|bars| bars.1))?;
     }
     ours.verify()
 }
@@ -129,6 +133,7 @@ fn paced(course: &mut Course, every: Duration) -> Window {
 }
 
 fn report(
+    file: &str,
     figure: &str,
     case: &str,
     unit: &str,
@@ -139,7 +144,7 @@ fn report(
         Some(bar) => Figure::new(figure, case, unit, found, bar),
         None => Figure::beside(figure, case, unit, found),
     };
-    made.append(Path::new("target/report"), "ffp")?;
+    made.append(Path::new("target/report"), file)?;
     writeln!(
         io::stdout(),
         "{figure}, {case}: {:.2} {unit} against {:.2}, ratio {:.3} ({:.3} to {:.3}), {} pairs, {} set aside: {:?}",
