@@ -107,6 +107,10 @@ impl Luts {
                     Passing::Closed | Passing::Shared | Passing::Bypassed => None,
                 };
                 let other = before.clone().filter(|before| **before != *plan);
+                if before.is_some() {
+                    // It is cold, and counts anew.
+                    table.bypass.reset();
+                }
                 let (mask, entries) = (master.examined(), self.entries);
                 swap(number, table, parts, |counters| {
                     let lut = Lut::new(&mask, entries, counters);
