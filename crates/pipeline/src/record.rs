@@ -225,6 +225,8 @@ impl Probe for Recorder {
         self.recorded &= !(1 << slot);
         if self.ring.push(record).is_err() {
             self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+            // A later one takes its place.
+            self.left += 1;
         }
     }
 }

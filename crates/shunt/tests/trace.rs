@@ -2,8 +2,9 @@
 //! `shunt trace` without a running switch, as users and scripts meet it.
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A folder of its own with a flow file; gone at the end.
@@ -187,6 +188,41 @@ fn hostile_input_is_refused_with_a_sentence() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(told.contains("the packet has 70000 bytes; a frame has at most 65600"), "{told}");
+}
+
+/// A control socket that tells of a fault: no switch can be asked for one.
+#[test]
+fn a_fault_ends_a_trace_of_real_packets_with_exit_code_1() {
+    let place = Place::new(FLOWS);
+    let imagined = place.trace(&["in_port=1,tcp,tp_dst=23", "--json"]);
+    let part = format!(
+        r#"{{"worker":0,"in_port":1,"packet":"tcp","bytes":60,"version":3,"hits":[],"missed":null,"fast":false,
+        "ports":[2],"packet_ins":0,"outcome":"forwarded","reason":null,"left_ns":500,"verdict":"fault",
+        "why":["the worker: forwarded, by the rules: dropped (no_output)"],"imagined":{imagined}}}"#
+    );
+    for (faults, code) in [(1, 1), (0, 0)] {
+        let socket = place.0.join(format!("{faults}.sock"));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+        command.arg("--control").arg(socket).args(["trace", "--live", "--count", "1"]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stream = listener.accept().unwrap().0;
+        let mut request = String::new();
+        BufReader::new(&stream).read_line(&mut request).unwrap();
+        assert!(request.contains("trace_live"), "{request}");
+        let id = request.split("\"id\":").nth(1).unwrap().split([',', '}']).next().unwrap();
+        let done = format!(r#"{{"recorded":1,"compared":1,"faults":{faults},"lost":0}}"#);
+        let answer = [format!(r#"{{"id":{id},"part":{part}}}"#), format!(r#"{{"id":{id},"done":{done}}}"#)];
+        let answer = answer.map(|line| line.replace('\n', "")).join("\n");
+        stream.write_all(format!("{answer}\n").as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{output:?}");
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert!(told.contains("FAULT: the rules say otherwise: the worker: forwarded"), "{told}");
+        assert!(told.contains("actions=drop") && told.contains(&format!("{faults} fault")), "{told}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.contains("1 of 1 packets were not forwarded by the rules"), code == 1, "{told}");
+    }
 }
 
 #[test]

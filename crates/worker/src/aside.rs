@@ -47,7 +47,8 @@ impl Aside {
 
 impl Probe for Aside {
     fn compares(&self) -> bool {
-        self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
+        // A burst that is only recorded would be looked up twice for nothing.
+        self.times && !self.records && self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
     }
 
     fn mark(&mut self, step: Step, units: u32) {

@@ -212,6 +212,16 @@ fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
         lab.turn();
     }
     assert_eq!(lab.model.plane_mut().records_lost(), 600 - 256);
+    // What was lost is no packet of the 1,000: as many are recorded all the same.
+    let mut taken = 0;
+    for _ in 0..20 {
+        while lab.model.plane_mut().next_record().is_some() {
+            taken += 1;
+        }
+        (0..100).for_each(|_| assert!(lab.handles[0].push(0, &[2; 60])));
+        lab.turn();
+    }
+    assert_eq!((taken, lab.model.plane_mut().records_lost()), (1_000, 600 - 256));
     lab.model.plane_mut().stop_recording();
     assert!(lab.model.plane_mut().next_record().is_none());
 }

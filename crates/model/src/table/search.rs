@@ -30,22 +30,27 @@ impl Table {
         self.levels.keys().rev().find_map(|&priority| self.find(slots, priority, &matching))
     }
 
-    /// Entries that are tried before `hit`, highest priority first; without a hit all of them.
+    /// Of the `most` entries of highest priority those that are tried before `hit`, highest priority first; without a hit
+    /// all of them. Those of the hit's own priority that were added later count among the `most`, so that passing them over
+    /// is bounded, too.
     pub fn tried_before<'a>(
         &'a self,
         slots: &'a [Slot],
         hit: Option<EntryId>,
+        most: usize,
     ) -> impl Iterator<Item = &'a FlowEntry> + 'a {
         let hit = hit.and_then(|id| Some((entry_of(slots, id)?.priority, slots[id as usize].serial)));
         let is_before = move |priority: u16, id: EntryId| {
             hit.is_none_or(|(of, serial)| priority > of || slots[id as usize].serial < serial)
         };
-        self.levels.range(hit.map_or(0, |(priority, _)| priority)..).rev().flat_map(
-            move |(&priority, level)| {
-                let members =
-                    level.groups.iter().filter(|group| !group.linear).flat_map(|group| &group.members);
-                members.filter(move |id| is_before(priority, **id)).filter_map(|id| entry_of(slots, *id))
-            },
-        )
+        let levels = self.levels.range(hit.map_or(0, |(priority, _)| priority)..).rev();
+        let members = levels.flat_map(|(&priority, level)| {
+            let groups = level.groups.iter().filter(|group| !group.linear);
+            groups.flat_map(|group| &group.members).map(move |id| (priority, *id))
+        });
+        members
+            .take(most)
+            .filter(move |(priority, id)| is_before(*priority, *id))
+            .filter_map(|(_, id)| entry_of(slots, id))
     }
 }

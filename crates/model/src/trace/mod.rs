@@ -137,7 +137,7 @@ impl<D: DataPlane> View<'_, D> {
             step.values = entry.matching.fields().filter_map(|c| value(c.field)).collect();
         }
         if index.is_none() {
-            let tried = store.table(table).tried_before(store.slots(), id);
+            let tried = store.table(table).tried_before(store.slots(), id, near::LOOKED_AT);
             (step.near, step.looked_at) = near::nearest(tried, packet);
         }
         self.steps.borrow_mut().push(step);

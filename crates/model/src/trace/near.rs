@@ -13,7 +13,7 @@ const NEAR: usize = 3;
 const EXCLUDED: usize = 2;
 
 /// Entries looked at: a table may have millions, and others wait meanwhile.
-const LOOKED_AT: usize = 4_096;
+pub(super) const LOOKED_AT: usize = 4_096;
 
 /// An entry that was not hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Excluded {
 pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &Packet) -> (Vec<Near>, usize) {
     let mut nearest: Vec<(_, &FlowEntry, Vec<Excluded>)> = Vec::new();
     let mut looked_at = 0;
-    for entry in tried.take(LOOKED_AT) {
+    for entry in tried {
         looked_at += 1;
         let mut held = 0_usize;
         let mut excluded = Vec::new();

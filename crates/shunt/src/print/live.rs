@@ -64,11 +64,8 @@ fn time(ns: u64) -> String {
 
 pub fn summary(out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     let packets = count(summary.recorded as usize, "packet");
-    writeln!(
-        out,
-        "{packets} recorded, {} compared with the rules, {} faults",
-        summary.compared, summary.faults
-    )?;
+    let faults = count(summary.faults as usize, "fault");
+    writeln!(out, "{packets} recorded, {} compared with the rules, {faults}", summary.compared)?;
     if summary.lost > 0 {
         writeln!(out, "{} more matched and found no room", summary.lost)?;
     }

@@ -125,6 +125,7 @@ impl Connection {
         if let Some(Job::Live(_, watch)) = self.job.take() {
             watch.stop(state.model);
         }
+        self.has_records = false;
     }
 
     /// Sends, works and reads a bounded amount; says whether there is more to do without waiting.
@@ -132,11 +133,19 @@ impl Connection {
         self.write();
         self.work(state);
         let mut more = false;
-        // Who traces real packets may go away meanwhile.
-        if self.waits_for_records() && self.wants_to_read() {
-            self.read();
+        // Who traces real packets may go away meanwhile, also before the trace began: its end came with the request.
+        if let Some(Job::Live(id, _)) = self.job {
+            if self.wants_to_read() {
+                self.read();
+            }
             if self.ended {
                 self.close(state);
+            } else if self.inbox.len() - self.taken > REQUEST_BYTES {
+                self.close(state);
+                self.error(
+                    Some(id),
+                    "the trace has ended: more requests came meanwhile than can wait for it",
+                );
             }
         }
         if self.job.is_none()
@@ -227,17 +236,17 @@ impl Connection {
             }
             Some(Job::Live(id, mut watch)) => {
                 self.has_records = false;
-                if self.waiting() >= OUTBOX_BYTES && !watch.is_over(state.now) {
-                    self.job = Some(Job::Live(id, watch));
-                } else if let Some(real) = watch.next(state.model) {
+                if watch.is_over(state.now) {
+                    self.answer(id, "done", &watch.stop(state.model));
+                    return;
+                }
+                if self.waiting() < OUTBOX_BYTES
+                    && let Some(real) = watch.next(state.model)
+                {
                     self.answer(id, "part", &real);
                     self.has_records = true;
-                    self.job = Some(Job::Live(id, watch));
-                } else if watch.is_over(state.now) {
-                    self.answer(id, "done", &watch.stop(state.model));
-                } else {
-                    self.job = Some(Job::Live(id, watch));
                 }
+                self.job = Some(Job::Live(id, watch));
             }
             None => {}
         }

@@ -83,6 +83,47 @@ fn one_client_traces_at_a_time_and_one_that_goes_away_makes_room() {
     until("the recording has ended", || second.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
 }
 
+/// The end of the requests comes while the first trace runs, the second begins after it.
+#[test]
+fn a_trace_that_begins_after_its_client_has_gone_ends_at_once() {
+    let mut lab = Lab::start(1, 2, Some(FLOWS));
+    let requests = [live("", 100, 600_000), live("", 100, 600_000)].join("\n");
+    drop(begin(&mut lab, &requests));
+    let mut other = lab.raw();
+    until("the recording has ended", || other.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
+}
+
+#[test]
+fn a_client_that_sends_more_than_can_wait_has_its_trace_ended() {
+    let mut lab = Lab::start(1, 2, Some(FLOWS));
+    let mut raw = begin(&mut lab, &live("", 100, 600_000));
+    raw.send(&vec![b' '; 1_024 * 1_024 + 1]);
+    let answer = raw.line();
+    assert!(answer.contains("\"error\"") && answer.contains("the trace has ended"), "{answer}");
+    let mut other = lab.raw();
+    until("the recording has ended", || other.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0"));
+}
+
+/// Its time ends a trace, whatever still comes: a client that does not read gets no more.
+#[test]
+fn a_trace_ends_when_its_time_is_over_also_under_traffic() {
+    let mut lab = Lab::start(1, 2, Some(FLOWS));
+    let mut raw = begin(&mut lab, &live("", 100_000, 200));
+    let mut other = lab.raw();
+    until("the recording has ended", || {
+        for _ in 0..64 {
+            lab.ports[0].push(0, &frame(1, 2));
+        }
+        while lab.ports[1].pop(0).is_some() {}
+        other.ask(&live("in_port=9", 1, 1)).contains("\"recorded\":0")
+    });
+    let mut line = raw.line();
+    while line.contains("\"part\"") {
+        line = raw.line();
+    }
+    assert!(parsed(&line)["done"]["recorded"].as_u64().unwrap() > 0, "{line}");
+}
+
 #[test]
 fn wrong_requests_are_refused() {
     let lab = Lab::start(1, 1, None);

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# `shunt trace` between two namespaced hosts: real pings are recorded and the rules say the same, both on the way over
+# the tables and over the fast-forwarding path; one command tells why others are dropped; and nothing is recorded any
+# more when the tracer has gone. That a worker's fault ends with exit code 1 is shown in crates/worker/tests/trace.rs
+# (the fault is found) and crates/shunt/tests/trace.rs (the code): a switch has no way to be told to go wrong.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+make_hosts 2
+start_switch secure
+cat >"$folder/t.flows" <<FLOWS
+priority=9,icmp,in_port=p1,nw_dst=10.0.0.2,low_latency actions=output:p2
+priority=5,in_port=p2 actions=output:p1
+priority=5,arp,in_port=p1 actions=output:p2
+priority=1,udp actions=drop
+FLOWS
+ask() { in_room sw "$shunt" "$@" -c "$folder/switch.toml"; }
+ask flows load "$folder/t.flows" >/dev/null
+# tells TEXT: whether the trace printed it.
+tells() { grep -F -- "$1" "$folder/trace.log" >/dev/null || fail "no \"$1\" in: $(cat "$folder/trace.log")"; }
+# live ARGUMENTS...: in the background. When it has armed the workers nobody can see, so traffic flows until it has told.
+live() {
+    : >"$folder/trace.log"
+    background trace sw "$shunt" trace --live -c "$folder/switch.toml" "$@"
+    trace=$started
+}
+ping_once() { in_room h1 ping -q -c 1 -W 5 10.0.0.2 >"$folder/ping.log"; }
+# traffic_until COMMAND...: sends what $traffic says until the command succeeds.
+traffic_until() {
+    local end=$((SECONDS + 60))
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || fail "waited 60 s in vain: $*"
+        "$traffic" || fail "$traffic fails"
+        sleep 0.1
+    done
+}
+has_ended() { ! kill -0 "$trace" 2>/dev/null; }
+
+traffic=ping_once
+live icmp --count 6 --timeout 60
+traffic_until has_ended
+wait "$trace" || fail "the trace ended with $?"
+tells 'result: forwarded: port 2'
+tells 'result: forwarded: port 1'
+tells 'all the way over the fast-forwarding path'
+tells '6 packets recorded, 6 compared with the rules, 0 faults'
+ok 'real pings: worker and rules agree, also over the fast-forwarding path'
+
+send_udp() { in_room h1 bash -c 'echo >/dev/udp/10.0.0.2/9'; }
+traffic=send_udp
+live in_port=1,udp --count 1 --timeout 60
+traffic_until has_ended
+wait "$trace" || fail "the trace ended with $?"
+tells 'result: dropped (no_output)'
+tells 'the rules say the same: the entry that it hits in table 0 says so: actions=drop'
+ask trace in_port=p1,udp,nw_dst=10.0.0.2,tp_dst=9 >"$folder/trace.log"
+tells 'result: dropped (no_output): the entry that it hits in table 0 says so: actions=drop'
+ok 'one command tells why a packet was dropped, of a real and of an imagined one'
+
+traffic=ping_once
+live icmp --count 100000 --timeout 600
+traffic_until logged trace 'the rules say the same'
+kill "$trace"
+wait "$trace" 2>/dev/null && fail 'the trace has not ended'
+wait_until 'another can trace' ask trace --live in_port=99 --count 1 --timeout 1
+ask show counters --json | python3 -c '
+import json, sys
+traced = json.load(sys.stdin)["traced"]
+assert traced["compared"] == traced["recorded"] >= 8 and traced["faults"] == 0, traced'
+ok 'a tracer that is killed leaves nothing behind'
