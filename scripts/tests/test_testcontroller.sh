@@ -9,7 +9,7 @@ source "$(dirname "$0")/lib.sh"
 
 make_hosts 2
 OVS_RUNDIR=$folder background controller sw ovs-testcontroller -O OpenFlow13 ptcp:6653:127.0.0.1
-controller=$started
+learner=$started
 start_switch standalone
 
 wait_until 'the flow of the controller' has_flow CONTROLLER
@@ -21,7 +21,7 @@ ok 'pings pass, the controller has made flows'
 tcp 1 2 || fail 'no TCP between the hosts'
 ok 'TCP passes'
 
-kill "$controller"
+kill "$learner"
 wait_until 'the switch learns by itself' has_flow 'priority=0 actions=NORMAL'
 pings 1 2 || fail 'h1 does not reach h2 without the controller'
 ok 'without the controller the switch learns by itself'
