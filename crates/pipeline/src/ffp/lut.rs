@@ -133,7 +133,8 @@ impl Lut {
     }
 
     /// Looks up a burst in passes: hashes, then tags (few lines, which stay in the core's caches), then rows; before the
-    /// rows are compared they are asked for, so that the misses of the burst's packets overlap. `WORDS` of a row, if the compiler is to know; else 0.
+    /// rows are compared they are asked for, so that the misses of the burst's packets overlap. `WORDS` of a row, if the
+    /// compiler is to know; else 0.
     fn probe_burst<const WORDS: usize>(
         &mut self,
         keys: &mut [u64],

@@ -10,7 +10,8 @@
 //! ```
 //!
 //! A table whose lookup is no slower than a LUT's is shared by both paths. The table pipeline learns: what a packet
-//! that is still low-latency hits becomes a record ([`lut`]). Records never outlive what they tell ([`clean`]).
+//! that is still low-latency hits becomes a record ([`lut`]). No record is used beyond what it tells: it goes when
+//! rules change ([`clean`]), or is held against them at its next hit ([`lazy`]).
 
 mod admission;
 mod clean;
