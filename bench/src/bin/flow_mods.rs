@@ -26,7 +26,7 @@ use std::process::Command;
 use clap::Parser;
 use client::Batch;
 use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, compare};
-use sim::cost::churn;
+use sim::cost::{Costs, churn};
 use switches::{Cores, Switch};
 
 /// Where the switches keep their files: a file system of its own hides what else is there.
@@ -71,7 +71,7 @@ fn under_traffic(arguments: &Arguments) -> Result<()> {
     let mut rounds: Vec<Vec<churn::Phase>> = Vec::new();
     for _ in 0..arguments.rounds {
         let mut phases: Vec<churn::Phase> = Vec::new();
-        churn::run(arguments.flows, plan, &arguments.case, |phase| phases.push(phase))?;
+        churn::run(arguments.flows, Costs::Measured(plan), &arguments.case, |phase| phases.push(phase))?;
         rounds.push(phases);
     }
     for (at, phase) in rounds.first().into_iter().flatten().enumerate() {

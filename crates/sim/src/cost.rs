@@ -14,7 +14,7 @@ pub mod stall;
 mod table;
 pub mod updates;
 
-pub use measure::{Plan, Workload, measure};
+pub use measure::{Costs, Plan, Workload, measure};
 pub use probe::CostProbe;
 pub use rig::{CostError, Rig};
 pub use slots::STEPS;

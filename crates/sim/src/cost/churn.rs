@@ -9,7 +9,7 @@
 mod scripts;
 
 use crate::cost::stall::Turns;
-use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure};
+use crate::cost::{CostError, CostProbe, CostTable, Costs, Plan, Rig, Workload, measure};
 use flow::{Command, FlowMod, Nanos};
 use model::DataPlane;
 use scripts::{Family, Script};
@@ -51,12 +51,12 @@ pub struct Phase {
 ///
 /// # Errors
 /// Not unless the flows made for it are refused.
-pub fn run(count: u32, plan: Plan, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
+pub fn run(count: u32, costs: Costs, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
     for family in scripts::FAMILIES {
         let Family { frames, scripts } = family(count)?;
         let mut rig = Rig::new(2, frames)?;
         for script in scripts.into_iter().filter(|script| script.name.contains(only)) {
-            let (phase, used) = phase(rig, script, plan)?;
+            let (phase, used) = phase(rig, script, costs)?;
             rig = used;
             told(phase);
         }
@@ -64,9 +64,25 @@ pub fn run(count: u32, plan: Plan, only: &str, mut told: impl FnMut(Phase)) -> R
     Ok(())
 }
 
-fn phase(mut rig: Rig, script: Script, plan: Plan) -> Result<(Phase, Rig), CostError> {
+fn phase(mut rig: Rig, script: Script, costs: Costs) -> Result<(Phase, Rig), CostError> {
     begin(&mut rig, &script)?;
     let engine = rig.model.plane_mut().engine(0).0;
+    let costs = match costs {
+        Costs::Measured(plan) => {
+            let (costs, used) = paced(rig, &script, plan);
+            rig = used;
+            begin(&mut rig, &script)?;
+            costs
+        }
+        Costs::Even(unit_ns) => CostTable::even(unit_ns),
+    };
+    let mods = script.operations.iter().map(Vec::len).sum();
+    let turns = queued(&mut rig, &costs, script.operations)?;
+    Ok((Phase { name: script.name, mods, engine, costs, turns }, rig))
+}
+
+/// Measures costs while a script's operations come, a few turns apart.
+fn paced(rig: Rig, script: &Script, plan: Plan) -> (CostTable, Rig) {
     let turns = 2 * plan.turns * (plan.warm_up + plan.windows);
     let repeats = if script.repeats { REPEATS } else { 1 };
     let todo: VecDeque<Vec<FlowMod>> =
@@ -77,12 +93,7 @@ fn phase(mut rig: Rig, script: Script, plan: Plan) -> Result<(Phase, Rig), CostE
     let windows = turns / plan.turns.max(1);
     let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);
     let mut paced = Paced { rig, todo, spacing: spacing as u64, window: plan.turns as u64, extra };
-    let costs = measure(&mut paced, plan);
-    let mut rig = paced.rig;
-    begin(&mut rig, &script)?;
-    let mods = script.operations.iter().map(Vec::len).sum();
-    let turns = queued(&mut rig, &costs, script.operations)?;
-    Ok((Phase { name: script.name, mods, engine, costs, turns }, rig))
+    (measure(&mut paced, plan), paced.rig)
 }
 
 /// Nothing but what the script starts from.

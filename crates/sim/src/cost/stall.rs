@@ -3,7 +3,7 @@
 
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
-use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, measure};
+use crate::cost::{CostError, CostProbe, CostTable, Costs, Rig};
 use flow::syntax::{ParseOptions, parse_flows};
 use flow::{Command, DropReason, FlowMod};
 use model::{DataPlane, Totals};
@@ -173,7 +173,7 @@ fn cpu_time() -> Duration {
 ///
 /// # Errors
 /// Not unless the flows made for it are refused.
-pub fn run(entries: u32, plan: Plan) -> Result<Report, CostError> {
+pub fn run(entries: u32, costs: Costs) -> Result<Report, CostError> {
     let step = (u64::from(entries) * 618 / 1_000).max(1);
     let hit = |n: u32| (u64::from(n) * step % u64::from(entries)) as u32;
     let frame = |n| udp_frame(address(hit(n)), [192, 168, 0, 1], source_port(hit(n)));
@@ -190,7 +190,7 @@ pub fn run(entries: u32, plan: Plan) -> Result<Report, CostError> {
     let grown_bytes = resident_bytes().saturating_sub(before_bytes);
     drop(text);
     let engine = rig.model.plane_mut().engine(0).0;
-    let costs = measure(&mut rig, plan);
+    let costs = costs.of(&mut rig);
     rig.settle();
     let mut report = Report {
         entries,

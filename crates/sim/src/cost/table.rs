@@ -72,6 +72,14 @@ impl CostTable {
         Self { rows, costs_ns, tails_ns, agreement: Agreement::default() }
     }
 
+    /// A table by which a unit of every step costs the same: virtual time then tells the work of turns, and two runs tell
+    /// the same.
+    #[must_use]
+    pub fn even(unit_ns: f64) -> Self {
+        let costs_ns: Arc<[f64]> = vec![unit_ns; STEPS].into();
+        Self { rows: Vec::new(), tails_ns: Arc::clone(&costs_ns), costs_ns, agreement: Agreement::default() }
+    }
+
     /// A row for each step that happened.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
