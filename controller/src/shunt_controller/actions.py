@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller import experimenter
-from shunt_controller.experimenter import need
+from shunt_controller.experimenter import need, read
 
 _KEY_BYTES = (8, 16, 24, 32)
+_KEY_HEAD = struct.Struct("!BBH2x")
+_GATES = struct.Struct("!BxIH6x")
 
 
 class Action(parser.OFPActionExperimenter):  # type: ignore[misc]
@@ -61,11 +63,11 @@ class PushKey(Action):
 
     def content(self) -> bytes:
         length = self.width_bits // 8
-        return struct.pack("!BBH2x", self.hops, self.epoch, length) + self.key.to_bytes(length)
+        return _KEY_HEAD.pack(self.hops, self.epoch, length) + self.key.to_bytes(length)
 
     @classmethod
     def of_content(cls, content: bytes) -> "PushKey":
-        hops, epoch, length = struct.unpack_from("!BBH2x", content)
+        hops, epoch, length = read(_KEY_HEAD, content)
         key = content[6 : 6 + length]
         need(len(key) == length, f"a key of {length} bytes, of which {len(key)} are there")
         return cls(int.from_bytes(key), 8 * length, hops, epoch)
@@ -91,11 +93,11 @@ class PushTf(Action):
         super().__init__()
 
     def content(self) -> bytes:
-        return struct.pack("!BxIH6x", self.qid, self.up, self.down)
+        return _GATES.pack(self.qid, self.up, self.down)
 
     @classmethod
     def of_content(cls, content: bytes) -> "PushTf":
-        return cls(*struct.unpack_from("!BxIH", content))
+        return cls(*read(_GATES, content))
 
 
 class PushTfWide(PushTf):

@@ -29,10 +29,16 @@ def pack(subtype: int, content: bytes) -> bytes:
 
 def unpack(buf: bytes, offset: int) -> tuple[int, bytes]:
     """The experimenter ID of the structure at an offset, and what is behind it, up to the structure's length."""
-    kind, length, experimenter = HEADER.unpack_from(buf, offset)
+    kind, length, experimenter = read(HEADER, buf[offset:])
     if kind != TYPE or length < HEADER.size or len(buf) < offset + length:
         raise ExtensionError(f"type {kind:#x} with length {length}, of {len(buf) - offset} bytes")
     return experimenter, bytes(buf[offset + HEADER.size : offset + length])
+
+
+def read(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
+    """The values at the beginning of bytes that came from elsewhere."""
+    need(len(data) >= layout.size, f"{len(data)} bytes of the {layout.size} that there must be")
+    return layout.unpack_from(data)
 
 
 def put(data: bytes, buf: Any, offset: int) -> None:
