@@ -23,6 +23,7 @@ use crate::packet::{Packet, Path, State};
 use crate::ports::PortTable;
 use crate::probe::{By, Leaving, Probe, Step};
 use crate::program::Program;
+use crate::slab::Slab;
 use crate::update::{PacketOut, Update, Updates};
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
 use frame::Frame;
@@ -51,7 +52,7 @@ pub struct Pipeline {
     settings: Settings,
     counters: Arc<Counters>,
     ffp: Ffp,
-    packets: Box<[Packet]>,
+    slab: Slab,
     keys: Box<[u64]>,
     outs: Outs,
 }
@@ -77,8 +78,6 @@ impl Pipeline {
     pub fn new(counters: Arc<Counters>) -> Self {
         let mut tables = Vec::with_capacity(TABLES);
         tables.resize_with(TABLES, || None);
-        let mut packets = Vec::with_capacity(BURST);
-        packets.resize_with(BURST, Packet::empty);
         Self {
             tables,
             programs: Vec::new(),
@@ -89,7 +88,7 @@ impl Pipeline {
             settings: Settings::default(),
             counters,
             ffp: Ffp::new(TABLES),
-            packets: packets.into_boxed_slice(),
+            slab: Slab::new(BURST),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
             outs: Outs::new(),
         }
@@ -157,11 +156,12 @@ impl Pipeline {
         for frame in &frames[..count] {
             frame.prefetch();
         }
-        self.run(count, now, egress, probe, |run, packets, probe| {
-            for (slot, (packet, frame)) in packets.iter_mut().zip(frames.drain(..count)).enumerate() {
+        self.run(count, now, egress, probe, |run, packets, burst, probe| {
+            for (slot, frame) in burst.iter().zip(frames.drain(..count)) {
+                let slot = usize::from(*slot);
                 probe.arrives(slot, &frame);
                 probe.packet(frame.meta.in_port, frame.meta.sequence);
-                run.admit(packet, frame);
+                run.admit(&mut packets[slot], frame);
             }
         });
     }
@@ -177,8 +177,10 @@ impl Pipeline {
         let mut frame = egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
         let copied = frame.fill(&out.bytes);
         frame.meta.in_port = out.in_port;
-        self.run(1, now, egress, probe, |run, packets, _| {
-            let packet = &mut packets[0];
+        self.run(1, now, egress, probe, |run, packets, burst, _| {
+            let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else {
+                return;
+            };
             let short = frame.len() < ETHERNET_BYTES;
             packet.admit(frame);
             (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
@@ -199,7 +201,7 @@ impl Pipeline {
         now: Nanos,
         egress: &mut E,
         probe: &mut P,
-        admit: impl FnOnce(&mut Run<'_, E>, &mut [Packet], &mut P),
+        admit: impl FnOnce(&mut Run<'_, E>, &mut [Packet], &[u16], &mut P),
     ) {
         let mut run = Run {
             tables: &self.tables,
@@ -214,18 +216,25 @@ impl Pipeline {
             tally: Tally::default(),
             now,
         };
-        let packets = &mut self.packets[..count];
-        admit(&mut run, packets, probe);
+        let burst = self.slab.burst(count);
+        let burst = &burst[..];
+        let packets = &mut self.slab.packets[..];
+        admit(&mut run, packets, burst, probe);
         probe.mark(Step::Admit, count as u32);
         if self.ffp.is_open() {
-            self.ffp.walk(&mut run, packets, &mut self.keys, &self.counters, probe);
+            self.ffp.walk(&mut run, packets, burst, &mut self.keys, &self.counters, probe);
         }
-        let mut waiting = [0u8; BURST];
+        let mut waiting = [0u16; BURST];
         let mut ids = [NONE; BURST];
-        let mut next = packets.iter().fold(None, |next, packet| sooner(next, packet.state.waits_for()));
+        // Where a burst begins; none may wait there.
+        let mut next = Some(0);
         while let Some(number) = next {
-            let (waiting, known, mut later) = gather(packets, number, &mut waiting);
+            let (waiting, known, mut later) = gather(packets, burst, number, &mut waiting);
             let count = waiting.len() + known.len();
+            if count == 0 {
+                next = later;
+                continue;
+            }
             let ids = &mut ids[..waiting.len()];
             let slot = run.tables[usize::from(number)].as_deref();
             let mut words = 0;
@@ -270,8 +279,12 @@ impl Pipeline {
             probe.mark(Step::Execute(number), count as u32);
             next = later;
         }
-        for (slot, packet) in packets.iter_mut().enumerate().filter(|(_, packet)| packet.path != Path::Left) {
-            run.finish(packet, slot, false, probe);
+        for slot in burst {
+            let slot = usize::from(*slot);
+            let packet = &mut packets[slot];
+            if packet.path != Path::Left {
+                run.finish(packet, slot, false, probe);
+            }
         }
         run.outs.clear();
         run.tally.received = count as u64;
@@ -289,20 +302,21 @@ impl Pipeline {
 /// the first of the other tables that packets wait for.
 fn gather<'a>(
     packets: &[Packet],
+    burst: &[u16],
     number: u8,
-    places: &'a mut [u8; BURST],
-) -> (&'a mut [u8], &'a [u8], Option<u8>) {
+    places: &'a mut [u16; BURST],
+) -> (&'a mut [u16], &'a [u16], Option<u8>) {
     let (mut waiting, mut known) = (0, BURST);
     let mut later = None;
-    for (at, packet) in packets.iter().enumerate().take(BURST) {
-        match packet.state {
+    for slot in burst.iter().take(BURST) {
+        match packets[usize::from(*slot)].state {
             State::Lookup(table) if table == number => {
-                places[waiting] = at as u8;
+                places[waiting] = *slot;
                 waiting += 1;
             }
             State::Direct(table, _) | State::Known(table, _) if table == number => {
                 known -= 1;
-                places[known] = at as u8;
+                places[known] = *slot;
             }
             other => later = sooner(later, other.waits_for()),
         }

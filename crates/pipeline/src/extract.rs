@@ -154,7 +154,7 @@ impl Extractor {
     }
 
     /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
-    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u8], keys: &mut [u64]) {
+    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u16], keys: &mut [u64]) {
         for packet in waiting {
             packets[usize::from(*packet)].locate(self.depth);
         }
@@ -168,7 +168,7 @@ impl Extractor {
     }
 
     /// The same load by load, so that what belongs to the load stays in registers.
-    fn load(&self, packets: &[Packet], waiting: &[u8], keys: &mut [u64]) {
+    fn load(&self, packets: &[Packet], waiting: &[u16], keys: &mut [u64]) {
         keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
         if self.has_presence {
@@ -199,7 +199,7 @@ impl Extractor {
 /// The keys in the making.
 struct Rows<'a> {
     packets: &'a [Packet],
-    waiting: &'a [u8],
+    waiting: &'a [u16],
     keys: &'a mut [u64],
     words: usize,
 }

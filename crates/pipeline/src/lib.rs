@@ -28,6 +28,7 @@ pub mod probe;
 pub mod program;
 pub mod record;
 mod simd;
+mod slab;
 mod tags;
 mod ttl;
 pub mod update;

@@ -113,9 +113,9 @@ impl Shuffle {
     pub fn rows(
         &self,
         packets: &[Packet],
-        waiting: &[u8],
+        waiting: &[u16],
         keys: &mut [u64],
-        mut other: impl FnMut(u8, &mut [u64]),
+        mut other: impl FnMut(u16, &mut [u64]),
     ) {
         for (number, at) in waiting.iter().enumerate() {
             let packet = &packets[usize::from(*at)];

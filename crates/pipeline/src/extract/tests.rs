@@ -68,7 +68,7 @@ fn shuffled_rows_are_loaded_rows() {
             kept.admit(frame);
             kept.ext.write_metadata(rng.u64(..), u64::MAX);
         }
-        let waiting: Vec<u8> = (0..8).filter(|_| rng.bool()).collect();
+        let waiting: Vec<u16> = (0..8).filter(|_| rng.bool()).collect();
         let room = waiting.len() * words;
         let mut keys = vec![u64::MAX; room + 1];
         extractor.extract(&mut packets, &waiting, &mut keys[..room]);

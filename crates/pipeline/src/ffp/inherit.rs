@@ -64,7 +64,7 @@ impl Lut {
     pub(super) fn ask_previous(
         &mut self,
         packets: &mut [Packet],
-        packet: u8,
+        packet: u16,
         key: &[u64],
         now: Nanos,
     ) -> Option<Record> {

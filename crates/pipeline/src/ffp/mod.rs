@@ -49,7 +49,7 @@ pub enum Way {
 #[derive(Debug)]
 pub(crate) struct Ffp {
     ways: Box<[Way]>,
-    /// For each packet of a burst that missed, the row that it was looked up with.
+    /// For the packet in each slot, if it missed, the row that it was looked up with.
     rows: Box<[u64]>,
 }
 
@@ -115,13 +115,13 @@ impl Ffp {
     /// Puts those packets of `waiting` first that have just left the path, gives each the row of `words` words that the
     /// LUT was asked about, and returns how many they are.
     #[inline]
-    pub fn recall(&self, packets: &[Packet], waiting: &mut [u8], keys: &mut [u64], words: usize) -> usize {
+    pub fn recall(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
         if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
     }
 
     #[inline(never)]
-    fn recall_rows(&self, packets: &[Packet], waiting: &mut [u8], keys: &mut [u64], words: usize) -> usize {
-        let missed = |place: u8| packets[usize::from(place)].path == Path::Missed;
+    fn recall_rows(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
+        let missed = |place: u16| packets[usize::from(place)].path == Path::Missed;
         let mut recalled = 0;
         for at in 0..waiting.len() {
             if missed(waiting[at]) {

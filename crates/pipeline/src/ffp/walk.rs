@@ -19,13 +19,14 @@ impl Ffp {
         &mut self,
         run: &mut Run<'_, E>,
         packets: &mut [Packet],
+        burst: &[u16],
         keys: &mut [u64],
         counters: &Counters,
         probe: &mut P,
     ) {
-        let mut queue = Queue::enter(packets);
+        let mut queue = Queue::enter(packets, burst);
         let mut ids = [NONE; BURST];
-        while let Some((number, waiting)) = queue.next(packets) {
+        while let Some((number, waiting)) = queue.next(packets, burst) {
             let waiting = &waiting[..];
             let way = &mut self.ways[usize::from(number)];
             let slot = run.tables[usize::from(number)].as_deref();
@@ -71,10 +72,14 @@ impl Ffp {
             };
             probe.mark(Step::Execute(number), passed as u32);
         }
-        for (slot, packet) in packets.iter_mut().enumerate().filter(|(_, packet)| packet.path == Path::Fast) {
-            run.finish(packet, slot, true, probe);
-            run.tally.fast += 1;
-            packet.path = Path::Left;
+        for slot in burst {
+            let slot = usize::from(*slot);
+            let packet = &mut packets[slot];
+            if packet.path == Path::Fast {
+                run.finish(packet, slot, true, probe);
+                run.tally.fast += 1;
+                packet.path = Path::Left;
+            }
         }
     }
 }
@@ -84,7 +89,7 @@ fn share<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     table: &Table,
     packets: &mut [Packet],
-    (waiting, ids): (&[u8], &[u32]),
+    (waiting, ids): (&[u16], &[u32]),
     (number, queue): (u8, &mut Queue),
     probe: &mut P,
 ) -> u64 {
@@ -111,7 +116,7 @@ fn pass<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
-    (waiting, places): (&[u8], &[u32]),
+    (waiting, places): (&[u16], &[u32]),
     (keys, rows): (&[u64], &mut [u64]),
     (number, queue): (u8, &mut Queue),
     probe: &mut P,
@@ -171,7 +176,7 @@ fn doubt<E: Egress, P: Probe>(
     run: &Run<'_, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
-    (slot, place, number): (u8, u32, u8),
+    (slot, place, number): (u16, u32, u8),
     key: &[u64],
     moved: &mut bool,
     probe: &mut P,
