@@ -39,6 +39,7 @@ lab: ## the experiments of lab/, figures to target/report; needs root
 	scripts/setup.sh lab
 	cargo build --release --package shunt
 	lab/mininet.py
+	lab/lanes.py
 
 # CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 12 minutes.
 CONFORMANCE ?=

@@ -6,15 +6,13 @@ Needs root, `make` before, and what `scripts/setup.sh lab` installs. On a shared
 the machine's hour as about the code.
 """
 
-import json
 import os
 import re
-import statistics
 import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-REPORT = os.path.join(ROOT, "target/report/mininet.jsonl")
+from report import ROOT, Report
+
 TOPOLOGIES = ["single,3", "tree,2"]
 # The lowest and highest of six are the ends of a 97 % interval of the median.
 RUNS = 6
@@ -38,28 +36,18 @@ def results(pattern, output):
     return found
 
 
-def write(figure, case, unit, values):
-    """Adds a figure without a peer to the report, and prints it."""
-    median, low, high = statistics.median(values), min(values), max(values)
-    print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
-    line = {"figure": figure, "case": case, "ours": median, "peer": None, "unit": unit, "ratio": None}
-    line.update({"low": low, "high": high, "runs": len(values), "bar": None, "verdict": None})
-    os.makedirs(os.path.dirname(REPORT), exist_ok=True)
-    with open(REPORT, "a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
-
-
 def main():
     """All runs."""
+    report = Report(os.path.join(ROOT, "target/report/mininet.jsonl"))
     for topology in TOPOLOGIES:
         pings = results(r"Results: .*?\((\d+)/(\d+) received\)", mininet(topology, "+".join(["pingall"] * RUNS)))
         lost = [100 * (1 - int(received) / int(sent)) for received, sent in pings]
-        write("Mininet pingall", topology, "% lost", lost)
+        report.alone("Mininet pingall", topology, "% lost", lost)
     for topology in TOPOLOGIES:
         # The server's figure comes first: it counts what arrived.
         speeds = results(r"Results: \['([\d.]+) ([GM])bits/sec'", mininet(topology, "+".join(["iperf"] * RUNS)))
         gbits = [float(number) / (1 if prefix == "G" else 1000) for number, prefix in speeds]
-        write("Mininet iperf, TCP, default offloads", topology, "Gbit/s", gbits)
+        report.alone("Mininet iperf, TCP, default offloads", topology, "Gbit/s", gbits)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Four hosts in network namespaces around one switch: learned forwarding, then a flow file that pins one pair and
-# drops another. Needs root. `make demo` builds first. Everything made here carries this process's number, so that
-# runs do not meet; everything is taken away again on exit, also on Ctrl-C. Exit code 0 only if every step held.
+# drops another, then industrial frames beside a flood (demo_lanes.sh). Needs root. `make demo` builds first. Everything
+# made here carries this process's number, so that runs do not meet; everything is taken away again on exit, also on
+# Ctrl-C. Exit code 0 only if every step held.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
@@ -15,6 +16,8 @@ readonly pings=3
 step='looking for what the demo needs'
 interrupted=''
 tmp=''
+switch_cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
+readonly switch_cpu
 
 say() { printf '%s\n' "$*"; }
 fail() {
@@ -70,6 +73,30 @@ in_host() { # in_host N COMMAND...
 address() { printf '10.77.0.%s' "$1"; }
 control() { "$shunt" --control "$tmp/control.sock" "$@"; }
 
+# $switch is its process.
+start_switch() {
+    {
+        printf 'control = "%s/control.sock"\n[[worker]]\ncpu = %s\n[[datapath]]\nid = 1\n' "$tmp" "$switch_cpu"
+        for n in "${hosts[@]}"; do
+            printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "af_packet"\ndevice = "veth%s"\nworkers = [0]\n' \
+                "$n" "$n" "$n"
+        done
+    } >"$tmp/switch.toml"
+    : >"$tmp/switch.log"
+    ip netns exec "$prefix-sw" "$shunt" run -c "$tmp/switch.toml" >"$tmp/switch.out" 2>"$tmp/switch.log" &
+    switch=$!
+    for _ in {1..100}; do
+        grep -q -i ready "$tmp/switch.log" && break
+        kill -0 "$switch" 2>/dev/null || fail 'the switch ended before it was ready'
+        sleep 0.1
+    done
+    grep -i ready "$tmp/switch.log" || fail 'the switch was not ready within 10 seconds'
+}
+stop_switch() {
+    kill -TERM "$switch"
+    wait "$switch" || fail "the switch left with exit code $? on SIGTERM, not 0"
+}
+
 # Says how the ping from $1 to $2 ended; its result is whether every packet came back.
 ping_pair() {
     in_host "$1" ping -q -c "$pings" -i 0.2 -W 2 "$(address "$2")" >"$tmp/ping.out" 2>&1
@@ -87,16 +114,21 @@ expect_no_ping() {
     say "  h$1 -> h$2  dropped, as the flow file says"
 }
 
+# iperf_server N: for one run; $server is its process.
+iperf_server() {
+    (exec ip netns exec "$prefix-h$1" iperf3 -s -1) >"$tmp/iperf-server.out" 2>&1 &
+    server=$!
+    for _ in {1..50}; do
+        [ -n "$(in_host "$1" ss -Hltn 'sport = :5201')" ] && break
+        sleep 0.1
+    done
+}
+
 # iperf FROM TO [OPTION...]: one run, one line of result.
 iperf() {
     local from=$1 to=$2 server
     shift 2
-    in_host "$to" iperf3 -s -1 >"$tmp/iperf-server.out" 2>&1 &
-    server=$!
-    for _ in {1..50}; do
-        [ -n "$(in_host "$to" ss -Hltn 'sport = :5201')" ] && break
-        sleep 0.1
-    done
+    iperf_server "$to"
     in_host "$from" timeout 30 iperf3 -J -c "$(address "$to")" "$@" >"$tmp/iperf.json" || {
         cat "$tmp/iperf.json" "$tmp/iperf-server.out" >&2
         fail "iperf3 from h$from to h$to failed"
@@ -141,22 +173,7 @@ for n in "${hosts[@]}"; do
 done
 
 begin 'One switch between them, without a controller: it learns addresses by itself'
-cpu=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)
-{
-    printf 'control = "%s/control.sock"\n[[worker]]\ncpu = %s\n[[datapath]]\nid = 1\n' "$tmp" "$cpu"
-    for n in "${hosts[@]}"; do
-        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "af_packet"\ndevice = "veth%s"\nworkers = [0]\n' \
-            "$n" "$n" "$n"
-    done
-} >"$tmp/switch.toml"
-ip netns exec "$prefix-sw" "$shunt" run -c "$tmp/switch.toml" >"$tmp/switch.out" 2>"$tmp/switch.log" &
-switch=$!
-for _ in {1..100}; do
-    grep -q -i ready "$tmp/switch.log" && break
-    kill -0 "$switch" 2>/dev/null || fail 'the switch ended before it was ready'
-    sleep 0.1
-done
-grep -i ready "$tmp/switch.log" || fail 'the switch was not ready within 10 seconds'
+start_switch
 
 begin 'Every host pings every other'
 for a in "${hosts[@]}"; do
@@ -205,7 +222,10 @@ python3 scripts/demo_figures.py flow "nw_dst=$(address 3)" "$((2 * pings))" <"$t
 expect_counters_add_up
 
 begin 'The switch stops when told'
-kill -TERM "$switch"
-wait "$switch" || fail "the switch left with exit code $? on SIGTERM, not 0"
+stop_switch
+
+# shellcheck source=scripts/demo_lanes.sh
+source scripts/demo_lanes.sh
+
 say ''
 say 'demo: every step held; everything is cleaned up'

@@ -3,7 +3,8 @@
 
 iperf LABEL          one iperf3 -J run: prints throughput and loss; bytes must have arrived, UDP loss stay below 10 %
 counters             `shunt show counters --json`: received = forwarded + dropped by reason + consumed + held
-flow MATCH PACKETS   `shunt show flows`: the one flow whose line has MATCH counted exactly PACKETS packets
+flow MATCH PACKETS [MOST]
+                     `shunt show flows`: the one flow whose line has MATCH counted exactly PACKETS packets, or PACKETS to MOST
 """
 
 import json
@@ -46,13 +47,18 @@ def counters():
     print(f"  adds up: {equation}")
 
 
-def flow(match, packets):
+def flow(match, packets, most=None):
     lines = [line for line in sys.stdin if match in line]
     if len(lines) != 1:
         sys.exit(f"{len(lines)} flows have {match}, expected one")
     counted = re.search(r"n_packets=(\d+)", lines[0])
     if counted is None:
         sys.exit(f"no n_packets= in: {lines[0].strip()}")
+    if most is not None:
+        if not int(packets) <= int(counted[1]) <= int(most):
+            sys.exit(f"the flow with {match} counted {counted[1]} packets, {most} were sent and {packets} arrived")
+        print(f"  the flow with {match} counted {counted[1]} packets; {most} were sent, {packets} arrived")
+        return
     if int(counted[1]) != int(packets):
         sys.exit(f"the flow with {match} counted {counted[1]} packets, {packets} were sent")
     print(f"  the flow with {match} counted {counted[1]} packets, as many as were sent")

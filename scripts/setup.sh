@@ -11,8 +11,8 @@ readonly build_needs=(cc:build-essential make:make git:git)
 readonly lint_needs=(shellcheck:shellcheck)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
 # Mininet without what it recommends: no Open vSwitch is started.
-readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common)
-readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark ethtool:ethtool strace:strace)
+readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
+readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace)
 readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
@@ -147,7 +147,10 @@ for need in "${needs[@]}"; do
 done
 if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
 if [ "$purpose" = fuzz ]; then install_cargo_fuzz; fi
-if [ "$purpose" = lab ] || [ "$purpose" = test ]; then unpack_testcontroller; fi
+if [ "$purpose" = lab ] || [ "$purpose" = test ]; then
+    unpack_testcontroller
+    unpack_vswitchd
+fi
 if [ "$purpose" = test ]; then
     install_client os-ken
     install_client faucet

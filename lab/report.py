@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Figures of experiments: lines of target/report/NAME.jsonl, as bench/README.md describes them."""
+
+import json
+import math
+import os
+import statistics
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def interval(samples):
+    """The 95 % interval of the median between order statistics; the whole range of fewer than nine samples."""
+    ordered, count = sorted(samples), len(samples)
+    chosen, tail = 1, 0.5**count
+    for k in range(2, count // 2 + 1):
+        tail += math.comb(count, k - 1) * 0.5**count
+        if tail > 0.025:
+            break
+        chosen = k
+    return ordered[chosen - 1], ordered[count - chosen]
+
+
+class Report:
+    """Adds figures to a report file, and prints them."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def alone(self, figure, case, unit, values):
+        """A figure without a peer: one value a run."""
+        low, high = interval(values)
+        median = statistics.median(values)
+        print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
+        self._add(figure, case, unit, median, None, None, low, high, len(values), None, None)
+
+    def against(self, figure, case, unit, ours, peers, at_most=None):
+        """Ours against a peer's: one value a round each, whose ratios count; the bar is the most that they may be."""
+        ratios = [our / peer for our, peer in zip(ours, peers)]
+        low, high = interval(ratios)
+        ratio, runs = statistics.median(ratios), len(ratios)
+        verdict = None
+        if at_most is not None:
+            verdict = "met" if high <= at_most else "missed" if low > at_most else "unclear"
+            # Fewer give no interval of 95 %.
+            verdict = verdict if runs >= 6 else "unclear"
+        bar = None if at_most is None else "<= %g" % at_most
+        our, peer = statistics.median(ours), statistics.median(peers)
+        print(
+            "%s, %s: %.3g to %.3g %s, ratio %.3f (%.3f to %.3f in %d rounds)%s"
+            % (figure, case, our, peer, unit, ratio, low, high, runs, ", %s: %s" % (bar, verdict) if bar else "")
+        )
+        self._add(figure, case, unit, our, peer, ratio, low, high, runs, bar, verdict)
+
+    def _add(self, figure, case, unit, ours, peer, ratio, low, high, runs, bar, verdict):
+        line = {"figure": figure, "case": case, "ours": ours, "peer": peer, "unit": unit, "ratio": ratio}
+        line.update({"low": low, "high": high, "runs": runs, "bar": bar, "verdict": verdict})
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash disable=SC2154
+#
+# The part of demo.sh about low latency; sourced by it. Industrial frames go from h1 to h2 at a steady rate, marked
+# low-latency, first alone, then beside a UDP flood through the same two ports. How late each arrives is shown second by
+# second; only loss and counters are judged, since latencies tell of the machine as well.
+
+readonly industrial_mac=02:53:48:4e:00:01
+readonly frames_per_s=100
+
+# More than the switch can forward: each datagram leaves h1 as seven packets, by one system call. $flood and $server are
+# its processes.
+start_flood() {
+    iperf_server 2
+    (exec ip netns exec "$prefix-h1" iperf3 -c "$(address 2)" -u -b 0 -l 8900 -t 60) >"$tmp/flood.out" 2>&1 &
+    flood=$!
+    sleep 1
+    kill -0 "$flood" 2>/dev/null || {
+        cat "$tmp/flood.out" >&2
+        fail 'there is no flood: iperf3 ended'
+    }
+}
+stop_flood() {
+    kill "$flood" "$server" 2>/dev/null || true
+    wait "$flood" "$server" || true
+}
+
+# replay SECONDS LEAST_PERCENT: what was sent and arrived is added to $sent and $arrived.
+replay() {
+    local more_sent more_arrived
+    python3 scripts/demo_replay.py --from "$prefix-h1" --to "$prefix-h2" --rate "$frames_per_s" --seconds "$1" \
+        --least-percent "$2" --result "$tmp/replay.out" "${captures[@]}" || fail 'too few industrial frames arrived'
+    read -r more_sent more_arrived _ <"$tmp/replay.out"
+    sent=$((sent + more_sent))
+    arrived=$((arrived + more_arrived))
+}
+
+# expect_counted: the industrial flow has counted no more than was sent and no less than arrived.
+expect_counted() {
+    control show flows >"$tmp/flows.out"
+    python3 scripts/demo_figures.py flow "dl_src=$industrial_mac" "$arrived" "$sent" <"$tmp/flows.out"
+}
+
+captures=()
+for capture in modbus s7comm ptpv2 profinet-io-le; do
+    [ -e "../shared/data/pcap/$capture.pcap" ] && captures+=("../shared/data/pcap/$capture.pcap")
+done
+[ "${#captures[@]}" -gt 0 ] || captures=(scripts/data/ptp_ethernet.pcap)
+sent=0
+arrived=0
+
+begin "Industrial frames, marked low-latency: $frames_per_s a second from h1 to h2, one-way latency"
+start_switch
+cat >"$tmp/lanes.flows" <<FLOWS
+priority=100,in_port=1,dl_src=$industrial_mac,low_latency,actions=output:2
+priority=0,actions=NORMAL
+FLOWS
+sed 's/^/  /' "$tmp/lanes.flows"
+say "  captures: ${captures[*]##*/}"
+control flows load "$tmp/lanes.flows"
+replay 3 100
+
+begin 'The same beside a UDP flood from h1 to h2'
+start_flood
+replay 5 0
+stop_flood
+expect_counted
+expect_counters_add_up
+stop_switch

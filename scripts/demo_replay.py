@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Replays captures from one host to another at a steady rate and shows how long each frame was on its way.
+
+    demo_replay.py --from NAMESPACE --to NAMESPACE [--rate 100] [--seconds 5] CAPTURE...
+
+Frames of several captures take turns; at the end they begin again. Both ends are AF_PACKET sockets of this process on
+`eth0` of two network namespaces. Frames keep their bytes but for the MAC addresses, which become those below: they are
+nobody's, so that no host answers, and by them the receiver knows what to take. A frame carries no number: the receiver
+holds it against those that are under way, oldest first. What was sent before the one that it equals is lost (frames of
+one flow do not overtake one another), and so is what has not come after two seconds. If two equal frames are under way
+and the first is lost, the second stands for it.
+
+Latency is from just before the sending system call to the kernel's time stamp at the receiver's device. Prints a line a
+second and one for all, and with --result a file of three numbers: sent, arrived, lost. Exit code 1 if less than
+--least-percent arrived.
+"""
+
+import argparse
+import ctypes
+import itertools
+import math
+import os
+import select
+import socket
+import struct
+import sys
+import time
+from collections import deque
+
+FROM_MAC = bytes.fromhex("0253484e0001")
+TO_MAC = bytes.fromhex("0253484e0002")
+DEVICE = "eth0"
+LATE_NS = 2_000_000_000
+FRAME_BYTES = range(14, 1515)
+
+# Of linux/if_ether.h, linux/if_packet.h, asm/socket.h and linux/sched.h; `socket` does not name them.
+ETH_P_ALL = 3
+SOL_PACKET, PACKET_AUXDATA = 263, 8
+TP_STATUS_VLAN_VALID, TP_STATUS_VLAN_TPID_VALID = 1 << 4, 1 << 6
+SO_ATTACH_FILTER, SO_TIMESTAMPNS = 26, 35
+CLONE_NEWNET = 0x40000000
+
+COLUMNS = "%8s %8s %6s %10s %10s %10s"
+
+
+def frames_of(path):
+    """The frames of a pcap file."""
+    with open(path, "rb") as file:
+        data = file.read()
+    orders = {0xA1B2C3D4: "pcap in microseconds", 0xA1B23C4D: "pcap in nanoseconds"}
+    order = next((order for order in "<>" if struct.unpack_from(order + "I", data.ljust(4))[0] in orders), None)
+    if order is None:
+        sys.exit("%s: not a pcap file; editcap -F pcap makes one of others" % path)
+    if len(data) < 24 or struct.unpack_from(order + "I", data, 20)[0] & 0xFFFF != 1:
+        sys.exit("%s: frames are not Ethernet" % path)
+    at, frames = 24, []
+    while at + 16 <= len(data):
+        captured, length = struct.unpack_from(order + "II", data, at + 8)
+        frame = data[at + 16 : at + 16 + captured]
+        at += 16 + captured
+        if captured == length == len(frame) and length in FRAME_BYTES:
+            frames.append(TO_MAC + FROM_MAC + frame[12:])
+    if not frames:
+        sys.exit("%s: no whole frame of %d to %d bytes" % (path, FRAME_BYTES[0], FRAME_BYTES[-1]))
+    return frames
+
+
+def open_in(namespace, protocol):
+    """A packet socket on the device of a namespace, where this process is from then on."""
+    with open("/run/netns/" + namespace, "rb") as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file.fileno(), CLONE_NEWNET):
+            sys.exit("%s: %s" % (namespace, os.strerror(ctypes.get_errno())))
+    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    if protocol:
+        take_only(end, FROM_MAC)
+        end.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        end.setsockopt(SOL_PACKET, PACKET_AUXDATA, 1)
+        end.setblocking(False)
+    end.bind((DEVICE, protocol))
+    return end
+
+
+def take_only(end, source):
+    """Has the kernel give the socket only frames from this MAC address: a flood beside them must not fill it."""
+    high, low = struct.unpack("!IH", source)
+    # Load the word at 6, go on if it is equal, load the half-word at 10, go on if it is equal, take; refuse.
+    steps = [(0x20, 0, 0, 6), (0x15, 0, 3, high), (0x28, 0, 0, 10), (0x15, 0, 1, low), (6, 0, 0, 65535), (6, 0, 0, 0)]
+    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+    program = struct.pack("HL", len(steps), ctypes.addressof(code))
+    end.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)
+
+
+def receive(end):
+    """The next frame that has arrived and its time in ns."""
+    frame, notes, _, _ = end.recvmsg(65536, 256)
+    arrived_ns = 0
+    for level, kind, data in notes:
+        if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+            seconds, nanoseconds = struct.unpack("qq", data)
+            arrived_ns = seconds * 1_000_000_000 + nanoseconds
+        elif (level, kind) == (SOL_PACKET, PACKET_AUXDATA):
+            # The kernel takes the outermost VLAN tag off and tells of it beside the frame.
+            status, _, _, _, _, tci, tpid = struct.unpack("IIIHHHH", data)
+            if status & TP_STATUS_VLAN_VALID:
+                tpid = tpid if status & TP_STATUS_VLAN_TPID_VALID else 0x8100
+                frame = frame[:12] + struct.pack("!HH", tpid, tci) + frame[12:]
+    return frame, arrived_ns
+
+
+class Tally:
+    """What became of the frames of a second, or of all."""
+
+    def __init__(self):
+        self.sent, self.lost, self.times_us = 0, 0, []
+
+    def add(self, other):
+        """Takes another's in."""
+        self.sent += other.sent
+        self.lost += other.lost
+        self.times_us += other.times_us
+
+    def row(self, name):
+        """A row of the table."""
+        times = sorted(self.times_us)
+        parts = (0.5, 0.99, 1) if times else ()
+        shown = ["%.0f" % times[math.ceil(part * len(times)) - 1] for part in parts] or ["-"] * 3
+        return "  " + COLUMNS % (name, len(times), self.lost, *shown)
+
+
+class Replay:
+    """Frames on their way."""
+
+    def __init__(self, sender, receiver):
+        self.sender, self.receiver = sender, receiver
+        self.under_way = deque()
+        self.tally = Tally()
+
+    def send(self, frame):
+        """Sends a frame."""
+        self.under_way.append((frame, time.time_ns()))
+        self.sender.send(frame)
+        self.tally.sent += 1
+
+    def wait(self, until_s):
+        """Takes what arrives until then (by the monotonic clock)."""
+        while (left := until_s - time.monotonic()) > 0:
+            if select.select([self.receiver], [], [], left)[0]:
+                self.take(*receive(self.receiver))
+
+    def take(self, frame, arrived_ns):
+        """Finds the frame that has arrived among those under way."""
+        place = next((place for place, (sent, _) in enumerate(self.under_way) if sent == frame), None)
+        if place is None:
+            return
+        for _ in range(place):
+            self.under_way.popleft()
+        self.tally.lost += place
+        self.tally.times_us.append((arrived_ns - self.under_way.popleft()[1]) / 1000)
+
+    def give_up(self, older_than_ns):
+        """Frames sent before then are lost."""
+        while self.under_way and self.under_way[0][1] < older_than_ns:
+            self.under_way.popleft()
+            self.tally.lost += 1
+
+    def tell(self, name, total):
+        """Prints the tally, adds it to the total, and begins a new one."""
+        print(self.tally.row(name), flush=True)
+        total.add(self.tally)
+        self.tally = Tally()
+
+
+def main():
+    """One replay."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--from", dest="source", required=True, help="namespace that sends")
+    parser.add_argument("--to", required=True, help="namespace that receives")
+    parser.add_argument("--rate", type=int, default=100, help="frames a second (100)")
+    parser.add_argument("--seconds", type=int, default=5, help="how long (5)")
+    parser.add_argument("--least-percent", type=float, default=0, help="of the frames that must arrive (0)")
+    parser.add_argument("--result", help="file for the numbers of frames sent, arrived and lost")
+    parser.add_argument("captures", nargs="+", help="pcap files")
+    options = parser.parse_args()
+
+    rows = itertools.zip_longest(*map(frames_of, options.captures))
+    frames = itertools.cycle([frame for row in rows for frame in row if frame is not None])
+    replay = Replay(open_in(options.source, 0), open_in(options.to, ETH_P_ALL))
+    total = Tally()
+    print("  " + COLUMNS % ("second", "arrived", "lost", "p50 us", "p99 us", "max us"), flush=True)
+    start = time.monotonic()
+    for second in range(options.seconds):
+        for number in range(options.rate):
+            replay.wait(start + second + number / options.rate)
+            replay.send(next(frames))
+        replay.wait(start + second + 1)
+        replay.give_up(time.time_ns() - LATE_NS)
+        replay.tell(second + 1, total)
+    replay.wait(time.monotonic() + 0.2)
+    replay.give_up(time.time_ns())
+    total.add(replay.tally)
+    print(total.row("all"))
+    arrived = len(total.times_us)
+    if options.result:
+        with open(options.result, "w", encoding="ascii") as file:
+            file.write("%d %d %d\n" % (total.sent, arrived, total.lost))
+    if 100 * arrived < options.least_percent * total.sent:
+        sys.exit("%d of %d frames arrived, less than %g %%" % (arrived, total.sent, options.least_percent))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

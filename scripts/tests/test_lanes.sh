@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The tools that show latency beside a flood: the demo's replay of captures finds its frames again, tagged ones too, and
+# tells lost ones; the lab's pings beside a flood write their figures, and leave nothing behind when interrupted.
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+python3 scripts/tests/replay_matching.py 2>"$folder/matching.log" || fail 'frames are not matched as they should be'
+ok 'frames are found again by bytes and order'
+
+# replay TO [OPTION...] CAPTURE...: from h1; what was sent, arrived and lost is in the file `result`.
+replay() {
+    local to=$1
+    shift
+    python3 scripts/demo_replay.py --from "$prefix-h1" --to "$prefix-$to" --seconds 1 --result "$folder/result" \
+        "$@" >"$folder/replay.log" 2>&1
+}
+for room in h1 h2 h3; do make_room "$room"; done
+ip link add eth0 netns "$prefix-h1" type veth peer name eth0 netns "$prefix-h2"
+# A cable that no frame comes along.
+ip link add eth0 netns "$prefix-h3" type veth peer name other netns "$prefix-h3"
+for room in h1 h2 h3; do ip -n "$prefix-$room" link set eth0 up; done
+replay h2 scripts/data/ptp_ethernet.pcap crates/wire/tests/data/802.1ad_QinQ.pcap || fail 'the replay failed'
+[ "$(cat "$folder/result")" = '100 100 0' ] || fail "sent, arrived, lost: $(cat "$folder/result")"
+ok 'all frames of two captures that take turns arrive, tags included'
+if replay h3 --least-percent 1 scripts/data/ptp_ethernet.pcap; then fail 'nothing arrives, and that is said to be enough'; fi
+[ "$(cat "$folder/result")" = '100 0 100' ] || fail "sent, arrived, lost: $(cat "$folder/result")"
+ok 'lost frames are told'
+if replay h2 crates/wire/tests/data/dsa.pcap; then fail 'a capture that is not Ethernet is replayed'; fi
+grep -q 'frames are not Ethernet' "$folder/replay.log" || fail 'no word of why a capture is refused'
+ok 'a capture that is not Ethernet is refused'
+
+cargo build --quiet --package shunt
+SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
+export SHUNT
+# Job control gives each run its own process group, and SIGINT its default meaning, as at a terminal.
+set -m
+# expect_nothing PID: nothing of the lab's run with this process number is left.
+expect_nothing() {
+    if ip netns list | grep "^shunt-lab-$1-"; then fail "the lab left these namespaces"; fi
+    if pgrep -g "$1" -r D,R,S,T -a; then fail "the lab left these processes"; fi
+}
+lab() {
+    lab/lanes.py --rounds 1 --pings 20 --report "$folder/figures" "$@" >"$folder/lab.log" 2>&1 &
+    started=$!
+}
+lab --flood 8900
+wait "$started" || fail 'the lab failed'
+for name in 'Open vSwitch' 'Linux bridge'; do
+    grep -q "p99.*against $name" "$folder/figures" || fail "there is no figure against $name"
+done
+expect_nothing "$started"
+ok 'pings beside a flood through three switches'
+
+# interrupt SIGNAL EXIT_CODE: in the midst of a flood.
+interrupt() {
+    local status=0
+    lab --flood 8900 --pings 1000
+    wait_until 'the flood has begun' pgrep -g "$started" -x iperf3
+    kill -"$1" -- "-$started"
+    wait "$started" || status=$?
+    [ "$status" -eq "$2" ] || fail "after SIG$1 the lab's exit code was $status, not $2"
+    expect_nothing "$started"
+    ok "SIG$1, nothing left behind"
+}
+interrupt INT 130
+interrupt TERM 143
