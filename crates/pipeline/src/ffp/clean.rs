@@ -6,9 +6,13 @@
 
 use super::lut::Lut;
 use flow::EntryId;
+use std::ops::Range;
 
 /// Records looked at in one go: a slice takes a few microseconds.
 const SLICE: usize = 512;
+
+/// Records of a slice that are asked which word of theirs tells them from a rule.
+const ASKED: usize = 16;
 
 /// Changes that may be under way in a LUT at once.
 const UNDER_WAY: usize = 16;
@@ -179,10 +183,8 @@ impl Lut {
             (from..to).for_each(|place| self.clean_place(clean, place));
             return;
         };
-        // One word of a row tells nearly all records that a rule does not match: that of which it examines most.
         let row = clean.row_for(self, row);
-        let bits = |word: usize| (row[words + word] & self.mask[word]).count_ones();
-        let Some(word) = (0..words).filter(|_| row.len() == 2 * words).max_by_key(|word| bits(*word)) else {
+        let Some(word) = self.telling_word(row, from..to) else {
             (from..to).for_each(|place| self.clean_place(clean, place));
             return;
         };
@@ -192,6 +194,18 @@ impl Lut {
                 self.clean_place(clean, place);
             }
         }
+    }
+
+    /// The word of a row by which most records are told not to match a rule. Which that is depends on the records: all may
+    /// have the port that a rule names, and few its address. So the first of them are asked.
+    fn telling_word(&self, row: &[u64], places: Range<usize>) -> Option<usize> {
+        let words = self.mask.len();
+        let matching = |word: usize| {
+            let (value, mask) = (row[word], row[words + word] & self.mask[word]);
+            let asked = places.clone().take(ASKED);
+            asked.filter(|place| (self.keys[place * words + word] ^ value) & mask == 0).count()
+        };
+        (0..words).filter(|_| row.len() == 2 * words).min_by_key(|word| matching(*word))
     }
 
     #[inline]
