@@ -17,12 +17,13 @@ import os
 import random
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
 
 from report import ROOT, Report
-from rooms import Failed, Rooms, done
+from rooms import Failed, Rooms
 from switches import Bridge, OpenVswitch, Shunt
 
 REPORT = os.path.join(ROOT, "target/report/lanes_road.jsonl")
@@ -32,12 +33,12 @@ SWITCHES = {
     "Open vSwitch": ("ovs", OpenVswitch),
     "Linux bridge": ("bridge", Bridge),
 }
-# Options of iperf3 by what a flood is called. A datagram of 8900 bytes leaves its host as seven packets by one system
+# Options of iperf3 by what a flood is called. A datagram of 65000 bytes leaves its host as 44 packets by one system
 # call: so one CPU sends more packets than another can forward.
 FLOODS = {
     "no flood": None,
     "flood of 64-byte datagrams": "-l 64",
-    "flood of 8900-byte datagrams, 7 packets each": "-l 8900",
+    "flood of 65000-byte datagrams, 44 packets each": "-l 65000",
 }
 # A switch that waited longer for its CPU than this share of a turn was disturbed.
 WAIT_LIMIT = 0.01
@@ -58,8 +59,7 @@ class Turn:
             if flood:
                 self._start_flood(road, flood, cpu)
             before = self._counters(road)
-            command = ["ping", "-n", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
-            text = ping(road.rooms.command(road.hosts[0], command, cpu))
+            text = self._ping(road, pings, cpu)
             took_s, sent, arrived, waited_s = (b - a for a, b in zip(before, self._counters(road)))
         finally:
             for process in self.flooding:
@@ -84,13 +84,16 @@ class Turn:
         time.sleep(WARM_UP_S)
 
     @staticmethod
+    def _ping(road, pings, cpu):
+        command = ["ping", "-n", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
+        process = road.rooms.start(road.hosts[0], command, cpu, subprocess.PIPE, text=True)
+        text, _ = process.communicate(timeout=TURN_LIMIT_S)
+        road.rooms.stop(process)
+        return text
+
+    @staticmethod
     def _counters(road):
         return time.monotonic(), road.packets(0, "tx"), road.packets(1, "rx"), road.waited_s()
-
-
-def ping(command):
-    """What ping prints; that some of its packets are lost is no failure."""
-    return done(["sh", "-c", '"$@" || [ $? -eq 1 ]', "sh"] + command, timeout=TURN_LIMIT_S)
 
 
 def rounds_of(roads, flood, options, order, cpu):
@@ -131,6 +134,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=10, help="rounds of each flood (10)")
     parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
     parser.add_argument("--flood", default="", help="only floods whose name has this text")
+    parser.add_argument("--first", action="store_true", help="go before other programs, where they disturb")
     parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
     options = parser.parse_args()
     cpus = sorted(os.sched_getaffinity(0))
@@ -139,7 +143,7 @@ def main():
     os.sched_setaffinity(0, cpus[:1])
     report, order = Report(options.report), random.Random(1)
     try:
-        with tempfile.TemporaryDirectory() as folder, Rooms() as rooms:
+        with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
             roads = {name: kind(rooms, room, folder, cpus[-1]) for name, (room, kind) in SWITCHES.items()}
             for flood, iperf in FLOODS.items():
                 if options.flood in flood:

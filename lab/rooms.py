@@ -18,6 +18,7 @@ import sys
 import time
 
 TERM_S = 5
+FIRST_NICE = "-19"
 # Without IPv6 the hosts are silent between our steps.
 QUIET = 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
 
@@ -48,9 +49,13 @@ def wait_until(what, is_so, process=None, limit_s=20):
 
 
 class Rooms:
-    """Namespaces whose names carry this process's number, so that runs do not meet."""
+    """Namespaces whose names carry this process's number, so that runs do not meet.
 
-    def __init__(self):
+    With `first`, what is started in them goes before all else that wants a CPU: the kernel's scheduler divides CPUs among
+    sessions, each process gets one of its own, and these get more than others."""
+
+    def __init__(self, first=False):
+        self.first = first
         self.prefix = "shunt-lab-%d-" % os.getpid()
         self.names = []
         self.processes = []
@@ -99,11 +104,19 @@ class Rooms:
         return done(self.command(room, command, cpu), **options)
 
     def start(self, room, command, cpu=None, log=subprocess.DEVNULL, **options):
-        """Starts a process in a room; what it prints goes to the open file `log`."""
+        """Starts a process in a room; what it prints goes to `log`, a file or a pipe."""
         process = subprocess.Popen(
-            self.command(room, command, cpu), stdin=subprocess.DEVNULL, stdout=log, stderr=log, **options
+            self.command(room, command, cpu),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=self.first,
+            **options,
         )
         self.processes.append(process)
+        if self.first:
+            with open("/proc/%d/autogroup" % process.pid, "w", encoding="ascii") as file:
+                file.write(FIRST_NICE)
         return process
 
     def stop(self, process):

@@ -8,11 +8,11 @@
 readonly industrial_mac=02:53:48:4e:00:01
 readonly frames_per_s=100
 
-# More than the switch can forward: each datagram leaves h1 as seven packets, by one system call. $flood and $server are
+# More than the switch can forward: each datagram leaves h1 as 44 packets, by one system call. $flood and $server are
 # its processes.
 start_flood() {
     iperf_server 2
-    (exec ip netns exec "$prefix-h1" iperf3 -c "$(address 2)" -u -b 0 -l 8900 -t 60) >"$tmp/flood.out" 2>&1 &
+    (exec ip netns exec "$prefix-h1" iperf3 -c "$(address 2)" -u -b 0 -l 65000 -t 60) >"$tmp/flood.out" 2>&1 &
     flood=$!
     sleep 1
     kill -0 "$flood" 2>/dev/null || {

@@ -45,7 +45,7 @@ lab() {
     lab/lanes.py --rounds 1 --pings 20 --report "$folder/figures" "$@" >"$folder/lab.log" 2>&1 &
     started=$!
 }
-lab --flood 8900
+lab --flood 65000
 wait "$started" || fail 'the lab failed'
 for name in 'Open vSwitch' 'Linux bridge'; do
     grep -q "p99.*against $name" "$folder/figures" || fail "there is no figure against $name"
@@ -56,7 +56,7 @@ ok 'pings beside a flood through three switches'
 # interrupt SIGNAL EXIT_CODE: in the midst of a flood.
 interrupt() {
     local status=0
-    lab --flood 8900 --pings 1000
+    lab --flood 65000 --pings 1000
     wait_until 'the flood has begun' pgrep -g "$started" -x iperf3
     kill -"$1" -- "-$started"
     wait "$started" || status=$?
