@@ -29,6 +29,9 @@ struct Arguments {
     /// Windows, or pairs of windows, a figure.
     #[arg(long, default_value_t = 200)]
     windows: usize,
+    /// Forward this many bursts of the first case of wire speed and say nothing: for callgrind.
+    #[arg(long)]
+    turns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -43,6 +46,9 @@ enum Part {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
+    if let Some(turns) = arguments.turns {
+        return wire_speed::turn(&arguments.case, turns);
+    }
     pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
     let asked = |part| arguments.part.is_none_or(|only| only == part);
     if asked(Part::WireSpeed) {

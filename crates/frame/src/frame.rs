@@ -2,6 +2,7 @@
 //! A frame: bytes with room before and behind them.
 
 use crate::{Meta, prefetch};
+use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
 pub const HEADROOM_BYTES: usize = 128;
@@ -13,14 +14,115 @@ pub const TAILROOM_BYTES: usize = 64;
 const MACS_BYTES: usize = 12;
 
 /// An owned packet buffer. `bytes` are the frame from the destination MAC to the last byte before the FCS.
+///
+/// A handle of one word: frames pass through pools, bursts and queues, and what is moved is not what is written.
 #[derive(Debug)]
 pub struct Frame {
+    body: Option<Box<Body>>,
+}
+
+/// One cache line beside the bytes.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Body {
     buffer: Box<[u8]>,
     start: u32,
     len: u32,
     home: u16,
+    label: Label,
+}
+
+/// What a frame has beside its bytes, reached as the frame's own fields.
+#[derive(Debug)]
+pub struct Label {
     /// What travels with the bytes.
     pub meta: Meta,
+}
+
+/// The label of a frame without a buffer.
+static BLANK: Label = Label { meta: Meta::NONE };
+
+impl Deref for Frame {
+    type Target = Label;
+
+    #[inline]
+    fn deref(&self) -> &Label {
+        self.body.as_ref().map_or(&BLANK, |body| &body.label)
+    }
+}
+
+impl DerefMut for Frame {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Label {
+        &mut self.body.get_or_insert_with(Body::without_buffer).label
+    }
+}
+
+impl Body {
+    /// What a frame without a buffer gets when somebody labels it.
+    #[cold]
+    fn without_buffer() -> Box<Self> {
+        let label = Label { meta: Meta::NONE };
+        Box::new(Self { buffer: Box::default(), start: 0, len: 0, home: 0, label })
+    }
+
+    #[inline]
+    fn range(&self) -> Range<usize> {
+        self.start as usize..(self.start + self.len) as usize
+    }
+
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.buffer.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
+    }
+
+    fn set_len(&mut self, len: usize) -> bool {
+        if self.start as usize + len + TAILROOM_BYTES > self.buffer.len() {
+            return false;
+        }
+        self.len = len as u32;
+        true
+    }
+
+    /// Moves the first `at` bytes towards the headroom.
+    fn insert(&mut self, at: usize, count: usize) -> bool {
+        let start = self.start as usize;
+        if at > self.len as usize || count > start {
+            return false;
+        }
+        self.buffer.copy_within(start..start + at, start - count);
+        self.start -= count as u32;
+        self.len += count as u32;
+        self.shift_offloads(at, count as i32);
+        true
+    }
+
+    /// Moves the first `at` bytes away from the headroom.
+    fn remove(&mut self, at: usize, count: usize) -> bool {
+        let start = self.start as usize;
+        if at + count > self.len as usize {
+            return false;
+        }
+        self.buffer.copy_within(start..start + at, start + count);
+        self.start += count as u32;
+        self.len -= count as u32;
+        self.shift_offloads(at, -(count as i32));
+        true
+    }
+
+    fn shift_offloads(&mut self, at: usize, by: i32) {
+        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
+        if let Some(sum) = &mut self.label.meta.checksum
+            && usize::from(sum.start) >= at
+        {
+            sum.start = (i32::from(sum.start) + by) as u16;
+        }
+        if let Some(gso) = &mut self.label.meta.gso
+            && usize::from(gso.header_len) >= at
+        {
+            gso.header_len = (i32::from(gso.header_len) + by) as u16;
+        }
+    }
 }
 
 impl Frame {
@@ -29,26 +131,23 @@ impl Frame {
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
         let size = HEADROOM_BYTES + capacity + TAILROOM_BYTES;
-        Self {
-            buffer: vec![0; size].into_boxed_slice(),
-            start: HEADROOM_BYTES as u32,
-            len: 0,
-            home,
-            meta: Meta::default(),
-        }
+        let (buffer, label) = (vec![0; size].into_boxed_slice(), Label { meta: Meta::NONE });
+        let body = Body { buffer, start: HEADROOM_BYTES as u32, len: 0, home, label };
+        Self { body: Some(Box::new(body)) }
     }
 
     /// A frame without a buffer: what stands in a place whose frame has moved on. Allocates nothing.
     #[must_use]
-    pub fn hollow() -> Self {
-        Self { buffer: Box::default(), start: 0, len: 0, home: 0, meta: Meta::default() }
+    #[inline]
+    pub const fn hollow() -> Self {
+        Self { body: None }
     }
 
     /// True for a frame without a buffer.
     #[must_use]
     #[inline]
     pub fn is_hollow(&self) -> bool {
-        self.buffer.is_empty()
+        self.body.as_ref().is_none_or(|body| body.buffer.is_empty())
     }
 
     /// A frame of its own that holds a copy of `bytes`.
@@ -64,14 +163,17 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.buffer[self.start as usize..(self.start + self.len) as usize]
+        self.body.as_ref().map_or(&[], |body| &body.buffer[body.range()])
     }
 
     /// The frame's bytes, to write.
     #[must_use]
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.start as usize..(self.start + self.len) as usize]
+        self.body.as_mut().map_or(&mut [], |body| {
+            let range = body.range();
+            &mut body.buffer[range]
+        })
     }
 
     /// The frame's bytes and the room behind them: loads of up to [`TAILROOM_BYTES`] past the frame's end stay inside.
@@ -79,69 +181,79 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
-        &self.buffer[self.start as usize..]
+        self.body.as_ref().map_or(&[], |body| &body.buffer[body.start as usize..])
     }
 
     /// Asks for the frame's first 64 bytes, before they are needed.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch::element(&self.buffer, self.start as usize);
-        prefetch::element(&self.buffer, self.start as usize + 63);
+        if let Some(body) = &self.body {
+            prefetch::element(&body.buffer, body.start as usize);
+            prefetch::element(&body.buffer, body.start as usize + 63);
+        }
+    }
+
+    /// Asks for what [`Frame::prefetch`] itself needs.
+    #[inline]
+    pub fn prefetch_label(&self) {
+        if let Some(body) = &self.body {
+            prefetch::element(std::slice::from_ref(&**body), 0);
+        }
     }
 
     /// Length in bytes.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.len as usize
+        self.body.as_ref().map_or(0, |body| body.len as usize)
     }
 
     /// True for a frame without bytes.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
     /// Most bytes a freshly reset frame can hold.
     #[must_use]
+    #[inline]
     pub fn capacity(&self) -> usize {
-        self.buffer.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
+        self.body.as_ref().map_or(0, |body| body.capacity())
     }
 
     /// The pool this frame goes back to.
     #[must_use]
     #[inline]
     pub fn home(&self) -> u16 {
-        self.home
+        self.body.as_ref().map_or(0, |body| body.home)
     }
 
     /// Empties the frame: no bytes, full headroom, default metadata.
     #[inline]
     pub fn reset(&mut self) {
-        self.start = HEADROOM_BYTES as u32;
-        self.len = 0;
-        self.meta = Meta::default();
+        if let Some(body) = &mut self.body {
+            body.start = HEADROOM_BYTES as u32;
+            body.len = 0;
+            body.label.meta = Meta::NONE;
+        }
     }
 
     /// Sets the length of a frame whose bytes a driver has written or will write; false if they do not fit.
     #[must_use]
     pub fn set_len(&mut self, len: usize) -> bool {
-        if self.start as usize + len + TAILROOM_BYTES > self.buffer.len() {
-            return false;
-        }
-        self.len = len as u32;
-        true
+        self.body.as_mut().is_some_and(|body| body.set_len(len))
     }
 
     /// Replaces the frame's bytes by a copy of `bytes`; false (and unchanged) if they do not fit.
     #[must_use]
+    #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        if bytes.len() > self.capacity() || self.is_hollow() {
-            return false;
-        }
-        self.start = HEADROOM_BYTES as u32;
-        self.len = bytes.len() as u32;
-        self.bytes_mut().copy_from_slice(bytes);
+        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else { return false };
+        let Some(to) = body.buffer.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else { return false };
+        to.copy_from_slice(bytes);
+        body.start = HEADROOM_BYTES as u32;
+        body.len = bytes.len() as u32;
         true
     }
 
@@ -171,30 +283,14 @@ impl Frame {
     /// lies behind the end.
     #[must_use]
     pub fn insert(&mut self, at: usize, count: usize) -> bool {
-        let start = self.start as usize;
-        if at > self.len() || count > start {
-            return false;
-        }
-        self.buffer.copy_within(start..start + at, start - count);
-        self.start -= count as u32;
-        self.len += count as u32;
-        self.shift_offloads(at, count as i32);
-        true
+        self.body.as_mut().is_some_and(|body| body.insert(at, count))
     }
 
     /// Takes `count` bytes at offset `at` out of the frame. A partial checksum's start moves along. False (and
     /// unchanged) if the frame does not have them.
     #[must_use]
     pub fn remove(&mut self, at: usize, count: usize) -> bool {
-        let start = self.start as usize;
-        if at + count > self.len() {
-            return false;
-        }
-        self.buffer.copy_within(start..start + at, start + count);
-        self.start += count as u32;
-        self.len -= count as u32;
-        self.shift_offloads(at, -(count as i32));
-        true
+        self.body.as_mut().is_some_and(|body| body.remove(at, count))
     }
 
     /// Pads with zeros up to `len` bytes; false if they do not fit.
@@ -215,32 +311,15 @@ impl Frame {
     /// false (and unchanged) without room.
     #[must_use]
     pub fn pad_into_headroom(&mut self, len: usize) -> bool {
-        let (start, old) = (self.start as usize, self.len());
-        let missing = len.saturating_sub(old);
-        if missing > start {
-            return false;
-        }
-        if missing > 0 {
-            self.buffer.copy_within(start..start + old, start - missing);
-            self.start -= missing as u32;
-            self.len += missing as u32;
-            self.bytes_mut()[old..].fill(0);
-        }
+        let old = self.len();
+        let Some(missing) = len.checked_sub(old).filter(|missing| *missing > 0) else { return true };
+        let Some(body) = self.body.as_mut().filter(|body| missing <= body.start as usize) else { return false };
+        let start = body.start as usize;
+        body.buffer.copy_within(start..start + old, start - missing);
+        body.start -= missing as u32;
+        body.len += missing as u32;
+        self.bytes_mut()[old..].fill(0);
         true
-    }
-
-    fn shift_offloads(&mut self, at: usize, by: i32) {
-        debug_assert!(at >= MACS_BYTES || by >= 0 || at == 0);
-        if let Some(sum) = &mut self.meta.checksum
-            && usize::from(sum.start) >= at
-        {
-            sum.start = (i32::from(sum.start) + by) as u16;
-        }
-        if let Some(gso) = &mut self.meta.gso
-            && usize::from(gso.header_len) >= at
-        {
-            gso.header_len = (i32::from(gso.header_len) + by) as u16;
-        }
     }
 }
 
@@ -275,6 +354,17 @@ mod tests {
         assert!(!frame.append(&[0]));
         assert_eq!(frame.bytes(), &[1, 2, 3]);
         assert!(frame.insert(0, HEADROOM_BYTES));
+    }
+
+    #[test]
+    fn a_hollow_frame_takes_nothing_and_breaks_nothing() {
+        let mut frame = Frame::hollow();
+        assert!(frame.is_hollow() && frame.is_empty() && frame.bytes().is_empty() && frame.meta == Meta::default());
+        assert!(!frame.fill(&[1]) && !frame.fill(&[]) && !frame.insert(0, 1) && !frame.remove(0, 1));
+        assert!(!frame.append(&[1]) && !frame.pad_to(60) && !frame.pad_into_headroom(60));
+        frame.meta.in_port = 7;
+        assert!(frame.is_hollow() && !frame.fill(&[1]) && frame.meta.in_port == 7);
+        assert_eq!((size_of::<Frame>(), size_of::<Body>()), (8, 64));
     }
 
     #[test]

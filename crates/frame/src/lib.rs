@@ -6,6 +6,6 @@ mod meta;
 mod pool;
 pub mod prefetch;
 
-pub use frame::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
+pub use frame::{Frame, HEADROOM_BYTES, Label, TAILROOM_BYTES};
 pub use meta::{Gso, GsoKind, Lane, Meta, PartialChecksum};
 pub use pool::Pool;

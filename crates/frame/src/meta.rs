@@ -60,3 +60,8 @@ pub struct Meta {
     /// Segmentation still to be done.
     pub gso: Option<Gso>,
 }
+
+impl Meta {
+    /// Of a frame that came from nowhere and waits for nothing.
+    pub const NONE: Self = Self { in_port: 0, lane: Lane::Normal, sequence: 0, checksum: None, gso: None };
+}

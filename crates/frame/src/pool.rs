@@ -29,18 +29,15 @@ impl Pool {
 
     /// Takes a frame back. A frame of another home, or one too many, is returned to the caller.
     #[inline]
-    pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
+    pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home
             || self.free.len() == self.total
             || frame.capacity() != self.capacity_bytes
         {
             return Err(frame);
         }
+        frame.reset();
         self.free.push(frame);
-        // In its place: moving what was just written in pieces stalls the core.
-        if let Some(frame) = self.free.last_mut() {
-            frame.reset();
-        }
         Ok(())
     }
 

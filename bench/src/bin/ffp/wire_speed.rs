@@ -27,18 +27,34 @@ pub const LUT_ENTRIES: usize = 16_384;
 /// Bursts of a window.
 const TURNS: u32 = 300;
 
+/// Frames of [`turn`]: few, so that all are learned soon.
+const FEW_FRAMES: usize = 1_024;
+
+/// Scenarios and rules of the cases whose names begin with `case`.
+fn cases(case: &str) -> impl Iterator<Item = (String, Kind, usize)> {
+    let all = Kind::ALL.into_iter().flat_map(|kind| [1_000, 10_000].map(|rules| (kind, rules)));
+    all.filter_map(move |(kind, rules)| {
+        let name = format!(
+            "{}, {rules} rules, 64-byte packets of {FLOWS} flows by Zipf 1.0 spread over 64 MiB, bursts of {BURST}",
+            kind.name()
+        );
+        name.starts_with(case).then_some((name, kind, rules))
+    })
+}
+
 /// Measures all scenarios; `case` is what their names must begin with.
 pub fn run(case: &str, windows: usize) -> Result<(), Box<dyn Error>> {
-    for kind in Kind::ALL {
-        for rules in [1_000, 10_000] {
-            let name = format!(
-                "{}, {rules} rules, 64-byte packets of {FLOWS} flows by Zipf 1.0 spread over 64 MiB, bursts of {BURST}",
-                kind.name()
-            );
-            if name.starts_with(case) {
-                one(&name, kind, rules, windows)?;
-            }
-        }
+    cases(case).try_for_each(|(name, kind, rules)| one(&name, kind, rules, windows))
+}
+
+/// Forwards `turns` bursts of the first case, whose few flows are all learned, and says nothing.
+pub fn turn(case: &str, turns: u64) -> Result<(), Box<dyn Error>> {
+    let (_, kind, rules) = cases(case).next().ok_or_else(|| format!("no case begins with \"{case}\""))?;
+    let scenario = scenario(&Options::new(kind, rules, FLOWS))?;
+    let mut course = Course::new(&scenario, FEW_FRAMES, LUT_ENTRIES, None)?;
+    course.prepare()?;
+    for _ in 0..turns {
+        course.rig.turn();
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::Frame;
+use frame::{Frame, Meta};
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
@@ -34,10 +34,13 @@ impl Queue for LoopQueue {
         // Counts what was looked at, so that a set of which nothing fits does not turn for ever.
         for _ in 0..if self.set.is_empty() { 0 } else { max } {
             let source = &self.set[self.next];
+            if let Some(later) = self.set.get(self.next + 2 * AHEAD) {
+                later.prefetch_label();
+            }
             if let Some(later) = self.set.get(self.next + AHEAD) {
                 later.prefetch();
             }
-            let Some(frame) = pools.get(source.len()) else {
+            let Some(mut frame) = pools.get(source.len()) else {
                 if pools.fits(source.len()) {
                     break;
                 }
@@ -45,16 +48,11 @@ impl Queue for LoopQueue {
                 self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
                 continue;
             };
+            let copied = frame.fill(source.bytes());
+            debug_assert!(copied);
+            self.statistics.received(frame.len());
+            frame.meta = Meta { in_port: self.number, sequence: self.sequence, ..source.meta };
             burst.push(frame);
-            // In its place: moving what was just written in pieces stalls the core.
-            if let Some(frame) = burst.last_mut() {
-                let copied = frame.fill(source.bytes());
-                debug_assert!(copied);
-                self.statistics.received(frame.len());
-                frame.meta = source.meta;
-                frame.meta.in_port = self.number;
-                frame.meta.sequence = self.sequence;
-            }
             self.sequence += 1;
             count += 1;
             self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
