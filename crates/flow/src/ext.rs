@@ -109,13 +109,12 @@ impl Ext {
     /// Takes over what the parser found.
     #[inline]
     pub fn set_layers(&mut self, layers: &Layers) {
-        self.bytes[24..26].copy_from_slice(&layers.eth_type.to_be_bytes());
         let vlan =
             if layers.present & header::VLAN != 0 { (layers.vlan_tci & 0xefff) | VID_PRESENT } else { 0 };
-        self.bytes[26..28].copy_from_slice(&vlan.to_be_bytes());
-        self.bytes[28] = layers.ip_tos;
-        self.bytes[29] = layers.ip_proto;
-        self.bytes[30..32].copy_from_slice(&layers.exthdr.to_be_bytes());
+        let [eth_type, vlan, exthdr] = [layers.eth_type, vlan, layers.exthdr].map(u64::from);
+        let ip = u64::from(layers.ip_tos) << 24 | u64::from(layers.ip_proto) << 16;
+        let word = eth_type << 48 | vlan << 32 | ip | exthdr;
+        self.bytes[24..32].copy_from_slice(&word.to_be_bytes());
     }
 
     fn word(&self, at: usize) -> u64 {

@@ -148,15 +148,9 @@ impl Packet {
         }
     }
 
-    /// Apart, so that the walk is inlined here and its answer written where it stays: a copy of what was just written
-    /// in pieces stalls the core.
     #[inline(never)]
     fn locate_anew(&mut self, depth: Depth) {
-        self.layers = if self.layers.depth == Depth::L2 {
-            wire::deepen(self.frame.bytes(), &self.layers, depth)
-        } else {
-            wire::locate(self.frame.bytes(), depth)
-        };
+        wire::deepen(self.frame.bytes(), depth, &mut self.layers);
         self.ext.set_layers(&self.layers);
     }
 

@@ -17,18 +17,17 @@ pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     if ip[0] >> 4 != 4 || header_len < 20 || !whole || total_len < header_len {
         return;
     }
-    let end = data.len().min(l3 + total_len);
+    let (end, l4) = (data.len().min(l3 + total_len), l3 + header_len);
     let fragment = u16::from_be_bytes([ip[6], ip[7]]);
-    layers.present |= header::IPV4 | header::IP;
     layers.ip_tos = ip[1];
     layers.ip_proto = ip[9];
-    layers.l4 = (l3 + header_len) as u16;
+    layers.l4 = l4 as u16;
     layers.l4_end = end as u32;
     // More-fragments bit or offset; the don't-fragment and reserved bits aside.
     layers.fragment = fragment & 0x3fff != 0;
-    if layers.depth >= Depth::L4 && fragment & 0x1fff == 0 {
-        upper::v4(&data[..end], l3 + header_len, layers);
-    }
+    let is_first = layers.depth >= Depth::L4 && fragment & 0x1fff == 0;
+    let upper = if is_first { upper::v4(end.saturating_sub(l4), ip[9]) } else { 0 };
+    layers.present |= header::IPV4 | header::IP | upper;
 }
 
 /// IPv6 at `l3`: skips the extension headers, notes which there were and in which order.
@@ -42,22 +41,29 @@ pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     let next = ip[6];
     let jumbo = payload_len == 0 && next == HOP_BY_HOP;
     let end = if jumbo { data.len() } else { data.len().min(l3 + 40 + payload_len) };
-    layers.present |= header::IPV6 | header::IP;
     layers.ip_tos = (ip[0] << 4) | (ip[1] >> 4);
     layers.l4_end = end as u32;
-    let data = &data[..end];
-    let mut walked = Walked { l4: l3 + 40, proto: next, has_upper: true, exthdr: 0, fragment: false };
+    let (mut l4, mut proto, mut has_upper) = (l3 + 40, next, true);
     if is_walked(next) {
-        walked = extensions(data, l3 + 40, next);
+        let walked = extensions(&data[..end], l4, next);
+        (l4, proto, has_upper) = (walked.l4, walked.proto, walked.has_upper);
+        layers.exthdr = walked.exthdr;
+        layers.fragment = walked.fragment;
     }
     // At most 16 headers of at most 2,048 bytes each: well within 16 bits.
-    layers.l4 = walked.l4 as u16;
-    layers.ip_proto = walked.proto;
-    layers.exthdr = walked.exthdr;
-    layers.fragment = walked.fragment;
-    if walked.has_upper && layers.depth >= Depth::L4 {
-        upper::v6(data, walked.l4, layers);
+    layers.l4 = l4 as u16;
+    layers.ip_proto = proto;
+    let mut upper = 0;
+    if has_upper && layers.depth >= Depth::L4 {
+        upper = upper::transport(end.saturating_sub(l4), proto);
+        if proto == upper::ICMPV6 {
+            let found = upper::icmpv6(&data[..end], l4);
+            upper = found.present;
+            layers.nd_sll = found.sll;
+            layers.nd_tll = found.tll;
+        }
     }
+    layers.present |= header::IPV6 | header::IP | upper;
 }
 
 const HOP_BY_HOP: u8 = 0;
@@ -70,6 +76,7 @@ const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 
 /// Next-header numbers that [`extensions`] has something to do with.
+#[inline(always)]
 fn is_walked(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AUTHENTICATION | NO_NEXT | DESTINATION | MOBILITY)
 }
@@ -88,6 +95,7 @@ struct Walked {
 }
 
 /// Walks the extension headers from `at`, the first of which has the number `next`.
+#[inline(never)]
 fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
     let mut order = Order::default();
     let mut has_upper = false;

@@ -38,7 +38,11 @@ fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layer
     payload.extend_from_slice(upper);
     let data = frame(&[&[0x86, 0xdd], &ipv6(payload.len() as u16, first), &payload]);
     let layers = locate(&data, Depth::L4);
-    assert_eq!(deepen(&data, &locate(&data, Depth::L2), Depth::L4), layers, "in two steps");
+    for first in [Depth::L2, Depth::L3] {
+        let mut steps = locate(&data, first);
+        deepen(&data, Depth::L4, &mut steps);
+        assert_eq!(steps, layers, "in two steps");
+    }
     assert_eq!(layers.l4_end as usize, data.len());
     layers
 }

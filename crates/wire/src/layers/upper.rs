@@ -1,64 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP, UDP, SCTP, ICMP, and neighbour discovery in ICMPv6.
 
+use super::header;
 use super::walk::chunk;
-use super::{Layers, header};
 
+const ICMPV4: u8 = 1;
+/// The number of ICMPv6.
+pub(super) const ICMPV6: u8 = 58;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// The upper layer at `l4` of an IPv4 packet that ends with `data`.
+/// Which upper-layer header begins an IPv4 payload of `len` bytes.
 #[inline(always)]
-pub(super) fn v4(data: &[u8], l4: usize, layers: &mut Layers) {
-    match layers.ip_proto {
-        1 if data.len() >= l4 + 4 => layers.present |= header::ICMPV4,
-        _ => transport(data, l4, layers),
+pub(super) fn v4(len: usize, proto: u8) -> u32 {
+    match proto {
+        ICMPV4 if len >= 4 => header::ICMPV4,
+        _ => transport(len, proto),
     }
 }
 
-/// The upper layer at `l4` of an IPv6 packet that ends with `data`.
+/// Which transport header begins a payload of `len` bytes.
 #[inline(always)]
-pub(super) fn v6(data: &[u8], l4: usize, layers: &mut Layers) {
-    match layers.ip_proto {
-        58 => {
-            let (present, address) = icmpv6(data, l4);
-            layers.present |= present;
-            layers.nd_sll = if present & header::ND_SLL != 0 { address } else { 0 };
-            layers.nd_tll = if present & header::ND_TLL != 0 { address } else { 0 };
-        }
-        _ => transport(data, l4, layers),
-    }
-}
-
-#[inline(always)]
-fn transport(data: &[u8], l4: usize, layers: &mut Layers) {
-    let (len_min, bit) = match layers.ip_proto {
+pub(super) fn transport(len: usize, proto: u8) -> u32 {
+    let (len_min, bit) = match proto {
         6 => (20, header::TCP),
         17 => (8, header::UDP),
         132 => (12, header::SCTP),
-        _ => return,
+        _ => return 0,
     };
-    if data.len() >= l4 + len_min {
-        layers.present |= bit;
-    }
+    if len >= len_min { bit } else { 0 }
 }
 
-/// Which headers an ICMPv6 message holds, and where the link-layer address is that goes with it.
-fn icmpv6(data: &[u8], l4: usize) -> (u32, u16) {
-    let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return (0, 0) };
-    let (wanted, bit) = match kind {
-        NEIGHBOUR_SOLICITATION => (1, header::ND_SLL),
-        NEIGHBOUR_ADVERTISEMENT => (2, header::ND_TLL),
-        _ => return (header::ICMPV6, 0),
+/// What an ICMPv6 message holds.
+#[derive(Default)]
+pub(super) struct Icmpv6 {
+    pub present: u32,
+    /// Where the link-layer addresses are that go with it.
+    pub sll: u16,
+    pub tll: u16,
+}
+
+/// Looks into the ICMPv6 message at `l4` of a packet that ends with `data`.
+#[inline(never)]
+pub(super) fn icmpv6(data: &[u8], l4: usize) -> Icmpv6 {
+    let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return Icmpv6::default() };
+    let mut found = Icmpv6 { present: header::ICMPV6, ..Icmpv6::default() };
+    let (wanted, bit, place) = match kind {
+        NEIGHBOUR_SOLICITATION => (1, header::ND_SLL, &mut found.sll),
+        NEIGHBOUR_ADVERTISEMENT => (2, header::ND_TLL, &mut found.tll),
+        _ => return found,
     };
     if code != 0 || data.len() < l4 + 24 {
-        return (header::ICMPV6, 0);
+        return found;
     }
+    found.present |= header::ND;
     // An address so far behind that 16 bits do not tell its place is taken as absent.
-    match link_layer_address(data, l4 + 24, wanted).map(u16::try_from) {
-        Some(Ok(address)) => (header::ICMPV6 | header::ND | bit, address),
-        _ => (header::ICMPV6 | header::ND, 0),
+    if let Some(Ok(address)) = link_layer_address(data, l4 + 24, wanted).map(u16::try_from) {
+        found.present |= bit;
+        *place = address;
     }
+    found
 }
 
 /// Offset of the address in the first whole 8-byte option of type `wanted` from `at` on.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The walk itself: Ethernet and VLAN tags here, what follows in `ip` and `upper`.
 //!
-//! What every packet passes is inlined and what is rare returns values, so that no `&mut Layers` leaves the function:
-//! the answer is then put together in registers and written once.
+//! What every packet passes is inlined and writes each value where it stays; what is rare stands apart and returns
+//! values. Nothing is put together elsewhere and copied: a copy of what was just written in pieces stalls the core.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
@@ -18,13 +18,38 @@ pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> 
 }
 
 /// Finds the headers of the Ethernet frame `data`, `depth` deep. Frames under 14 bytes have none.
-#[inline]
+#[must_use]
 pub fn locate(data: &[u8], depth: Depth) -> Layers {
-    let mut layers = Layers { depth, ..Layers::default() };
-    if depth == Depth::None {
-        return layers;
+    let mut layers = Layers::default();
+    deepen(data, depth, &mut layers);
+    layers
+}
+
+/// Goes on from what a walk has found, as far as `depth`.
+#[inline]
+pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
+    let from = layers.depth;
+    if depth <= from {
+        return;
     }
-    let Some(ethernet) = chunk::<14>(data, 0) else { return layers };
+    if from == Depth::L3 {
+        // The upper layers hang together with IP: both are found anew.
+        *layers = Layers::default();
+    }
+    layers.depth = depth;
+    // Without a type there was no whole Ethernet header.
+    if if from == Depth::L2 { layers.type_at == 0 } else { !link(data, layers) } {
+        return;
+    }
+    if depth >= Depth::L3 {
+        network(data, usize::from(layers.l3), layers);
+    }
+}
+
+/// Ethernet and VLAN tags; false without a whole Ethernet header.
+#[inline(always)]
+fn link(data: &[u8], layers: &mut Layers) -> bool {
+    let Some(ethernet) = chunk::<14>(data, 0) else { return false };
     let mut eth_type = u16::from_be_bytes([ethernet[12], ethernet[13]]);
     let mut type_at = 12;
     if is_tpid(eth_type) {
@@ -41,21 +66,7 @@ pub fn locate(data: &[u8], depth: Depth) -> Layers {
     layers.eth_type = eth_type;
     layers.type_at = type_at as u16;
     layers.l3 = (type_at + 2) as u16;
-    if depth >= Depth::L3 {
-        network(data, type_at + 2, &mut layers);
-    }
-    layers
-}
-
-/// Goes on from the EtherType that a walk of [`Depth::L2`] has found.
-#[inline]
-pub fn deepen(data: &[u8], found: &Layers, depth: Depth) -> Layers {
-    let mut layers = Layers { depth, ..*found };
-    // Without a type there was no whole Ethernet header.
-    if depth >= Depth::L3 && found.type_at != 0 {
-        network(data, usize::from(found.l3), &mut layers);
-    }
-    layers
+    true
 }
 
 /// Where the tags led to.
@@ -67,6 +78,7 @@ struct Tags {
 }
 
 /// Skips the VLAN tags of a frame whose first type is the identifier `tpid` of one.
+#[inline(never)]
 fn skip_tags(data: &[u8], tpid: u16) -> Tags {
     let mut tags = Tags { eth_type: tpid, type_at: 12, outer_tci: 0 };
     for _ in 0..VLAN_TAGS_MAX {
@@ -84,6 +96,7 @@ fn skip_tags(data: &[u8], tpid: u16) -> Tags {
 }
 
 /// The EtherType of a frame that has a length at `length_at`, and where it stands: behind LLC and SNAP, if at all.
+#[inline(never)]
 fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     match chunk::<8>(data, length_at + 2) {
         Some(&[0xaa, 0xaa, 0x03, 0, 0, 0, high, low]) if high >= (ETH_TYPE_MIN >> 8) as u8 => {
@@ -94,6 +107,7 @@ fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
 }
 
 /// The tag protocol identifiers that are skipped: C-tag, S-tag, and the older Q-in-Q one.
+#[inline(always)]
 fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
@@ -104,12 +118,18 @@ fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     match layers.eth_type {
         0x0800 => ip::v4(data, l3, layers),
         0x86dd => ip::v6(data, l3, layers),
+        eth_type => layers.present |= other(data, l3, eth_type),
+    }
+}
+
+/// Which header other than IP stands at `l3`.
+#[inline(never)]
+fn other(data: &[u8], l3: usize, eth_type: u16) -> u32 {
+    match eth_type {
         // ARP of hardware type 1 (Ethernet), protocol 0x0800 (IPv4), address lengths 6 and 4.
-        0x0806 if chunk::<28>(data, l3).is_some_and(|arp| arp[..6] == [0, 1, 8, 0, 6, 4]) => {
-            layers.present |= header::ARP;
-        }
-        0x8847 | 0x8848 if chunk::<4>(data, l3).is_some() => layers.present |= header::MPLS,
-        0x88e7 if chunk::<4>(data, l3).is_some() => layers.present |= header::PBB,
-        _ => {}
+        0x0806 if chunk::<28>(data, l3).is_some_and(|arp| arp[..6] == [0, 1, 8, 0, 6, 4]) => header::ARP,
+        0x8847 | 0x8848 if chunk::<4>(data, l3).is_some() => header::MPLS,
+        0x88e7 if chunk::<4>(data, l3).is_some() => header::PBB,
+        _ => 0,
     }
 }
