@@ -193,12 +193,13 @@ impl Frame {
         }
     }
 
-    /// Asks for what [`Frame::prefetch`] itself needs.
-    #[inline]
-    pub fn prefetch_label(&self) {
-        if let Some(body) = &self.body {
-            prefetch::element(std::slice::from_ref(&**body), 0);
-        }
+    /// The buffer itself, where in it the frame's bytes are, and the metadata; a hollow frame has an empty one.
+    #[must_use]
+    pub fn into_parts(self) -> (Box<[u8]>, Range<usize>, Meta) {
+        self.body.map_or((Box::default(), 0..0, Meta::NONE), |body| {
+            let range = body.range();
+            (body.buffer, range, body.label.meta)
+        })
     }
 
     /// Length in bytes.
@@ -249,8 +250,12 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else { return false };
-        let Some(to) = body.buffer.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else { return false };
+        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else {
+            return false;
+        };
+        let Some(to) = body.buffer.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {
+            return false;
+        };
         to.copy_from_slice(bytes);
         body.start = HEADROOM_BYTES as u32;
         body.len = bytes.len() as u32;
@@ -313,7 +318,9 @@ impl Frame {
     pub fn pad_into_headroom(&mut self, len: usize) -> bool {
         let old = self.len();
         let Some(missing) = len.checked_sub(old).filter(|missing| *missing > 0) else { return true };
-        let Some(body) = self.body.as_mut().filter(|body| missing <= body.start as usize) else { return false };
+        let Some(body) = self.body.as_mut().filter(|body| missing <= body.start as usize) else {
+            return false;
+        };
         let start = body.start as usize;
         body.buffer.copy_within(start..start + old, start - missing);
         body.start -= missing as u32;
@@ -357,9 +364,21 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_the_same_bytes() {
+        let (buffer, range, meta) = Frame::from_bytes(&[1, 2, 3]).into_parts();
+        assert_eq!((&buffer[range], meta), (&[1, 2, 3][..], Meta::default()));
+        assert!(Frame::hollow().into_parts().1.is_empty());
+    }
+
+    #[test]
     fn a_hollow_frame_takes_nothing_and_breaks_nothing() {
         let mut frame = Frame::hollow();
-        assert!(frame.is_hollow() && frame.is_empty() && frame.bytes().is_empty() && frame.meta == Meta::default());
+        assert!(
+            frame.is_hollow()
+                && frame.is_empty()
+                && frame.bytes().is_empty()
+                && frame.meta == Meta::default()
+        );
         assert!(!frame.fill(&[1]) && !frame.fill(&[]) && !frame.insert(0, 1) && !frame.remove(0, 1));
         assert!(!frame.append(&[1]) && !frame.pad_to(60) && !frame.pad_into_headroom(60));
         frame.meta.in_port = 7;

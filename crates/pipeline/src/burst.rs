@@ -382,7 +382,7 @@ impl<'a, E: Egress> Run<'a, E> {
     }
 
     /// Counts a hit and runs the entry's instructions.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(
         &mut self,
         packet: &mut Packet,

@@ -11,7 +11,7 @@ use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
     /// Runs an entry's instructions and leaves in the packet's state where it goes on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
@@ -23,6 +23,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Actions done at once, and nothing else but where to go on.
+    #[inline(never)]
     fn applied_actions(&mut self, packet: &mut Packet, program: &Program) {
         let ends = program.next.is_none() && packet.set.is_empty();
         let goes_on = self.steps(packet, &program.apply, ends, 0);

@@ -23,7 +23,11 @@ pub(crate) struct Choice {
 
 /// What is different in each row.
 #[derive(Clone, Copy)]
-pub(crate) struct Row {
+pub(crate) struct Row<'p> {
+    /// The frame's first bytes, and what may follow them.
+    pub frame: &'p [u8; 64],
+    /// The extended header.
+    pub ext: &'p [u8; 32],
     /// Where the headers begin in the frame.
     pub l3: u8,
     pub l4: u8,
@@ -41,59 +45,63 @@ impl Permute {
         able.then_some(Self { choice })
     }
 
-    /// Makes a row of up to eight words and writes as many of them as there is room for.
-    #[inline(always)]
-    pub fn row(&self, frame: &[u8; 64], ext: &[u8; 32], row: Row, to: &mut [u64]) {
+    /// Makes `count` rows of `words` words (up to eight), one after the other; what is made of each `source` tells. It is
+    /// given the row's place, and may fill it by other means and answer with nothing.
+    #[inline]
+    pub fn rows<'p>(
+        &self,
+        count: usize,
+        words: usize,
+        keys: &mut [u64],
+        source: impl FnMut(usize, &mut [u64]) -> Option<Row<'p>>,
+    ) {
         // SAFETY: `new` has found these instructions, and nothing else makes a `Permute`.
-        unsafe {
-            permute(
-                &self.choice,
-                frame,
-                ext,
-                (u16::from(row.l3) | u16::from(row.l4) << 8, row.first.is_some()),
-                (row.keep, row.first.unwrap_or(0)),
-                to,
-            );
-        }
+        unsafe { permute(&self.choice, count, words, keys, source) }
     }
 }
 
+/// All rows in one call: what is the same in each stays in registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-unsafe fn permute(
+unsafe fn permute<'p>(
     choice: &Choice,
-    frame: &[u8; 64],
-    ext: &[u8; 32],
-    (headers, has_first): (u16, bool),
-    (keep, first): (u64, u64),
-    to: &mut [u64],
+    count: usize,
+    words: usize,
+    keys: &mut [u64],
+    mut source: impl FnMut(usize, &mut [u64]) -> Option<Row<'p>>,
 ) {
     use std::arch::x86_64::{
         _mm512_and_si512, _mm512_loadu_si512, _mm512_mask_add_epi8, _mm512_mask_set1_epi64,
         _mm512_mask_storeu_epi64, _mm512_maskz_loadu_epi8, _mm512_maskz_permutex2var_epi8, _mm512_set1_epi8,
         _mm512_storeu_si512,
     };
-    // SAFETY: arrays of 64 bytes; of the extended header only the 32 that it has are loaded.
-    let (from, mask, frame, ext) = unsafe {
-        (
-            _mm512_loadu_si512(choice.from.as_ptr().cast()),
-            _mm512_loadu_si512(choice.mask.as_ptr().cast()),
-            _mm512_loadu_si512(frame.as_ptr().cast()),
-            _mm512_maskz_loadu_epi8(0xffff_ffff, ext.as_ptr().cast()),
-        )
+    // SAFETY: arrays of 64 bytes.
+    let (from, mask) = unsafe {
+        (_mm512_loadu_si512(choice.from.as_ptr().cast()), _mm512_loadu_si512(choice.mask.as_ptr().cast()))
     };
-    let [l3, l4] = headers.to_le_bytes();
-    let from = _mm512_mask_add_epi8(from, choice.l3, from, _mm512_set1_epi8(l3.cast_signed()));
-    let from = _mm512_mask_add_epi8(from, choice.l4, from, _mm512_set1_epi8(l4.cast_signed()));
-    let made = _mm512_and_si512(_mm512_maskz_permutex2var_epi8(keep, frame, from, ext), mask);
-    let made = _mm512_mask_set1_epi64(made, u8::from(has_first), first.cast_signed());
-    if to.len() >= 8 {
-        // A whole store, where it fits: words of a part of one are read again much later.
-        // SAFETY: there is room for eight words.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), made) };
-    } else {
-        // SAFETY: no more words are stored than there is room for.
-        unsafe { _mm512_mask_storeu_epi64(to.as_mut_ptr().cast(), (1u8 << to.len()) - 1, made) };
+    for number in 0..count {
+        let to = &mut keys[number * words..];
+        let Some(row) = source(number, to) else { continue };
+        // SAFETY: arrays of 64 bytes; of the extended header only the 32 that it has are loaded.
+        let (frame, ext) = unsafe {
+            (
+                _mm512_loadu_si512(row.frame.as_ptr().cast()),
+                _mm512_maskz_loadu_epi8(0xffff_ffff, row.ext.as_ptr().cast()),
+            )
+        };
+        let from = _mm512_mask_add_epi8(from, choice.l3, from, _mm512_set1_epi8(row.l3.cast_signed()));
+        let from = _mm512_mask_add_epi8(from, choice.l4, from, _mm512_set1_epi8(row.l4.cast_signed()));
+        let made = _mm512_and_si512(_mm512_maskz_permutex2var_epi8(row.keep, frame, from, ext), mask);
+        let first = row.first.unwrap_or(0).cast_signed();
+        let made = _mm512_mask_set1_epi64(made, u8::from(row.first.is_some()), first);
+        if to.len() >= 8 {
+            // A whole store, where it fits: words of a part of one are read again much later.
+            // SAFETY: there is room for eight words.
+            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), made) };
+        } else {
+            // SAFETY: no more words are stored than there is room for.
+            unsafe { _mm512_mask_storeu_epi64(to.as_mut_ptr().cast(), (1u8 << to.len()) - 1, made) };
+        }
     }
 }
 
@@ -105,7 +113,14 @@ impl Permute {
     }
 
     /// Makes nothing, as there is no `Permute`.
-    pub fn row(&self, _: &[u8; 64], _: &[u8; 32], _: Row, _: &mut [u64]) {}
+    pub fn rows<'p>(
+        &self,
+        _: usize,
+        _: usize,
+        _: &mut [u64],
+        _: impl FnMut(usize, &mut [u64]) -> Option<Row<'p>>,
+    ) {
+    }
 }
 
 /// The bytes of `first` and of `second` that equal `byte`: bits 0 to 7, and 8 to 15, lowest byte first.

@@ -62,11 +62,7 @@ impl Pools {
     /// Takes a frame back; a frame of another home is returned to the caller.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
-        if frame.capacity() == self.small.capacity_bytes() {
-            self.small.put(frame)
-        } else {
-            self.large.put(frame)
-        }
+        self.small.put(frame).or_else(|frame| self.large.put(frame))
     }
 
     /// True if the pool that this frame is from has less than a quarter of its frames left.

@@ -27,22 +27,25 @@ impl Seed {
     #[must_use]
     #[inline]
     pub fn hash(self, key: &[u64], mask: &[u64]) -> u64 {
-        self.hash_words(key.iter().zip(mask).map(|(word, mask)| word & mask))
+        self.hash_words(key.len().min(mask.len()), |at| key[at] & mask[at])
     }
 
     /// The hash of a key in which bits that do not count are 0 already.
     #[must_use]
     #[inline]
     pub fn hash_masked(self, key: &[u64]) -> u64 {
-        self.hash_words(key.iter().copied())
+        self.hash_words(key.len(), |at| key[at])
     }
 
     /// Two words a multiplication. Keys of one table have the same length: an odd last word needs no mark.
     #[inline(always)]
-    fn hash_words(self, mut words: impl Iterator<Item = u64>) -> u64 {
+    fn hash_words(self, words: usize, word: impl Fn(usize) -> u64) -> u64 {
         let mut sum = self.second;
-        while let Some(word) = words.next() {
-            sum = fold(word ^ self.first, words.next().unwrap_or(0) ^ sum);
+        for pair in 0..words / 2 {
+            sum = fold(word(2 * pair) ^ self.first, word(2 * pair + 1) ^ sum);
+        }
+        if words % 2 == 1 {
+            sum = fold(word(words - 1) ^ self.first, sum);
         }
         fold(sum ^ self.first, self.second ^ 0x9e37_79b9_7f4a_7c15)
     }

@@ -117,16 +117,17 @@ impl Shuffle {
         keys: &mut [u64],
         mut other: impl FnMut(u16, &mut [u64]),
     ) {
-        for (number, at) in waiting.iter().enumerate() {
-            let packet = &packets[usize::from(*at)];
-            // A row may be written further than it is long: the next one, and what follows the last, come later.
-            let to = &mut keys[number * self.words..];
+        self.permute.rows(waiting.len(), self.words, keys, |number, to| {
+            let at = waiting[number];
+            let packet = &packets[usize::from(at)];
             let bytes = packet.frame.window().first_chunk().zip(packet.ext.bytes().first_chunk());
-            match bytes.filter(|_| self.suits(packet)) {
-                Some((frame, ext)) => self.permute.row(frame, ext, self.row(packet), to),
-                None => other(*at, &mut to[..self.words]),
-            }
-        }
+            // A row may be written further than it is long: the next one, and what follows the last, come later.
+            let Some((frame, ext)) = bytes.filter(|_| self.suits(packet)) else {
+                other(at, &mut to[..self.words]);
+                return None;
+            };
+            Some(self.row(packet, frame, ext))
+        });
     }
 
     /// Whether the packet's headers begin where the shuffle reaches all that belongs to them.
@@ -136,7 +137,7 @@ impl Shuffle {
     }
 
     #[inline(always)]
-    fn row(&self, packet: &Packet) -> Row {
+    fn row<'p>(&self, packet: &Packet, frame: &'p [u8; 64], ext: &'p [u8; 32]) -> Row<'p> {
         let layers = &packet.layers;
         let mut keep = u64::MAX;
         for headers in &self.headers {
@@ -149,6 +150,7 @@ impl Shuffle {
             keep &= if there { u64::MAX } else { !slice.bytes };
             presence |= u64::from(there) << (32 + number);
         }
-        Row { l3: layers.l3 as u8, l4: layers.l4 as u8, keep, first: self.has_presence.then_some(presence) }
+        let first = self.has_presence.then_some(presence);
+        Row { frame, ext, l3: layers.l3 as u8, l4: layers.l4 as u8, keep, first }
     }
 }

@@ -128,19 +128,18 @@ fn pass<E: Egress, P: Probe>(
     for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
         // Entries of a linear table have no value.
         let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
-        let record = match lut.record(*place).copied() {
-            _ if is_direct => None,
-            Some(record) if record.generation == generation && !in_flux => Some((By::Lut, record)),
-            None if !in_flux => None,
+        let (by, id) = match lut.record(*place) {
+            _ if is_direct => (By::Lut, NONE),
+            Some(record) if record.generation == generation && !in_flux => (By::Lut, record.id),
+            None if !in_flux => (By::Lut, NONE),
             _ => {
                 let key = &keys[at * words..][..words];
                 doubt(run, (lut, table), packets, (*slot, *place, number), key, &mut moved, probe)
+                    .map_or((By::Lut, NONE), |(by, record)| (by, record.id))
             }
         };
         let packet = &mut packets[usize::from(*slot)];
-        let Some((by, record, (cell, program))) =
-            record.and_then(|(by, record)| Some((by, record, run.entry(record.id)?)))
-        else {
+        let Some((cell, program)) = run.entry(id) else {
             if is_direct {
                 packet.path = Path::Tables;
                 continue;
@@ -152,8 +151,8 @@ fn pass<E: Egress, P: Probe>(
             continue;
         };
         if program.low_latency {
-            probe.looked_up(usize::from(*slot), number, by, record.id);
-            run.enter(packet, number, record.id, cell, program);
+            probe.looked_up(usize::from(*slot), number, by, id);
+            run.enter(packet, number, id, cell, program);
             hits += 1;
             if let Some(next) = packet.state.waits_for() {
                 queue.add(*slot, next);
@@ -161,7 +160,7 @@ fn pass<E: Egress, P: Probe>(
         } else {
             packet.low_latency = false;
             packet.path = Path::Tables;
-            packet.state = State::Known(number, record.id);
+            packet.state = State::Known(number, id);
             normal += 1;
         }
     }

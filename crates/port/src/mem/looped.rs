@@ -2,18 +2,39 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::{Frame, Meta};
+use frame::{Frame, Meta, prefetch};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::os::fd::RawFd;
 
 /// So many frames ahead of the one that is copied are asked for: a large set stands in no cache.
 const AHEAD: usize = 16;
 
+/// One of the set: its buffer where it was, so that a set spread over memory stays spread; the rest in line with the others'.
+#[derive(Debug)]
+struct Source {
+    buffer: Box<[u8]>,
+    range: Range<usize>,
+    meta: Meta,
+}
+
+impl Source {
+    fn new(frame: Frame) -> Self {
+        let (buffer, range, meta) = frame.into_parts();
+        Self { buffer, range, meta }
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[self.range.clone()]
+    }
+}
+
 /// Hands out copies of a preloaded set in turn, for ever; transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
     number: u32,
-    set: Vec<Frame>,
+    set: Vec<Source>,
     next: usize,
     sequence: u64,
     statistics: Statistics,
@@ -24,6 +45,7 @@ impl LoopQueue {
     /// frames is handed out with them.
     #[must_use]
     pub fn new(number: u32, set: Vec<Frame>) -> Self {
+        let set = set.into_iter().map(Source::new).collect();
         Self { number, set, next: 0, sequence: 0, statistics: Statistics::default() }
     }
 }
@@ -34,23 +56,22 @@ impl Queue for LoopQueue {
         // Counts what was looked at, so that a set of which nothing fits does not turn for ever.
         for _ in 0..if self.set.is_empty() { 0 } else { max } {
             let source = &self.set[self.next];
-            if let Some(later) = self.set.get(self.next + 2 * AHEAD) {
-                later.prefetch_label();
-            }
+            let bytes = source.bytes();
             if let Some(later) = self.set.get(self.next + AHEAD) {
-                later.prefetch();
+                prefetch::element(&later.buffer, later.range.start);
+                prefetch::element(&later.buffer, later.range.start + 63);
             }
-            let Some(mut frame) = pools.get(source.len()) else {
-                if pools.fits(source.len()) {
+            let Some(mut frame) = pools.get(bytes.len()) else {
+                if pools.fits(bytes.len()) {
                     break;
                 }
                 self.statistics.dropped(Drop::RxOversized);
                 self.next = if self.next + 1 == self.set.len() { 0 } else { self.next + 1 };
                 continue;
             };
-            let copied = frame.fill(source.bytes());
+            let copied = frame.fill(bytes);
             debug_assert!(copied);
-            self.statistics.received(frame.len());
+            self.statistics.received(bytes.len());
             frame.meta = Meta { in_port: self.number, sequence: self.sequence, ..source.meta };
             burst.push(frame);
             self.sequence += 1;
