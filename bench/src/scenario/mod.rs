@@ -12,7 +12,6 @@ mod acl;
 mod routes;
 mod rule;
 mod server;
-mod traffic;
 mod vehicles;
 mod video;
 
@@ -23,7 +22,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use fastrand::Rng;
-pub use traffic::{Draw, Popularity};
+pub use sim::arrivals::{Draw, Popularity};
 
 use crate::{Error, Sources};
 use rule::{Field, Form, Rule, hit, mac, mac_bytes, mix};
@@ -178,7 +177,7 @@ impl Scenario {
     ) -> Vec<usize> {
         let low_latency = self.flows.iter().filter(|flow| flow.low_latency).count();
         let normal = self.flows.len() - low_latency;
-        let draw = Draw::new(low_latency, popularity);
+        let mut draw = Draw::new(low_latency, popularity);
         let mut rng = Rng::with_seed(seed);
         let mut next = || {
             if low_latency == 0 || normal > 0 && rng.u32(..1_000) < normal_per_mille {

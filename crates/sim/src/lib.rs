@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual clock, links, faults, replay, oracle runs.
+//! Virtual clock, arrivals, links, faults, replay, oracle runs.
 
+pub mod arrivals;
 pub mod clock;
 pub mod cost;
 pub mod oracle;

@@ -85,10 +85,10 @@ pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
         samples.shrink_to_fit();
         workload.worker().0.probe().start_counting();
         let counted_turns = run(workload, plan.turns, &mut turn);
-        let units = workload.worker().0.probe().take_units();
+        let counts = workload.worker().0.probe().take_counts();
         if window >= plan.warm_up {
             charged.push(Window { turns, found: samples });
-            timed.push(Window { turns: counted_turns, found: units });
+            timed.push(Window { turns: counted_turns, found: counts });
         }
     }
     let mut agreement = Agreement::default();
@@ -98,6 +98,7 @@ pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
     let mut table = CostTable::new(rows(samples, clock_ns));
     for window in &timed {
         agreement.virtual_ns += table.total_ns(&window.found);
+        agreement.sized_ns += table.sized_ns(&window.found);
         agreement.real_ns += window.turns.iter().map(|(_, ns)| f64::from(*ns) - clock_ns).sum::<f64>();
         agreement.windows += 1;
     }
@@ -188,7 +189,7 @@ fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
         let (at, units, ns) =
             (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
         // An operation's changes are one sample, as a burst's packets are: the first of them finds a cold cache.
-        let goes_on = last == Some(at) && step(at) == Step::Change;
+        let goes_on = last == Some(at) && step(at).0 == Step::Change;
         match by_slot[at].last_mut().filter(|_| goes_on) {
             Some(net) => {
                 net.units += units;
@@ -214,8 +215,13 @@ fn row(slot: usize, samples: &[Net]) -> Option<Row> {
         .collect();
     each.sort_by(f64::total_cmp);
     let at = |share: f64| each[((each.len() - 1) as f64 * share).ceil() as usize];
+    let (mark_ns, each_ns) = by_size(samples);
+    let (step, again) = step(slot);
     Some(Row {
-        step: step(slot),
+        step,
+        again,
+        mark_ns,
+        each_ns,
         samples: samples.len(),
         units,
         mean_ns: (total_ns / units as f64).max(0.0),
@@ -223,4 +229,53 @@ fn row(slot: usize, samples: &[Net]) -> Option<Row> {
         p99_ns: at(0.99),
         p999_ns: at(0.999),
     })
+}
+
+/// What a step costs each time, and each unit of it: the straight line through its samples. The more units a sample has, the
+/// more it may be off, so it counts for less. None below 0: then all is a unit's, or all a time's.
+fn by_size(samples: &[Net]) -> (f64, f64) {
+    let (mut weights, mut weighted_units, mut weighted_squares) = (0.0, 0.0, 0.0);
+    let (mut weighted_ns, mut products) = (0.0, 0.0);
+    let (mut units, mut ns) = (0.0, 0.0);
+    for sample in samples {
+        let size = sample.units as f64;
+        let weight = 1.0 / size.max(1.0);
+        weights += weight;
+        weighted_units += weight * size;
+        weighted_squares += weight * size * size;
+        weighted_ns += weight * sample.ns;
+        products += weight * size * sample.ns;
+        units += size;
+        ns += sample.ns;
+    }
+    let count = samples.len().max(1) as f64;
+    let spread = weights * weighted_squares - weighted_units * weighted_units;
+    // All of one size: a line through one point is any.
+    if spread < 1e-9 * weights * weighted_squares {
+        return (0.0, (ns / f64::max(units, 1.0)).max(0.0));
+    }
+    let each_ns = (weights * products - weighted_units * weighted_ns) / spread;
+    let mark_ns = (weighted_ns - each_ns * weighted_units) / weights;
+    match () {
+        () if mark_ns < 0.0 => (0.0, (ns / f64::max(units, 1.0)).max(0.0)),
+        () if each_ns < 0.0 => ((ns / count).max(0.0), 0.0),
+        () => (mark_ns, each_ns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_and_a_unit_are_told_apart() {
+        let net = |units: u64, ns: f64| Net { units, ns };
+        let line: Vec<Net> = (0..64).map(|units| net(units, 20.0 + 3.0 * units as f64)).collect();
+        let (mark, each) = by_size(&line);
+        assert!((mark - 20.0).abs() < 1e-6 && (each - 3.0).abs() < 1e-6, "{mark} {each}");
+        assert_eq!(by_size(&[net(4, 8.0), net(4, 16.0)]), (0.0, 3.0));
+        assert_eq!(by_size(&[net(1, 0.0), net(2, 6.0), net(4, 24.0)]), (0.0, 30.0 / 7.0));
+        assert_eq!(by_size(&[net(1, 9.0), net(8, 3.0)]), (6.0, 0.0));
+        assert_eq!(by_size(&[]), (0.0, 0.0));
+    }
 }

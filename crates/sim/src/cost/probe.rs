@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The instrument in a worker: charges real time to steps, or counts steps and lets virtual time pass.
 
-use crate::cost::slots::{STEPS, slot};
+use crate::cost::slots::{Course, STEPS};
 use pipeline::{Probe, Step};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// One step as it happened.
@@ -14,18 +13,63 @@ pub(super) struct Sample {
     pub ns: u32,
 }
 
+/// What was counted, by places of steps.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    /// How often each step happened.
+    pub marks: Box<[u64]>,
+    /// How many units it had in all.
+    pub units: Box<[u64]>,
+}
+
+impl Counts {
+    fn none() -> Self {
+        let none = vec![0; STEPS].into_boxed_slice();
+        Self { marks: none.clone(), units: none }
+    }
+
+    #[inline]
+    fn add(&mut self, slot: usize, units: u32) {
+        self.marks[slot] += 1;
+        self.units[slot] += u64::from(units);
+    }
+}
+
+/// What steps cost, by their places: so much each time, and so much a unit, ns.
+#[derive(Clone, Debug)]
+pub(super) struct Rates {
+    pub mark_ns: Box<[f64]>,
+    pub unit_ns: Box<[f64]>,
+}
+
+impl Rates {
+    /// By which nothing costs anything.
+    pub fn none() -> Self {
+        let none = vec![0.0; STEPS].into_boxed_slice();
+        Self { mark_ns: none.clone(), unit_ns: none }
+    }
+
+    /// What was counted costs so much, ns.
+    pub fn total_ns(&self, counts: &Counts) -> f64 {
+        let sum = |counts: &[u64], costs: &[f64]| -> f64 {
+            counts.iter().zip(costs).map(|(count, cost)| *count as f64 * cost).sum()
+        };
+        sum(&counts.marks, &self.mark_ns) + sum(&counts.units, &self.unit_ns)
+    }
+}
+
 #[derive(Debug)]
 enum Mode {
     Off,
     /// Each step's real time.
     Measuring(Vec<Sample>),
     /// How many units of each step.
-    Counting(Box<[u64]>),
-    /// Virtual time by these costs of a unit.
+    Counting(Counts),
+    /// Virtual time by these costs.
     Virtual {
-        costs_ns: Arc<[f64]>,
+        rates: Rates,
         elapsed_ns: f64,
-        units: Box<[u64]>,
+        counts: Counts,
     },
 }
 
@@ -34,6 +78,7 @@ enum Mode {
 #[derive(Debug)]
 pub struct CostProbe {
     mode: Mode,
+    course: Course,
     last: Instant,
     /// Place of the turn's own sample.
     turn_sample: usize,
@@ -46,6 +91,7 @@ impl Default for CostProbe {
     fn default() -> Self {
         Self {
             mode: Mode::Off,
+            course: Course::default(),
             last: Instant::now(),
             turn_sample: 0,
             packets: 0,
@@ -110,19 +156,26 @@ impl CostProbe {
     }
 
     pub(super) fn start_counting(&mut self) {
-        self.mode = Mode::Counting(vec![0; STEPS].into_boxed_slice());
+        self.mode = Mode::Counting(Counts::none());
     }
 
-    pub(super) fn take_units(&mut self) -> Box<[u64]> {
+    pub(super) fn take_counts(&mut self) -> Counts {
         match std::mem::replace(&mut self.mode, Mode::Off) {
-            Mode::Counting(units) | Mode::Virtual { units, .. } => units,
-            _ => Box::default(),
+            Mode::Counting(counts) | Mode::Virtual { counts, .. } => counts,
+            _ => Counts::none(),
         }
     }
 
-    /// Lets virtual time pass from now on, by the cost of a unit of each step in ns.
-    pub(super) fn start_virtual(&mut self, costs_ns: Arc<[f64]>) {
-        self.mode = Mode::Virtual { costs_ns, elapsed_ns: 0.0, units: vec![0; STEPS].into_boxed_slice() };
+    /// Lets virtual time pass from now on, by these costs.
+    pub(super) fn start_virtual(&mut self, rates: Rates) {
+        self.mode = Mode::Virtual { rates, elapsed_ns: 0.0, counts: Counts::none() };
+    }
+
+    /// Lets virtual time pass in which the worker does nothing, ns.
+    pub fn pass(&mut self, span_ns: f64) {
+        if let Mode::Virtual { elapsed_ns, .. } = &mut self.mode {
+            *elapsed_ns += span_ns;
+        }
     }
 
     /// Virtual time since [`super::CostTable::drive`], ns.
@@ -141,25 +194,29 @@ impl Probe for CostProbe {
         if step == Step::Admit {
             self.packets += u64::from(units);
         }
+        if self.paused || matches!(self.mode, Mode::Off) {
+            return;
+        }
+        let now = if matches!(self.mode, Mode::Measuring(_)) { Instant::now() } else { self.last };
+        let (slot, units) = self.course.follow(step, units);
         match &mut self.mode {
-            _ if self.paused => {}
             Mode::Off => {}
             Mode::Measuring(samples) => {
-                let ns = ns_between(self.last, Instant::now());
+                let ns = ns_between(self.last, now);
                 // A full list keeps what it has: nothing is allocated while time is measured.
                 if samples.len() < samples.capacity() {
                     if step == Step::Turn {
                         self.turn_sample = samples.len();
                     }
-                    samples.push(Sample { slot: slot(step) as u16, units, ns });
+                    samples.push(Sample { slot: slot as u16, units, ns });
                 }
                 // What was written down is nobody's time.
                 self.last = Instant::now();
             }
-            Mode::Counting(counts) => counts[slot(step)] += u64::from(units),
-            Mode::Virtual { costs_ns, elapsed_ns, units: counts } => {
-                counts[slot(step)] += u64::from(units);
-                *elapsed_ns += costs_ns[slot(step)] * f64::from(units);
+            Mode::Counting(counts) => counts.add(slot, units),
+            Mode::Virtual { rates, elapsed_ns, counts } => {
+                counts.add(slot, units);
+                *elapsed_ns += rates.mark_ns[slot] + rates.unit_ns[slot] * f64::from(units);
             }
         }
     }

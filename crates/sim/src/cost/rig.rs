@@ -7,8 +7,10 @@ use flow::syntax::{ParseOptions, SyntaxError, parse_flows};
 use flow::{FlowMod, MatchError, Nanos, PortNo};
 use frame::Frame;
 use model::{Changed, Config, Limits, Model, ModelError, PortDesc};
+use pipeline::Probe;
 use port::Queue;
 use port::mem::LoopQueue;
+use tables::base::Maker;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet};
 
@@ -24,6 +26,9 @@ pub enum CostError {
     /// A match is none.
     #[error(transparent)]
     Match(#[from] MatchError),
+    /// Times cannot be kept.
+    #[error(transparent)]
+    Times(#[from] hdrhistogram::CreationError),
 }
 
 /// Flows of table 0 in the mix.
@@ -33,11 +38,11 @@ const OPERATION_TURNS: u64 = 16;
 
 /// A worker under a model, in one thread. Packets come in by port 1; what is sent by the others is counted and
 /// forgotten.
-pub struct Rig {
+pub struct Rig<P: Probe = CostProbe> {
     /// The model.
     pub model: Model<WorkerSet>,
     /// The worker.
-    pub worker: Worker<CostProbe>,
+    pub worker: Worker<P>,
     /// What the worker and the model are told.
     pub clock: VirtualClock,
 }
@@ -52,27 +57,7 @@ impl Rig {
         let queues = (1..=ports).map(|number| {
             Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
         });
-        Self::over(&worker::Config::default(), queues.collect())
-    }
-
-    /// A switch with no entries whose ports have these queues, from port 1.
-    ///
-    /// # Errors
-    /// More ports than a switch has.
-    pub(super) fn over(config: &worker::Config, queues: Vec<Box<dyn Queue>>) -> Result<Self, CostError> {
-        let ports = queues.len() as PortNo;
-        let queues =
-            (1..=ports).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
-        let (set, mut workers) = worker::build_with(config, queues.collect(), CostProbe::default);
-        let limits = Limits { removals_per_poll: 65_536, ..Limits::default() };
-        let mut model = Model::new(Config { limits, ..Config::default() }, set, 0);
-        for number in 1..=ports {
-            model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
-        }
-        let worker = workers.remove(0);
-        let mut rig = Self { model, worker, clock: VirtualClock::default() };
-        rig.settle();
-        Ok(rig)
+        Self::over(&worker::Config::default(), queues.collect(), None)
     }
 
     /// A switch with a mix of all that a worker does: a hundred flows in an exact table, header changes, prefixes.
@@ -102,6 +87,42 @@ impl Rig {
         Ok(rig)
     }
 
+    /// Does flows without waiting until they are in force.
+    fn submit(&mut self, flows: &str) {
+        let now = self.clock.now();
+        for flow in parse_flows(flows, ParseOptions::default()).flatten() {
+            let done = self.model.flow_mod(now, flow);
+            debug_assert!(done.is_ok(), "{done:?}");
+        }
+    }
+}
+
+impl<P: Probe + Default> Rig<P> {
+    /// A switch with no entries whose ports have these queues, from port 1. With a maker, engines are its.
+    ///
+    /// # Errors
+    /// More ports than a switch has.
+    pub(crate) fn over(
+        config: &worker::Config,
+        queues: Vec<Box<dyn Queue>>,
+        maker: Option<Maker>,
+    ) -> Result<Self, CostError> {
+        let ports = queues.len() as PortNo;
+        let queues =
+            (1..=ports).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
+        let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
+        maker.into_iter().for_each(|maker| set.set_maker(maker));
+        let limits = Limits { removals_per_poll: 65_536, ..Limits::default() };
+        let mut model = Model::new(Config { limits, ..Config::default() }, set, 0);
+        for number in 1..=ports {
+            model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
+        }
+        let worker = workers.remove(0);
+        let mut rig = Self { model, worker, clock: VirtualClock::default() };
+        rig.settle();
+        Ok(rig)
+    }
+
     /// Does flows as they stand in a file, all at once, and puts them in force.
     ///
     /// # Errors
@@ -111,15 +132,6 @@ impl Rig {
         let changed = self.model.bundle(self.clock.now(), mods).map_err(|(_, error)| error)?;
         self.settle();
         Ok(changed)
-    }
-
-    /// Does flows without waiting until they are in force.
-    fn submit(&mut self, flows: &str) {
-        let now = self.clock.now();
-        for flow in parse_flows(flows, ParseOptions::default()).flatten() {
-            let done = self.model.flow_mod(now, flow);
-            debug_assert!(done.is_ok(), "{done:?}");
-        }
     }
 
     /// Puts in force what was submitted, and lets the model forget what is gone. No packet is received.

@@ -9,10 +9,11 @@ const TABLES: usize = 256;
 const SINGLE: usize = 8;
 /// Steps of each table.
 const OF_TABLE: usize = 5;
-/// Different steps there are.
-pub const STEPS: usize = SINGLE + OF_TABLE * TABLES;
+/// Different steps there are, each table's twice: on a burst's first way through the tables, and for those of it that go
+/// through them again because they left the fast-forwarding path.
+pub const STEPS: usize = SINGLE + 2 * OF_TABLE * TABLES;
 
-/// A step's place.
+/// A step's place, on the first way.
 pub(super) fn slot(step: Step) -> usize {
     match step {
         Step::Turn => 0,
@@ -31,9 +32,18 @@ pub(super) fn slot(step: Step) -> usize {
     }
 }
 
-/// The step at a place.
-pub(super) fn step(slot: usize) -> Step {
-    match slot {
+/// All places of a step.
+pub(super) fn slots(step: Step) -> impl Iterator<Item = usize> {
+    let first = slot(step);
+    let again = (first >= SINGLE).then_some(first + OF_TABLE * TABLES);
+    std::iter::once(first).chain(again)
+}
+
+/// The step at a place, and whether it is on the second way.
+pub(super) fn step(slot: usize) -> (Step, bool) {
+    let again = slot >= SINGLE + OF_TABLE * TABLES;
+    let first = if again { slot - OF_TABLE * TABLES } else { slot };
+    let step = match first {
         0 => Step::Turn,
         1 => Step::Receive,
         2 => Step::Admit,
@@ -43,15 +53,64 @@ pub(super) fn step(slot: usize) -> Step {
         6 => Step::Swap,
         7 => Step::Clean,
         _ => {
-            let table = ((slot - SINGLE) / OF_TABLE) as u8;
+            let table = ((first - SINGLE) / OF_TABLE) as u8;
             [
                 Step::Extract(table),
                 Step::Lookup(table),
                 Step::Execute(table),
                 Step::Probe(table),
                 Step::Verify(table),
-            ][(slot - SINGLE) % OF_TABLE]
+            ][(first - SINGLE) % OF_TABLE]
         }
+    };
+    (step, again)
+}
+
+/// Tells by the steps of a burst which way it is on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Course {
+    /// The table it is at.
+    at: Option<u8>,
+    /// Its entries there have been run.
+    executed: bool,
+    /// A lower table followed a higher one, or a table itself.
+    again: bool,
+    /// Packets that came to the table.
+    came: u32,
+}
+
+impl Course {
+    /// The place of the step that comes now, and its units. The entries of a table cost whom they let through and whom they
+    /// do not: on the first way a unit is a packet that came.
+    #[inline]
+    pub fn follow(&mut self, step: Step, mut units: u32) -> (usize, u32) {
+        match step {
+            Step::Turn | Step::Receive | Step::Admit => *self = Self::default(),
+            Step::Extract(table) => {
+                self.enter(table);
+                self.came = units;
+            }
+            Step::Execute(table) => {
+                if self.executed || self.at != Some(table) {
+                    self.enter(table);
+                }
+                self.executed = true;
+                if !self.again {
+                    units = units.max(self.came);
+                }
+                self.came = 0;
+            }
+            Step::Verify(_) => self.executed = false,
+            _ => {}
+        }
+        let place = slot(step);
+        let moved = if self.again && place >= SINGLE { OF_TABLE * TABLES } else { 0 };
+        (place + moved, units)
+    }
+
+    fn enter(&mut self, table: u8) {
+        self.again |= self.at.is_some_and(|at| table <= at);
+        (self.at, self.executed, self.came) = (Some(table), false, 0);
     }
 }
 
@@ -61,7 +120,30 @@ mod tests {
 
     #[test]
     fn every_place_is_one_step_s() {
-        assert!((0..STEPS).all(|at| slot(step(at)) == at));
-        assert_eq!(slot(Step::Verify(255)), STEPS - 1);
+        for at in 0..STEPS {
+            let (step, again) = step(at);
+            assert_eq!(slots(step).nth(usize::from(again)), Some(at));
+        }
+        assert_eq!(slots(Step::Verify(255)).last(), Some(STEPS - 1));
+        assert_eq!(slots(Step::Finish).count(), 1);
+    }
+
+    #[test]
+    fn the_second_way_begins_where_a_table_comes_again() {
+        let mut course = Course::default();
+        let mut ways = |steps: &[(Step, u32)]| -> Vec<(bool, u32)> {
+            let follow = |(one, units): &(Step, u32)| {
+                let (at, units) = course.follow(*one, *units);
+                (step(at).1, units)
+            };
+            steps.iter().map(follow).collect()
+        };
+        let path = [(Step::Admit, 9), (Step::Extract(0), 9), (Step::Probe(0), 9), (Step::Execute(0), 0)];
+        assert_eq!(ways(&path), [(false, 9); 4]);
+        let tables = [(Step::Extract(0), 7), (Step::Lookup(0), 7), (Step::Execute(0), 8)];
+        assert_eq!(ways(&tables), [(true, 7), (true, 7), (true, 8)]);
+        // Known ones need no key.
+        let known = [(Step::Turn, 1), (Step::Extract(1), 4), (Step::Execute(1), 1), (Step::Execute(1), 3)];
+        assert_eq!(ways(&known), [(false, 1), (false, 4), (false, 4), (true, 3)]);
     }
 }

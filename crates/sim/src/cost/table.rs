@@ -2,22 +2,28 @@
 //! The cost table, and how it holds against real time.
 
 use crate::cost::CostProbe;
-use crate::cost::slots::{STEPS, slot};
+use crate::cost::probe::{Counts, Rates};
+use crate::cost::slots::slots;
 use pipeline::Step;
 use std::fmt::{self, Display, Formatter};
-use std::sync::Arc;
 
 /// One step's cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
     /// The step.
     pub step: Step,
+    /// Of those packets of a burst that go through the tables again, having left the fast-forwarding path.
+    pub again: bool,
     /// How often it was measured.
     pub samples: usize,
     /// Units in all samples.
     pub units: u64,
-    /// Mean cost of a unit, ns: what virtual time is made of.
+    /// Mean cost of a unit, ns.
     pub mean_ns: f64,
+    /// What the step costs each time, ns, whatever its size, and then each unit of it.
+    pub mark_ns: f64,
+    /// See `mark_ns`.
+    pub each_ns: f64,
     /// Median over the samples of a unit's cost, ns.
     pub p50_ns: f64,
     /// 99th percentile, ns.
@@ -30,8 +36,10 @@ pub struct Row {
 /// Whether the costs add up to real time, over windows in which no time was stolen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// What the table says of what was counted, ns.
+    /// What the table says by mean costs of what was counted, ns.
     pub virtual_ns: f64,
+    /// The same by costs that tell sizes apart.
+    pub sized_ns: f64,
     /// What it took, ns.
     pub real_ns: f64,
     /// Windows compared.
@@ -48,36 +56,53 @@ impl Agreement {
     pub fn ratio(&self) -> f64 {
         self.virtual_ns / self.real_ns
     }
+
+    /// The same by costs that tell sizes apart.
+    #[must_use]
+    pub fn sized_ratio(&self) -> f64 {
+        self.sized_ns / self.real_ns
+    }
 }
 
 /// The cost of a unit of each step.
 #[derive(Clone)]
 pub struct CostTable {
     rows: Vec<Row>,
-    costs_ns: Arc<[f64]>,
-    tails_ns: Arc<[f64]>,
+    /// By mean costs of a unit.
+    means: Rates,
+    /// By the 99.9th percentile of a unit's cost.
+    tails: Rates,
+    /// By costs that tell sizes apart.
+    sized: Rates,
     /// How the table holds against real time.
     pub agreement: Agreement,
 }
 
 impl CostTable {
     pub(super) fn new(rows: Vec<Row>) -> Self {
-        let mut costs_ns = vec![0.0; STEPS];
-        let mut tails_ns = vec![0.0; STEPS];
-        for row in &rows {
-            costs_ns[slot(row.step)] = row.mean_ns;
-            tails_ns[slot(row.step)] = row.p999_ns;
-        }
-        let (costs_ns, tails_ns) = (costs_ns.into(), tails_ns.into());
-        Self { rows, costs_ns, tails_ns, agreement: Agreement::default() }
+        let rates = |mark_ns: fn(&Row) -> f64, unit_ns: fn(&Row) -> f64| {
+            let mut rates = Rates::none();
+            for row in &rows {
+                if let Some(slot) = slots(row.step).nth(usize::from(row.again)) {
+                    (rates.mark_ns[slot], rates.unit_ns[slot]) = (mark_ns(row), unit_ns(row));
+                }
+            }
+            rates
+        };
+        let means = rates(|_| 0.0, |row| row.mean_ns);
+        let tails = rates(|_| 0.0, |row| row.p999_ns);
+        let sized = rates(|row| row.mark_ns, |row| row.each_ns);
+        Self { rows, means, tails, sized, agreement: Agreement::default() }
     }
 
     /// A table by which a unit of every step costs the same: virtual time then tells the work of turns, and two runs tell
     /// the same.
     #[must_use]
     pub fn even(unit_ns: f64) -> Self {
-        let costs_ns: Arc<[f64]> = vec![unit_ns; STEPS].into();
-        Self { rows: Vec::new(), tails_ns: Arc::clone(&costs_ns), costs_ns, agreement: Agreement::default() }
+        let mut even = Rates::none();
+        even.unit_ns.fill(unit_ns);
+        let (rows, agreement) = (Vec::new(), Agreement::default());
+        Self { rows, means: even.clone(), tails: even.clone(), sized: even, agreement }
     }
 
     /// A row for each step that happened.
@@ -86,38 +111,55 @@ impl CostTable {
         &self.rows
     }
 
-    /// Mean cost of a unit of a step, ns; 0 for a step that was not measured.
+    /// Mean cost of a unit of a step, ns, on both ways; 0 for a step that was not measured.
     #[must_use]
     pub fn cost_ns(&self, step: Step) -> f64 {
-        self.costs_ns[slot(step)]
+        let rows = self.rows.iter().filter(|row| row.step == step);
+        let (units, ns) = rows.fold((0.0, 0.0), |(units, ns), row| {
+            (units + row.units as f64, ns + row.units as f64 * row.mean_ns)
+        });
+        if units > 0.0 { ns / units } else { 0.0 }
     }
 
     /// The same by mean costs, but for these steps by the 99.9th percentile.
     pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[Step]) {
-        let mut costs_ns = self.costs_ns.to_vec();
-        steps.iter().for_each(|step| costs_ns[slot(*step)] = self.tails_ns[slot(*step)]);
-        probe.start_virtual(costs_ns.into());
+        let mut rates = self.means.clone();
+        for slot in steps.iter().flat_map(|step| slots(*step)) {
+            rates.unit_ns[slot] = self.tails.unit_ns[slot];
+        }
+        probe.start_virtual(rates);
     }
 
     /// What the units of these steps cost, ns.
-    pub(super) fn part_ns(&self, units: &[u64], steps: &[Step]) -> f64 {
-        steps.iter().map(|step| units[slot(*step)] as f64 * self.cost_ns(*step)).sum()
+    pub(super) fn part_ns(&self, counts: &Counts, steps: &[Step]) -> f64 {
+        let slots = steps.iter().flat_map(|step| slots(*step));
+        slots.map(|slot| counts.units[slot] as f64 * self.means.unit_ns[slot]).sum()
     }
 
     /// What these units of the steps cost, ns.
-    pub(super) fn total_ns(&self, units: &[u64]) -> f64 {
-        units.iter().zip(self.costs_ns.iter()).map(|(units, cost_ns)| *units as f64 * cost_ns).sum()
+    pub(super) fn total_ns(&self, counts: &Counts) -> f64 {
+        self.means.total_ns(counts)
+    }
+
+    /// The same by costs that tell sizes apart.
+    pub(super) fn sized_ns(&self, counts: &Counts) -> f64 {
+        self.sized.total_ns(counts)
     }
 
     /// Makes a probe's virtual time pass by this table, from 0.
     pub fn drive(&self, probe: &mut CostProbe) {
-        probe.start_virtual(Arc::clone(&self.costs_ns));
+        probe.start_virtual(self.means.clone());
     }
 
     /// The same with the 99.9th percentile of each step's cost for every unit: no turn is told shorter than it was but by
     /// luck, and most are told longer.
     pub fn drive_by_tails(&self, probe: &mut CostProbe) {
-        probe.start_virtual(Arc::clone(&self.tails_ns));
+        probe.start_virtual(self.tails.clone());
+    }
+
+    /// The same by costs that tell sizes apart, so much each time and so much a unit: for bursts of all sizes.
+    pub fn drive_by_size(&self, probe: &mut CostProbe) {
+        probe.start_virtual(self.sized.clone());
     }
 }
 
@@ -131,24 +173,27 @@ impl Display for CostTable {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<14} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10}",
-            "step", "samples", "units", "mean ns", "p50 ns", "p99 ns", "p99.9 ns"
+            "{:<16} {:>9} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            "step", "samples", "units", "mean ns", "time ns", "unit ns", "p50 ns", "p99 ns", "p99.9 ns"
         )?;
         for row in &self.rows {
-            let Row { step, samples, units, mean_ns, p50_ns, p99_ns, p999_ns } = row;
-            let step = format!("{step:?}");
+            let Row { step, again, samples, units, mean_ns, mark_ns, each_ns, p50_ns, p99_ns, p999_ns } = row;
+            let step = format!("{step:?}{}", if *again { " *" } else { "" });
             writeln!(
                 f,
-                "{step:<14} {samples:>9} {units:>10} {mean_ns:>10.1} {p50_ns:>10.1} {p99_ns:>10.1} {p999_ns:>10.1}"
+                "{step:<16} {samples:>9} {units:>10} {mean_ns:>10.1} {mark_ns:>10.1} {each_ns:>10.1} {p50_ns:>10.1} \
+                 {p99_ns:>10.1} {p999_ns:>10.1}"
             )?;
         }
         let a = &self.agreement;
         writeln!(
             f,
-            "total: {:.0} us virtual, {:.0} us real, ratio {:.3}, over {} windows; {} set aside with {} us stolen",
+            "total: {:.0} us virtual, {:.0} us real, ratio {:.3} ({:.3} by sizes), over {} windows; {} set aside with {} us \
+             stolen; * behind the fast-forwarding path",
             a.virtual_ns / 1e3,
             a.real_ns / 1e3,
             a.ratio(),
+            a.sized_ratio(),
             a.windows,
             a.set_aside,
             a.stolen_ns / 1_000

@@ -118,7 +118,7 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let before = road.rig.model.plane_mut().totals().fast;
     let luts_before = road.luts();
     let busy = road.drive(&costs, spacing_ns, packets, case.added, span_ns / case.added.max(1) as f64)?;
-    let units = road.rig.worker.probe().take_units();
+    let units = road.rig.worker.probe().take_counts();
     let each = case.added.max(1) as f64;
     let later = busy.ready_ns.iter().zip(&quiet.ready_ns).map(|(busy, quiet)| busy - quiet);
     Ok(Report {
@@ -167,7 +167,7 @@ impl Road {
             consistency: case.consistency,
             ..worker::Config::default()
         };
-        let mut rig = Rig::over(&config, queues)?;
+        let mut rig = Rig::over(&config, queues, None)?;
         let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;
         rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
         rig.settle();

@@ -6,8 +6,10 @@ use fastrand::Rng;
 /// How often each flow sends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
-    /// All flows equally.
+    /// All flows equally, in no order.
     Uniform,
+    /// One after the other, over and over: no flow comes again before all others have.
+    InTurn,
     /// The n-th flow as often as 1 / n^s.
     Zipf(f64),
 }
@@ -15,8 +17,10 @@ pub enum Popularity {
 /// Draws flows by their popularity.
 #[derive(Clone, Debug)]
 pub struct Draw {
-    /// Sum of the shares up to each flow.
+    /// Sum of the shares up to each flow; empty if they come in turn.
     sums: Vec<f64>,
+    flows: usize,
+    next: usize,
 }
 
 impl Draw {
@@ -24,22 +28,29 @@ impl Draw {
     #[must_use]
     #[allow(clippy::cast_precision_loss)] // Flows are far fewer than 2^52.
     pub fn new(flows: usize, popularity: Popularity) -> Self {
+        let flows = flows.max(1);
         let mut sum = 0.0;
         let share = |place: usize| match popularity {
-            Popularity::Uniform => 1.0,
+            Popularity::Uniform | Popularity::InTurn => 1.0,
             Popularity::Zipf(s) => (place as f64).powf(-s),
         };
-        let sums = (1..=flows.max(1)).map(|place| {
+        let places = 1..=if popularity == Popularity::InTurn { 0 } else { flows };
+        let sums = places.map(|place| {
             sum += share(place);
             sum
         });
-        Self { sums: sums.collect() }
+        Self { sums: sums.collect(), flows, next: 0 }
     }
 
     /// One flow's place.
-    pub fn flow(&self, rng: &mut Rng) -> usize {
-        let at = rng.f64() * self.sums.last().copied().unwrap_or(0.0);
-        self.sums.partition_point(|sum| *sum <= at).min(self.sums.len() - 1)
+    pub fn flow(&mut self, rng: &mut Rng) -> usize {
+        let Some(sum) = self.sums.last() else {
+            let flow = self.next;
+            self.next = (flow + 1) % self.flows;
+            return flow;
+        };
+        let at = rng.f64() * sum;
+        self.sums.partition_point(|sum| *sum <= at).min(self.flows - 1)
     }
 }
 
@@ -49,16 +60,18 @@ mod tests {
 
     #[test]
     fn zipf_falls_as_it_should() {
-        let draw = Draw::new(1_000, Popularity::Zipf(1.0));
+        let mut draw = Draw::new(1_000, Popularity::Zipf(1.0));
         let mut rng = Rng::with_seed(1);
         let mut counts = vec![0_u32; 1_000];
         (0..200_000).for_each(|_| counts[draw.flow(&mut rng)] += 1);
         // The first has 1 / 7.485 of all, the tenth a tenth of that.
         assert!((25_500..28_000).contains(&counts[0]), "{}", counts[0]);
         assert!((2_400..2_950).contains(&counts[9]), "{}", counts[9]);
-        let uniform = Draw::new(10, Popularity::Uniform);
+        let mut uniform = Draw::new(10, Popularity::Uniform);
         let mut counts = [0_u32; 10];
         (0..10_000).for_each(|_| counts[uniform.flow(&mut rng)] += 1);
         assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
+        let mut turns = Draw::new(3, Popularity::InTurn);
+        assert_eq!([0; 4].map(|_| turns.flow(&mut rng)), [0, 1, 2, 0]);
     }
 }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Normal traffic of a multiple of what the worker can carry beside low-latency traffic of a tenth of it.
+
+use std::error::Error;
+use std::io::{self, Write};
+
+use shunt_bench::scenario::Kind;
+use sim::arrivals::{ClassReport, Report, Road, measure};
+use sim::cost::{CostTable, Plan};
+
+use crate::report::tell;
+use crate::traffic::{KNOWN, LUT_ENTRIES, NEW, NORMAL, Normal, SINGLE, Traffic, load};
+
+/// Of the worker's capacity so much is low-latency traffic of known flows, and of each flow beside them.
+const LOW_SHARE: f64 = 0.1;
+const FLOW_SHARE: f64 = 0.005;
+
+/// The load that is judged, in capacities of normal traffic, and those that are tried for the highest that holds.
+const FACTOR: f64 = 2.0;
+const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
+
+/// So long packets arrive, ns of virtual time.
+const SPAN_NS: f64 = 1e8;
+
+/// Far more than any worker can carry, packets a second.
+const FLOOD_PPS: f64 = 4e7;
+
+/// Bars.
+const RATIO_MAX: f64 = 1.5;
+const NEW_MAX_MS: f64 = 10.0;
+
+/// What one round found.
+#[derive(Default)]
+struct Found {
+    capacity_mpps: Vec<f64>,
+    unloaded_us: Vec<f64>,
+    loaded_us: Vec<f64>,
+    ratio: Vec<f64>,
+    added_us: Vec<f64>,
+    quantum_us: Vec<f64>,
+    burst_us: Vec<f64>,
+    /// What is added, by a quantum and a burst.
+    of_bound: Vec<f64>,
+    lost: [Vec<f64>; 2],
+    new_ms: Vec<f64>,
+    normal_lost_percent: Vec<f64>,
+    normal_mpps: Vec<f64>,
+    highest: Vec<f64>,
+    agreement: Vec<f64>,
+}
+
+struct Round<'a> {
+    traffic: &'a Traffic,
+    which: Normal,
+    costs: CostTable,
+    capacity_pps: f64,
+    seed: u64,
+}
+
+impl Round<'_> {
+    /// Low-latency traffic, and normal traffic of so many capacities.
+    fn run(&self, factor: f64) -> Result<Report, Box<dyn Error>> {
+        let Self { traffic, which, costs, capacity_pps, seed } = self;
+        let classes = vec![
+            traffic.low(capacity_pps * LOW_SHARE),
+            traffic.single(capacity_pps * FLOW_SHARE, SPAN_NS * 0.2),
+            traffic.new_flow(capacity_pps * FLOW_SHARE, SPAN_NS * 0.3),
+            traffic.normal(*which, capacity_pps * factor),
+        ];
+        let load = load(classes, SPAN_NS, *seed);
+        Ok(Road::new(&traffic.switch(LUT_ENTRIES, None), &load)?.run(costs))
+    }
+}
+
+/// Measures one scenario.
+pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan, verbose: bool) -> Result<(), Box<dyn Error>> {
+    let traffic = Traffic::new(kind, rules, 64)?;
+    for which in Normal::ALL {
+        let mut found = Found::default();
+        for seed in 1..=rounds as u64 {
+            round(&traffic, which, seed, plan, verbose, &mut found)?;
+        }
+        let case = format!("{}, {rules} rules, {}", kind.name(), which.name());
+        report(&case, &found)?;
+    }
+    Ok(())
+}
+
+fn class<'r>(report: &'r Report, name: &str) -> Result<&'r ClassReport, Box<dyn Error>> {
+    report.class(name).ok_or_else(|| format!("there is no class `{name}`").into())
+}
+
+/// What is lost of low-latency flows that are known, in force from the first packet on.
+fn losses(report: &Report) -> Result<[u64; 2], Box<dyn Error>> {
+    Ok([class(report, KNOWN)?.lost(), class(report, SINGLE)?.lost()])
+}
+
+fn round(
+    traffic: &Traffic,
+    which: Normal,
+    seed: u64,
+    plan: Plan,
+    verbose: bool,
+    found: &mut Found,
+) -> Result<(), Box<dyn Error>> {
+    let flood = load(vec![traffic.normal(which, FLOOD_PPS)], SPAN_NS / 10.0, seed);
+    let plain = traffic.switch(0, None);
+    let plain_costs = measure(&plain, &flood, plan)?;
+    let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
+    let costs = measure(&traffic.switch(LUT_ENTRIES, None), &load(mixed, SPAN_NS, seed), plan)?;
+    let full = Road::new(&plain, &flood)?.run(&plain_costs);
+    let capacity_pps = class(&full, NORMAL)?.delivered as f64 * 1e9 / (full.end_ns - flood.warm_up_ns);
+    if verbose {
+        writeln!(io::stdout(), "without the path:\n{plain_costs}with it:\n{costs}")?;
+    }
+    found.agreement.push(costs.agreement.sized_ratio());
+    let round = Round { traffic, which, costs, capacity_pps, seed };
+    let quiet = round.run(0.0)?;
+    let busy = round.run(FACTOR)?;
+    let p999 = |report: &Report| Ok::<_, Box<dyn Error>>(class(report, KNOWN)?.latency.quantile_ns(0.999));
+    let (quiet_ns, busy_ns) = (p999(&quiet)?, p999(&busy)?);
+    let burst_ns = busy.spans.burst.quantile_ns(0.999);
+    let quantum_ns = busy.spans.other.quantile_ns(0.999);
+    found.capacity_mpps.push(capacity_pps / 1e6);
+    found.unloaded_us.push(quiet_ns / 1e3);
+    found.loaded_us.push(busy_ns / 1e3);
+    found.ratio.push(busy_ns / quiet_ns);
+    found.added_us.push((busy_ns - quiet_ns) / 1e3);
+    found.quantum_us.push(quantum_ns / 1e3);
+    found.burst_us.push(burst_ns / 1e3);
+    found.of_bound.push((busy_ns - quiet_ns) / (burst_ns + quantum_ns));
+    for (all, lost) in found.lost.iter_mut().zip(losses(&busy)?) {
+        all.push(lost as f64);
+    }
+    let new = class(&busy, NEW)?;
+    // If it never is, it takes longer than packets arrive.
+    let never = new.learning.count() == 0;
+    found.new_ms.push(if never { SPAN_NS } else { new.learning.max_ns() } / 1e6);
+    let normal = class(&busy, NORMAL)?;
+    found.normal_lost_percent.push(normal.lost() as f64 * 100.0 / normal.offered.max(1) as f64);
+    found.normal_mpps.push(normal.delivered as f64 * 1e3 / (busy.end_ns - SPAN_NS / 10.0));
+    if verbose {
+        for (name, report) in [("unloaded", &quiet), ("loaded", &busy)] {
+            for class in &report.classes {
+                writeln!(
+                    io::stdout(),
+                    "{name}, {}: {} offered, {} delivered, lost {:?}, {} overtaken, latency p50 {:.2} p99.9 {:.2} max {:.2} us",
+                    class.name,
+                    class.offered,
+                    class.delivered,
+                    class.lost,
+                    class.overtaken,
+                    class.latency.quantile_ns(0.5) / 1e3,
+                    class.latency.quantile_ns(0.999) / 1e3,
+                    class.latency.max_ns() / 1e3
+                )?;
+            }
+        }
+    }
+    let mut highest = 0.0;
+    for factor in FACTORS {
+        let busy = round.run(factor)?;
+        if losses(&busy)? != [0; 2] || p999(&busy)? > RATIO_MAX * quiet_ns {
+            break;
+        }
+        highest = factor;
+    }
+    found.highest.push(highest);
+    Ok(())
+}
+
+fn report(case: &str, found: &Found) -> Result<(), Box<dyn Error>> {
+    let two = format!("{case}, {FACTOR} capacities");
+    let [learned, single] = &found.lost;
+    tell("capacity of the tables", case, "Mpps", &found.capacity_mpps, None)?;
+    tell("p99.9 of low-latency packets, no normal traffic", case, "us", &found.unloaded_us, None)?;
+    tell("p99.9 of low-latency packets", &two, "us", &found.loaded_us, None)?;
+    tell("p99.9 under overload by p99.9 without", &two, "ratio", &found.ratio, Some(RATIO_MAX))?;
+    tell("one normal quantum", &two, "us", &found.quantum_us, None)?;
+    tell("one triage burst", &two, "us", &found.burst_us, None)?;
+    tell("added to p99.9", &two, "us", &found.added_us, None)?;
+    tell("added to p99.9, by a quantum and a burst", &two, "ratio", &found.of_bound, Some(1.0))?;
+    tell("lost packets of learned flows", &two, "packets", learned, Some(0.0))?;
+    tell("lost packets of single-value flows", &two, "packets", single, Some(0.0))?;
+    tell("a new low-latency flow until it is on the path", &two, "ms", &found.new_ms, Some(NEW_MAX_MS))?;
+    tell("normal packets lost", &two, "%", &found.normal_lost_percent, None)?;
+    tell("normal packets delivered", &two, "Mpps", &found.normal_mpps, None)?;
+    tell("highest load that holds", case, "capacities", &found.highest, None)?;
+    tell("virtual time by real time", case, "ratio", &found.agreement, None)
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The switches and traffic of all parts: a scenario's rules, its flows by sorts.
+
+use std::error::Error;
+use std::fmt::Write;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use shunt_bench::Sources;
+use shunt_bench::scenario::{Flow, Kind, Options, PORTS, Popularity, Scenario};
+use sim::arrivals::{Class, Load, Pattern, Switch};
+use tables::base::Maker;
+
+/// Low-latency flows that are known before anything is measured, by Zipf's law.
+pub const LOW: usize = 1_000;
+
+/// Normal flows that come again, by Zipf's law, and those of which each comes once in so many that it is not known.
+const REPEATING: usize = 1_000;
+const FIRST_SEEN: usize = 20_000;
+
+/// Records of each LUT.
+pub const LUT_ENTRIES: usize = 4_096;
+
+/// Packets that wait for a poll at a port at most: what drivers ask a device for.
+const RING: usize = 1_024;
+
+/// From the wire to the ring and from the doorbell to the wire, together.
+pub const IO_NS: f64 = 2_000.0;
+
+/// The port by which packets come back.
+pub const BACK: u32 = PORTS + 2;
+
+/// Names of classes.
+pub const KNOWN: &str = "low-latency, learned";
+pub const SINGLE: &str = "low-latency, single-value";
+pub const NEW: &str = "low-latency, new";
+pub const NORMAL: &str = "normal";
+
+/// Which normal flows there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normal {
+    /// Those that come again.
+    Repeating,
+    /// Those that do not.
+    FirstSeen,
+}
+
+impl Normal {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Repeating, Self::FirstSeen];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Repeating => "repeating normal flows",
+            Self::FirstSeen => "first-seen normal flows",
+        }
+    }
+}
+
+/// A scenario's rules and packets.
+pub struct Traffic {
+    rules: String,
+    low: Arc<[Vec<u8>]>,
+    new: Arc<[Vec<u8>]>,
+    single: Arc<[Vec<u8>]>,
+    repeating: Arc<[Vec<u8>]>,
+    first_seen: Arc<[Vec<u8>]>,
+}
+
+impl Traffic {
+    /// With so many rules in each of tables 1 and 2, and packets of so many bytes.
+    pub fn new(kind: Kind, rules: usize, bytes: usize) -> Result<Self, Box<dyn Error>> {
+        let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
+        let normal_flows = REPEATING + FIRST_SEEN;
+        let options = Options { normal_flows, bytes, ..Options::new(kind, rules, LOW + 2) };
+        let Scenario { mut rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
+        let (low, normal) = flows.split_at(LOW + 2);
+        let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
+        // A rule of its own for one flow, where its headers are simply where they stand.
+        let single = &low[LOW + 1..];
+        let has_rule = kind == Kind::Server;
+        if has_rule {
+            single.iter().for_each(|flow| single_value(&mut rules, flow));
+        }
+        Ok(Self {
+            rules,
+            low: packets(&low[..LOW]),
+            new: packets(&low[LOW..=LOW]),
+            single: packets(if has_rule { single } else { &[] }),
+            repeating: packets(&normal[..REPEATING]),
+            first_seen: packets(&normal[REPEATING..]),
+        })
+    }
+
+    /// A switch with these rules.
+    pub fn switch(&self, lut_entries: usize, maker: Option<Maker>) -> Switch<'_> {
+        let config = worker::Config { lut_entries, ..worker::Config::default() };
+        Switch { rules: &self.rules, ports: BACK, config, maker }
+    }
+
+    fn class(name: &str, flows: &Arc<[Vec<u8>]>, rate_pps: f64) -> Class {
+        Class {
+            name: name.into(),
+            port: 1,
+            flows: Arc::clone(flows),
+            popularity: Popularity::Zipf(1.0),
+            pattern: Pattern::Poisson,
+            rate_pps,
+            begin_ns: 0.0,
+            known: false,
+            comes_back: None,
+        }
+    }
+
+    /// Known low-latency flows.
+    pub fn low(&self, rate_pps: f64) -> Class {
+        Class { known: true, ..Self::class(KNOWN, &self.low, rate_pps) }
+    }
+
+    /// A flow with a rule of its own that begins at a time; none in some scenarios.
+    pub fn single(&self, rate_pps: f64, begin_ns: f64) -> Class {
+        Class { begin_ns, ..Self::class(SINGLE, &self.single, rate_pps) }
+    }
+
+    /// A low-latency flow that begins at a time.
+    pub fn new_flow(&self, rate_pps: f64, begin_ns: f64) -> Class {
+        Class { begin_ns, ..Self::class(NEW, &self.new, rate_pps) }
+    }
+
+    /// Normal flows.
+    pub fn normal(&self, which: Normal, rate_pps: f64) -> Class {
+        match which {
+            Normal::Repeating => Self::class(NORMAL, &self.repeating, rate_pps),
+            Normal::FirstSeen => {
+                let popularity = Popularity::InTurn;
+                Class { popularity, ..Self::class(NORMAL, &self.first_seen, rate_pps) }
+            }
+        }
+    }
+}
+
+/// What arrives for so long, after a tenth of that time.
+pub fn load(classes: Vec<Class>, span_ns: f64, seed: u64) -> Load {
+    Load { classes, ring: RING, io_ns: IO_NS, warm_up_ns: span_ns / 10.0, span_ns, seed }
+}
+
+/// Rules that one flow of `server` alone hits, with no bit left open.
+fn single_value(rules: &mut String, flow: &Flow) {
+    let packet = &flow.packet;
+    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+    let address = |at: usize| {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&packet[at..at + 16]);
+        Ipv6Addr::from(bytes)
+    };
+    let (src, dst, proto) = (address(22), address(38), packet[20]);
+    let [a, b, c, d, e, f] = flow.next_hop;
+    let (from, to) = (number(54), number(56));
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        rules,
+        "low_latency,table=1,priority=65000,ipv6,ipv6_src={src}/128,ipv6_dst={dst}/128,nw_proto={proto:#x},\
+         slice(l4,0,16)={from:#x},slice(l4,16,16)={to:#x},actions=goto_table:2\n\
+         low_latency,table=2,priority=228,ipv6,ipv6_dst={dst}/128,\
+         actions=set_field:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}->eth_dst,output:{}",
+        flow.port
+    );
+}

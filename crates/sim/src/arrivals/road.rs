@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker, what arrives at its ports, and the loop that drives it in virtual time.
+
+use crate::arrivals::wires::{Clock, WireQueue, Wires, lock};
+use crate::arrivals::witness::Witness;
+use crate::arrivals::{Load, Report, Switch};
+use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload};
+use flow::Nanos;
+use pipeline::{BURST, Probe};
+use port::Queue;
+use std::sync::{Arc, Mutex};
+use worker::Worker;
+
+/// What packets of a turn there may be while costs are measured.
+const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
+
+/// A turn takes at least so long: by costs of 0, time would not pass.
+const LEAST_NS: f64 = 1.0;
+
+/// From one look of the control side at the worker to the next, ns.
+const CONTROL_NS: f64 = 1e6;
+
+/// Idle turns after which nothing is taken to be inside the worker any more, once nothing arrives.
+const IDLE_TURNS: u32 = 64;
+
+/// Virtual time begins here as a worker sees it: 0 is no time.
+const START_NS: Nanos = 1_000_000_000;
+
+/// A worker with the load's ports, its rules in force.
+pub struct Road<P: Probe = Witness> {
+    rig: Rig<P>,
+    wires: Arc<Mutex<Wires>>,
+    clock: Arc<Clock>,
+    known: Vec<(usize, usize)>,
+}
+
+impl<P: Probe + Default> Road<P> {
+    fn over(switch: &Switch<'_>, load: &Load, end_ns: f64) -> Result<Self, CostError> {
+        let clock = Arc::<Clock>::default();
+        let wires = Wires::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
+        let wires = Arc::new(Mutex::new(wires));
+        let queue = |port| Box::new(WireQueue { port, wires: Arc::clone(&wires) }) as Box<dyn Queue>;
+        let mut rig = Rig::over(&switch.config, (1..=switch.ports).map(queue).collect(), switch.maker)?;
+        rig.clock.advance_to(START_NS);
+        rig.load(switch.rules)?;
+        let known = load.classes.iter().enumerate().filter(|(_, class)| class.known);
+        let known = known.flat_map(|(at, class)| (0..class.flows.len()).map(move |flow| (at, flow)));
+        Ok(Self { rig, known: known.collect(), clock, wires })
+    }
+
+    /// Lets each flow that is to be known pass twice.
+    fn acquaint(&mut self) {
+        for _ in 0..2 {
+            for flows in self.known.chunks(BURST) {
+                for (class, flow) in flows {
+                    lock(&self.wires).present(*class, *flow);
+                }
+                while lock(&self.wires).any_waits() {
+                    self.rig.clock.advance_by(10_000);
+                    self.rig.worker.turn(self.rig.clock.now());
+                }
+            }
+            self.poll();
+        }
+    }
+
+    fn poll(&mut self) {
+        while self.rig.model.poll(self.rig.clock.now()) {}
+        while self.rig.model.next_notice().is_some() {}
+    }
+}
+
+impl Road<Witness> {
+    /// A worker with the load's ports, its rules in force.
+    ///
+    /// # Errors
+    /// When a rule is refused.
+    pub fn new(switch: &Switch<'_>, load: &Load) -> Result<Self, CostError> {
+        let mut road = Self::over(switch, load, load.end_ns())?;
+        let outside = (Arc::clone(&road.clock), Arc::clone(&road.wires));
+        road.rig.worker.probe().outside = Some(outside);
+        Ok(road)
+    }
+
+    /// Runs it until all that arrived has left or is lost, by these costs.
+    pub fn run(mut self, costs: &CostTable) -> Report {
+        costs.drive_by_size(&mut self.rig.worker.probe().costs);
+        self.acquaint();
+        // What is in the worker for other reasons goes first.
+        for _ in 0..IDLE_TURNS {
+            self.rig.worker.turn(self.rig.clock.now());
+        }
+        costs.drive_by_size(&mut self.rig.worker.probe().costs);
+        self.rig.worker.probe().pass(0.0);
+        lock(&self.wires).begin();
+        let begin = self.rig.clock.now();
+        let (mut turns, mut busy_ns, mut control_ns, mut idle) = (0, 0.0, CONTROL_NS, 0);
+        loop {
+            let start_ns = self.clock.now_ns();
+            self.rig.clock.advance_to(begin + start_ns as Nanos);
+            let turn = self.rig.worker.turn(self.rig.clock.now());
+            turns += 1;
+            let probe = self.rig.worker.probe();
+            let least_ns = LEAST_NS - (self.clock.now_ns() - start_ns);
+            if least_ns > 0.0 {
+                probe.pass(least_ns);
+            }
+            let now_ns = self.clock.now_ns();
+            if turn.is_idle() {
+                let next_ns = lock(&self.wires).next_ns();
+                idle += 1;
+                if next_ns.is_finite() {
+                    // Turns that bring nothing are all alike: of those before the next arrival none need be run.
+                    let turn_ns = now_ns - start_ns;
+                    let spare = ((next_ns - now_ns) / turn_ns).floor().max(0.0);
+                    self.rig.worker.probe().pass(spare * turn_ns);
+                } else if idle > IDLE_TURNS && !lock(&self.wires).any_waits() {
+                    break;
+                }
+            } else {
+                idle = 0;
+                busy_ns += now_ns - start_ns;
+            }
+            if now_ns >= control_ns {
+                control_ns = now_ns + CONTROL_NS;
+                self.poll();
+            }
+        }
+        lock(&self.wires).report(turns, busy_ns)
+    }
+}
+
+/// Measures what the steps of a worker cost under this load, in bursts of all sizes.
+///
+/// # Errors
+/// When a rule is refused.
+pub fn measure(switch: &Switch<'_>, load: &Load, plan: Plan) -> Result<CostTable, CostError> {
+    let mut road: Road<CostProbe> = Road::over(switch, load, f64::INFINITY)?;
+    road.acquaint();
+    Ok(crate::cost::measure(&mut Measured { road }, plan))
+}
+
+/// Packets as the load has them, so many before each turn.
+struct Measured {
+    road: Road<CostProbe>,
+}
+
+impl Workload for Measured {
+    fn prepare(&mut self, turn: u64) -> u8 {
+        self.road.rig.clock.advance_by(1_000);
+        // Sizes come in no order that windows of so many turns could have a part in.
+        let kind = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let mut wires = lock(&self.road.wires);
+        for _ in 0..SIZES[kind] {
+            wires.arrive();
+        }
+        (SIZES[kind]) as u8
+    }
+
+    fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {
+        (&mut self.road.rig.worker, self.road.rig.clock.now())
+    }
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arrivals of one class, one after the other.
+
+use crate::arrivals::{Class, Draw, Pattern, Popularity};
+use fastrand::Rng;
+
+/// Flows drawn ahead of time and then sent over and over: drawing costs more than forwarding.
+const DRAWN: usize = 1 << 16;
+
+/// One class and its next arrival.
+#[derive(Debug)]
+pub(super) struct Source {
+    pattern: Pattern,
+    /// Mean time from one arrival to the next, or from one burst to the next, ns.
+    mean_ns: f64,
+    order: Box<[u32]>,
+    at: usize,
+    /// Packets of the burst that are still to come.
+    burst_left: u32,
+    end_ns: f64,
+    rng: Rng,
+    /// When the next packet arrives, ns; infinite if none does.
+    pub next_ns: f64,
+}
+
+impl Source {
+    /// The arrivals of a class until a time.
+    pub fn new(class: &Class, seed: u64, end_ns: f64) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let mut draw = Draw::new(class.flows.len(), class.popularity);
+        // In turn means all of them, in whole rounds.
+        let count = match class.popularity {
+            Popularity::InTurn => class.flows.len(),
+            _ => DRAWN,
+        };
+        let order = (0..count).map(|_| draw.flow(&mut rng) as u32).collect();
+        let burst = match class.pattern {
+            Pattern::Bursts { packets, .. } => f64::from(packets.max(1)),
+            Pattern::Constant | Pattern::Poisson => 1.0,
+        };
+        let sends = class.rate_pps > 0.0 && !class.flows.is_empty();
+        let mean_ns = if sends { burst * 1e9 / class.rate_pps } else { f64::INFINITY };
+        let mut source = Self {
+            pattern: class.pattern,
+            mean_ns,
+            order,
+            at: 0,
+            burst_left: 0,
+            end_ns,
+            rng,
+            next_ns: class.begin_ns,
+        };
+        // The first comes some time after the beginning, so that classes of one rate do not come together.
+        let first_ns = source.rng.f64() * mean_ns;
+        source.come_after(first_ns);
+        source
+    }
+
+    /// The flow whose packet arrives at `next_ns`; the next is on its way then.
+    pub fn take(&mut self) -> u32 {
+        let flow = self.order[self.at];
+        self.at = if self.at + 1 == self.order.len() { 0 } else { self.at + 1 };
+        let wait_ns = match self.pattern {
+            Pattern::Constant => self.mean_ns,
+            Pattern::Poisson => self.exponential_ns(self.mean_ns),
+            Pattern::Bursts { spacing_ns, .. } if self.burst_left > 0 => {
+                self.burst_left -= 1;
+                spacing_ns
+            }
+            Pattern::Bursts { packets, spacing_ns } => {
+                self.burst_left = packets.max(1) - 1;
+                let within_ns = f64::from(self.burst_left) * spacing_ns;
+                self.exponential_ns((self.mean_ns - within_ns).max(0.0))
+            }
+        };
+        self.come_after(wait_ns);
+        flow
+    }
+
+    fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
+        // 1 less a number below 1 is above 0.
+        -(1.0 - self.rng.f64()).ln() * mean_ns
+    }
+
+    fn come_after(&mut self, wait_ns: f64) {
+        self.next_ns += wait_ns;
+        if self.next_ns >= self.end_ns {
+            self.next_ns = f64::INFINITY;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(pattern: Pattern) -> Class {
+        Class {
+            name: "x".into(),
+            port: 1,
+            flows: vec![vec![0; 60]; 3].into(),
+            popularity: Popularity::InTurn,
+            pattern,
+            rate_pps: 1e6,
+            begin_ns: 0.0,
+            known: false,
+            comes_back: None,
+        }
+    }
+
+    fn times(pattern: Pattern) -> Vec<f64> {
+        let mut source = Source::new(&class(pattern), 7, 1e9);
+        let mut times = Vec::new();
+        while source.next_ns.is_finite() {
+            times.push(source.next_ns);
+            source.take();
+        }
+        times
+    }
+
+    #[test]
+    fn a_rate_is_kept_whatever_the_pattern() {
+        let bursts = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
+        for (pattern, off) in [(Pattern::Constant, 1.0), (Pattern::Poisson, 5e3), (bursts, 4e4)] {
+            let found = times(pattern);
+            assert!((found.len() as f64 - 1e6).abs() <= off, "{pattern:?}: {}", found.len());
+            assert!(found.is_sorted());
+            assert_eq!(found, times(pattern));
+        }
+        let found = times(bursts);
+        let close = found.windows(2).filter(|pair| pair[1] - pair[0] < 67.3).count();
+        assert!(close as f64 > found.len() as f64 * 0.9);
+        assert_eq!(
+            times(Pattern::Constant).windows(2).filter(|p| (p[1] - p[0] - 1e3).abs() > 1e-3).count(),
+            0
+        );
+    }
+
+    #[test]
+    fn nothing_comes_of_nothing() {
+        let none = Class { flows: Vec::new().into(), ..class(Pattern::Poisson) };
+        assert!(Source::new(&none, 1, 1e9).next_ns.is_infinite());
+        let silent = Class { rate_pps: 0.0, ..class(Pattern::Poisson) };
+        assert!(Source::new(&silent, 1, 1e9).next_ns.is_infinite());
+    }
+}

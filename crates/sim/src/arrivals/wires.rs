@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The far side of all ports: what arrives at which time, waits in bounded rings, is received, and leaves.
+
+use crate::arrivals::report::{ClassReport, RING_FULL, Spans, Times};
+use crate::arrivals::source::Source;
+use crate::arrivals::{Load, Report};
+use flow::{DropReason, Outcome, PortNo};
+use frame::Frame;
+use hdrhistogram::CreationError;
+use port::{Capabilities, Link, Pools, Queue, Statistics};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Packets inside the worker at most: more than its pools have frames.
+const INSIDE: usize = 1 << 15;
+
+/// Virtual time as the worker's steps let it pass, for whoever shares it.
+#[derive(Debug, Default)]
+pub(super) struct Clock(AtomicU64);
+
+impl Clock {
+    /// The time, ns.
+    pub fn now_ns(&self) -> f64 {
+        f64::from_bits(self.0.load(Relaxed))
+    }
+
+    /// Tells the time, ns.
+    pub fn set_ns(&self, now_ns: f64) {
+        self.0.store(now_ns.to_bits(), Relaxed);
+    }
+}
+
+/// One packet outside the worker or inside it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passage {
+    class: u16,
+    flow: u32,
+    /// On its way back.
+    back: bool,
+    /// It went all the way over the fast-forwarding path.
+    fast: bool,
+    /// It has left, or never will.
+    over: bool,
+    /// It counts: it arrived after the warm-up.
+    counts: bool,
+    /// When it arrived for the first time, ns.
+    begun_ns: f64,
+    /// When it arrived, ns.
+    arrived_ns: f64,
+}
+
+/// A class and what is known of its flows.
+#[derive(Debug)]
+struct Line {
+    port: usize,
+    comes_back: Option<usize>,
+    flows: Arc<[Vec<u8>]>,
+    /// The last packet of each flow that has left, on either way.
+    last: [Vec<u64>; 2],
+    /// When a flow's first packet arrived; NaN before, and when its first went over the path.
+    first_ns: Vec<f64>,
+    report: ClassReport,
+}
+
+#[derive(Debug)]
+pub(super) struct Wires {
+    clock: Arc<Clock>,
+    lines: Vec<Line>,
+    sources: Vec<Source>,
+    /// The least of the sources' next arrivals, ns, and whose it is.
+    next: (f64, usize),
+    rings: Vec<VecDeque<Passage>>,
+    ring: usize,
+    returning: VecDeque<Passage>,
+    inside: Vec<Box<[Passage]>>,
+    sequences: Vec<u64>,
+    /// Packets arrive when it is their time; before, only those that are told to.
+    open: bool,
+    /// What devices were given since the last doorbell: ports and sequences.
+    given: Vec<(PortNo, u64)>,
+    spans: Spans,
+    /// The last poll: when it was, and whether it brought packets.
+    polled: Option<(f64, bool)>,
+    warm_up_ns: f64,
+    io_ns: f64,
+}
+
+impl Wires {
+    pub fn new(load: &Load, ports: PortNo, clock: Arc<Clock>, end_ns: f64) -> Result<Self, CreationError> {
+        let lines = load.classes.iter().map(|class| {
+            let flows = class.flows.len();
+            let report = ClassReport::new(&class.name)?;
+            Ok(Line {
+                port: class.port.saturating_sub(1) as usize,
+                comes_back: class.comes_back.map(|port| port.saturating_sub(1) as usize),
+                flows: Arc::clone(&class.flows),
+                last: [vec![0; flows], vec![0; flows]],
+                first_ns: vec![f64::NAN; flows],
+                report,
+            })
+        });
+        let lines = lines.collect::<Result<Vec<_>, CreationError>>()?;
+        let seeds = (1..).map(|n| load.seed.wrapping_add(n).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let sources = load.classes.iter().zip(seeds);
+        let ports = ports as usize;
+        let receives = |port: usize| {
+            let at = |line: &Line| line.port == port || line.comes_back == Some(port);
+            if lines.iter().any(at) { INSIDE } else { 0 }
+        };
+        let mut wires = Self {
+            clock,
+            sources: sources.map(|(class, seed)| Source::new(class, seed, end_ns)).collect(),
+            next: (f64::INFINITY, 0),
+            rings: vec![VecDeque::with_capacity(load.ring); ports],
+            ring: load.ring,
+            returning: VecDeque::new(),
+            inside: (0..ports).map(|port| vec![Passage::default(); receives(port)].into()).collect(),
+            sequences: vec![0; ports],
+            open: false,
+            given: Vec::new(),
+            spans: Spans { burst: Times::new()?, other: Times::new()? },
+            polled: None,
+            warm_up_ns: load.warm_up_ns,
+            io_ns: load.io_ns,
+            lines,
+        };
+        wires.look_ahead();
+        Ok(wires)
+    }
+
+    fn look_ahead(&mut self) {
+        let next = self.sources.iter().map(|source| source.next_ns).enumerate();
+        self.next =
+            next.fold((f64::INFINITY, 0), |least, (at, ns)| if ns < least.0 { (ns, at) } else { least });
+    }
+
+    /// When the next packet arrives, ns; infinite if none does.
+    pub fn next_ns(&self) -> f64 {
+        let returning_ns = self.returning.front().map_or(f64::INFINITY, |passage| passage.arrived_ns);
+        self.next.0.min(returning_ns)
+    }
+
+    /// Whether packets wait to be received.
+    pub fn any_waits(&self) -> bool {
+        self.rings.iter().any(|ring| !ring.is_empty())
+    }
+
+    /// The next packet arrives, whatever the time is.
+    pub fn arrive(&mut self) {
+        let returns = self.returning.front().is_some_and(|passage| passage.arrived_ns < self.next.0);
+        let passage = if returns {
+            self.returning.pop_front()
+        } else {
+            let (arrived_ns, class) = self.next;
+            let source = self.sources.get_mut(class).filter(|_| arrived_ns.is_finite());
+            let flow = source.map(Source::take);
+            self.look_ahead();
+            let counts = arrived_ns >= self.warm_up_ns;
+            let begun_ns = arrived_ns;
+            flow.map(|flow| Passage {
+                class: class as u16,
+                flow,
+                counts,
+                begun_ns,
+                arrived_ns,
+                ..Passage::default()
+            })
+        };
+        let Some(passage) = passage else { return };
+        let line = &mut self.lines[usize::from(passage.class)];
+        let port = if passage.back { line.comes_back.unwrap_or(line.port) } else { line.port };
+        if !passage.back {
+            line.report.offered += u64::from(passage.counts);
+            let first_ns = &mut line.first_ns[passage.flow as usize];
+            if first_ns.is_nan() {
+                *first_ns = passage.arrived_ns;
+            }
+        }
+        if self.rings[port].len() < self.ring {
+            self.rings[port].push_back(passage);
+        } else if passage.counts {
+            *line.report.lost.entry(RING_FULL).or_default() += 1;
+        }
+    }
+
+    /// One packet of a flow arrives now, and does not count.
+    pub fn present(&mut self, class: usize, flow: usize) {
+        let line = &self.lines[class];
+        let now_ns = self.clock.now_ns();
+        let passage = Passage {
+            class: class as u16,
+            flow: flow as u32,
+            begun_ns: now_ns,
+            arrived_ns: now_ns,
+            ..Passage::default()
+        };
+        self.rings[line.port].push_back(passage);
+    }
+
+    /// Packets arrive from now on.
+    pub fn begin(&mut self) {
+        self.open = true;
+        self.polled = None;
+        self.lines.iter_mut().for_each(|line| line.first_ns.fill(f64::NAN));
+    }
+
+    fn receive(&mut self, port: usize, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let now_ns = self.clock.now_ns();
+        while self.open && self.next_ns() <= now_ns {
+            self.arrive();
+        }
+        let mut count = 0;
+        while count < max
+            && let Some(passage) = self.rings[port].front()
+        {
+            let bytes = &self.lines[usize::from(passage.class)].flows[passage.flow as usize];
+            let Some(mut frame) = pools.get(bytes.len()) else { break };
+            let filled = frame.fill(bytes);
+            debug_assert!(filled, "the pool was chosen by length");
+            let sequence = self.sequences[port];
+            frame.meta = frame::Meta { in_port: port as PortNo + 1, sequence, ..frame::Meta::default() };
+            self.inside[port][sequence as usize % INSIDE] = *passage;
+            self.sequences[port] += 1;
+            self.rings[port].pop_front();
+            burst.push(frame);
+            count += 1;
+        }
+        if let Some((then_ns, brought)) = self.polled.replace((now_ns, count > 0))
+            && then_ns >= self.warm_up_ns
+        {
+            if brought { &mut self.spans.burst } else { &mut self.spans.other }.add(now_ns - then_ns);
+        }
+        count
+    }
+
+    fn passage(&mut self, port: PortNo, sequence: u64) -> Option<&mut Passage> {
+        self.inside.get_mut(port.checked_sub(1)? as usize)?.get_mut(sequence as usize % INSIDE)
+    }
+
+    /// What became of a packet in the worker.
+    pub fn left(&mut self, port: PortNo, sequence: u64, outcome: Outcome, fast: bool) {
+        let Some(passage) = self.passage(port, sequence) else { return };
+        passage.fast = fast;
+        let name = match outcome {
+            Outcome::Forwarded => return,
+            Outcome::Consumed => "consumed",
+            Outcome::Dropped(reason) => DropReason::name(reason),
+        };
+        passage.over = true;
+        let Passage { class, counts, .. } = *passage;
+        if counts {
+            *self.lines[usize::from(class)].report.lost.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Devices have been told to send what they were given.
+    pub fn doorbell(&mut self) {
+        let now_ns = self.clock.now_ns();
+        for at in 0..self.given.len() {
+            let (port, sequence) = self.given[at];
+            let Some(passage) = self.passage(port, sequence) else { continue };
+            // A copy of a packet that left before.
+            if std::mem::replace(&mut passage.over, true) {
+                continue;
+            }
+            let passage = *passage;
+            self.leave(&passage, sequence, now_ns);
+        }
+        self.given.clear();
+    }
+
+    fn leave(&mut self, passage: &Passage, sequence: u64, now_ns: f64) {
+        let line = &mut self.lines[usize::from(passage.class)];
+        let flow = passage.flow as usize;
+        let last = &mut line.last[usize::from(passage.back)][flow];
+        line.report.overtaken += u64::from(sequence < *last);
+        *last = sequence;
+        if passage.counts && passage.fast {
+            line.report.fast += 1;
+            let first_ns = line.first_ns[flow];
+            if first_ns < f64::INFINITY {
+                line.report.learning.add(passage.arrived_ns - first_ns);
+                line.first_ns[flow] = f64::INFINITY;
+            }
+        }
+        if line.comes_back.is_some() && !passage.back {
+            let arrived_ns = now_ns + self.io_ns;
+            let back = Passage { back: true, fast: false, over: false, arrived_ns, ..*passage };
+            self.returning.push_back(back);
+        } else if passage.counts {
+            line.report.delivered += 1;
+            line.report.latency.add(now_ns - passage.begun_ns + self.io_ns);
+        }
+    }
+
+    /// What was found.
+    pub fn report(&self, turns: u64, busy_ns: f64) -> Report {
+        Report {
+            classes: self.lines.iter().map(|line| line.report.clone()).collect(),
+            turns,
+            spans: self.spans.clone(),
+            end_ns: self.clock.now_ns(),
+            busy_ns,
+        }
+    }
+}
+
+/// Locks what only one thread uses.
+pub(super) fn lock(wires: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
+    wires.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A port's queue: the worker's side.
+pub(super) struct WireQueue {
+    pub port: PortNo,
+    pub wires: Arc<Mutex<Wires>>,
+}
+
+impl Queue for WireQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        lock(&self.wires).receive(self.port.saturating_sub(1) as usize, pools, burst, max)
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let count = frames.len();
+        let mut wires = lock(&self.wires);
+        wires.given.extend(frames.iter().map(|frame| (frame.meta.in_port, frame.meta.sequence)));
+        done.extend(frames.drain(..));
+        count
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics::default()
+    }
+
+    fn poll_link(&mut self) -> Link {
+        Link { up: true, ..Link::default() }
+    }
+}
