@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Alone, Bar, Comparison, Error, Verdict, median};
+use crate::{Alone, Bar, Comparison, Error, Verdict, median, median_interval};
 
 /// One measured figure, as it stands in a report file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -147,6 +147,45 @@ impl Figure {
         })
     }
 
+    /// A figure of rounds, each of which gives ours and the peer's: the medians, and the median of the ratios with the 95 %
+    /// interval (of fewer than six rounds their whole range). None of no rounds.
+    #[must_use]
+    pub fn of_rounds(
+        figure: &str,
+        case: &str,
+        unit: &str,
+        rounds: &[(f64, f64)],
+        bar: Option<Bar>,
+    ) -> Option<Self> {
+        let of = |value: fn(&(f64, f64)) -> f64| rounds.iter().map(value).collect::<Vec<f64>>();
+        let ratios = of(|(ours, peer)| ours / peer);
+        let (ratio, interval) = (median(&ratios)?, median_interval(&ratios)?);
+        let verdict = |bar| {
+            let (all, some) = match bar {
+                Bar::AtLeast(least) => (interval.low >= least, interval.high >= least),
+                Bar::AtMost(most) => (interval.high <= most, interval.low <= most),
+            };
+            match (all, some) {
+                (true, _) => Verdict::Met,
+                (_, false) => Verdict::Missed,
+                _ => Verdict::Unclear,
+            }
+        };
+        Some(Self {
+            figure: figure.into(),
+            case: case.into(),
+            ours: median(&of(|(ours, _)| *ours))?,
+            peer: Some(median(&of(|(_, peer)| *peer))?),
+            unit: unit.into(),
+            ratio: Some(ratio),
+            low: interval.low,
+            high: interval.high,
+            runs: rounds.len(),
+            bar: bar.map(|bar| bar.to_string()),
+            verdict: bar.map(verdict),
+        })
+    }
+
     /// Adds the figure to `FOLDER/NAME.jsonl`, which is made when it is not there. Later lines of a file supersede
     /// earlier ones of the same figure and case.
     ///
@@ -251,6 +290,18 @@ mod tests {
         assert_eq!(of(14.5, 15.5).verdict, Some(Verdict::Unclear));
         assert_eq!(of(14.5, 14.8).verdict, Some(Verdict::Missed));
         assert_eq!(of(14.5, 14.8).bar.as_deref(), Some(">= 14.88 Mpps"));
+    }
+
+    #[test]
+    fn rounds_give_the_median_of_their_ratios() {
+        let rounds = [(1.0, 4.0), (3.0, 6.0), (2.0, 2.0)];
+        let of = |bar| Figure::of_rounds("t", "c", "ns", &rounds, Some(bar)).unwrap();
+        let figure = of(Bar::AtMost(1.0));
+        assert_eq!((figure.ours, figure.peer, figure.ratio), (2.0, Some(4.0), Some(0.5)));
+        assert_eq!((figure.low, figure.high, figure.verdict), (0.25, 1.0, Some(Verdict::Met)));
+        assert_eq!(of(Bar::AtMost(0.5)).verdict, Some(Verdict::Unclear));
+        assert_eq!(of(Bar::AtLeast(1.5)).verdict, Some(Verdict::Missed));
+        assert!(Figure::of_rounds("t", "c", "ns", &[], None).is_none());
     }
 
     #[test]

@@ -2,10 +2,16 @@
 //! Low-latency traffic beside normal traffic, in virtual time by costs measured in the same run; writes
 //! target/report/lanes.jsonl.
 
+#[path = "lanes/counts.rs"]
+mod counts;
+#[path = "lanes/mixed.rs"]
+mod mixed;
 #[path = "lanes/overload.rs"]
 mod overload;
 #[path = "lanes/report.rs"]
 mod report;
+#[path = "lanes/round_trip.rs"]
+mod round_trip;
 #[path = "lanes/traffic.rs"]
 mod traffic;
 
@@ -32,8 +38,20 @@ struct Arguments {
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Windows in which costs are measured.
-    #[arg(long, default_value_t = 400)]
+    #[arg(long, default_value_t = 800)]
     windows: usize,
+    /// Low-latency packets of which the round trip is told, in each scenario.
+    #[arg(long, default_value_t = 1_000_000)]
+    packets: u64,
+    /// Forward so many bursts of normal packets and say nothing: for callgrind.
+    #[arg(long)]
+    turns: Option<u32>,
+    /// Of which normal flows.
+    #[arg(long, default_value = "repeating")]
+    normal: traffic::Normal,
+    /// With the path and the lanes, or without.
+    #[arg(long, default_value = "ours")]
+    side: counts::Side,
     /// Print costs, and what became of each class.
     #[arg(long)]
     verbose: bool,
@@ -43,16 +61,38 @@ struct Arguments {
 enum Part {
     /// Normal traffic of more than the worker can carry.
     Overload,
+    /// Shares of low-latency traffic below saturation, against tables without the path.
+    Mixed,
+    /// Instructions and misses of normal packets.
+    Counts,
+    /// Round trips of very many low-latency packets.
+    RoundTrip,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
-    let plan = Plan { windows: arguments.windows, ..Plan::default() };
+    let mut kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
+    let rules = arguments.rules;
+    if let Some(turns) = arguments.turns {
+        let kind = kinds.next().ok_or("no scenario begins so")?;
+        return counts::turn(kind, rules, arguments.normal, arguments.side, turns);
+    }
+    let cpus = allowed_cpus()?;
+    pin_to(*cpus.last().ok_or("no CPU is allowed")?)?;
+    let plan = Plan { windows: arguments.windows, turns: 16, ..Plan::default() };
     let asked = |part| arguments.part.is_none_or(|only| only == part);
-    for kind in Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case)) {
+    for kind in kinds {
         if asked(Part::Overload) {
-            overload::run(kind, arguments.rules, arguments.rounds, plan, arguments.verbose)?;
+            overload::run(kind, rules, arguments.rounds, plan, arguments.verbose)?;
+        }
+        if asked(Part::Mixed) {
+            mixed::run(kind, rules, arguments.rounds, plan)?;
+        }
+        if asked(Part::Counts) {
+            counts::run(kind, rules)?;
+        }
+        if asked(Part::RoundTrip) {
+            round_trip::run(kind, rules, arguments.packets, &cpus, plan)?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ pub mod stall;
 mod table;
 pub mod updates;
 
-pub use measure::{Costs, Plan, Workload, measure};
+pub use measure::{Costs, Plan, Workload, measure, measure_all};
 pub use probe::CostProbe;
 pub use rig::{CostError, Rig};
 pub use slots::STEPS;

@@ -22,8 +22,8 @@ const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 /// So long packets arrive, ns of virtual time.
 const SPAN_NS: f64 = 1e8;
 
-/// Far more than any worker can carry, packets a second.
-const FLOOD_PPS: f64 = 4e7;
+/// More than a worker can carry, packets a second.
+pub const FLOOD_PPS: f64 = 2e7;
 
 /// Bars.
 const RATIO_MAX: f64 = 1.5;
@@ -86,6 +86,10 @@ pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan, verbose: bool) -
     Ok(())
 }
 
+fn two(costs: Vec<CostTable>) -> Result<[CostTable; 2], Box<dyn Error>> {
+    costs.try_into().map_err(|_| "costs of two switches were to be measured".into())
+}
+
 fn class<'r>(report: &'r Report, name: &str) -> Result<&'r ClassReport, Box<dyn Error>> {
     report.class(name).ok_or_else(|| format!("there is no class `{name}`").into())
 }
@@ -105,11 +109,12 @@ fn round(
 ) -> Result<(), Box<dyn Error>> {
     let flood = load(vec![traffic.normal(which, FLOOD_PPS)], SPAN_NS / 10.0, seed);
     let plain = traffic.switch(0, None);
-    let plain_costs = measure(&plain, &flood, plan)?;
     let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
-    let costs = measure(&traffic.switch(LUT_ENTRIES, None), &load(mixed, SPAN_NS, seed), plan)?;
+    let mixed = load(mixed, SPAN_NS, seed);
+    let cases = [(plain, &flood), (traffic.switch(LUT_ENTRIES, None), &mixed)];
+    let [plain_costs, costs] = two(measure(&cases, plan)?)?;
     let full = Road::new(&plain, &flood)?.run(&plain_costs);
-    let capacity_pps = class(&full, NORMAL)?.delivered as f64 * 1e9 / (full.end_ns - flood.warm_up_ns);
+    let capacity_pps = full.received_pps();
     if verbose {
         writeln!(io::stdout(), "without the path:\n{plain_costs}with it:\n{costs}")?;
     }
@@ -138,7 +143,7 @@ fn round(
     found.new_ms.push(if never { SPAN_NS } else { new.learning.max_ns() } / 1e6);
     let normal = class(&busy, NORMAL)?;
     found.normal_lost_percent.push(normal.lost() as f64 * 100.0 / normal.offered.max(1) as f64);
-    found.normal_mpps.push(normal.delivered as f64 * 1e3 / (busy.end_ns - SPAN_NS / 10.0));
+    found.normal_mpps.push(normal.delivered as f64 * 1e3 / SPAN_NS);
     if verbose {
         for (name, report) in [("unloaded", &quiet), ("loaded", &busy)] {
             for class in &report.classes {

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::io::{self, Write};
 use std::path::Path;
 
-use shunt_bench::Figure;
+use shunt_bench::{Bar, Figure};
 
 /// Writes down what rounds found: their median and their whole range, judged against the most it may be.
 pub fn tell(
@@ -21,6 +21,31 @@ pub fn tell(
         io::stdout(),
         "{case}: {figure}: {:.3} {unit} ({:.3} to {:.3}){}",
         made.ours,
+        made.low,
+        made.high,
+        made.verdict.map(|verdict| format!(" {verdict:?}")).unwrap_or_default()
+    )?;
+    Ok(())
+}
+
+/// Writes down what rounds found of ours and of a peer: the median of their ratios and its interval, judged against the most
+/// it may be.
+pub fn against(
+    figure: &str,
+    case: &str,
+    unit: &str,
+    rounds: &[(f64, f64)],
+    most: Option<f64>,
+) -> Result<(), Box<dyn Error>> {
+    let made = Figure::of_rounds(figure, case, unit, rounds, most.map(Bar::AtMost))
+        .ok_or("no round was measured")?;
+    made.append(Path::new("target/report"), "lanes")?;
+    writeln!(
+        io::stdout(),
+        "{case}: {figure}: {:.2} {unit} against {:.2}, ratio {:.3} ({:.3} to {:.3}){}",
+        made.ours,
+        made.peer.unwrap_or_default(),
+        made.ratio.unwrap_or_default(),
         made.low,
         made.high,
         made.verdict.map(|verdict| format!(" {verdict:?}")).unwrap_or_default()

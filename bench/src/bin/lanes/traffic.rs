@@ -6,8 +6,10 @@ use std::fmt::Write;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use fastrand::Rng;
 use shunt_bench::Sources;
-use shunt_bench::scenario::{Flow, Kind, Options, PORTS, Popularity, Scenario};
+use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenario};
 use sim::arrivals::{Class, Load, Pattern, Switch};
 use tables::base::Maker;
 
@@ -37,7 +39,7 @@ pub const NEW: &str = "low-latency, new";
 pub const NORMAL: &str = "normal";
 
 /// Which normal flows there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Normal {
     /// Those that come again.
     Repeating,
@@ -126,6 +128,17 @@ impl Traffic {
     /// A low-latency flow that begins at a time.
     pub fn new_flow(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(NEW, &self.new, rate_pps) }
+    }
+
+    /// So many packets of normal flows, in the order in which they come.
+    pub fn packets(&self, which: Normal, count: usize) -> Vec<&[u8]> {
+        let Class { popularity, .. } = self.normal(which, 0.0);
+        let flows = match which {
+            Normal::Repeating => &self.repeating,
+            Normal::FirstSeen => &self.first_seen,
+        };
+        let (mut draw, mut rng) = (Draw::new(flows.len(), popularity), Rng::with_seed(1));
+        (0..count).map(|_| flows[draw.flow(&mut rng)].as_slice()).collect()
     }
 
     /// Normal flows.

@@ -140,6 +140,8 @@ pub struct Report {
     pub classes: Vec<ClassReport>,
     /// Turns of the worker.
     pub turns: u64,
+    /// Packets it received, those of the warm-up included.
+    pub received: u64,
     /// What it did between polls.
     pub spans: Spans,
     /// When all was over, ns of virtual time.
@@ -155,10 +157,18 @@ impl Report {
         self.classes.iter().find(|class| class.name == name)
     }
 
+    /// Packets received a second while the worker had any: what it carries, if more arrived than that and nothing that was
+    /// received was dropped.
+    #[must_use]
+    pub fn received_pps(&self) -> f64 {
+        self.received as f64 * 1e9 / self.busy_ns.max(1.0)
+    }
+
     /// Takes in what another run of the same load found, with another seed.
     pub fn merge(&mut self, other: &Self) {
         self.classes.iter_mut().zip(&other.classes).for_each(|(class, other)| class.merge(other));
         self.turns += other.turns;
+        self.received += other.received;
         self.spans.burst.merge(&other.spans.burst);
         self.spans.other.merge(&other.spans.other);
         self.end_ns += other.end_ns;

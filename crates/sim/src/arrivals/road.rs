@@ -4,7 +4,7 @@
 use crate::arrivals::wires::{Clock, WireQueue, Wires, lock};
 use crate::arrivals::witness::Witness;
 use crate::arrivals::{Load, Report, Switch};
-use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload};
+use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
 use flow::Nanos;
 use pipeline::{BURST, Probe};
 use port::Queue;
@@ -94,12 +94,13 @@ impl Road<Witness> {
         self.rig.worker.probe().pass(0.0);
         lock(&self.wires).begin();
         let begin = self.rig.clock.now();
-        let (mut turns, mut busy_ns, mut control_ns, mut idle) = (0, 0.0, CONTROL_NS, 0);
+        let (mut turns, mut received, mut busy_ns, mut control_ns, mut idle) = (0, 0, 0.0, CONTROL_NS, 0);
         loop {
             let start_ns = self.clock.now_ns();
             self.rig.clock.advance_to(begin + start_ns as Nanos);
             let turn = self.rig.worker.turn(self.rig.clock.now());
             turns += 1;
+            received += turn.received as u64;
             let probe = self.rig.worker.probe();
             let least_ns = LEAST_NS - (self.clock.now_ns() - start_ns);
             if least_ns > 0.0 {
@@ -126,18 +127,22 @@ impl Road<Witness> {
                 self.poll();
             }
         }
-        lock(&self.wires).report(turns, busy_ns)
+        lock(&self.wires).report(turns, received, busy_ns)
     }
 }
 
-/// Measures what the steps of a worker cost under this load, in bursts of all sizes.
+/// Measures what the steps of workers cost, each under its load, in bursts of all sizes. Windows of all take turns: what the
+/// machine does to one, it does to all.
 ///
 /// # Errors
 /// When a rule is refused.
-pub fn measure(switch: &Switch<'_>, load: &Load, plan: Plan) -> Result<CostTable, CostError> {
-    let mut road: Road<CostProbe> = Road::over(switch, load, f64::INFINITY)?;
-    road.acquaint();
-    Ok(crate::cost::measure(&mut Measured { road }, plan))
+pub fn measure(cases: &[(Switch<'_>, &Load)], plan: Plan) -> Result<Vec<CostTable>, CostError> {
+    let roads = cases.iter().map(|(switch, load)| {
+        let mut road: Road<CostProbe> = Road::over(switch, load, f64::INFINITY)?;
+        road.acquaint();
+        Ok(Measured { road })
+    });
+    Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
 
 /// Packets as the load has them, so many before each turn.

@@ -296,10 +296,11 @@ impl Wires {
     }
 
     /// What was found.
-    pub fn report(&self, turns: u64, busy_ns: f64) -> Report {
+    pub fn report(&self, turns: u64, received: u64, busy_ns: f64) -> Report {
         Report {
             classes: self.lines.iter().map(|line| line.report.clone()).collect(),
             turns,
+            received,
             spans: self.spans.clone(),
             end_ns: self.clock.now_ns(),
             busy_ns,

@@ -2,7 +2,7 @@
 //! Measuring: windows that charge real time to steps, and in turn with them windows that are timed as a whole.
 
 use crate::cost::CostProbe;
-use crate::cost::probe::Sample;
+use crate::cost::probe::{Counts, Sample};
 use crate::cost::slots::{STEPS, step};
 use crate::cost::table::{Agreement, CostTable, Row};
 use flow::Nanos;
@@ -76,34 +76,64 @@ struct Window<T> {
 /// Measures the steps of a workload, and holds their sum against real time.
 pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
     let clock_ns = clock_cost_ns();
-    let mut turn = 0;
-    let (mut charged, mut timed) = (Vec::new(), Vec::new());
+    let mut found = Found::default();
     for window in 0..plan.warm_up + plan.windows {
+        found.take(workload, plan, window);
+    }
+    found.table(clock_ns)
+}
+
+/// The same of several workloads whose windows take turns: what the machine does to one, it does to all.
+pub fn measure_all(workloads: &mut [impl Workload], plan: Plan) -> Vec<CostTable> {
+    let clock_ns = clock_cost_ns();
+    let mut all: Vec<Found> = workloads.iter().map(|_| Found::default()).collect();
+    for window in 0..plan.warm_up + plan.windows {
+        for (workload, found) in workloads.iter_mut().zip(&mut all) {
+            found.take(workload, plan, window);
+        }
+    }
+    all.into_iter().map(|found| found.table(clock_ns)).collect()
+}
+
+/// What windows of one workload found.
+#[derive(Default)]
+struct Found {
+    turn: u64,
+    charged: Vec<Window<Vec<Sample>>>,
+    timed: Vec<Window<Counts>>,
+}
+
+impl Found {
+    /// One window of each sort.
+    fn take(&mut self, workload: &mut impl Workload, plan: Plan, window: usize) {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
-        let turns = run(workload, plan.turns, &mut turn);
+        let turns = run(workload, plan.turns, &mut self.turn);
         let mut samples = workload.worker().0.probe().take_samples();
         samples.shrink_to_fit();
         workload.worker().0.probe().start_counting();
-        let counted_turns = run(workload, plan.turns, &mut turn);
+        let counted_turns = run(workload, plan.turns, &mut self.turn);
         let counts = workload.worker().0.probe().take_counts();
         if window >= plan.warm_up {
-            charged.push(Window { turns, found: samples });
-            timed.push(Window { turns: counted_turns, found: counts });
+            self.charged.push(Window { turns, found: samples });
+            self.timed.push(Window { turns: counted_turns, found: counts });
         }
     }
-    let mut agreement = Agreement::default();
-    let charged = without_gaps(charged, &mut agreement);
-    let timed = without_gaps(timed, &mut agreement);
-    let samples = charged.iter().flat_map(|window| window.found.iter().copied());
-    let mut table = CostTable::new(rows(samples, clock_ns));
-    for window in &timed {
-        agreement.virtual_ns += table.total_ns(&window.found);
-        agreement.sized_ns += table.sized_ns(&window.found);
-        agreement.real_ns += window.turns.iter().map(|(_, ns)| f64::from(*ns) - clock_ns).sum::<f64>();
-        agreement.windows += 1;
+
+    fn table(self, clock_ns: f64) -> CostTable {
+        let mut agreement = Agreement::default();
+        let charged = without_gaps(self.charged, &mut agreement);
+        let timed = without_gaps(self.timed, &mut agreement);
+        let samples = charged.iter().flat_map(|window| window.found.iter().copied());
+        let mut table = CostTable::new(rows(samples, clock_ns));
+        for window in &timed {
+            agreement.virtual_ns += table.total_ns(&window.found);
+            agreement.sized_ns += table.sized_ns(&window.found);
+            agreement.real_ns += window.turns.iter().map(|(_, ns)| f64::from(*ns) - clock_ns).sum::<f64>();
+            agreement.windows += 1;
+        }
+        table.agreement = agreement;
+        table
     }
-    table.agreement = agreement;
-    table
 }
 
 /// One window's turns.
@@ -251,7 +281,7 @@ fn by_size(samples: &[Net]) -> (f64, f64) {
     let count = samples.len().max(1) as f64;
     let spread = weights * weighted_squares - weighted_units * weighted_units;
     // All of one size: a line through one point is any.
-    if spread < 1e-9 * weights * weighted_squares {
+    if spread <= 1e-9 * weights * weighted_squares {
         return (0.0, (ns / f64::max(units, 1.0)).max(0.0));
     }
     let each_ns = (weights * products - weighted_units * weighted_ns) / spread;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Mixed traffic below saturation: what low-latency and normal packets take, against the same worker in one lane without the
+//! path, whose tables are of the paper's kind (its figures 13 to 15) or our own.
+
+use std::error::Error;
+
+use shunt_bench::paper;
+use shunt_bench::scenario::Kind;
+use sim::arrivals::{Class, Report, Road, measure};
+use sim::cost::Plan;
+
+use crate::overload::FLOOD_PPS;
+use crate::report::against;
+use crate::traffic::{KNOWN, LUT_ENTRIES, NORMAL, Normal, Traffic, load};
+
+/// Low-latency packets of a hundred.
+const SHARES: [u32; 5] = [10, 30, 50, 70, 90];
+
+/// The part of what the paper's kind of tables can carry that arrives.
+const LOAD: f64 = 0.6;
+
+/// So long packets arrive, ns of virtual time.
+const SPAN_NS: f64 = 5e7;
+
+/// Most of the peer's latency that ours may be, of low-latency and of normal packets.
+fn bars(kind: Kind) -> [f64; 2] {
+    match kind {
+        Kind::Vehicles => [1.02; 2],
+        Kind::Server | Kind::Video => [0.4, 0.9],
+    }
+}
+
+const PARTS: [&str; 2] = [KNOWN, NORMAL];
+const PEERS: [&str; 2] = ["paper-kind tables", "own tables"];
+
+/// Mean latencies of both parts.
+fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
+    let mut means = [0.0; 2];
+    for (mean, name) in means.iter_mut().zip(PARTS) {
+        let class = report.class(name).ok_or("a class is missing")?;
+        if class.lost() > 0 {
+            return Err(format!("{name}: {:?} lost below saturation", class.lost).into());
+        }
+        *mean = class.latency.mean_ns();
+    }
+    Ok(means)
+}
+
+/// Measures one scenario.
+pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan) -> Result<(), Box<dyn Error>> {
+    let traffic = Traffic::new(kind, rules, 64)?;
+    for which in Normal::ALL {
+        for percent in SHARES {
+            let case = format!(
+                "{}, {rules} rules, {percent} % low-latency, {}, {:.0} % of what paper-kind tables carry",
+                kind.name(),
+                which.name(),
+                LOAD * 100.0
+            );
+            let rounds = (1..=rounds as u64).map(|seed| round(&traffic, which, percent, seed, plan));
+            let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
+            for (part, name) in PARTS.iter().enumerate() {
+                for (peer, tables) in PEERS.iter().enumerate() {
+                    let pairs: Vec<_> =
+                        rounds.iter().map(|round| (round[0][part], round[peer + 1][part])).collect();
+                    let bar = (peer == 0).then(|| bars(kind)[part]);
+                    let figure =
+                        format!("mean latency of {name} packets against {tables} (paper: fig 13 to 15)");
+                    against(&figure, &case, "ns", &pairs, bar)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Latencies over the path, with the paper's kind of tables, and with our own.
+fn round(
+    traffic: &Traffic,
+    which: Normal,
+    percent: u32,
+    seed: u64,
+    plan: Plan,
+) -> Result<[[f64; 2]; 3], Box<dyn Error>> {
+    let share = f64::from(percent) / 100.0;
+    let classes = |pps: f64| -> Vec<Class> {
+        vec![traffic.low(pps * share), traffic.normal(which, pps * (1.0 - share))]
+    };
+    let flood = load(classes(FLOOD_PPS), SPAN_NS / 5.0, seed);
+    let switches =
+        [traffic.switch(LUT_ENTRIES, None), traffic.switch(0, Some(paper::maker)), traffic.switch(0, None)];
+    let costs = measure(&switches.map(|switch| (switch, &flood)), plan)?;
+    let full = Road::new(&switches[1], &flood)?.run(&costs[1]);
+    let capacity_pps = full.received_pps();
+    let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
+    // Latency inside the switch.
+    below.io_ns = 0.0;
+    let mut found = [[0.0; 2]; 3];
+    for ((found, switch), costs) in found.iter_mut().zip(&switches).zip(&costs) {
+        *found = means(&Road::new(switch, &below)?.run(costs))?;
+    }
+    Ok(found)
+}

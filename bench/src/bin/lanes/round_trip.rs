@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The paper's table 3: round trips of low-latency packets that are a fifth of the traffic, at nearly all the worker can
+//! carry, in bursts, and how many of very many are lost.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::thread;
+use std::time::Instant;
+
+use shunt_bench::pin_to;
+use shunt_bench::scenario::Kind;
+use sim::arrivals::{Class, Load, Pattern, Report, Road, measure};
+use sim::cost::{CostTable, Plan};
+
+use crate::overload::FLOOD_PPS;
+use crate::report::tell;
+use crate::traffic::{BACK, KNOWN, LUT_ENTRIES, NORMAL, Normal, Traffic, load};
+
+/// Packets that the worker receives which are low-latency, on either way.
+const SHARE: f64 = 0.2;
+
+/// The part of what the worker can carry that arrives.
+const LOAD: f64 = 0.95;
+
+/// Packets that come together, at the rate of 64-byte packets on a wire of 10 Gbit/s.
+const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
+
+/// Low-latency packets of one run at most; each has a seed of its own.
+const RUN_PACKETS: u64 = 1_000_000;
+
+/// So long packets arrive while the capacity is measured, ns of virtual time.
+const FULL_NS: f64 = 2e7;
+
+/// Measures one scenario, with so many low-latency packets, on a thread for each of these CPUs.
+pub fn run(kind: Kind, rules: usize, packets: u64, cpus: &[usize], plan: Plan) -> Result<(), Box<dyn Error>> {
+    let traffic = Traffic::new(kind, rules, 64)?;
+    let which = Normal::Repeating;
+    let full = vec![traffic.low(FLOOD_PPS * SHARE), traffic.normal(which, FLOOD_PPS * (1.0 - SHARE))];
+    let full = load(full.into_iter().map(in_bursts).collect(), FULL_NS, 1);
+    let switch = traffic.switch(LUT_ENTRIES, None);
+    let costs = measure(&[(switch, &full)], plan)?.pop().ok_or("no costs were measured")?;
+    let capacity_pps = Road::new(&switch, &full)?.run(&costs).received_pps();
+    let pps = capacity_pps * LOAD;
+    // Each low-latency packet passes twice.
+    let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
+    let classes: Vec<Class> =
+        [low, traffic.normal(which, pps * (1.0 - SHARE))].into_iter().map(in_bursts).collect();
+    let runs = packets.div_ceil(RUN_PACKETS).max(1);
+    let span_ns = packets as f64 / runs as f64 * 2e9 / (pps * SHARE);
+    let begin = Instant::now();
+    let loads: Vec<Load> = (1..=runs).map(|seed| load(classes.clone(), span_ns, seed)).collect();
+    let found = all(&traffic, &loads, &costs, cpus)?;
+    report(kind, rules, &found, begin.elapsed().as_secs_f64())
+}
+
+fn in_bursts(class: Class) -> Class {
+    Class { pattern: BURSTS, ..class }
+}
+
+/// Runs all loads, each thread its share of them.
+fn all(
+    traffic: &Traffic,
+    loads: &[Load],
+    costs: &CostTable,
+    cpus: &[usize],
+) -> Result<Report, Box<dyn Error>> {
+    let share = |(thread, cpu): (usize, usize)| -> Result<Option<Report>, String> {
+        pin_to(cpu).map_err(|error| error.to_string())?;
+        let mut sum: Option<Report> = None;
+        for load in loads.iter().skip(thread).step_by(cpus.len()) {
+            let report = Road::new(&traffic.switch(LUT_ENTRIES, None), load);
+            let report = report.map_err(|error| error.to_string())?.run(costs);
+            match &mut sum {
+                Some(sum) => sum.merge(&report),
+                None => sum = Some(report),
+            }
+        }
+        Ok(sum)
+    };
+    let reports = thread::scope(|scope| {
+        let started: Vec<_> =
+            cpus.iter().copied().enumerate().map(|at| scope.spawn(move || share(at))).collect();
+        started.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+    });
+    let mut sum: Option<Report> = None;
+    for report in reports {
+        let report = report.map_err(|_| "a thread of the simulation has failed")??;
+        match (&mut sum, report) {
+            (Some(sum), Some(report)) => sum.merge(&report),
+            (sum, report) => *sum = sum.take().or(report),
+        }
+    }
+    sum.ok_or_else(|| "nothing was run".into())
+}
+
+fn report(kind: Kind, rules: usize, found: &Report, took_s: f64) -> Result<(), Box<dyn Error>> {
+    let low = found.class(KNOWN).ok_or("a class is missing")?;
+    let normal = found.class(NORMAL).ok_or("a class is missing")?;
+    let case = format!(
+        "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16",
+        kind.name(),
+        SHARE * 100.0,
+        LOAD * 100.0,
+    );
+    let normal_lost = normal.lost() as f64 * 100.0 / normal.offered.max(1) as f64;
+    let figures = [
+        ("round trips begun by low-latency packets", "packets", low.offered as f64, None),
+        (
+            "low-latency packets lost of them (paper: table 3, 1 of 10^7)",
+            "packets",
+            low.lost() as f64,
+            Some(0.0),
+        ),
+        ("low-latency packets overtaken in their flow", "packets", low.overtaken as f64, Some(0.0)),
+        ("round trip of two passes, mean (paper: table 3)", "us", low.latency.mean_ns() / 1e3, None),
+        ("round trip of two passes, standard deviation", "us", low.latency.deviation_ns() / 1e3, None),
+        ("round trip of two passes, p99.9", "us", low.latency.quantile_ns(0.999) / 1e3, None),
+        ("round trip of two passes, longest", "us", low.latency.max_ns() / 1e3, None),
+        ("normal packets lost", "%", normal_lost, None),
+    ];
+    for (figure, unit, value, most) in figures {
+        tell(figure, &case, unit, &[value], most)?;
+    }
+    let all: u64 = found.classes.iter().map(|class| class.offered).sum();
+    writeln!(
+        io::stdout(),
+        "{case}: simulated {:.3} s in {took_s:.1} s, {:.2} million packets a second; lost {:?}",
+        found.end_ns / 1e9,
+        (all + low.delivered) as f64 / took_s / 1e6,
+        low.lost
+    )?;
+    Ok(())
+}
