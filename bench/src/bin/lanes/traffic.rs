@@ -14,14 +14,14 @@ use sim::arrivals::{Class, Load, Pattern, Switch};
 use tables::base::Maker;
 
 /// Low-latency flows that are known before anything is measured, by Zipf's law.
-pub const LOW: usize = 1_000;
+const LOW: usize = 10_000;
 
 /// Normal flows that come again, by Zipf's law, and those of which each comes once in so many that it is not known.
 const REPEATING: usize = 1_000;
-const FIRST_SEEN: usize = 20_000;
+const FIRST_SEEN: usize = 30_000;
 
 /// Records of each LUT.
-pub const LUT_ENTRIES: usize = 4_096;
+pub const LUT_ENTRIES: usize = 16_384;
 
 /// Packets that wait for a poll at a port at most: what drivers ask a device for.
 const RING: usize = 1_024;
