@@ -100,6 +100,16 @@ reasons! {
     PacketInFull = "packet_in_full";
     /// No room on the way to the port.
     TransmitFull = "transmit_full";
+    /// The backlog holds as many packets known to be normal as it may, or frames are scarce.
+    BacklogNormal = "backlog_normal";
+    /// The backlog holds as many packets of unknown flows as it may from this port, or frames are scarce.
+    BacklogUnknown = "backlog_unknown";
+}
+
+impl DropReason {
+    /// Those that tell of lack of room.
+    pub const SCARCITY: &'static [Self] =
+        &[Self::NoBuffer, Self::PacketInFull, Self::TransmitFull, Self::BacklogNormal, Self::BacklogUnknown];
 }
 
 #[cfg(test)]

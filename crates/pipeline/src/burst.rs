@@ -16,6 +16,7 @@ use crate::counters::{Counters, Tally};
 use crate::extract::Extractor;
 use crate::ffp::Ffp;
 use crate::groups::GroupTable;
+use crate::lanes::{LaneLimits, Lanes, Window};
 use crate::meters::MeterTable;
 use crate::output::Egress;
 use crate::outs::Outs;
@@ -43,6 +44,18 @@ pub(crate) type Slot = Option<Box<(Table, Extractor)>>;
 /// One worker's forwarding state.
 #[derive(Debug)]
 pub struct Pipeline {
+    pub(crate) rules: Rules,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) ffp: Ffp,
+    pub(crate) slab: Slab,
+    pub(crate) lanes: Lanes,
+    pub(crate) keys: Box<[u64]>,
+    pub(crate) outs: Outs,
+}
+
+/// What packets are judged by: nothing of it changes while one is under way.
+#[derive(Debug)]
+pub(crate) struct Rules {
     tables: Vec<Slot>,
     programs: Vec<Option<Arc<Program>>>,
     cells: Cells,
@@ -50,11 +63,33 @@ pub struct Pipeline {
     groups: Arc<GroupTable>,
     meters: Arc<MeterTable>,
     settings: Settings,
-    counters: Arc<Counters>,
-    ffp: Ffp,
-    slab: Slab,
-    keys: Box<[u64]>,
-    outs: Outs,
+}
+
+impl Rules {
+    /// Makes ready to run packets.
+    #[inline]
+    pub fn run<'a, E>(
+        &'a self,
+        egress: &'a mut E,
+        outs: &'a mut Outs,
+        window: Window,
+        now: Nanos,
+    ) -> Run<'a, E> {
+        Run {
+            tables: &self.tables,
+            programs: &self.programs,
+            cells: &self.cells,
+            ports: &self.ports,
+            groups: &self.groups,
+            meters: &self.meters,
+            settings: self.settings,
+            egress,
+            outs,
+            tally: Tally::default(),
+            window,
+            now,
+        }
+    }
 }
 
 /// What is read and counted while a burst runs.
@@ -69,26 +104,32 @@ pub(crate) struct Run<'a, E> {
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
     pub tally: Tally,
+    /// What waits in the backlog.
+    pub window: Window,
     pub now: Nanos,
 }
 
 impl Pipeline {
     /// An empty pipeline that counts in `counters`.
     #[must_use]
-    pub fn new(counters: Arc<Counters>) -> Self {
+    pub fn new(counters: Arc<Counters>, limits: LaneLimits) -> Self {
         let mut tables = Vec::with_capacity(TABLES);
         tables.resize_with(TABLES, || None);
+        let packets = limits.packets();
         Self {
-            tables,
-            programs: Vec::new(),
-            cells: Cells::default(),
-            ports: Arc::default(),
-            groups: Arc::default(),
-            meters: Arc::default(),
-            settings: Settings::default(),
+            rules: Rules {
+                tables,
+                programs: Vec::new(),
+                cells: Cells::default(),
+                ports: Arc::default(),
+                groups: Arc::default(),
+                meters: Arc::default(),
+                settings: Settings::default(),
+            },
             counters,
-            ffp: Ffp::new(TABLES),
-            slab: Slab::new(BURST),
+            ffp: Ffp::new(TABLES, packets),
+            slab: Slab::new(packets),
+            lanes: Lanes::new(limits),
             keys: vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice(),
             outs: Outs::new(),
         }
@@ -107,66 +148,46 @@ impl Pipeline {
     fn apply_part(&mut self, update: &mut Update) {
         match update {
             Update::Table(number, change) => {
-                if let Some((table, _)) = self.tables[usize::from(*number)].as_deref_mut() {
+                if let Some((table, _)) = self.rules.tables[usize::from(*number)].as_deref_mut() {
                     table.apply(change);
                 }
             }
-            Update::SwapTable(number, slot) => std::mem::swap(&mut self.tables[usize::from(*number)], slot),
+            Update::SwapTable(number, slot) => {
+                std::mem::swap(&mut self.rules.tables[usize::from(*number)], slot)
+            }
             Update::SwapWay(number, way) => self.ffp.swap(*number, way),
             Update::Clean(number, manner, clean) => {
-                let view = self.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
+                let view = self.rules.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
                 self.ffp.clean(*number, *manner, clean, view);
             }
             Update::ListMax(number, rules) => self.ffp.set_list_max(*number, *rules),
             Update::Program(id, program) => {
-                if let Some(place) = self.programs.get_mut(*id as usize) {
+                if let Some(place) = self.rules.programs.get_mut(*id as usize) {
                     std::mem::swap(place, program);
                 }
             }
-            Update::SwapPrograms(programs) => std::mem::swap(&mut self.programs, programs),
+            Update::SwapPrograms(programs) => std::mem::swap(&mut self.rules.programs, programs),
             Update::Entry(id, program) => {
-                if let Some(cell) = self.cells.get(*id) {
+                if let Some(cell) = self.rules.cells.get(*id) {
                     cell.set_program(*program);
                 }
             }
             Update::ResetCounts(id) => {
-                if let Some(cell) = self.cells.get(*id) {
+                if let Some(cell) = self.rules.cells.get(*id) {
                     cell.reset();
                 }
             }
-            Update::Settings(settings) => self.settings = *settings,
-            Update::SwapCells(cells) => std::mem::swap(&mut self.cells, cells),
-            Update::SwapPorts(ports) => std::mem::swap(&mut self.ports, ports),
-            Update::SwapGroups(groups) => std::mem::swap(&mut self.groups, groups),
-            Update::SwapMeters(meters) => std::mem::swap(&mut self.meters, meters),
+            Update::Settings(settings) => self.rules.settings = *settings,
+            Update::SwapCells(cells) => std::mem::swap(&mut self.rules.cells, cells),
+            Update::SwapPorts(ports) => std::mem::swap(&mut self.rules.ports, ports),
+            Update::SwapGroups(groups) => std::mem::swap(&mut self.rules.groups, groups),
+            Update::SwapMeters(meters) => std::mem::swap(&mut self.rules.meters, meters),
             // The worker's: it sends the one when the whole operation is in force, and keeps the other.
             Update::PacketOut(_) | Update::Record(_) => {}
         }
     }
 
-    /// Forwards a burst of at most [`BURST`] frames. `frames` is empty afterwards.
-    pub fn forward<E: Egress, P: Probe>(
-        &mut self,
-        frames: &mut Vec<Frame>,
-        now: Nanos,
-        egress: &mut E,
-        probe: &mut P,
-    ) {
-        let count = frames.len().min(BURST);
-        for frame in &frames[..count] {
-            frame.prefetch();
-        }
-        self.run(count, now, egress, probe, |run, packets, burst, probe| {
-            for (slot, frame) in burst.iter().zip(frames.drain(..count)) {
-                let slot = usize::from(*slot);
-                probe.arrives(slot, &frame);
-                probe.packet(frame.meta.in_port, frame.meta.sequence);
-                run.admit(&mut packets[slot], frame);
-            }
-        });
-    }
-
-    /// Sends a packet of the controller's its way. It counts as received.
+    /// Sends a packet of the controller's its way. It counts as received. Nothing waits in the backlog.
     pub fn packet_out<E: Egress, P: Probe>(
         &mut self,
         out: &PacketOut,
@@ -177,125 +198,100 @@ impl Pipeline {
         let mut frame = egress.buffer(out.bytes.len()).unwrap_or_else(Frame::hollow);
         let copied = frame.fill(&out.bytes);
         frame.meta.in_port = out.in_port;
-        self.run(1, now, egress, probe, |run, packets, burst, _| {
-            let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else {
-                return;
-            };
-            let short = frame.len() < ETHERNET_BYTES;
-            packet.admit(frame);
-            (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
-            packet.state = State::Done;
-            if short || !copied {
-                packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
-            } else if run.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
-                packet.state = State::Lookup(0);
-            }
-        });
+        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
+        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let burst = slab.burst(1);
+        let packets = &mut slab.packets[..];
+        let Some(packet) = burst.first().and_then(|slot| packets.get_mut(usize::from(*slot))) else { return };
+        let short = frame.len() < ETHERNET_BYTES;
+        packet.admit(frame);
+        (packet.table, packet.entry, packet.miss_entry) = (0, NONE, false);
+        packet.state = State::Done;
+        if short || !copied {
+            packet.reason = Some(if copied { DropReason::Runt } else { DropReason::NoBuffer });
+        } else if run.steps(packet, &out.steps, !out.to_tables, 0) && out.to_tables {
+            packet.state = State::Lookup(0);
+        }
+        if ffp.is_open() {
+            ffp.walk(&mut run, packets, &burst, keys, counters, probe);
+        }
+        through(&mut run, ffp, packets, &burst, keys, counters, probe);
+        run.tally.received = 1;
+        counters.add(&run.tally);
     }
+}
 
-    /// Takes `count` packets, set up by `admit`, through the tables and out.
-    #[inline(always)]
-    fn run<E: Egress, P: Probe>(
-        &mut self,
-        count: usize,
-        now: Nanos,
-        egress: &mut E,
-        probe: &mut P,
-        admit: impl FnOnce(&mut Run<'_, E>, &mut [Packet], &[u16], &mut P),
-    ) {
-        let mut run = Run {
-            tables: &self.tables,
-            programs: &self.programs,
-            cells: &self.cells,
-            ports: &self.ports,
-            groups: &self.groups,
-            meters: &self.meters,
-            settings: self.settings,
-            egress,
-            outs: &mut self.outs,
-            tally: Tally::default(),
-            now,
-        };
-        let burst = self.slab.burst(count);
-        let burst = &burst[..];
-        let packets = &mut self.slab.packets[..];
-        admit(&mut run, packets, burst, probe);
-        probe.mark(Step::Admit, count as u32);
-        if self.ffp.is_open() {
-            self.ffp.walk(&mut run, packets, burst, &mut self.keys, &self.counters, probe);
-        }
-        let mut waiting = [0u16; BURST];
-        let mut ids = [NONE; BURST];
-        // Where a burst begins; none may wait there.
-        let mut next = Some(0);
-        while let Some(number) = next {
-            let (waiting, known, mut later) = gather(packets, burst, number, &mut waiting);
-            let count = waiting.len() + known.len();
-            if count == 0 {
-                next = later;
-                continue;
-            }
-            let ids = &mut ids[..waiting.len()];
-            let slot = run.tables[usize::from(number)].as_deref();
-            let mut words = 0;
-            if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
-                words = extractor.words();
-                let keys = &mut self.keys[..waiting.len() * words];
-                let recalled = self.ffp.recall(packets, waiting, keys, words);
-                extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
-                probe.mark(Step::Extract(number), waiting.len() as u32);
-                table.lookup(keys, ids);
-                probe.mark(Step::Lookup(number), waiting.len() as u32);
-            } else {
-                ids.fill(NONE);
-            }
-            let mut matches = 0;
-            for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
-                let slot = usize::from(*slot);
-                let packet = &mut packets[slot];
-                probe.looked_up(slot, number, By::Table, *id);
-                let hit = run.hit(packet, number, *id);
-                matches += u64::from(hit);
-                if hit && packet.learns() {
-                    self.ffp.learn(number, packet, &mut self.keys[at * words..(at + 1) * words], run.cells);
-                }
-                later = sooner(later, packet.state.waits_for());
-            }
-            for place in known {
-                let place = usize::from(*place);
-                let packet = &mut packets[place];
-                let (id, by) = match packet.state {
-                    State::Known(_, id) => (id, By::Known),
-                    State::Direct(_, index) => {
-                        (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index)
-                    }
-                    _ => (NONE, By::Table),
-                };
-                probe.looked_up(place, number, by, id);
-                matches += u64::from(run.hit(packet, number, id));
-                later = sooner(later, packet.state.waits_for());
-            }
-            self.counters.add_table(number, count as u64, matches);
-            probe.mark(Step::Execute(number), count as u32);
+/// Takes packets that wait for tables through them, and all out that have not left yet.
+pub(crate) fn through<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    ffp: &mut Ffp,
+    packets: &mut [Packet],
+    burst: &[u16],
+    keys: &mut [u64],
+    counters: &Counters,
+    probe: &mut P,
+) {
+    let mut waiting = [0u16; BURST];
+    let mut ids = [NONE; BURST];
+    // Where a burst begins; none may wait there.
+    let mut next = Some(0);
+    while let Some(number) = next {
+        let (waiting, known, mut later) = gather(packets, burst, number, &mut waiting);
+        let count = waiting.len() + known.len();
+        if count == 0 {
             next = later;
+            continue;
         }
-        for slot in burst {
+        let ids = &mut ids[..waiting.len()];
+        let slot = run.tables[usize::from(number)].as_deref();
+        let mut words = 0;
+        if let Some((table, extractor)) = slot.filter(|_| !waiting.is_empty()) {
+            words = extractor.words();
+            let keys = &mut keys[..waiting.len() * words];
+            let recalled = ffp.recall(packets, waiting, keys, words);
+            extractor.extract(packets, &waiting[recalled..], &mut keys[recalled * words..]);
+            probe.mark(Step::Extract(number), waiting.len() as u32);
+            table.lookup(keys, ids);
+            probe.mark(Step::Lookup(number), waiting.len() as u32);
+        } else {
+            ids.fill(NONE);
+        }
+        let mut matches = 0;
+        for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
             let slot = usize::from(*slot);
             let packet = &mut packets[slot];
-            if packet.path != Path::Left {
-                run.finish(packet, slot, false, probe);
+            probe.looked_up(slot, number, By::Table, *id);
+            let hit = run.hit(packet, number, *id);
+            matches += u64::from(hit);
+            if hit && packet.learns() {
+                ffp.learn(number, packet, &mut keys[at * words..(at + 1) * words], run.cells, run.window);
             }
+            later = sooner(later, packet.state.waits_for());
         }
-        run.outs.clear();
-        run.tally.received = count as u64;
-        self.counters.add(&run.tally);
-        probe.mark(Step::Finish, count as u32);
+        for place in known {
+            let place = usize::from(*place);
+            let packet = &mut packets[place];
+            let (id, by) = match packet.state {
+                State::Known(_, id) => (id, By::Known),
+                State::Direct(_, index) => (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index),
+                _ => (NONE, By::Table),
+            };
+            probe.looked_up(place, number, by, id);
+            matches += u64::from(run.hit(packet, number, id));
+            later = sooner(later, packet.state.waits_for());
+        }
+        counters.add_table(number, count as u64, matches);
+        probe.mark(Step::Execute(number), count as u32);
+        next = later;
     }
-
-    /// Sets how many packets wait in the worker, for the counters.
-    pub fn set_held(&self, packets: u64) {
-        self.counters.set_held(packets);
+    for slot in burst {
+        let slot = usize::from(*slot);
+        let packet = &mut packets[slot];
+        if packet.path != Path::Left {
+            run.finish(packet, slot, false, probe);
+        }
     }
+    probe.mark(Step::Finish, burst.len() as u32);
 }
 
 /// Lists the packets that wait for a lookup in a table, those that wait for an entry of it which needs none, and tells
@@ -347,7 +343,7 @@ const ETHERNET_BYTES: usize = 14;
 impl<'a, E: Egress> Run<'a, E> {
     /// Sets a packet up, or drops it at the door.
     #[inline]
-    fn admit(&mut self, packet: &mut Packet, frame: Frame) {
+    pub(crate) fn admit(&mut self, packet: &mut Packet, frame: Frame) {
         let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
         let short = frame.len() < ETHERNET_BYTES;
         packet.admit(frame);

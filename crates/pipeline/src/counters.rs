@@ -27,6 +27,8 @@ pub struct Tally {
     pub consumed: u64,
     /// Packets that went all the way over the fast-forwarding path.
     pub fast: u64,
+    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    pub held_back: u64,
     /// Copies given to ports.
     pub copies: u64,
     /// Packets of which no copy went anywhere.
@@ -41,7 +43,7 @@ impl Tally {
     /// Whether something was dropped for lack of room.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
-        [DropReason::NoBuffer, DropReason::PacketInFull, DropReason::TransmitFull]
+        DropReason::SCARCITY
             .iter()
             .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
     }
@@ -82,6 +84,7 @@ pub struct Counters {
     forwarded: AtomicU64,
     consumed: AtomicU64,
     fast: AtomicU64,
+    held_back: AtomicU64,
     copies: AtomicU64,
     held: AtomicU64,
     dropped: [AtomicU64; REASONS],
@@ -98,6 +101,7 @@ impl Default for Counters {
             forwarded: AtomicU64::default(),
             consumed: AtomicU64::default(),
             fast: AtomicU64::default(),
+            held_back: AtomicU64::default(),
             copies: AtomicU64::default(),
             held: AtomicU64::default(),
             dropped: [const { AtomicU64::new(0) }; REASONS],
@@ -114,6 +118,7 @@ impl Counters {
         add(&self.forwarded, tally.forwarded);
         add(&self.consumed, tally.consumed);
         add(&self.fast, tally.fast);
+        add(&self.held_back, tally.held_back);
         add(&self.copies, tally.copies);
         if !tally.any_dropped {
             return;
@@ -153,6 +158,7 @@ impl Counters {
             forwarded: load(&self.forwarded),
             consumed: load(&self.consumed),
             fast: load(&self.fast),
+            held_back: load(&self.held_back),
             copies: load(&self.copies),
             dropped: std::array::from_fn(|at| load(&self.dropped[at])),
             copies_dropped: std::array::from_fn(|at| load(&self.copies_dropped[at])),

@@ -27,6 +27,8 @@ pub trait Egress {
     fn report(&mut self, event: Event) -> Result<(), Event>;
     /// Takes a frame home.
     fn free(&mut self, frame: Frame);
+    /// Whether a frame may wait: not if few of its kind are left for receiving.
+    fn may_hold(&self, frame: &Frame) -> bool;
 }
 
 impl<E: Egress> Run<'_, E> {
@@ -174,6 +176,20 @@ impl<E: Egress> Run<'_, E> {
                     }
                     Err(Event::Learn(_)) => {}
                 },
+                Out::Gone => {}
+            }
+        }
+    }
+
+    /// Forgets everything that the packet was to send.
+    pub(crate) fn discard(&mut self, packet: &mut Packet) {
+        packet.leaves = None;
+        let mut at = std::mem::take(&mut packet.outs).first;
+        while let Some((out, next)) = self.outs.take(at) {
+            at = next;
+            match out {
+                Out::Copy { frame, .. } => self.egress.free(frame),
+                Out::Report(report) => self.egress.free(report.frame),
                 Out::Gone => {}
             }
         }

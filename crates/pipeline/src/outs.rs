@@ -10,7 +10,7 @@ use frame::Frame;
 /// No place in the list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Copies and reports of one burst at most; frames that leave themselves apart.
+/// Copies and reports of all packets in the pipeline at most; frames that leave themselves apart.
 const OUTS: usize = 8_192;
 
 /// One thing sent.
@@ -45,24 +45,31 @@ impl Default for Chain {
     }
 }
 
-/// All that a burst sends, chained by packet.
+/// All that packets in the pipeline send, chained by packet.
 #[derive(Debug)]
 pub(crate) struct Outs {
     list: Vec<(Out, u32)>,
+    /// The first of the places that are free again, chained as well.
+    free: u32,
 }
 
 impl Outs {
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(OUTS) }
+        Self { list: Vec::with_capacity(OUTS), free: NOWHERE }
     }
 
     /// Adds to what the packet sends; given back without room.
     pub fn push(&mut self, packet: &mut Packet, out: Out) -> Result<(), Out> {
-        if self.list.len() == OUTS {
+        let at = if let Some(place) = self.list.get_mut(self.free as usize) {
+            let at = std::mem::replace(&mut self.free, place.1);
+            *place = (out, NOWHERE);
+            at
+        } else if self.list.len() < OUTS {
+            self.list.push((out, NOWHERE));
+            self.list.len() as u32 - 1
+        } else {
             return Err(out);
-        }
-        let at = self.list.len() as u32;
-        self.list.push((out, NOWHERE));
+        };
         match self.list.get_mut(packet.outs.last as usize) {
             Some((_, next)) => *next = at,
             None => packet.outs.first = at,
@@ -71,10 +78,11 @@ impl Outs {
         Ok(())
     }
 
-    /// Takes what stands at a place, and tells the packet's next one.
+    /// Takes what stands at a place, which is free then, and tells the packet's next one.
     pub fn take(&mut self, at: u32) -> Option<(Out, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
-        Some((std::mem::replace(out, Out::Gone), *next))
+        let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
+        Some((std::mem::replace(out, Out::Gone), next))
     }
 
     /// What a packet sends, in order, beside the frame that leaves itself.
@@ -85,10 +93,5 @@ impl Outs {
             at = *next;
             Some(out)
         })
-    }
-
-    /// Forgets what has left.
-    pub fn clear(&mut self) {
-        self.list.clear();
     }
 }

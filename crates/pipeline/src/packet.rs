@@ -52,6 +52,8 @@ pub(crate) enum Path {
     Missed,
     /// The tables.
     Tables,
+    /// The fast-forwarding path, once earlier packets of its value have left.
+    Held,
     /// It got through the fast-forwarding path and has left.
     Left,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Packet {
     pub low_latency: bool,
     /// Which path it takes.
     pub path: Path,
+    /// What it is held back for: packets that joined the backlog before this position.
+    pub fence: u32,
     /// Egress queue.
     pub queue: u32,
     /// Copies and reports that it sends when the burst is through.
@@ -106,6 +110,7 @@ impl Packet {
             miss_entry: false,
             low_latency: true,
             path: Path::Tables,
+            fence: 0,
             queue: 0,
             outs: Chain::default(),
             leaves: None,

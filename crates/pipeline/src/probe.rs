@@ -6,7 +6,7 @@
 use crate::counters::Tally;
 use crate::outs::{Out, Outs};
 use crate::packet::Packet;
-use flow::{EntryId, Outcome, PortNo};
+use flow::{DropReason, EntryId, Outcome, PortNo};
 use frame::Frame;
 
 /// How a packet came to the entry that it hit in a table.
@@ -65,7 +65,7 @@ pub trait Probe {
     #[inline]
     fn mark(&mut self, _step: Step, _units: u32) {}
 
-    /// A packet came in, as this frame; `slot` is its place in the burst.
+    /// A packet came in, as this frame; `slot` is its own until it has left.
     #[inline]
     fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
 
@@ -84,6 +84,10 @@ pub trait Probe {
     /// A packet has left: what became of it, and what its burst has counted so far.
     #[inline]
     fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &Tally) {}
+
+    /// A packet that waits for this table, or is through (none), is dropped: the backlog has no room for it.
+    #[inline]
+    fn refused(&mut self, _frame: &Frame, _table: Option<u8>, _reason: DropReason) {}
 
     /// A packet is judged now: arrival number `sequence` of this worker's queue at `port`.
     #[inline]
@@ -168,6 +172,12 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
         self.0.left(slot, outcome, fast, tally);
         self.1.left(slot, outcome, fast, tally);
+    }
+
+    #[inline]
+    fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
+        self.0.refused(frame, table, reason);
+        self.1.refused(frame, table, reason);
     }
 
     #[inline]

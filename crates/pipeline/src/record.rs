@@ -106,6 +106,20 @@ impl Record {
     }
 }
 
+/// Packets that are recorded at once: a burst, and such that wait.
+const RECORDS: usize = 64;
+
+/// No record.
+const NOBODY: u8 = u8::MAX;
+
+/// A record in the making.
+#[derive(Debug)]
+struct Open {
+    record: Record,
+    /// When its packet's burst began.
+    began: Nanos,
+}
+
 /// What a worker needs to record.
 #[derive(Debug)]
 pub struct Recorder {
@@ -118,9 +132,11 @@ pub struct Recorder {
     clock: Option<fn() -> Nanos>,
     began: Nanos,
     version: u64,
-    /// The burst's packets that are recorded, one bit for each.
-    recorded: u32,
-    records: Box<[Record]>,
+    /// For each slot the record of the packet in it.
+    slots: Box<[u8]>,
+    records: Box<[Open]>,
+    /// Records that no packet has.
+    free: ArrayVec<u8, RECORDS>,
 }
 
 impl Recorder {
@@ -134,29 +150,30 @@ impl Recorder {
         lost: Arc<AtomicU64>,
         clock: Option<fn() -> Nanos>,
     ) -> Self {
-        let records = (0..crate::BURST).map(|_| Record::empty(worker)).collect();
-        Self { filter, ring, left: count, lost, clock, began: 0, version: 0, recorded: 0, records }
+        let records = (0..RECORDS).map(|_| Open { record: Record::empty(worker), began: 0 }).collect();
+        let slots = vec![NOBODY; 1 << u16::BITS].into_boxed_slice();
+        let free = (0..RECORDS as u8).collect();
+        Self { filter, ring, left: count, lost, clock, began: 0, version: 0, slots, records, free }
     }
 
     /// Whether the next burst is listened to, which is judged by this version of the rules.
     pub fn listens(&mut self, version: u64) -> bool {
         self.version = version;
-        self.recorded = 0;
         self.began = self.now();
-        self.left > 0
+        self.left > 0 || !self.free.is_full()
     }
 
     fn now(&self) -> Nanos {
         self.clock.map_or(0, |clock| clock())
     }
 
-    fn after(&self) -> Nanos {
-        self.now().saturating_sub(self.began)
+    /// The record of the packet in a slot.
+    fn open(&mut self, slot: usize) -> Option<&mut Open> {
+        self.records.get_mut(usize::from(*self.slots.get(slot)?))
     }
 
-    /// The record of a packet of the burst.
     fn record(&mut self, slot: usize) -> Option<&mut Record> {
-        if self.recorded >> slot & 1 == 0 { None } else { self.records.get_mut(slot) }
+        self.open(slot).map(|open| &mut open.record)
     }
 }
 
@@ -165,10 +182,13 @@ impl Probe for Recorder {
         if self.left == 0 || !self.filter.accepts(frame.meta.in_port, frame.bytes()) {
             return;
         }
-        let version = self.version;
-        let Some(record) = self.records.get_mut(slot) else { return };
+        let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot)) else { return };
+        *place = number;
         self.left -= 1;
-        self.recorded |= 1 << slot;
+        let (version, began) = (self.version, self.began);
+        let Some(open) = self.open(slot) else { return };
+        open.began = began;
+        let record = &mut open.record;
         let bytes = frame.bytes();
         record.version = version;
         record.in_port = frame.meta.in_port;
@@ -183,13 +203,14 @@ impl Probe for Recorder {
     }
 
     fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
-        if self.recorded == 0 {
+        if self.open(slot).is_none() {
             return;
         }
-        let after_ns = self.after();
-        if let Some(record) = self.record(slot) {
+        let now = self.now();
+        if let Some(Open { record, began }) = self.open(slot) {
             let entry = (entry != NONE).then_some(entry);
             record.lookups += 1;
+            let after_ns = now.saturating_sub(*began);
             // What does not fit is told of by the count.
             let _ = record.hits.try_push(Hit { table, by, entry, after_ns });
         }
@@ -214,15 +235,17 @@ impl Probe for Recorder {
     }
 
     fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, tally: &Tally) {
-        if self.recorded == 0 {
+        if self.open(slot).is_none() {
             return;
         }
-        let left_ns = self.after();
-        let Some(record) = self.record(slot) else { return };
-        (record.outcome, record.fast, record.left_ns) = (outcome, fast, left_ns);
+        let now = self.now();
+        let Some(Open { record, began }) = self.open(slot) else { return };
+        (record.outcome, record.fast, record.left_ns) = (outcome, fast, now.saturating_sub(*began));
         record.scarce = tally.is_scarce();
         let record = record.clone();
-        self.recorded &= !(1 << slot);
+        let number = std::mem::replace(&mut self.slots[slot], NOBODY);
+        // There is room: it was taken from there.
+        let _ = self.free.try_push(number);
         if self.ring.push(record).is_err() {
             self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
             // A later one takes its place.

@@ -24,10 +24,23 @@ impl Slab {
         Self { packets: (0..packets).map(|_| Packet::empty()).collect(), free }
     }
 
-    /// Slots for so many packets, which have left again before the next ones are asked for.
+    /// Slots for so many packets. They stay free, unless they are taken: most bursts leave as a whole.
     #[inline]
     pub fn burst(&self, count: usize) -> Burst {
         let free = self.free.len().saturating_sub(count);
         Burst::try_from(&self.free[free..]).unwrap_or_default()
+    }
+
+    /// Takes the slots that the last burst was given.
+    #[inline]
+    pub fn take(&mut self, count: usize) {
+        self.free.truncate(self.free.len().saturating_sub(count));
+    }
+
+    /// Frees slots that were taken.
+    #[inline]
+    pub fn free(&mut self, slots: &[u16]) {
+        debug_assert!(self.free.len() + slots.len() <= self.packets.len());
+        self.free.extend_from_slice(slots);
     }
 }

@@ -242,6 +242,27 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
+    /// A frame that is dropped as a whole, for a reason that lies outside the rules, before a table looks at it; without a
+    /// table, after the last.
+    pub fn refuse(
+        &mut self,
+        in_port: PortNo,
+        frame: &[u8],
+        before: Option<u8>,
+        reason: DropReason,
+    ) -> Processed {
+        let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
+        run.end = before.map(|table| (table, reason));
+        run.process();
+        if before.is_none() {
+            run.reasons.push(reason);
+        }
+        run.sent.clear();
+        run.packet_ins.clear();
+        let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
+        self.count(&hits, &group_hits, run.finish())
+    }
+
     /// Counts what a packet has hit and what became of it.
     fn count(&mut self, hits: &[Hit], group_hits: &[GroupHit], processed: Processed) -> Processed {
         for (table, hit, frame_bytes) in hits {

@@ -25,6 +25,8 @@ pub(crate) struct Run<'a> {
     pub hits: Vec<(u8, Option<u32>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(u32, Vec<usize>, usize)>,
+    /// The table at which the packet's way ends, and why.
+    pub end: Option<(u8, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,
 }
@@ -41,6 +43,7 @@ impl<'a> Run<'a> {
             refreshed: Vec::new(),
             hits: Vec::new(),
             group_hits: Vec::new(),
+            end: None,
             low_latency: true,
             copied_bytes: 0,
         }
@@ -129,6 +132,9 @@ impl<'a> Run<'a> {
         let mut next = Next::Table(0);
         loop {
             let table = next.table();
+            if let Some((_, reason)) = self.end.filter(|(end, _)| *end == table) {
+                return Err(reason);
+            }
             let hit = match next {
                 Next::Table(table) => self.rules.lookup(table, &self.packet),
                 Next::Direct { table, index } => self.rules.at_index(table, index, &self.packet),

@@ -136,6 +136,7 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     rows.push(("dropped", dropped));
     rows.extend(reasons(&c.dropped));
     rows.push(("held", c.held));
+    rows.push(("held back for order", c.held_back));
     rows.push(("copies sent", c.copies));
     rows.push(("copies dropped", sum(&c.copies_dropped)));
     rows.extend(reasons(&c.copies_dropped));
@@ -208,6 +209,7 @@ mod tests {
             forwarded: 6,
             consumed: 1,
             held: 0,
+            held_back: 0,
             dropped: reasons([0, 3]),
             copies: 8,
             copies_dropped: reasons([0, 0]),

@@ -2,11 +2,30 @@
 //! The law, on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the size (default: 200
 //! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed.
 
+use pipeline::LaneLimits;
 use sim::oracle::{Coverage, Options, run_case};
-use worker::Consistency;
+use worker::{Consistency, Quanta};
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Without lanes, and with such from the smallest to such that nothing is dropped; quanta from single packets on.
+fn lanes(seed: u64) -> (LaneLimits, Quanta) {
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];
+    let limits = match seed / 2 % 6 {
+        0 => LaneLimits::default(),
+        1 => LaneLimits {
+            normal: size([0, 1, 2, 5, 20]),
+            unknown: size([0, 1, 2, 5, 20]),
+            hold: size([0, 1, 2, 5, 20]),
+        },
+        _ => LaneLimits { normal: 2_048, unknown: 1_024, hold: size([0, 1, 8, 64, 256]) },
+    };
+    let small = usize::from(size([1, 1, 2, 4, 8]));
+    let quiet_ns = if rng.bool() { u64::from(u32::MAX) } else { 0 };
+    (limits, Quanta { small, large: usize::from(size([2, 4, 8, 32, 32])), quiet_ns })
 }
 
 #[test]
@@ -21,7 +40,8 @@ fn fast_path_and_reference_agree_by_the_law() {
             0 => (Consistency::Auto, 0),
             way => (Consistency::ALL[way as usize - 1], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
         };
-        match run_case(seed, Options { packets, workers, lut_entries, consistency }) {
+        let (lanes, quanta) = lanes(seed);
+        match run_case(seed, Options { packets, workers, lut_entries, consistency, lanes, quanta }) {
             Ok(case) => coverage.add(&case),
             Err(breach) => panic!("{breach}"),
         }
@@ -34,6 +54,11 @@ fn fast_path_and_reference_agree_by_the_law() {
     assert!(
         coverage.fast as usize * 2 > coverage.offered,
         "half of the packets take the fast-forwarding path"
+    );
+    assert!(
+        coverage.refused > 0 && coverage.held_back * 300 > coverage.packets as u64,
+        "{}",
+        coverage.held_back
     );
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);

@@ -111,6 +111,11 @@ impl Egress for Dock {
     }
 
     #[inline]
+    fn may_hold(&self, frame: &Frame) -> bool {
+        frame.home() != self.number || !self.pools.is_scarce(frame)
+    }
+
+    #[inline]
     fn free(&mut self, frame: Frame) {
         let home = frame.home();
         let stranger = if home == self.number {

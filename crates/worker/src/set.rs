@@ -458,6 +458,7 @@ impl DataPlane for WorkerSet {
             totals.forwarded += tally.forwarded;
             totals.consumed += tally.consumed;
             totals.fast += tally.fast;
+            totals.held_back += tally.held_back;
             totals.copies += tally.copies;
             totals.held += held;
             for (sum, count) in totals.dropped.iter_mut().zip(tally.dropped) {

@@ -5,13 +5,14 @@ use crate::aside::Aside;
 use crate::board::{Board, Boards};
 use crate::consistency::Consistency;
 use crate::dock::{Dock, Handover, OUTBOX_FRAMES, Outbox, STOCK};
+use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
 use crate::stopwatch::{Costs, Stopwatch};
 use crate::worker::{Channel, Served, Worker};
 use flow::{Nanos, PortNo};
 use frame::Frame;
-use pipeline::{BURST, Counters, Event, Pipeline, Probe, Updates};
+use pipeline::{BURST, Counters, Event, LaneLimits, Pipeline, Probe, Updates};
 use port::{Pools, Queue};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
@@ -34,6 +35,10 @@ pub struct Config {
     pub events: usize,
     /// Frames on their way from one worker to another.
     pub handovers: usize,
+    /// Limits of the lanes. By default nothing waits: each burst is finished before the next is received.
+    pub lanes: LaneLimits,
+    /// How much of what waits is worked off at once.
+    pub quanta: Quanta,
     /// Records of each LUT of the fast-forwarding path, in each worker; 0 turns the path off.
     pub lut_entries: usize,
     /// How their records are kept right while rules change.
@@ -54,6 +59,8 @@ impl Default for Config {
             operations: 1_024,
             events: 1_024,
             handovers: 1_024,
+            lanes: LaneLimits::default(),
+            quanta: Quanta::default(),
             lut_entries: 4_096,
             stopwatch: None,
             consistency: Consistency::default(),
@@ -138,7 +145,7 @@ pub fn build_with<P: Probe>(
             events,
         };
         made.push(Worker {
-            pipeline: Pipeline::new(Arc::clone(&counters)),
+            pipeline: Pipeline::new(Arc::clone(&counters), config.lanes),
             counters,
             dock,
             served,
@@ -147,6 +154,7 @@ pub fn build_with<P: Probe>(
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity(OUTBOX_FRAMES),
             now: 0,
+            quantum: Quantum::new(config.quanta),
             probe: probe(),
             aside: Aside::new(
                 config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs)),

@@ -5,6 +5,7 @@
 use crate::aside::Aside;
 use crate::board::{Board, PortReport};
 use crate::dock::{Dock, Handover};
+use crate::quantum::Quantum;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Update, Updates};
@@ -49,6 +50,8 @@ pub struct Turn {
     pub sent: usize,
     /// Operations applied.
     pub applied: usize,
+    /// Packets of the backlog worked off.
+    pub worked: usize,
     /// Frames still wait for a device.
     pub waiting: bool,
 }
@@ -73,6 +76,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) done: Vec<Frame>,
     /// When the turn began, or the last one.
     pub(crate) now: Nanos,
+    pub(crate) quantum: Quantum,
     pub(crate) probe: P,
     /// Listens to single bursts beside it.
     pub(crate) aside: Aside,
@@ -85,19 +89,28 @@ impl<P: Probe> Worker<P> {
         self.now = now;
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         self.dock.collect();
+        let mut more = false;
         for at in 0..self.served.len() {
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
             if received == 0 {
                 continue;
             }
             turn.received += received;
+            more |= received == BURST;
             self.probe.mark(Step::Receive, received as u32);
-            if self.aside.listens(&self.channel.applied) {
-                self.forward_aside(now);
+            let low_latency = if self.aside.listens(&self.channel.applied) {
+                self.forward_aside(now)
             } else {
-                self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe);
-            }
+                self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe)
+            };
+            self.quantum.saw(low_latency, now);
             turn.sent += self.send_long();
+        }
+        if self.pipeline.held() > 0 {
+            // An operation waits for the backlog: it is worked off whatever there is to be received.
+            let closing = !self.channel.requests.is_empty();
+            let size = self.quantum.size(more && !closing, now);
+            turn.worked = if size > 0 { self.work(size) } else { 0 };
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
@@ -108,16 +121,46 @@ impl<P: Probe> Worker<P> {
     /// Forwards a burst with an instrument beside the worker's own: the same code, compiled once more, so that all
     /// other bursts pay nothing for it.
     #[inline(never)]
-    fn forward_aside(&mut self, now: Nanos) {
+    fn forward_aside(&mut self, now: Nanos) -> usize {
         let mut both = (&mut self.probe, &mut self.aside);
-        self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both);
+        self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both)
     }
 
-    /// Applies pending operations, and returns how many. The control thread may call it while the worker sleeps.
+    /// Works off up to `most` packets of the backlog; returns how many.
+    fn work(&mut self, most: usize) -> usize {
+        if self.aside.listens(&self.channel.applied) {
+            let mut both = (&mut self.probe, &mut self.aside);
+            return self.pipeline.work(most, self.now, &mut self.dock, &mut both);
+        }
+        self.pipeline.work(most, self.now, &mut self.dock, &mut self.probe)
+    }
+
+    /// Whether nothing waits in the backlog, so that an operation may be applied. What is left is worked off at once if that
+    /// is no more than a burst, and again once more, for what was held back for it.
+    fn is_worked_off(&mut self) -> bool {
+        for _ in 0..2 {
+            if self.pipeline.held() == 0 || self.pipeline.backlogged() > BURST {
+                break;
+            }
+            self.work(BURST);
+        }
+        self.pipeline.held() == 0
+    }
+
+    /// Applies pending operations, and returns how many: none while packets wait in the backlog, which is closed by degrees
+    /// until it is worked off. The control thread may call it while the worker sleeps; then nothing waits.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
         // An operation is taken only when there is room to give it back: nothing is freed here.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
+            let Ok(next) = self.channel.requests.peek() else { break };
+            if !matches!(next.parts[..], [Update::Record(_)]) {
+                if !self.is_worked_off() {
+                    self.pipeline.close();
+                    break;
+                }
+                self.pipeline.reopen();
+            }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
                 std::mem::swap(&mut self.aside.recorder, recorder);
@@ -206,10 +249,11 @@ impl<P: Probe> Worker<P> {
         self.dock.outboxes.iter().any(|outbox| !outbox.frames.is_empty())
     }
 
-    /// Whether operations or handed-over frames wait: asked once more after the sleeping flag is set.
+    /// Whether packets, operations or handed-over frames wait: asked once more after the sleeping flag is set.
     #[must_use]
     pub fn has_pending(&self) -> bool {
-        !self.channel.requests.is_empty() || self.arrivals.iter().any(|ring| !ring.is_empty())
+        let waits = self.pipeline.held() > 0 || !self.channel.requests.is_empty();
+        waits || self.arrivals.iter().any(|ring| !ring.is_empty())
     }
 
     /// The flag by which the control thread and other workers know that this worker sleeps.

@@ -82,8 +82,9 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        self.learn_masked(key, record.id, record.priority, record.low_latency);
-        Some(Record { generation: self.generation(), ..record })
+        // Its packets have never missed while this LUT was there: none of them waits.
+        self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
+        Some(Record { generation: self.generation(), fence: 0, ..record })
     }
 }
 

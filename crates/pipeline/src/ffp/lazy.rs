@@ -193,7 +193,7 @@ impl Lut {
             self.free(place as usize);
             return None;
         };
-        let right = Record { id, priority, low_latency, generation: self.generation, used: record.used };
+        let right = Record { id, priority, low_latency, generation: self.generation, ..record };
         if record.low_latency && !low_latency {
             self.free(place as usize);
         } else {

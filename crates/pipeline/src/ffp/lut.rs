@@ -43,6 +43,8 @@ pub struct Record {
     pub low_latency: bool,
     /// Of the LUT when the record was last known to be right.
     pub generation: u32,
+    /// Its packets wait while others do that joined the backlog before this position; 0: for none.
+    pub(crate) fence: u32,
 }
 
 /// Values of one table, with the entries they resolve to.
@@ -59,6 +61,8 @@ pub struct Lut {
     /// Serves as well while this one is young.
     pub(super) previous: Option<Previous>,
     pub(super) inheritance: Option<Inheritance>,
+    /// Packets wait that missed without asking the LUT before: nothing is inherited until none does.
+    pub(super) barred: bool,
     /// It serves beside the one after it.
     pub(super) is_previous: bool,
     pub(super) cleaning: Cleaning,
@@ -83,6 +87,7 @@ impl Lut {
             seed: Seed::of_process(),
             previous: None,
             inheritance: None,
+            barred: false,
             is_previous: false,
             cleaning: Cleaning::default(),
             recent: Recent::new(mask.len()),
@@ -238,6 +243,14 @@ impl Lut {
         self.counters.misses(misses);
     }
 
+    /// What a record's packets waited for has left.
+    #[inline]
+    pub(super) fn lift_fence(&mut self, place: u32) {
+        if let Some(record) = self.records.get_mut(place as usize) {
+            record.fence = 0;
+        }
+    }
+
     /// The record at a place.
     #[inline]
     pub fn record(&self, place: u32) -> Option<&Record> {
@@ -266,20 +279,42 @@ impl Lut {
     /// Learns that the value of a row, which was looked up in the table, resolves to an entry. Clears the bits of the
     /// row that the table does not examine.
     pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
+        self.learn_behind(key, id, priority, low_latency, 0);
+    }
+
+    /// The same while earlier packets of its value may wait, before a fence.
+    pub(crate) fn learn_behind(
+        &mut self,
+        key: &mut [u64],
+        id: EntryId,
+        priority: u16,
+        low_latency: bool,
+        fence: u32,
+    ) {
         for (word, mask) in key.iter_mut().zip(&self.mask) {
             *word &= mask;
         }
-        self.learn_masked(key, id, priority, low_latency);
+        self.learn_masked(key, id, priority, low_latency, fence);
     }
 
     /// The same for a row without bits that the table does not examine.
-    pub(super) fn learn_masked(&mut self, key: &[u64], id: EntryId, priority: u16, low_latency: bool) {
+    pub(super) fn learn_masked(
+        &mut self,
+        key: &[u64],
+        id: EntryId,
+        priority: u16,
+        low_latency: bool,
+        fence: u32,
+    ) {
         let hash = self.hash(key);
         let used = Use::never(self.period);
-        let record = Record { id, priority, used, low_latency, generation: self.generation };
+        let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            *place = Record { used: place.used, ..record };
+            // While it told the same, its packets were held back themselves: none waits that came after its fence.
+            let same = (place.id, place.low_latency) == (id, low_latency);
+            let fence = if same { place.fence } else { fence };
+            *place = Record { used: place.used, fence, ..record };
             return;
         }
         let Some(place) = self.room(hash, low_latency) else {

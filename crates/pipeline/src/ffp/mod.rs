@@ -22,8 +22,8 @@ mod lut;
 mod queue;
 mod walk;
 
-use crate::burst::BURST;
 use crate::cells::Cells;
+use crate::lanes::Window;
 use crate::packet::{Packet, Path};
 use flow::Limits;
 use tables::{NONE, Table};
@@ -54,10 +54,10 @@ pub(crate) struct Ffp {
 }
 
 impl Ffp {
-    pub fn new(tables: usize) -> Self {
+    pub fn new(tables: usize, packets: usize) -> Self {
         let mut ways = Vec::with_capacity(tables);
         ways.resize_with(tables, Way::default);
-        let rows = vec![0; BURST * Limits::KEY_WORDS].into_boxed_slice();
+        let rows = vec![0; packets * Limits::KEY_WORDS].into_boxed_slice();
         Self { ways: ways.into_boxed_slice(), rows }
     }
 
@@ -103,12 +103,15 @@ impl Ffp {
         }
     }
 
-    /// Learns from a packet that a table served: from its row and the entry it hit.
+    /// Learns from a packet that a table served: from its row and the entry it hit. Packets of its value may be among those
+    /// that wait: the record's next ones must not overtake them.
     #[inline(never)]
-    pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells) {
+    pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells, window: Window) {
         packet.path = Path::Tables;
-        if let (Some(lut), Some(cell)) = (self.lut(table), cells.get(packet.entry)) {
-            lut.learn(key, packet.entry, cell.priority(), packet.low_latency);
+        if let (Some(lut), Some(cell), Some(fence)) =
+            (self.lut(table), cells.get(packet.entry), window.fence())
+        {
+            lut.learn_behind(key, packet.entry, cell.priority(), packet.low_latency, fence);
         }
     }
 

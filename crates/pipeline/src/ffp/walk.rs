@@ -7,6 +7,7 @@ use super::queue::Queue;
 use super::{Ffp, Way};
 use crate::burst::{BURST, Run};
 use crate::counters::Counters;
+use crate::lanes::Window;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, Step};
@@ -123,19 +124,24 @@ fn pass<E: Egress, P: Probe>(
 ) -> u64 {
     let words = lut.words();
     let (generation, in_flux) = (lut.generation(), lut.is_in_flux(run.now));
-    let (mut hits, mut normal) = (0, 0);
+    let (mut hits, mut normal, mut held) = (0, 0, 0);
     let mut moved = false;
+    if in_flux && run.window.is_empty() {
+        lut.barred = false;
+    }
     for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
         // Entries of a linear table have no value.
         let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
-        let (by, id) = match lut.record(*place) {
-            _ if is_direct => (By::Lut, NONE),
-            Some(record) if record.generation == generation && !in_flux => (By::Lut, record.id),
-            None if !in_flux => (By::Lut, NONE),
+        let (by, id, fence) = match lut.record(*place) {
+            _ if is_direct => (By::Lut, NONE, 0),
+            Some(record) if record.generation == generation && !in_flux => {
+                (By::Lut, record.id, record.fence)
+            }
+            None if !in_flux => (By::Lut, NONE, 0),
             _ => {
                 let key = &keys[at * words..][..words];
                 doubt(run, (lut, table), packets, (*slot, *place, number), key, &mut moved, probe)
-                    .map_or((By::Lut, NONE), |(by, record)| (by, record.id))
+                    .map_or((By::Lut, NONE, 0), |(by, record)| (by, record.id, record.fence))
             }
         };
         let packet = &mut packets[usize::from(*slot)];
@@ -151,6 +157,10 @@ fn pass<E: Egress, P: Probe>(
             continue;
         };
         if program.low_latency {
+            if fence != 0 && is_held(run.window, lut, *place, fence, packet) {
+                held += 1;
+                continue;
+            }
             probe.looked_up(usize::from(*slot), number, by, id);
             run.enter(packet, number, id, cell, program);
             hits += 1;
@@ -164,8 +174,20 @@ fn pass<E: Egress, P: Probe>(
             normal += 1;
         }
     }
-    lut.count(hits, normal, waiting.len() as u64 - hits - normal);
+    lut.count(hits, normal, waiting.len() as u64 - hits - normal - held);
     hits
+}
+
+/// Whether a packet must wait for earlier ones of its value. Lifts a fence that is passed.
+#[inline(never)]
+fn is_held(window: Window, lut: &mut Lut, place: u32, fence: u32, packet: &mut Packet) -> bool {
+    if window.waits(fence) {
+        packet.path = Path::Held;
+        packet.fence = fence;
+        return true;
+    }
+    lut.lift_fence(place);
+    false
 }
 
 /// What a packet's value resolves to while the LUT is not simply right: a change is under way, the LUT before serves
@@ -180,6 +202,9 @@ fn doubt<E: Egress, P: Probe>(
     moved: &mut bool,
     probe: &mut P,
 ) -> Option<(By, Record)> {
+    if place == NONE && lut.barred {
+        return None;
+    }
     if place == NONE {
         let inherited = lut.ask_previous(packets, slot, key, run.now);
         *moved |= inherited.is_some();
@@ -188,6 +213,8 @@ fn doubt<E: Egress, P: Probe>(
     // What was learned meanwhile may stand where another record stood. Then its packets miss, and do not look for it
     // elsewhere: those of its value that came before may have missed, too, and must not be overtaken.
     if *moved && !lut.has(place, key) || lut.is_outdated(place) {
+        // Nor may the next ones find it there while these wait.
+        lut.barred = true;
         return None;
     }
     let record = lut.record(place).copied()?;

@@ -71,6 +71,8 @@ impl Driver {
             events: 4_096,
             lut_entries: options.lut_entries,
             consistency: options.consistency,
+            lanes: options.lanes,
+            quanta: options.quanta,
             // In some cases costs are measured, by chance: LUTs come and go.
             stopwatch: (seed % 8 == 3).then_some(any_time),
             timed_bursts: 3,
@@ -316,7 +318,7 @@ impl Driver {
 
     /// Turns everything until all packets are through and all operations in force.
     fn settle(&mut self) -> Result<(), String> {
-        for _ in 0..100 {
+        for _ in 0..1_000 {
             let mut idle = true;
             for worker in 0..self.workers.len() {
                 let turn = self.workers[worker].turn(self.now);

@@ -37,6 +37,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         packet_ins: record.reported.len(),
         luts: record.luts,
         fast: record.totals.fast,
+        held_back: record.totals.held_back,
         group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
         ..Coverage::default()
     };
@@ -57,6 +58,11 @@ fn check_logs(record: &Record) -> Result<Positions, String> {
     for (worker, log) in record.logs.iter().enumerate() {
         let mut version = 0;
         for (at, entry) in log.iter().enumerate() {
+            if let Entry::Refused { port, sequence, .. } = entry
+                && positions.get(&(*port, worker, *sequence)).is_none_or(|(_, at)| *at != version)
+            {
+                return Err(format!("worker {worker} dropped a packet of another version: {entry:?}"));
+            }
             match *entry {
                 Entry::Applied(next) if next == version + 1 => {
                     // Not before it arrived.
@@ -68,6 +74,7 @@ fn check_logs(record: &Record) -> Result<Positions, String> {
                     }
                     version = next;
                 }
+                Entry::Refused { .. } => {}
                 Entry::Applied(next) => {
                     return Err(format!("worker {worker} put operation {next} in force after {version}"));
                 }
@@ -111,6 +118,19 @@ fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> 
     Ok(())
 }
 
+/// Packets that found no room in a backlog: the table they waited for, and the name they were counted under.
+fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropReason)> {
+    let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
+    entries
+        .filter_map(|(worker, entry)| match *entry {
+            Entry::Refused { port, sequence, table, reason } => {
+                Some(((port, worker, sequence), (table, reason)))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
 /// Runs the reference through the serial order: between two versions the workers one after the other.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place: BTreeMap<(PortNo, usize, u64), usize> = record
@@ -120,6 +140,8 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         .filter(|(_, a)| a.flow >> 40 == 0)
         .map(|(number, a)| ((a.port, a.worker, a.sequence), number))
         .collect();
+    let refused = refused(record);
+    coverage.refused = refused.len();
     let mut made = Replay {
         reference: Reference::new(),
         order: Vec::with_capacity(record.arrivals.len()),
@@ -140,10 +162,14 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
             }
         }
         for (worker, log) in record.logs.iter().enumerate() {
-            while let Some(Entry::Packet { port, sequence }) = log.get(next[worker]) {
+            while let Some(Entry::Packet { port, sequence } | Entry::Refused { port, sequence, .. }) =
+                log.get(next[worker])
+            {
+                let entry = &log[next[worker]];
                 next[worker] += 1;
-                if let Some(number) = by_place.get(&(*port, worker, *sequence)) {
-                    made.packet(*number, &record.arrivals[*number], coverage);
+                let place = (*port, worker, *sequence);
+                if let (Entry::Packet { .. }, Some(number)) = (entry, by_place.get(&place)) {
+                    made.packet(*number, &record.arrivals[*number], refused.get(&place), coverage);
                 }
             }
             next[worker] += 1;
@@ -153,8 +179,17 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
 }
 
 impl Replay {
-    fn packet(&mut self, number: usize, arrival: &Arrival, coverage: &mut Coverage) {
-        let first = self.reference.process(arrival.port, &arrival.bytes);
+    fn packet(
+        &mut self,
+        number: usize,
+        arrival: &Arrival,
+        refused: Option<&(Option<u8>, DropReason)>,
+        coverage: &mut Coverage,
+    ) {
+        let first = match refused {
+            Some((table, reason)) => self.reference.refuse(arrival.port, &arrival.bytes, *table, *reason),
+            None => self.reference.process(arrival.port, &arrival.bytes),
+        };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
         self.note(number, first, coverage);

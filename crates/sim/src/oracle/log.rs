@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written down while a case runs: the order each worker took, operations, and what came out.
 
-use flow::{EntryId, Nanos, Operation, PacketInReason, PortNo};
+use flow::{DropReason, EntryId, Nanos, Operation, PacketInReason, PortNo};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, Probe};
@@ -15,6 +15,8 @@ pub(super) enum Entry {
     Packet { port: PortNo, sequence: u64 },
     /// The operation of this version.
     Applied(u64),
+    /// There was no room for a packet that waited for this table, or was through.
+    Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
 }
 
 /// The instrument that logs the order.
@@ -28,6 +30,11 @@ pub(super) struct OrderLog {
 impl Probe for OrderLog {
     fn packet(&mut self, port: u32, sequence: u64) {
         self.entries.push(Entry::Packet { port, sequence });
+    }
+
+    fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
+        let (port, sequence) = (frame.meta.in_port, frame.meta.sequence);
+        self.entries.push(Entry::Refused { port, sequence, table, reason });
     }
 
     fn applied(&mut self, version: u64) {

@@ -14,10 +14,10 @@ mod rules;
 mod templates;
 mod views;
 
-use pipeline::LutFigures;
+use pipeline::{LaneLimits, LutFigures};
 use std::collections::BTreeMap;
 use std::fmt;
-use worker::Consistency;
+use worker::{Consistency, Quanta};
 
 /// Sizes of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,10 @@ pub struct Options {
     pub lut_entries: usize,
     /// How their records are kept right.
     pub consistency: Consistency,
+    /// What may wait in a worker.
+    pub lanes: LaneLimits,
+    /// How much of it is worked off at once.
+    pub quanta: Quanta,
 }
 
 /// What a case exercised.
@@ -47,6 +51,10 @@ pub struct Coverage {
     pub operations: usize,
     /// Entries that timed out.
     pub expired: usize,
+    /// Packets dropped because a backlog had no room.
+    pub refused: usize,
+    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    pub held_back: u64,
     /// Packets forwarded, consumed and dropped.
     pub outcomes: [usize; 3],
     /// Packets to the controller.
@@ -80,6 +88,8 @@ impl Coverage {
         self.live_updates += other.live_updates;
         self.operations += other.operations;
         self.expired += other.expired;
+        self.refused += other.refused;
+        self.held_back += other.held_back;
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
             *sum += count;
         }
@@ -112,6 +122,12 @@ impl fmt::Display for Coverage {
             share(consumed, self.packets),
             share(dropped, self.packets),
             self.packet_ins
+        )?;
+        writeln!(
+            f,
+            "  without room in a backlog {:.1} %, held back for order {:.1} %",
+            share(self.refused, self.packets),
+            share(self.held_back as usize, self.packets)
         )?;
         let lookups: u64 = self.lookups.values().sum();
         write!(f, "  lookups {lookups}")?;

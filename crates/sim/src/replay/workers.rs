@@ -6,12 +6,16 @@ use crate::replay::input::Burst;
 use crate::replay::queue::{Numbered, ReplayQueue, Side};
 use flow::{Nanos, PortNo};
 use model::Model;
+use pipeline::LaneLimits;
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Config, Consistency, PortQueues, Worker, WorkerSet};
+use worker::{Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
 
 /// Room for whatever one burst can reasonably ask for: a copy for the lack of a frame would make a difference to the
 /// reference.
 const SIZES: Config = Config {
+    // A capture waits: nothing is overloaded.
+    lanes: LaneLimits::NONE,
+    quanta: Quanta::DEFAULT,
     workers: 1,
     small_frames: 8_192,
     large_frames: 1_024,

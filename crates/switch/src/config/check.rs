@@ -7,9 +7,10 @@ use super::value::{cookie, duration, in_range, port_name};
 use super::{Config, DEFAULT_CONTROL, Datapath, Endpoint, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
 use flow::{Limits, Nanos, port_no};
 use model::Learning;
+use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use worker::Consistency;
+use worker::{Consistency, Quanta};
 
 /// Drivers of the contract that come later.
 const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
@@ -112,7 +113,8 @@ fn datapath(
         Some(text) => at("datapath.ffp.consistency", text.parse())?,
         None => Consistency::default(),
     };
-    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, ports })
+    let lanes = lanes(&d.lanes)?;
+    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
 }
 
 fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {
@@ -171,6 +173,34 @@ fn learning(l: &file::Learn) -> Result<Option<Learning>, Mistake> {
         return Err(wrong(key("window"), problem));
     }
     Ok(l.enabled.then_some(Learning { min_pps, window, min_timeout }))
+}
+
+/// What may wait in a worker, and how much of it is worked off at once.
+fn lanes(l: &file::Lanes) -> Result<(LaneLimits, Quanta), Mistake> {
+    let number = |name: &str, value: Option<i64>, default: usize, range| {
+        let value = value.unwrap_or(default as i64);
+        at(format!("datapath.lanes.{name}"), in_range(value, range))
+    };
+    let packets = |name, value, default| {
+        number(name, value, default, 0..=i64::from(LaneLimits::MAX)).map(|value| value as u16)
+    };
+    let quantum =
+        |name, value, default| number(name, value, default, 1..=BURST as i64).map(|value| value as usize);
+    let limits = LaneLimits {
+        normal: packets("normal", l.normal, 2_048)?,
+        unknown: packets("unknown", l.unknown, 1_024)?,
+        hold: packets("hold", l.hold, 256)?,
+    };
+    let quiet_ns = match &l.quiet {
+        Some(text) => at("datapath.lanes.quiet", duration(text))?,
+        None => Quanta::DEFAULT.quiet_ns,
+    };
+    let quanta = Quanta {
+        small: quantum("small_quantum", l.small_quantum, Quanta::DEFAULT.small)?,
+        large: quantum("large_quantum", l.large_quantum, Quanta::DEFAULT.large)?,
+        quiet_ns,
+    };
+    Ok((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
 }
 
 /// Records of a LUT; 0 without the fast-forwarding path.

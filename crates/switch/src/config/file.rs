@@ -41,6 +41,8 @@ pub struct Datapath {
     #[serde(default)]
     pub ffp: Ffp,
     #[serde(default)]
+    pub lanes: Lanes,
+    #[serde(default)]
     pub port_cache: PortCache,
     #[serde(default)]
     pub port: Vec<Port>,
@@ -80,6 +82,18 @@ pub struct Ffp {
     pub enabled: Option<bool>,
     pub lut_entries: Option<i64>,
     pub consistency: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lanes {
+    pub enabled: Option<bool>,
+    pub normal: Option<i64>,
+    pub unknown: Option<i64>,
+    pub hold: Option<i64>,
+    pub small_quantum: Option<i64>,
+    pub large_quantum: Option<i64>,
+    pub quiet: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

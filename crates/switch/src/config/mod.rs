@@ -10,9 +10,11 @@ mod value;
 
 pub use endpoint::Endpoint;
 
+use pipeline::LaneLimits;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use worker::Quanta;
 
 /// Where the control socket is when nothing else is said.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
@@ -67,6 +69,8 @@ pub struct Datapath {
     pub lut_entries: usize,
     /// How their records are kept right while rules change.
     pub consistency: worker::Consistency,
+    /// What may wait in each worker, and how much of it is worked off at once.
+    pub lanes: (LaneLimits, Quanta),
     /// Its ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }

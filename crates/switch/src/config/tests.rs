@@ -3,6 +3,8 @@
 
 use super::*;
 use model::Learning;
+use pipeline::LaneLimits;
+use worker::Quanta;
 
 /// A file that is right; each row below changes one thing in it.
 const GOOD: &str = r#"
@@ -38,6 +40,11 @@ name = "p2"
 driver = "mem"
 device = "null"
 workers = [0]
+[datapath.lanes]
+normal = 0
+hold = 1
+large_quantum = 16
+quiet = "50us"
 "#;
 
 #[test]
@@ -52,6 +59,8 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!((p1.driver.as_str(), p1.workers.as_slice()), ("af_packet", &[0][..]));
     assert_eq!(config.datapath.lut_entries, 4_096);
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
+    let quanta = Quanta { small: 8, large: 16, quiet_ns: 50_000 };
+    assert_eq!(config.datapath.lanes, (LaneLimits { normal: 0, unknown: 1_024, hold: 1 }, quanta));
     assert_eq!(config.datapath.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }
@@ -193,6 +202,9 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("\"5s\"", "\"0s\"", &["learn.window: is the time", "\"100ms\" to \"1h\""]),
     ("\"5s\"", "\"2h\"", &["learn.window: is the time"]),
     ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
+    ("normal = 0", "normal = 16385", &["lanes.normal: 16385 is out of range"]),
+    ("large_quantum = 16", "small_quantum = 0", &["lanes.small_quantum: 0 is out of range"]),
+    ("\"50us\"", "\"50\"", &["lanes.quiet: ", "is no duration"]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),
     ("\"lazy\"", "\"late\"", &["ffp.consistency: \"late\" is unknown", "\"generation\""]),
     ("mode = \"off\"", "mode = \"nonblocking\"", &["port_cache.mode: ", "no port cache yet", "\"off\""]),

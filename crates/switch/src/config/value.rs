@@ -11,7 +11,7 @@ pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
     }
 }
 
-/// `5s`, `10m`, `200ms`, `1h`.
+/// `5s`, `10m`, `200ms`, `1h`, `50us`.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let wrong = || {
         format!(
@@ -21,6 +21,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let unit_ns: Nanos = match unit {
+        "us" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
         "m" => 60_000_000_000,

@@ -212,6 +212,8 @@ pub struct Counters {
     pub consumed: u64,
     /// Packets waiting in the switch.
     pub held: u64,
+    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    pub held_back: u64,
     /// Packets of which no copy went anywhere, by reason.
     pub dropped: BTreeMap<String, u64>,
     /// Copies given to ports.

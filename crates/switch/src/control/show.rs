@@ -104,6 +104,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
         forwarded: totals.forwarded,
         consumed: totals.consumed,
         held: totals.held,
+        held_back: totals.held_back,
         dropped: by_name(&totals.dropped),
         copies: totals.copies,
         copies_dropped: by_name(&totals.copies_dropped),

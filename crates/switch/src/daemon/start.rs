@@ -82,6 +82,8 @@ impl Daemon {
             lut_entries: config.datapath.lut_entries,
             stopwatch: Some(clock::elapsed),
             consistency: config.datapath.consistency,
+            lanes: config.datapath.lanes.0,
+            quanta: config.datapath.lanes.1,
             ..worker::Config::default()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);

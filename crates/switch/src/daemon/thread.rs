@@ -137,7 +137,7 @@ impl Loop<'_> {
         while !self.shared.stop.load(Ordering::Relaxed) {
             let now = self.clock.now();
             let turn = self.turn(&mut worker, now);
-            if turn.received + turn.sent + turn.applied > 0 {
+            if turn.received + turn.sent + turn.applied + turn.worked > 0 {
                 active_ns = now;
             }
             if now.saturating_sub(kept_ns) >= KEEPING_NS {

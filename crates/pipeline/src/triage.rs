@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Triage: a burst walks the fast-forwarding path, and who does not get through waits, or goes on at once where nothing is
+//! to wait. What waits is worked off in quanta, between bursts.
+
+use crate::burst::{BURST, Pipeline, Run, through};
+use crate::lanes::{Kind, Lanes};
+use crate::output::Egress;
+use crate::packet::{Packet, Path, State};
+use crate::probe::{Probe, Step};
+use crate::slab::Slab;
+use flow::{DropReason, Nanos};
+use frame::Frame;
+
+impl Pipeline {
+    /// Takes in a burst of at most [`BURST`] frames; `frames` is empty afterwards. Returns how many packets are low-latency:
+    /// they have left, or are held back for earlier ones of their flow. With lanes, and while the fast-forwarding path is
+    /// open, the others wait for [`Pipeline::work`]; else they have left too.
+    pub fn forward<E: Egress, P: Probe>(
+        &mut self,
+        frames: &mut Vec<Frame>,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) -> usize {
+        let count = frames.len().min(BURST);
+        for frame in &frames[..count] {
+            frame.prefetch();
+        }
+        while !self.lanes.holds_more() {
+            self.work(BURST, now, egress, probe);
+        }
+        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
+        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let burst = slab.burst(count);
+        let packets = &mut slab.packets[..];
+        for (slot, frame) in burst.iter().zip(frames.drain(..count)) {
+            let slot = usize::from(*slot);
+            probe.arrives(slot, &frame);
+            probe.packet(frame.meta.in_port, frame.meta.sequence);
+            run.admit(&mut packets[slot], frame);
+        }
+        probe.mark(Step::Admit, count as u32);
+        run.tally.received = count as u64;
+        let is_open = ffp.is_open();
+        if is_open {
+            ffp.walk(&mut run, packets, &burst, keys, counters, probe);
+        }
+        let mut low_latency = run.tally.fast as usize;
+        if low_latency == count {
+            probe.mark(Step::Finish, count as u32);
+        } else if is_open && lanes.is_on() {
+            slab.take(count);
+            low_latency += sort(&mut run, lanes, slab, &burst, probe);
+            counters.set_held(lanes.held() as u64);
+            probe.mark(Step::Finish, count as u32);
+        } else {
+            through(&mut run, ffp, packets, &burst, keys, counters, probe);
+        }
+        counters.add(&run.tally);
+        low_latency
+    }
+
+    /// Works off up to `most` packets that wait, and lets those go on that were held back for them. Returns how many that
+    /// were; 0: nothing waits.
+    pub fn work<E: Egress, P: Probe>(
+        &mut self,
+        most: usize,
+        now: Nanos,
+        egress: &mut E,
+        probe: &mut P,
+    ) -> usize {
+        let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
+        if lanes.held() == 0 {
+            return 0;
+        }
+        let quantum = lanes.quantum(most, &slab.packets);
+        let mut run = rules.run(egress, outs, lanes.window(), now);
+        through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
+        slab.free(&quantum);
+        let mut worked = quantum.len();
+        loop {
+            let released = lanes.released();
+            if released.is_empty() {
+                break;
+            }
+            run.window = lanes.window();
+            ffp.walk(&mut run, &mut slab.packets, &released, keys, counters, probe);
+            sort(&mut run, lanes, slab, &released, probe);
+            probe.mark(Step::Finish, released.len() as u32);
+            worked += released.len();
+        }
+        counters.add(&run.tally);
+        counters.set_held(lanes.held() as u64);
+        worked
+    }
+
+    /// Packets that wait for tables.
+    #[must_use]
+    pub fn backlogged(&self) -> usize {
+        self.lanes.backlogged()
+    }
+
+    /// All packets that wait. Operations are applied when there are none.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.lanes.held()
+    }
+
+    /// Tells that a turn begins in which operations wait for the backlog to be empty: fewer packets join it, in the end none.
+    pub fn close(&mut self) {
+        self.lanes.close();
+    }
+
+    /// Tells that no operation waits.
+    pub fn reopen(&mut self) {
+        self.lanes.reopen();
+    }
+}
+
+/// Shares out what has walked: frees the slots of packets that have left, holds back who must wait for others, and takes the
+/// rest into the backlog, or drops it without room. Returns how many are held back.
+fn sort<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    lanes: &mut Lanes,
+    slab: &mut Slab,
+    burst: &[u16],
+    probe: &mut P,
+) -> usize {
+    let alone = lanes.backlogged() == 0;
+    lanes.close_open(&slab.packets);
+    let mut held = 0;
+    for slot in burst {
+        let packet = &mut slab.packets[usize::from(*slot)];
+        if packet.state == State::Finish && packet.path == Path::Tables {
+            run.action_set(packet);
+        }
+        match packet.path {
+            Path::Left => {}
+            Path::Held => {
+                lanes.hold.push(*slot, packet.fence, run.window);
+                run.tally.held_back += 1;
+                held += 1;
+                continue;
+            }
+            // Nobody sees whether it comes before or after others.
+            _ if packet.state == State::Done && packet.outs.is_empty() && packet.leaves.is_none() => {
+                run.finish(packet, usize::from(*slot), false, probe);
+            }
+            _ if alone => {
+                lanes.open.push(*slot);
+                continue;
+            }
+            _ if run.egress.may_hold(&packet.frame) && lanes.admit(*slot, packet) => continue,
+            _ => refuse(run, packet, usize::from(*slot), probe),
+        }
+        slab.free(&[*slot]);
+    }
+    held
+}
+
+/// Drops a packet that finds no room in the backlog, with all that it was to send.
+#[inline(never)]
+fn refuse<E: Egress, P: Probe>(run: &mut Run<'_, E>, packet: &mut Packet, slot: usize, probe: &mut P) {
+    let reason = match Kind::of(packet) {
+        Kind::Normal => DropReason::BacklogNormal,
+        Kind::Unknown => DropReason::BacklogUnknown,
+    };
+    probe.refused(&packet.frame, packet.state.waits_for(), reason);
+    run.discard(packet);
+    run.fail(packet, reason);
+    packet.state = State::Done;
+    run.finish(packet, slot, false, probe);
+}
