@@ -23,9 +23,9 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
         },
         _ => LaneLimits { normal: 2_048, unknown: 1_024, hold: size([0, 1, 8, 64, 256]) },
     };
-    let small = usize::from(size([1, 1, 2, 4, 8]));
+    let (small, large) = (usize::from(size([1, 1, 2, 4, 8])), usize::from(size([2, 4, 8, 32, 32])));
     let quiet_ns = if rng.bool() { u64::from(u32::MAX) } else { 0 };
-    (limits, Quanta { small, large: usize::from(size([2, 4, 8, 32, 32])), quiet_ns })
+    (limits, Quanta { small, large, quiet_ns })
 }
 
 #[test]

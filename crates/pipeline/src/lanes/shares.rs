@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(fill(&mut shares, &a), 60);
         assert_eq!(fill(&mut shares, &b), 30);
         (0..60).for_each(|_| shares.leave(&a));
-        assert_eq!(fill(&mut shares, &b), 15, "half of what a has given back");
+        assert_eq!(fill(&mut shares, &b), 30, "of what a has given back");
         assert_eq!(fill(&mut shares, &packet(1, Path::Tables)), 100);
         let mut one = Shares::new(LaneLimits { normal: 0, unknown: 1, hold: 0 });
         assert_eq!((fill(&mut one, &a), fill(&mut one, &packet(1, Path::Tables))), (1, 0));
