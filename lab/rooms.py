@@ -5,7 +5,7 @@
         rooms.make("sw")
         rooms.make("h1")
         rooms.cable("sw", "p1", "h1", "eth0")
-        switch = rooms.start("sw", ["shunt", "run", "-c", config], cpu=1)
+        switch = rooms.start("sw", ["shunt", "run", "-c", config], cpus=[1])
 
 When the block is left, also by Ctrl-C or SIGTERM, what was started in it is ended and the rooms are gone. Should this
 process be killed, its children go with it.
@@ -93,20 +93,20 @@ class Rooms:
         """`ip COMMAND` in a room."""
         return done(["ip", "-n", self.prefix + room] + command.split())
 
-    def command(self, room, command, cpu=None):
-        """The command as it runs in a room, on a CPU."""
-        pinned = [] if cpu is None else ["taskset", "-c", str(cpu)]
+    def command(self, room, command, cpus=()):
+        """The command as it runs in a room, on some CPUs or on any."""
+        pinned = ["taskset", "-c", ",".join(map(str, cpus))] if cpus else []
         inside = ["setpriv", "--pdeathsig", "KILL", "--", "ip", "netns", "exec", self.prefix + room]
         return pinned + inside + list(command)
 
-    def run(self, room, command, cpu=None, **options):
+    def run(self, room, command, **options):
         """What a command in a room prints, which must succeed."""
-        return done(self.command(room, command, cpu), **options)
+        return done(self.command(room, command), **options)
 
-    def start(self, room, command, cpu=None, log=subprocess.DEVNULL, **options):
+    def start(self, room, command, cpus=(), log=subprocess.DEVNULL, **options):
         """Starts a process in a room; what it prints goes to `log`, a file or a pipe."""
         process = subprocess.Popen(
-            self.command(room, command, cpu),
+            self.command(room, command, cpus),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,

@@ -20,12 +20,13 @@ priority=10,in_port=2,actions=output:1
 class Road:
     """Two hosts with a switch between them; a subclass is a switch. Its name is that of its rooms."""
 
-    def __init__(self, rooms, name, folder, cpu):
-        self.rooms, self.cpu = rooms, cpu
+    def __init__(self, rooms, name, folder, cpus):
+        # Of two CPUs, the second is for forwarding.
+        self.rooms, self.cpus = rooms, cpus
         self.folder = os.path.join(folder, name)
         os.mkdir(self.folder)
         self.switch, self.hosts = name, [name + "-h1", name + "-h2"]
-        # The process that forwards; none where the kernel does.
+        # What forwards is in this process; none where the kernel does.
         self.process = None
         rooms.make(self.switch)
         for number, host in enumerate(self.hosts, 1):
@@ -58,14 +59,14 @@ class Road:
         counter = "/sys/class/net/eth0/statistics/%s_packets" % direction
         return int(self.rooms.run(self.hosts[host], ["cat", counter]))
 
+    def forwarder(self):
+        """The thread that forwards; none where the kernel does."""
+        return self.process.pid if self.process else None
+
     def waited_s(self):
-        """How long the switch's threads have been ready to run while others had their CPU."""
-        if self.process is None:
-            return 0.0
-        folder, total_ns = "/proc/%d/task" % self.process.pid, 0
-        for thread in os.listdir(folder):
-            total_ns += int(text_of("%s/%s/schedstat" % (folder, thread)).split()[1])
-        return total_ns / 1e9
+        """How long the thread that forwards has been ready to run while others had its CPU."""
+        thread = self.forwarder()
+        return int(text_of("/proc/%d/schedstat" % thread).split()[1]) / 1e9 if thread else 0.0
 
 
 class Shunt(Road):
@@ -73,11 +74,15 @@ class Shunt(Road):
 
     settings = ""
 
+    def forwarder(self):
+        folder = "/proc/%d/task" % self.process.pid
+        return next(int(tid) for tid in os.listdir(folder) if text_of("%s/%s/comm" % (folder, tid)).startswith("worker"))
+
     def begin(self):
         shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
         if not os.access(shunt, os.X_OK):
             raise Failed("there is no %s: run make first" % shunt)
-        config = 'control = "%s"\n[[worker]]\ncpu = %d\n[[datapath]]\nid = 1\n' % (self.path("control"), self.cpu)
+        config = 'control = "%s"\n[[worker]]\ncpu = %d\n[[datapath]]\nid = 1\n' % (self.path("control"), self.cpus[1])
         config += self.settings
         for number in (1, 2):
             config += '[[datapath.port]]\nnumber = %d\nname = "p%d"\n' % (number, number)
@@ -85,11 +90,23 @@ class Shunt(Road):
         flows = self.write("flows", FLOWS % {"mark": "low_latency,"})
         with open(self.path("log"), "w+", encoding="utf-8") as log:
             command = [shunt, "run", "-c", self.write("switch.toml", config), "--flows", flows]
-            self.process = self.rooms.start(self.switch, command, self.cpu, log)
+            self.process = self.rooms.start(self.switch, command, self.cpus, log)
             try:
                 wait_until("shunt is ready", lambda: "ready" in text_of(self.path("log")), self.process)
             except Failed as failed:
                 raise Failed("%s: %s" % (failed, text_of(self.path("log")))) from None
+
+
+class LanesOn(Shunt):
+    """Shunt with its two lanes."""
+
+    settings = "[datapath.lanes]\nenabled = true\n"
+
+
+class LanesOff(Shunt):
+    """Shunt with one lane."""
+
+    settings = "[datapath.lanes]\nenabled = false\n"
 
 
 class OpenVswitch(Road):
@@ -110,7 +127,7 @@ class OpenVswitch(Road):
             self.rooms.run(self.switch, [tool(name), *arguments], env=environment)
 
         def start(name, *arguments):
-            return self.rooms.start(self.switch, [tool(name), *arguments, *quiet], self.cpu, env=environment)
+            return self.rooms.start(self.switch, [tool(name), *arguments, *quiet], self.cpus[1:], env=environment)
 
         run("ovsdb-tool", "create", database, schema)
         server = start("ovsdb-server", database, "--remote=p" + socket)

@@ -73,10 +73,11 @@ in_host() { # in_host N COMMAND...
 address() { printf '10.77.0.%s' "$1"; }
 control() { "$shunt" --control "$tmp/control.sock" "$@"; }
 
-# $switch is its process.
+# start_switch [SETTINGS]: with more lines of configuration; $switch is its process.
 start_switch() {
     {
-        printf 'control = "%s/control.sock"\n[[worker]]\ncpu = %s\n[[datapath]]\nid = 1\n' "$tmp" "$switch_cpu"
+        printf 'control = "%s/control.sock"\n[[worker]]\ncpu = %s\n' "$tmp" "$switch_cpu"
+        printf '[[datapath]]\nid = 1\n%s\n' "${1:-}"
         for n in "${hosts[@]}"; do
             printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "af_packet"\ndevice = "veth%s"\nworkers = [0]\n' \
                 "$n" "$n" "$n"

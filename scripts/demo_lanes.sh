@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154
 #
 # The part of demo.sh about low latency; sourced by it. Industrial frames go from h1 to h2 at a steady rate, marked
-# low-latency, first alone, then beside a UDP flood through the same two ports. How late each arrives is shown second by
-# second; only loss and counters are judged, since latencies tell of the machine as well.
+# low-latency, first alone, then beside a UDP flood through the same two ports, with the lanes off and on. How late each
+# arrives is shown second by second; only loss and counters are judged, since latencies tell of the machine as well.
 
 readonly industrial_mac=02:53:48:4e:00:01
 readonly frames_per_s=100
@@ -46,24 +46,42 @@ for capture in modbus s7comm ptpv2 profinet-io-le; do
     [ -e "../shared/data/pcap/$capture.pcap" ] && captures+=("../shared/data/pcap/$capture.pcap")
 done
 [ "${#captures[@]}" -gt 0 ] || captures=(scripts/data/ptp_ethernet.pcap)
-sent=0
-arrived=0
 
-begin "Industrial frames, marked low-latency: $frames_per_s a second from h1 to h2, one-way latency"
-start_switch
+# start_lanes true|false: a switch with its lanes on or off that knows the industrial flow, and learns the rest.
+start_lanes() {
+    start_switch "[datapath.lanes]
+enabled = $1"
+    control flows load "$tmp/lanes.flows"
+    sent=0
+    arrived=0
+}
+
 cat >"$tmp/lanes.flows" <<FLOWS
 priority=100,in_port=1,dl_src=$industrial_mac,low_latency,actions=output:2
 priority=0,actions=NORMAL
 FLOWS
+
+begin "Industrial frames, marked low-latency: $frames_per_s a second from h1 to h2, one-way latency"
 sed 's/^/  /' "$tmp/lanes.flows"
 say "  captures: ${captures[*]##*/}"
-control flows load "$tmp/lanes.flows"
+start_lanes false
 replay 3 100
 
-begin 'The same beside a UDP flood from h1 to h2'
+begin 'The same beside a UDP flood from h1 to h2, in one lane'
 start_flood
 replay 5 0
 stop_flood
 expect_counted
+control show counters
+expect_counters_add_up
+stop_switch
+
+begin 'The same beside the flood, in a lane of their own'
+start_lanes true
+start_flood
+replay 5 50
+stop_flood
+expect_counted
+control show counters
 expect_counters_add_up
 stop_switch

@@ -47,11 +47,11 @@ lab() {
 }
 lab --flood 65000
 wait "$started" || fail 'the lab failed'
-for name in 'Open vSwitch' 'Linux bridge'; do
-    grep -q "p99.*against $name" "$folder/figures" || fail "there is no figure against $name"
+for name in 'lanes off' 'Open vSwitch' 'Linux bridge'; do
+    grep -q "p99.*lanes on against $name" "$folder/figures" || fail "there is no figure against $name"
 done
 expect_nothing "$started"
-ok 'pings beside a flood through three switches'
+ok 'pings beside a flood through four switches'
 
 # interrupt SIGNAL EXIT_CODE: in the midst of a flood.
 interrupt() {
