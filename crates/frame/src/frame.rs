@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A frame: bytes with room before and behind them.
 
-use crate::{Meta, prefetch};
+use crate::{Buffer, Meta, prefetch};
 use std::ops::{Deref, DerefMut, Range};
 
 /// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
@@ -25,9 +25,10 @@ pub struct Frame {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Body {
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     start: u32,
     len: u32,
+    capacity: u32,
     home: u16,
     label: Label,
 }
@@ -63,7 +64,7 @@ impl Body {
     #[cold]
     fn without_buffer() -> Box<Self> {
         let label = Label { meta: Meta::NONE };
-        Box::new(Self { buffer: Box::default(), start: 0, len: 0, home: 0, label })
+        Box::new(Self { buffer: Buffer::default(), start: 0, len: 0, capacity: 0, home: 0, label })
     }
 
     #[inline]
@@ -71,13 +72,8 @@ impl Body {
         self.start as usize..(self.start + self.len) as usize
     }
 
-    #[inline]
-    fn capacity(&self) -> usize {
-        self.buffer.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
-    }
-
     fn set_len(&mut self, len: usize) -> bool {
-        if self.start as usize + len + TAILROOM_BYTES > self.buffer.len() {
+        if self.start as usize + len > HEADROOM_BYTES + self.capacity as usize || self.buffer.is_empty() {
             return false;
         }
         self.len = len as u32;
@@ -131,8 +127,9 @@ impl Frame {
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
         let size = HEADROOM_BYTES + capacity + TAILROOM_BYTES;
-        let (buffer, label) = (vec![0; size].into_boxed_slice(), Label { meta: Meta::NONE });
-        let body = Body { buffer, start: HEADROOM_BYTES as u32, len: 0, home, label };
+        let (buffer, label) = (Buffer::new(size), Label { meta: Meta::NONE });
+        let body =
+            Body { buffer, start: HEADROOM_BYTES as u32, len: 0, capacity: capacity as u32, home, label };
         Self { body: Some(Box::new(body)) }
     }
 
@@ -195,8 +192,8 @@ impl Frame {
 
     /// The buffer itself, where in it the frame's bytes are, and the metadata; a hollow frame has an empty one.
     #[must_use]
-    pub fn into_parts(self) -> (Box<[u8]>, Range<usize>, Meta) {
-        self.body.map_or((Box::default(), 0..0, Meta::NONE), |body| {
+    pub fn into_parts(self) -> (Buffer, Range<usize>, Meta) {
+        self.body.map_or((Buffer::default(), 0..0, Meta::NONE), |body| {
             let range = body.range();
             (body.buffer, range, body.label.meta)
         })
@@ -220,7 +217,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.body.as_ref().map_or(0, |body| body.capacity())
+        self.body.as_ref().map_or(0, |body| body.capacity as usize)
     }
 
     /// The pool this frame goes back to.
@@ -250,7 +247,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else {
+        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity as usize) else {
             return false;
         };
         let Some(to) = body.buffer.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {

@@ -33,7 +33,7 @@ pub trait Egress {
 
 impl<E: Egress> Run<'_, E> {
     /// Sends the packet by a real or reserved port. `last`: nothing happens to the packet afterwards.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
         if !port_no::is_real(port) {
             self.output_reserved(packet, port, max_len, last);
@@ -61,7 +61,7 @@ impl<E: Egress> Run<'_, E> {
     }
 
     /// Sends to one real port.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
         match self.ports.get(port) {
             None => self.fail(packet, DropReason::NoSuchPort),

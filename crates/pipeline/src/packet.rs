@@ -153,7 +153,7 @@ impl Packet {
         }
     }
 
-    #[inline(never)]
+    #[inline]
     fn locate_anew(&mut self, depth: Depth) {
         wire::deepen(self.frame.bytes(), depth, &mut self.layers);
         self.ext.set_layers(&self.layers);

@@ -89,34 +89,38 @@ pub enum Depth {
 
 /// What the walk found. Offsets are bytes from the start of the frame; an offset is meaningful only while its header
 /// bit is set in `present`.
+///
+/// The order of the fields matters: bytes that are written one by one do not lie side by side, so that nobody reads them
+/// as one word while they are still on their way to the cache, which stalls the core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Layers {
     /// Bits of [`header`].
     pub present: u32,
-    /// EtherType behind all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
-    pub eth_type: u16,
-    /// Tag control information of the outermost VLAN tag (PCP 3, DEI 1, VID 12 bits); 0 without a tag.
-    pub vlan_tci: u16,
-    /// Upper-layer protocol behind IPv6 extension headers; 0 without IP.
-    pub ip_proto: u8,
-    /// The IPv4 ToS or IPv6 traffic class byte; 0 without IP.
-    pub ip_tos: u8,
-    /// Bits of [`exthdr`]; 0 without IPv6.
-    pub exthdr: u16,
-    /// Offset of the EtherType that `eth_type` was read from (12 without tags).
-    pub type_at: u16,
-    /// Offset of what follows that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
-    pub l3: u16,
-    /// Offset of the upper-layer header in the IP payload.
-    pub l4: u16,
     /// End of the IP payload: the frame's end, or earlier where padding follows the datagram; 0 without IP.
     pub l4_end: u32,
+    /// EtherType behind all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
+    pub eth_type: u16,
+    /// Offset of what follows that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
+    pub l3: u16,
+    /// Tag control information of the outermost VLAN tag (PCP 3, DEI 1, VID 12 bits); 0 without a tag.
+    pub vlan_tci: u16,
+    /// Offset of the upper-layer header in the IP payload.
+    pub l4: u16,
+    /// Upper-layer protocol behind IPv6 extension headers; 0 without IP.
+    pub ip_proto: u8,
+    /// An IP fragment: `l4` headers are present in the first only, their checksum covers more than this frame.
+    pub fragment: bool,
+    /// The IPv4 ToS or IPv6 traffic class byte; 0 without IP.
+    pub ip_tos: u8,
+    /// How deep the walk went.
+    pub depth: Depth,
+    /// Offset of the EtherType that `eth_type` was read from (12 without tags).
+    pub type_at: u16,
+    /// Bits of [`exthdr`]; 0 without IPv6.
+    pub exthdr: u16,
     /// Offset of the 6-byte address in the source link-layer address option.
     pub nd_sll: u16,
     /// Offset of the 6-byte address in the target link-layer address option.
     pub nd_tll: u16,
-    /// An IP fragment: `l4` headers are present in the first only, their checksum covers more than this frame.
-    pub fragment: bool,
-    /// How deep the walk went.
-    pub depth: Depth,
 }

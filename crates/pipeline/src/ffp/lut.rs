@@ -157,7 +157,9 @@ impl Lut {
         }
         for (hash, place) in hashes.iter().zip(&mut *places) {
             *place = self.candidate(*hash);
+            // A row may begin in one line and end in the next.
             prefetch::element(&self.keys, *place as usize * words);
+            prefetch::element(&self.keys, *place as usize * words + words - 1);
             prefetch::element(&self.records, *place as usize);
         }
         for ((key, hash), place) in keys.chunks_exact(words).zip(&hashes).zip(places) {

@@ -2,7 +2,7 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::{Frame, Meta, prefetch};
+use frame::{Buffer, Frame, Meta, prefetch};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -13,7 +13,7 @@ const AHEAD: usize = 16;
 /// One of the set: its buffer where it was, so that a set spread over memory stays spread; the rest in line with the others'.
 #[derive(Debug)]
 struct Source {
-    buffer: Box<[u8]>,
+    buffer: Buffer,
     range: Range<usize>,
     meta: Meta,
 }
