@@ -87,6 +87,7 @@ impl Rules {
             outs,
             tally: Tally::default(),
             window,
+            released: false,
             now,
         }
     }
@@ -106,6 +107,8 @@ pub(crate) struct Run<'a, E> {
     pub tally: Tally,
     /// What waits in the backlog.
     pub window: Window,
+    /// The packets were held back, and nothing of their flows waits any more that came before them.
+    pub released: bool,
     pub now: Nanos,
 }
 

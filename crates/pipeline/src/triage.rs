@@ -78,15 +78,17 @@ impl Pipeline {
         through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
+        run.released = true;
         loop {
             let released = lanes.released();
             if released.is_empty() {
                 break;
             }
-            run.window = lanes.window();
+            // Those that do not get through go on at once: later packets of their flows may be in the backlog, and these
+            // must not come behind them.
             ffp.walk(&mut run, &mut slab.packets, &released, keys, counters, probe);
-            sort(&mut run, lanes, slab, &released, probe);
-            probe.mark(Step::Finish, released.len() as u32);
+            through(&mut run, ffp, &mut slab.packets, &released, keys, counters, probe);
+            slab.free(&released);
             worked += released.len();
         }
         counters.add(&run.tally);

@@ -136,13 +136,10 @@ impl<P: Probe> Worker<P> {
     }
 
     /// Whether nothing waits in the backlog, so that an operation may be applied. What is left is worked off at once if that
-    /// is no more than a burst, and again once more, for what was held back for it.
+    /// is no more than a burst, with all that was held back for it.
     fn is_worked_off(&mut self) -> bool {
-        for _ in 0..2 {
-            if self.pipeline.held() == 0 || self.pipeline.backlogged() > BURST {
-                break;
-            }
-            self.work(BURST);
+        if self.pipeline.held() > 0 && self.pipeline.backlogged() <= BURST {
+            while self.work(BURST) > 0 {}
         }
         self.pipeline.held() == 0
     }

@@ -7,7 +7,6 @@ use super::queue::Queue;
 use super::{Ffp, Way};
 use crate::burst::{BURST, Run};
 use crate::counters::Counters;
-use crate::lanes::Window;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, Step};
@@ -134,9 +133,7 @@ fn pass<E: Egress, P: Probe>(
         let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
         let (by, id, fence) = match lut.record(*place) {
             _ if is_direct => (By::Lut, NONE, 0),
-            Some(record) if record.generation == generation && !in_flux => {
-                (By::Lut, record.id, record.fence)
-            }
+            Some(record) if record.generation == generation && !in_flux => (By::Lut, record.id, record.fence),
             None if !in_flux => (By::Lut, NONE, 0),
             _ => {
                 let key = &keys[at * words..][..words];
@@ -157,7 +154,7 @@ fn pass<E: Egress, P: Probe>(
             continue;
         };
         if program.low_latency {
-            if fence != 0 && is_held(run.window, lut, *place, fence, packet) {
+            if fence != 0 && is_held(run, lut, *place, fence, packet) {
                 held += 1;
                 continue;
             }
@@ -180,13 +177,14 @@ fn pass<E: Egress, P: Probe>(
 
 /// Whether a packet must wait for earlier ones of its value. Lifts a fence that is passed.
 #[inline(never)]
-fn is_held(window: Window, lut: &mut Lut, place: u32, fence: u32, packet: &mut Packet) -> bool {
-    if window.waits(fence) {
+fn is_held<E>(run: &Run<'_, E>, lut: &mut Lut, place: u32, fence: u32, packet: &mut Packet) -> bool {
+    if !run.window.waits(fence) {
+        lut.lift_fence(place);
+    } else if !run.released {
         packet.path = Path::Held;
         packet.fence = fence;
         return true;
     }
-    lut.lift_fence(place);
     false
 }
 
