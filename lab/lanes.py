@@ -4,9 +4,9 @@
 
 Four switches take turns, each between two hosts of its own: Shunt with its lanes on and off, Open vSwitch in userspace,
 a Linux bridge. A turn is a flood of iperf3 from the first host to the second, and beside it `ping -i 0.01`, whose
-requests share the flood's queue. The switch has a CPU to itself, everything else another. A round gives each switch its median, p99 and loss of
-pings; ratios are those of one round. A round in which other programs kept a switch from its CPU is set aside, counted,
-and made up for. Figures go to target/report/lanes_road.jsonl.
+requests share the flood's queue. The switch has a CPU to itself, everything else another. A round gives each switch its
+median, p99 and loss of pings; ratios are those of one round. Pings near a gap, in which another program had the switch's
+CPU, are set aside and counted. Figures go to target/report/lanes_road.jsonl.
 
 Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About eight minutes.
 """
@@ -43,10 +43,9 @@ FLOODS = {
 }
 # With the lanes on, p99 beside a flood is at most this share of that with the lanes off.
 BAR = 0.5
-# A switch that waited longer for its CPU than this share of a turn was disturbed.
-WAIT_LIMIT = 0.01
-# Rounds that are tried for each that counts, before the figures are made of all of them.
-TRIES = 3
+# A ping is set aside when other programs had the switch's CPU for longer than this since the ping before.
+GAP_S = 0.0002
+LATE_S = 0.005
 START_S = 0.3
 WARM_UP_S = 0.7
 TURN_LIMIT_S = 60
@@ -64,18 +63,18 @@ class Turn:
             if flood:
                 self._start_flood(flood)
             before = self._counters()
-            times = sorted(self._ping(pings))
-            took_s, sent, arrived, waited_s = (b - a for a, b in zip(before, self._counters()))
+            times, whole = self._ping(pings)
+            took_s, sent, arrived = (b - a for a, b in zip(before, self._counters()))
         finally:
             for process in self.flooding:
                 road.rooms.stop(process)
-        if not times:
-            raise Failed("%s: no ping came back" % road.switch)
-        self.median_us = statistics.median(times)
-        self.p99_us = times[math.ceil(0.99 * len(times)) - 1]
+        if not whole:
+            raise Failed("%s: of %d pings %d came back, none undisturbed" % (road.switch, pings, len(times)))
+        self.median_us, self.p99_us = statistics.median(whole), p99(whole)
+        self.raw_p99_us = p99(times)
+        self.set_aside_percent = 100 * (1 - len(whole) / len(times))
         self.lost_percent = 100 * (1 - len(times) / pings)
         self.offered, self.delivered = sent / took_s / 1000, arrived / took_s / 1000
-        self.waited = waited_s / took_s
         if flood and self.offered < FLOOD_LEAST_KPPS:
             raise Failed("%s: there was no flood: %.1f kpps" % (road.switch, self.offered))
 
@@ -88,49 +87,48 @@ class Turn:
         time.sleep(WARM_UP_S)
 
     def _ping(self, pings):
-        rooms = self.road.rooms
-        command = ["ping", "-n", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
+        """Times in us of all pings that came back, and of those without what was near a gap."""
+        rooms, times, gaps = self.road.rooms, [], []
+        command = ["ping", "-n", "-D", "-i", "0.01", "-W", "1", "-c", str(pings), "10.0.0.2"]
         process = rooms.start(self.road.hosts[0], command, self.cpus, subprocess.PIPE, text=True)
-        text, _ = process.communicate(timeout=TURN_LIMIT_S)
+        waited_s = self.road.waited_s()
+        for line in process.stdout:
+            if found := re.search(r"^\[([\d.]+)\].* time=([\d.]+) ms", line):
+                before_s, waited_s = waited_s, self.road.waited_s()
+                times.append(1000 * float(found[2]))
+                # Who looks too late cannot tell which ping it was.
+                late = time.time() - float(found[1]) > LATE_S
+                gaps.append(late or waited_s - before_s > GAP_S)
+        process.wait()
         rooms.stop(process)
-        return [1000 * float(found) for found in re.findall(r"time=([\d.]+) ms", text)]
+        # This program may have come late to a line, and the gap have been behind it: it counts for the next ping, too.
+        return times, [us for at, us in enumerate(times) if not any(gaps[max(0, at - 1) : at + 1])]
 
     def _counters(self):
-        road = self.road
-        return time.monotonic(), road.packets(0, "tx"), road.packets(1, "rx"), road.waited_s()
+        return time.monotonic(), self.road.packets(0, "tx"), self.road.packets(1, "rx")
 
 
-def rounds_of(roads, flood, options, order, cpus):
-    """The rounds of one flood that count, each a turn of every switch by its name."""
-    good, bad = [], []
-    while len(good) < options.rounds and len(good) + len(bad) < TRIES * options.rounds:
-        turns = {name: Turn(roads[name], flood, options.pings, cpus) for name in order.sample(list(roads), len(roads))}
-        disturbed = max(turn.waited for turn in turns.values()) > WAIT_LIMIT
-        (bad if disturbed else good).append(turns)
-    if len(good) < options.rounds:
-        print("only %d of %d rounds were undisturbed: figures are of all of them" % (len(good), len(good) + len(bad)))
-        return good + bad
-    print("%d rounds, %d others were set aside" % (len(good), len(bad)))
-    return good
+def p99(times):
+    """The 99th percentile, by nearest rank."""
+    return sorted(times)[math.ceil(0.99 * len(times)) - 1]
 
 
-def tell(report, flood, rounds):
-    """Writes the figures of a flood."""
-    by_name = {name: [turns[name] for turns in rounds] for name in SWITCHES}
-    for figure, key in (("ping, p99", "p99_us"), ("ping, median", "median_us")):
-        for name, peers in by_name.items():
-            if name != OURS:
+def tell(report, flood, turns):
+    """Writes the figures of a flood: each switch's turns by its name, one a round."""
+    kinds = [("ping, p99", "p99_us"), ("ping, median", "median_us"), ("ping, p99, gaps included", "raw_p99_us")]
+    for figure, key in kinds:
+        for name, peers in turns.items():
+            if name != OURS and (key != "raw_p99_us" or name == "lanes off"):
                 at_most = BAR if key == "p99_us" and name == "lanes off" and flood != "no flood" else None
-                values = ([getattr(turn, key) for turn in each] for each in (by_name[OURS], peers))
+                values = ([getattr(turn, key) for turn in each] for each in (turns[OURS], peers))
                 report.against(figure, "%s: %s against %s" % (flood, OURS, name), "us", *values, at_most)
-    shown = [("pings lost", "%", lambda turn: turn.lost_percent)]
+    shown = [("pings lost", "%", "lost_percent")]
     if flood != "no flood":
-        shown.append(("offered", "kpps", lambda turn: turn.offered))
-        shown.append(("delivered", "kpps", lambda turn: turn.delivered))
-    shown.append(("switch waited for its CPU", "%", lambda turn: 100 * turn.waited))
-    for figure, unit, value in shown:
-        for name, each in by_name.items():
-            report.alone(figure, "%s: %s" % (flood, name), unit, [value(turn) for turn in each])
+        shown += [("offered", "kpps", "offered"), ("delivered", "kpps", "delivered")]
+    shown += [("pings near a gap, set aside", "%", "set_aside_percent")]
+    for figure, unit, key in shown:
+        for name, each in turns.items():
+            report.alone(figure, "%s: %s" % (flood, name), unit, [getattr(turn, key) for turn in each])
 
 
 def main():
@@ -151,8 +149,13 @@ def main():
         with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
             roads = {name: kind(rooms, room, folder, cpus[:2]) for name, (room, kind) in SWITCHES.items()}
             for flood, iperf in FLOODS.items():
-                if options.flood in flood:
-                    tell(report, flood, rounds_of(roads, iperf, options, order, cpus[:1]))
+                if options.flood not in flood:
+                    continue
+                turns = {name: [] for name in roads}
+                for _ in range(options.rounds):
+                    for name in order.sample(list(roads), len(roads)):
+                        turns[name].append(Turn(roads[name], iperf, options.pings, cpus[:1]))
+                tell(report, flood, turns)
     except Failed as failed:
         sys.exit("lab/lanes.py: %s" % failed)
     except KeyboardInterrupt:

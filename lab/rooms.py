@@ -18,6 +18,8 @@ import sys
 import time
 
 TERM_S = 5
+# The session of a process, as the scheduler has it.
+AUTOGROUP = "/proc/%s/autogroup"
 FIRST_NICE = "-19"
 # Without IPv6 the hosts are silent between our steps.
 QUIET = 'for f in /proc/sys/net/ipv6/conf/*/disable_ipv6; do [ ! -e "$f" ] || echo 1 >"$f"; done'
@@ -48,14 +50,21 @@ def wait_until(what, is_so, process=None, limit_s=20):
         time.sleep(0.05)
 
 
+def set_nice(process, nice):
+    """How a process's session stands among others: from "-20", first, to "19"."""
+    with open(AUTOGROUP % process, "w", encoding="ascii") as file:
+        file.write(nice)
+
+
 class Rooms:
     """Namespaces whose names carry this process's number, so that runs do not meet.
 
-    With `first`, what is started in them goes before all else that wants a CPU: the kernel's scheduler divides CPUs among
-    sessions, each process gets one of its own, and these get more than others."""
+    With `first`, this process and what it starts in them go before all else that wants a CPU: the kernel's scheduler
+    divides CPUs among sessions, each process started gets one of its own, and these get more than others."""
 
     def __init__(self, first=False):
         self.first = first
+        self.nice = None
         self.prefix = "shunt-lab-%d-" % os.getpid()
         self.names = []
         self.processes = []
@@ -63,6 +72,10 @@ class Rooms:
     def __enter__(self):
         signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
         signal.signal(signal.SIGHUP, lambda number, _: sys.exit(128 + number))
+        if self.first:
+            with open(AUTOGROUP % "self", encoding="ascii") as file:
+                self.nice = file.read().split()[-1]
+            set_nice("self", FIRST_NICE)
         return self
 
     def __exit__(self, *_):
@@ -71,6 +84,8 @@ class Rooms:
             signal.signal(number, signal.SIG_IGN)
         while self.processes:
             self.stop(self.processes[-1])
+        if self.nice is not None:
+            set_nice("self", self.nice)
         for name in self.names:
             subprocess.run(["ip", "netns", "del", self.prefix + name], stderr=subprocess.DEVNULL, check=False)
 
@@ -115,8 +130,7 @@ class Rooms:
         )
         self.processes.append(process)
         if self.first:
-            with open("/proc/%d/autogroup" % process.pid, "w", encoding="ascii") as file:
-                file.write(FIRST_NICE)
+            set_nice(process.pid, FIRST_NICE)
         return process
 
     def stop(self, process):
