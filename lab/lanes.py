@@ -68,11 +68,12 @@ class Turn:
         finally:
             for process in self.flooding:
                 road.rooms.stop(process)
-        if not whole:
-            raise Failed("%s: of %d pings %d came back, none undisturbed" % (road.switch, pings, len(times)))
-        self.median_us, self.p99_us = statistics.median(whole), p99(whole)
-        self.raw_p99_us = p99(times)
+        if not times:
+            raise Failed("%s: no ping came back" % road.switch)
         self.set_aside_percent = 100 * (1 - len(whole) / len(times))
+        # Where gaps are everywhere, all pings have to do; the share set aside tells.
+        whole = whole or times
+        self.median_us, self.p99_us, self.raw_p99_us = statistics.median(whole), p99(whole), p99(times)
         self.lost_percent = 100 * (1 - len(times) / pings)
         self.offered, self.delivered = sent / took_s / 1000, arrived / took_s / 1000
         if flood and self.offered < FLOOD_LEAST_KPPS:
