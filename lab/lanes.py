@@ -8,7 +8,7 @@ requests share the flood's queue. The switch has a CPU to itself, everything els
 median, p99 and loss of pings; ratios are those of one round. Pings near a gap, in which another program had the switch's
 CPU, are set aside and counted. Figures go to target/report/lanes_road.jsonl.
 
-Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About eight minutes.
+Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About ten minutes.
 """
 
 import argparse
