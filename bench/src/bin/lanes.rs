@@ -17,7 +17,7 @@ mod traffic;
 
 use std::error::Error;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 use shunt_bench::scenario::Kind;
 use shunt_bench::{allowed_cpus, pin_to};
 use sim::cost::Plan;
@@ -43,18 +43,17 @@ struct Arguments {
     /// Low-latency packets of which the round trip is told, in each scenario.
     #[arg(long, default_value_t = 1_000_000)]
     packets: u64,
-    /// Forward so many bursts of normal packets and say nothing: for callgrind.
-    #[arg(long)]
-    turns: Option<u32>,
-    /// Of which normal flows.
-    #[arg(long, default_value = "repeating")]
-    normal: traffic::Normal,
-    /// With the path and the lanes, or without.
-    #[arg(long, default_value = "ours")]
-    side: counts::Side,
     /// Print costs, and what became of each class.
     #[arg(long)]
     verbose: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Forward and say nothing: what callgrind runs
+    Count(counts::Counted),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,11 +70,10 @@ enum Part {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let mut kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
     let rules = arguments.rules;
-    if let Some(turns) = arguments.turns {
-        let kind = kinds.next().ok_or("no scenario begins so")?;
-        return counts::turn(kind, rules, arguments.normal, arguments.side, turns);
+    if let Some(Command::Count(counted)) = &arguments.command {
+        return counts::turn(counted);
     }
     let cpus = allowed_cpus()?;
     pin_to(*cpus.last().ok_or("no CPU is allowed")?)?;

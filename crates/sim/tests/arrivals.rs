@@ -2,6 +2,7 @@
 //! Packets that arrive at their own times, in virtual time by equal costs: every packet is accounted for, and the same seed
 //! gives the same run.
 
+use pipeline::LaneLimits;
 use sim::arrivals::{Class, Load, Pattern, Popularity, Report, Road, Switch};
 use sim::cost::{CostError, CostTable};
 use std::sync::Arc;
@@ -13,6 +14,8 @@ const RULES: &str = "\
     low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:2\n\
     priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3\n\
     priority=5,tcp,actions=drop\n";
+
+const LANES: LaneLimits = LaneLimits { normal: 256, unknown: 64, hold: 64 };
 
 fn flows(network: u8, count: u8) -> Arc<[Vec<u8>]> {
     let packet = |host| {
@@ -37,7 +40,7 @@ fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
 }
 
 /// A packet costs about 10 units of 10 ns: ten million of them a second.
-fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>) -> Result<Report, CostError> {
+fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -> Result<Report, CostError> {
     let bursts = Pattern::Bursts { packets: 16, spacing_ns: 10.0 };
     let low = Class { comes_back, ..class("low", 0, 5e5, Pattern::Poisson) };
     let late = Class {
@@ -48,7 +51,8 @@ fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>) -> Result<Report, Co
     };
     let classes = vec![low, late, class("normal", 1, normal_pps, bursts)];
     let load = Load { classes, ring: 256, io_ns: 2_000.0, warm_up_ns: 1e6, span_ns: 1e7, seed };
-    let switch = Switch { rules: RULES, ports: 4, config: worker::Config::default(), maker: None };
+    let config = worker::Config { lanes, ..worker::Config::default() };
+    let switch = Switch { rules: RULES, added: "", ports: 4, config, maker: None };
     Ok(Road::new(&switch, &load)?.run(&CostTable::even(10.0)))
 }
 
@@ -56,7 +60,7 @@ fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>) -> Result<Report, Co
 fn every_packet_is_accounted_for() {
     for normal_pps in [1e5, 1e6, 3e7] {
         for comes_back in [None, Some(4)] {
-            let report = run(normal_pps, 1, comes_back).unwrap();
+            let report = run(normal_pps, 1, comes_back, LaneLimits::NONE).unwrap();
             for class in &report.classes {
                 assert!(class.offered > 50, "{class:?}");
                 assert_eq!(class.offered, class.delivered + class.lost(), "{class:?}");
@@ -79,8 +83,23 @@ fn every_packet_is_accounted_for() {
 }
 
 #[test]
+fn low_latency_packets_pass_an_overload_that_waits() {
+    for seed in 1..=3 {
+        let report = run(1.5e7, seed, None, LANES).unwrap();
+        for class in &report.classes {
+            assert_eq!(class.offered, class.delivered + class.lost(), "{class:?}");
+            assert_eq!(class.overtaken, 0, "{class:?}");
+        }
+        let [low, late, normal] = &report.classes[..] else { panic!("three classes") };
+        assert_eq!((low.lost(), late.learning.count()), (0, 1), "{low:?} {late:?}");
+        assert!(normal.lost() > normal.offered / 10, "{normal:?}");
+        assert!(low.latency.max_ns() < 100_000.0, "{}", low.latency.max_ns());
+    }
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
-    let report = run(2e7, 7, Some(4)).unwrap();
-    assert_eq!(report, run(2e7, 7, Some(4)).unwrap());
-    assert_ne!(report, run(2e7, 8, Some(4)).unwrap());
+    let report = run(2e7, 7, Some(4), LANES).unwrap();
+    assert_eq!(report, run(2e7, 7, Some(4), LANES).unwrap());
+    assert_ne!(report, run(2e7, 8, Some(4), LANES).unwrap());
 }

@@ -3,10 +3,12 @@
 //! our own tables without either, under callgrind.
 
 use std::error::Error;
+use std::fs;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use clap::ValueEnum;
+use clap::{Args, ValueEnum};
 use frame::Frame;
 use port::Queue;
 use port::mem::LoopQueue;
@@ -14,13 +16,21 @@ use shunt_bench::rig::{Limited, Rig};
 use shunt_bench::scenario::Kind;
 
 use crate::report::against;
-use crate::traffic::{LUT_ENTRIES, Normal, Traffic};
+use crate::traffic::{self, Normal, Traffic};
 
-/// Turns between which is counted: first-seen flows do not come round in them.
-const TURNS: [u32; 2] = [200, 600];
+/// Turns between which is counted: repeating flows have been learned, first-seen ones do not come round.
+fn turns(which: Normal) -> [u32; 2] {
+    match which {
+        Normal::Repeating => [1_200, 1_600],
+        Normal::FirstSeen => [400, 800],
+    }
+}
 
-/// Packets of a turn.
-const BURST: usize = 32;
+/// Bytes of a packet in the file, all of 64 on the wire.
+const PACKET_BYTES: usize = 60;
+
+/// Packets of a turn: one less than a full burst, which would tell that more arrives than the worker can carry.
+const BURST: usize = 31;
 
 /// The caches that are simulated: a core's own, and what it may have of the last one.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"];
@@ -33,6 +43,21 @@ fn bar(which: Normal) -> f64 {
     }
 }
 
+/// One run that is counted.
+#[derive(Debug, Args)]
+pub struct Counted {
+    /// File of the rules.
+    rules: PathBuf,
+    /// File of the packets, one after the other, each of 60 bytes.
+    packets: PathBuf,
+    /// With the path and the lanes, or without.
+    #[arg(long)]
+    side: Side,
+    /// Bursts that are forwarded.
+    #[arg(long)]
+    turns: u32,
+}
+
 /// Whose cost is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Side {
@@ -42,20 +67,18 @@ pub enum Side {
     Tables,
 }
 
-/// Forwards so many turns and says nothing: for callgrind.
-pub fn turn(kind: Kind, rules: usize, which: Normal, side: Side, turns: u32) -> Result<(), Box<dyn Error>> {
-    let traffic = Traffic::new(kind, rules, 64)?;
-    let switch = traffic.switch(if side == Side::Ours { LUT_ENTRIES } else { 0 }, None);
-    let packets = traffic.packets(which, (TURNS[1] as usize + 1) * BURST);
-    let mut set: Vec<Frame> = packets.into_iter().map(Frame::from_bytes).collect();
-    let queues = (1..=switch.ports).map(|number| {
+/// Forwards so many turns by the rules of one file and the packets of another, and says nothing: for callgrind.
+pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
+    let rules = fs::read_to_string(&counted.rules)?;
+    let packets = fs::read(&counted.packets)?;
+    let mut set: Vec<Frame> = packets.chunks_exact(PACKET_BYTES).map(Frame::from_bytes).collect();
+    let config = if counted.side == Side::Ours { traffic::ours() } else { traffic::tables() };
+    let queues = (1..=traffic::BACK).map(|number| {
         let queue = LoopQueue::new(number, std::mem::take(&mut set));
         Box::new(Limited { queue, burst: BURST }) as Box<dyn Queue>
     });
-    let mut rig: Rig = Rig::with_queues(&switch.config, queues.collect(), switch.rules, None)?;
-    // All that can be learned is; or next to nothing.
-    rig.warm_up(if which == Normal::Repeating { 2 * TURNS[1] as usize } else { 1 });
-    for _ in 0..turns {
+    let mut rig: Rig = Rig::with_queues(&config, queues.collect(), &rules, None)?;
+    for _ in 0..counted.turns {
         rig.turn();
     }
     Ok(())
@@ -63,11 +86,28 @@ pub fn turn(kind: Kind, rules: usize, which: Normal, side: Side, turns: u32) -> 
 
 /// Counts one scenario.
 pub fn run(kind: Kind, rules: usize) -> Result<(), Box<dyn Error>> {
+    let traffic = Traffic::new(kind, rules, 1)?;
+    let folder = std::env::temp_dir().join(format!("shunt-lanes-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let found = count(&traffic, kind, rules, &folder);
+    fs::remove_dir_all(&folder)?;
+    found
+}
+
+fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(), Box<dyn Error>> {
+    let rules_file = folder.join("rules");
+    fs::write(&rules_file, traffic.rules())?;
     for which in Normal::ALL {
+        let packets_file = folder.join("packets");
+        let [begin, end] = turns(which);
+        fs::write(&packets_file, traffic.packets(which, (end as usize + 1) * BURST).concat())?;
+        let counted =
+            |side, turns| Counted { rules: rules_file.clone(), packets: packets_file.clone(), side, turns };
         let case = format!("{}, {rules} rules, {}", kind.name(), which.name());
-        let (Some(ours), Some(tables)) =
-            (counted(kind, rules, which, Side::Ours)?, counted(kind, rules, which, Side::Tables)?)
-        else {
+        let (Some(ours), Some(tables)) = (
+            costs([begin, end], |turns| counted(Side::Ours, turns))?,
+            costs([begin, end], |turns| counted(Side::Tables, turns))?,
+        ) else {
             writeln!(io::stderr(), "lanes: without valgrind nothing is counted")?;
             return Ok(());
         };
@@ -81,25 +121,22 @@ pub fn run(kind: Kind, rules: usize) -> Result<(), Box<dyn Error>> {
 
 /// Instructions and misses of a packet: of runs of two lengths, so that what comes before cancels out. None where there is
 /// no valgrind.
-fn counted(kind: Kind, rules: usize, which: Normal, side: Side) -> Result<Option<[f64; 2]>, Box<dyn Error>> {
+fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f64; 2]>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
-    let named = |value: &dyn Fn() -> Option<clap::builder::PossibleValue>| {
-        value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-    };
-    let mut counts = [[0.0; 2]; TURNS.len()];
-    for (count, turns) in counts.iter_mut().zip(TURNS) {
+    let mut counts = [[0.0; 2]; 2];
+    for (count, turns) in counts.iter_mut().zip(turns) {
+        let Counted { rules, packets, side, turns } = counted(turns);
         let mut command = Command::new("valgrind");
         command.args(["--tool=callgrind", "--cache-sim=yes", "--callgrind-out-file=/dev/null"]).args(CACHES);
-        command.arg(&program).args(["--case", kind.name(), "--rules", &rules.to_string()]);
-        command.args(["--turns", &turns.to_string()]);
-        command.args(["--normal", &named(&|| which.to_possible_value())]);
-        command.args(["--side", &named(&|| side.to_possible_value())]);
+        command.arg(&program).args(["count", "--turns", &turns.to_string()]);
+        command.args(["--side", if side == Side::Ours { "ours" } else { "tables" }]);
+        command.arg(&rules).arg(&packets);
         let Ok(output) = command.stdin(Stdio::null()).output() else { return Ok(None) };
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
         let fault = || format!("callgrind told no counts: {}", text.lines().last().unwrap_or_default());
         *count = parse(&text).ok_or_else(fault)?;
     }
-    let packets = f64::from(TURNS[1] - TURNS[0]) * BURST as f64;
+    let packets = f64::from(turns[1] - turns[0]) * BURST as f64;
     Ok(Some([0, 1].map(|at| (counts[1][at] - counts[0][at]) / packets)))
 }
 

@@ -11,7 +11,10 @@ use sim::cost::Plan;
 
 use crate::overload::FLOOD_PPS;
 use crate::report::against;
-use crate::traffic::{KNOWN, LUT_ENTRIES, NORMAL, Normal, Traffic, load};
+use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
+
+/// Low-latency flows, by Zipf's law.
+const FLOWS: usize = 10_000;
 
 /// Low-latency packets of a hundred.
 const SHARES: [u32; 5] = [10, 30, 50, 70, 90];
@@ -48,7 +51,7 @@ fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
 
 /// Measures one scenario.
 pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan) -> Result<(), Box<dyn Error>> {
-    let traffic = Traffic::new(kind, rules, 64)?;
+    let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
         for percent in SHARES {
             let case = format!(
@@ -87,8 +90,7 @@ fn round(
         vec![traffic.low(pps * share), traffic.normal(which, pps * (1.0 - share))]
     };
     let flood = load(classes(FLOOD_PPS), SPAN_NS / 5.0, seed);
-    let switches =
-        [traffic.switch(LUT_ENTRIES, None), traffic.switch(0, Some(paper::maker)), traffic.switch(0, None)];
+    let switches = [traffic.ours(), traffic.tables(Some(paper::maker)), traffic.tables(None)];
     let costs = measure(&switches.map(|switch| (switch, &flood)), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {

@@ -5,11 +5,14 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{ClassReport, Report, Road, measure};
+use sim::arrivals::{ClassReport, Report, Road, Switch, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::report::tell;
-use crate::traffic::{KNOWN, LUT_ENTRIES, NEW, NORMAL, Normal, SINGLE, Traffic, load};
+use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, Traffic, load};
+
+/// Low-latency flows: few enough for each to have a record.
+const FLOWS: usize = 1_000;
 
 /// Of the worker's capacity so much is low-latency traffic of known flows, and of each flow beside them.
 const LOW_SHARE: f64 = 0.1;
@@ -46,6 +49,8 @@ struct Found {
     normal_lost_percent: Vec<f64>,
     normal_mpps: Vec<f64>,
     highest: Vec<f64>,
+    one_lane_us: Vec<f64>,
+    one_lane_lost_percent: Vec<f64>,
     agreement: Vec<f64>,
 }
 
@@ -59,7 +64,7 @@ struct Round<'a> {
 
 impl Round<'_> {
     /// Low-latency traffic, and normal traffic of so many capacities.
-    fn run(&self, factor: f64) -> Result<Report, Box<dyn Error>> {
+    fn run(&self, switch: &Switch<'_>, factor: f64) -> Result<Report, Box<dyn Error>> {
         let Self { traffic, which, costs, capacity_pps, seed } = self;
         let classes = vec![
             traffic.low(capacity_pps * LOW_SHARE),
@@ -68,13 +73,13 @@ impl Round<'_> {
             traffic.normal(*which, capacity_pps * factor),
         ];
         let load = load(classes, SPAN_NS, *seed);
-        Ok(Road::new(&traffic.switch(LUT_ENTRIES, None), &load)?.run(costs))
+        Ok(Road::new(switch, &load)?.run(costs))
     }
 }
 
 /// Measures one scenario.
 pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan, verbose: bool) -> Result<(), Box<dyn Error>> {
-    let traffic = Traffic::new(kind, rules, 64)?;
+    let traffic = Traffic::new(kind, rules, FLOWS)?;
     for which in Normal::ALL {
         let mut found = Found::default();
         for seed in 1..=rounds as u64 {
@@ -108,10 +113,10 @@ fn round(
     found: &mut Found,
 ) -> Result<(), Box<dyn Error>> {
     let flood = load(vec![traffic.normal(which, FLOOD_PPS)], SPAN_NS / 10.0, seed);
-    let plain = traffic.switch(0, None);
+    let plain = traffic.tables(None);
     let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
     let mixed = load(mixed, SPAN_NS, seed);
-    let cases = [(plain, &flood), (traffic.switch(LUT_ENTRIES, None), &mixed)];
+    let cases = [(plain, &flood), (traffic.ours(), &mixed)];
     let [plain_costs, costs] = two(measure(&cases, plan)?)?;
     let full = Road::new(&plain, &flood)?.run(&plain_costs);
     let capacity_pps = full.received_pps();
@@ -120,12 +125,17 @@ fn round(
     }
     found.agreement.push(costs.agreement.sized_ratio());
     let round = Round { traffic, which, costs, capacity_pps, seed };
-    let quiet = round.run(0.0)?;
-    let busy = round.run(FACTOR)?;
+    let ours = traffic.ours();
+    let quiet = round.run(&ours, 0.0)?;
+    let busy = round.run(&ours, FACTOR)?;
+    let one_lane = round.run(&traffic.one_lane(), FACTOR)?;
     let p999 = |report: &Report| Ok::<_, Box<dyn Error>>(class(report, KNOWN)?.latency.quantile_ns(0.999));
     let (quiet_ns, busy_ns) = (p999(&quiet)?, p999(&busy)?);
     let burst_ns = busy.spans.burst.quantile_ns(0.999);
     let quantum_ns = busy.spans.other.quantile_ns(0.999);
+    found.one_lane_us.push(p999(&one_lane)? / 1e3);
+    let lost = class(&one_lane, KNOWN)?;
+    found.one_lane_lost_percent.push(lost.lost() as f64 * 100.0 / lost.offered.max(1) as f64);
     found.capacity_mpps.push(capacity_pps / 1e6);
     found.unloaded_us.push(quiet_ns / 1e3);
     found.loaded_us.push(busy_ns / 1e3);
@@ -149,10 +159,11 @@ fn round(
             for class in &report.classes {
                 writeln!(
                     io::stdout(),
-                    "{name}, {}: {} offered, {} delivered, lost {:?}, {} overtaken, latency p50 {:.2} p99.9 {:.2} max {:.2} us",
+                    "{name}, {}: {} offered, {} delivered, {} over the path, lost {:?}, {} overtaken, latency p50 {:.2} p99.9 {:.2} max {:.2} us",
                     class.name,
                     class.offered,
                     class.delivered,
+                    class.fast,
                     class.lost,
                     class.overtaken,
                     class.latency.quantile_ns(0.5) / 1e3,
@@ -164,7 +175,7 @@ fn round(
     }
     let mut highest = 0.0;
     for factor in FACTORS {
-        let busy = round.run(factor)?;
+        let busy = round.run(&ours, factor)?;
         if losses(&busy)? != [0; 2] || p999(&busy)? > RATIO_MAX * quiet_ns {
             break;
         }
@@ -190,6 +201,8 @@ fn report(case: &str, found: &Found) -> Result<(), Box<dyn Error>> {
     tell("a new low-latency flow until it is on the path", &two, "ms", &found.new_ms, Some(NEW_MAX_MS))?;
     tell("normal packets lost", &two, "%", &found.normal_lost_percent, None)?;
     tell("normal packets delivered", &two, "Mpps", &found.normal_mpps, None)?;
+    tell("p99.9 of low-latency packets in one lane", &two, "us", &found.one_lane_us, None)?;
+    tell("low-latency packets lost in one lane", &two, "%", &found.one_lane_lost_percent, None)?;
     tell("highest load that holds", case, "capacities", &found.highest, None)?;
     tell("virtual time by real time", case, "ratio", &found.agreement, None)
 }

@@ -14,7 +14,10 @@ use sim::cost::{CostTable, Plan};
 
 use crate::overload::FLOOD_PPS;
 use crate::report::tell;
-use crate::traffic::{BACK, KNOWN, LUT_ENTRIES, NORMAL, Normal, Traffic, load};
+use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load};
+
+/// Low-latency flows: few enough for each to have a record.
+const FLOWS: usize = 1_000;
 
 /// Packets that the worker receives which are low-latency, on either way.
 const SHARE: f64 = 0.2;
@@ -33,13 +36,16 @@ const FULL_NS: f64 = 2e7;
 
 /// Measures one scenario, with so many low-latency packets, on a thread for each of these CPUs.
 pub fn run(kind: Kind, rules: usize, packets: u64, cpus: &[usize], plan: Plan) -> Result<(), Box<dyn Error>> {
-    let traffic = Traffic::new(kind, rules, 64)?;
+    let traffic = Traffic::new(kind, rules, FLOWS)?;
     let which = Normal::Repeating;
     let full = vec![traffic.low(FLOOD_PPS * SHARE), traffic.normal(which, FLOOD_PPS * (1.0 - SHARE))];
     let full = load(full.into_iter().map(in_bursts).collect(), FULL_NS, 1);
-    let switch = traffic.switch(LUT_ENTRIES, None);
-    let costs = measure(&[(switch, &full)], plan)?.pop().ok_or("no costs were measured")?;
-    let capacity_pps = Road::new(&switch, &full)?.run(&costs).received_pps();
+    let measured = measure(&[(traffic.ours(), &full), (traffic.one_lane(), &full)], plan)?;
+    let [costs, one_lane_costs] = &measured[..] else {
+        return Err("costs of two switches are measured".into());
+    };
+    // In one lane, for what is received is then worked off.
+    let capacity_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
     let pps = capacity_pps * LOAD;
     // Each low-latency packet passes twice.
     let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
@@ -49,7 +55,7 @@ pub fn run(kind: Kind, rules: usize, packets: u64, cpus: &[usize], plan: Plan) -
     let span_ns = packets as f64 / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();
     let loads: Vec<Load> = (1..=runs).map(|seed| load(classes.clone(), span_ns, seed)).collect();
-    let found = all(&traffic, &loads, &costs, cpus)?;
+    let found = all(&traffic, &loads, costs, cpus)?;
     report(kind, rules, &found, begin.elapsed().as_secs_f64())
 }
 
@@ -68,7 +74,7 @@ fn all(
         pin_to(cpu).map_err(|error| error.to_string())?;
         let mut sum: Option<Report> = None;
         for load in loads.iter().skip(thread).step_by(cpus.len()) {
-            let report = Road::new(&traffic.switch(LUT_ENTRIES, None), load);
+            let report = Road::new(&traffic.ours(), load);
             let report = report.map_err(|error| error.to_string())?.run(costs);
             match &mut sum {
                 Some(sum) => sum.merge(&report),

@@ -2,26 +2,25 @@
 //! The switches and traffic of all parts: a scenario's rules, its flows by sorts.
 
 use std::error::Error;
-use std::fmt::Write;
 use std::net::Ipv6Addr;
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use fastrand::Rng;
+use pipeline::LaneLimits;
 use shunt_bench::Sources;
 use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenario};
 use sim::arrivals::{Class, Load, Pattern, Switch};
 use tables::base::Maker;
-
-/// Low-latency flows that are known before anything is measured, by Zipf's law.
-const LOW: usize = 10_000;
 
 /// Normal flows that come again, by Zipf's law, and those of which each comes once in so many that it is not known.
 const REPEATING: usize = 1_000;
 const FIRST_SEEN: usize = 30_000;
 
 /// Records of each LUT.
-pub const LUT_ENTRIES: usize = 16_384;
+const LUT_ENTRIES: usize = 16_384;
+
+/// What may wait in a worker: what a switch has unless it is configured.
+const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
 /// Packets that wait for a poll at a port at most: what drivers ask a device for.
 const RING: usize = 1_024;
@@ -39,7 +38,7 @@ pub const NEW: &str = "low-latency, new";
 pub const NORMAL: &str = "normal";
 
 /// Which normal flows there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normal {
     /// Those that come again.
     Repeating,
@@ -63,6 +62,8 @@ impl Normal {
 /// A scenario's rules and packets.
 pub struct Traffic {
     rules: String,
+    /// Rules of their own for single flows.
+    added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,
     single: Arc<[Vec<u8>]>,
@@ -71,34 +72,47 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// With so many rules in each of tables 1 and 2, and packets of so many bytes.
-    pub fn new(kind: Kind, rules: usize, bytes: usize) -> Result<Self, Box<dyn Error>> {
+    /// With so many rules in each of tables 1 and 2, and so many low-latency flows that are known before anything is
+    /// measured, by Zipf's law. Packets have 64 bytes.
+    pub fn new(kind: Kind, rules: usize, low_flows: usize) -> Result<Self, Box<dyn Error>> {
         let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
         let normal_flows = REPEATING + FIRST_SEEN;
-        let options = Options { normal_flows, bytes, ..Options::new(kind, rules, LOW + 2) };
-        let Scenario { mut rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
-        let (low, normal) = flows.split_at(LOW + 2);
+        let options = Options { normal_flows, ..Options::new(kind, rules, low_flows + 2) };
+        let Scenario { rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
+        let (low, normal) = flows.split_at(low_flows + 2);
         let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
         // A rule of its own for one flow, where its headers are simply where they stand.
-        let single = &low[LOW + 1..];
+        let single = &low[low_flows + 1..];
         let has_rule = kind == Kind::Server;
-        if has_rule {
-            single.iter().for_each(|flow| single_value(&mut rules, flow));
-        }
+        let added = if has_rule { single.iter().map(single_value).collect() } else { String::new() };
         Ok(Self {
             rules,
-            low: packets(&low[..LOW]),
-            new: packets(&low[LOW..=LOW]),
+            added,
+            low: packets(&low[..low_flows]),
+            new: packets(&low[low_flows..=low_flows]),
             single: packets(if has_rule { single } else { &[] }),
             repeating: packets(&normal[..REPEATING]),
             first_seen: packets(&normal[REPEATING..]),
         })
     }
 
-    /// A switch with these rules.
-    pub fn switch(&self, lut_entries: usize, maker: Option<Maker>) -> Switch<'_> {
-        let config = worker::Config { lut_entries, ..worker::Config::default() };
-        Switch { rules: &self.rules, ports: BACK, config, maker }
+    /// A switch with these rules, the path and both lanes.
+    pub fn ours(&self) -> Switch<'_> {
+        self.switch(ours(), None)
+    }
+
+    /// With the path, but one lane.
+    pub fn one_lane(&self) -> Switch<'_> {
+        self.switch(worker::Config { lanes: LaneLimits::NONE, ..ours() }, None)
+    }
+
+    /// Without either. With a maker, tables are of its making.
+    pub fn tables(&self, maker: Option<Maker>) -> Switch<'_> {
+        self.switch(tables(), maker)
+    }
+
+    fn switch(&self, config: worker::Config, maker: Option<Maker>) -> Switch<'_> {
+        Switch { rules: &self.rules, added: &self.added, ports: BACK, config, maker }
     }
 
     fn class(name: &str, flows: &Arc<[Vec<u8>]>, rate_pps: f64) -> Class {
@@ -141,6 +155,11 @@ impl Traffic {
         (0..count).map(|_| flows[draw.flow(&mut rng)].as_slice()).collect()
     }
 
+    /// The rules, all of them.
+    pub fn rules(&self) -> String {
+        format!("{}{}", self.rules, self.added)
+    }
+
     /// Normal flows.
     pub fn normal(&self, which: Normal, rate_pps: f64) -> Class {
         match which {
@@ -153,13 +172,23 @@ impl Traffic {
     }
 }
 
+/// The path and both lanes.
+pub fn ours() -> worker::Config {
+    worker::Config { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::Config::default() }
+}
+
+/// Neither.
+pub fn tables() -> worker::Config {
+    worker::Config { lut_entries: 0, ..worker::Config::default() }
+}
+
 /// What arrives for so long, after a tenth of that time.
 pub fn load(classes: Vec<Class>, span_ns: f64, seed: u64) -> Load {
     Load { classes, ring: RING, io_ns: IO_NS, warm_up_ns: span_ns / 10.0, span_ns, seed }
 }
 
 /// Rules that one flow of `server` alone hits, with no bit left open.
-fn single_value(rules: &mut String, flow: &Flow) {
+fn single_value(flow: &Flow) -> String {
     let packet = &flow.packet;
     let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
     let address = |at: usize| {
@@ -170,13 +199,11 @@ fn single_value(rules: &mut String, flow: &Flow) {
     let (src, dst, proto) = (address(22), address(38), packet[20]);
     let [a, b, c, d, e, f] = flow.next_hop;
     let (from, to) = (number(54), number(56));
-    // Writing to a string cannot fail.
-    let _ = writeln!(
-        rules,
+    format!(
         "low_latency,table=1,priority=65000,ipv6,ipv6_src={src}/128,ipv6_dst={dst}/128,nw_proto={proto:#x},\
          slice(l4,0,16)={from:#x},slice(l4,16,16)={to:#x},actions=goto_table:2\n\
          low_latency,table=2,priority=228,ipv6,ipv6_dst={dst}/128,\
-         actions=set_field:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}->eth_dst,output:{}",
+         actions=set_field:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}->eth_dst,output:{}\n",
         flow.port
-    );
+    )
 }

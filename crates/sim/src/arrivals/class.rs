@@ -11,6 +11,8 @@ use tables::base::Maker;
 pub struct Switch<'a> {
     /// Its rules, in the syntax of flows.
     pub rules: &'a str,
+    /// Rules that are added to them one by one.
+    pub added: &'a str,
     /// Ports 1 to this.
     pub ports: PortNo,
     /// Sizes; the fast-forwarding path on or off.

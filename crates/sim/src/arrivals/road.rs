@@ -23,6 +23,9 @@ const CONTROL_NS: f64 = 1e6;
 /// Idle turns after which nothing is taken to be inside the worker any more, once nothing arrives.
 const IDLE_TURNS: u32 = 64;
 
+/// How often flows that are to be known pass.
+const PASSES: usize = 4;
+
 /// Virtual time begins here as a worker sees it: 0 is no time.
 const START_NS: Nanos = 1_000_000_000;
 
@@ -43,14 +46,15 @@ impl<P: Probe + Default> Road<P> {
         let mut rig = Rig::over(&switch.config, (1..=switch.ports).map(queue).collect(), switch.maker)?;
         rig.clock.advance_to(START_NS);
         rig.load(switch.rules)?;
+        rig.add(switch.added)?;
         let known = load.classes.iter().enumerate().filter(|(_, class)| class.known);
         let known = known.flat_map(|(at, class)| (0..class.flows.len()).map(move |flow| (at, flow)));
         Ok(Self { rig, known: known.collect(), clock, wires })
     }
 
-    /// Lets each flow that is to be known pass twice.
+    /// Lets each flow that is to be known pass a few times: values are learned that were asked for before.
     fn acquaint(&mut self) {
-        for _ in 0..2 {
+        for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
                 for (class, flow) in flows {
                     lock(&self.wires).present(*class, *flow);

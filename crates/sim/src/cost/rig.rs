@@ -134,6 +134,18 @@ impl<P: Probe + Default> Rig<P> {
         Ok(changed)
     }
 
+    /// Does flows as they stand in a file, one by one, and puts each in force.
+    ///
+    /// # Errors
+    /// The first flow that is refused.
+    pub(crate) fn add(&mut self, text: &str) -> Result<(), CostError> {
+        for flow_mod in parse_flows(text, ParseOptions::default()) {
+            self.model.flow_mod(self.clock.now(), flow_mod?)?;
+            self.settle();
+        }
+        Ok(())
+    }
+
     /// Puts in force what was submitted, and lets the model forget what is gone. No packet is received.
     pub fn settle(&mut self) {
         let now = self.clock.now();
