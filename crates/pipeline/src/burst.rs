@@ -185,8 +185,8 @@ impl Pipeline {
             Update::SwapPorts(ports) => std::mem::swap(&mut self.rules.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.rules.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.rules.meters, meters),
-            // The worker's: it sends the one when the whole operation is in force, and keeps the other.
-            Update::PacketOut(_) | Update::Record(_) => {}
+            // The worker's: it does the first two when the whole operation is in force, and keeps the other.
+            Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}
         }
     }
 

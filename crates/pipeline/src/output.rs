@@ -96,7 +96,6 @@ impl<E: Egress> Run<'_, E> {
     #[inline]
     fn send(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
         if last {
-            packet.frame.meta.lane = lane(packet);
             packet.leaves = Some(port);
         } else {
             self.send_copy(packet, port);
@@ -112,7 +111,6 @@ impl<E: Egress> Run<'_, E> {
             self.egress.free(frame);
             return self.fail(packet, DropReason::NoBuffer);
         }
-        frame.meta.lane = lane(packet);
         if let Err(Out::Copy { frame, .. }) =
             self.outs.push(packet, Out::Copy { port, queue: packet.queue, frame })
         {
@@ -196,7 +194,9 @@ impl<E: Egress> Run<'_, E> {
     }
 
     #[inline]
-    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, frame: Frame) {
+    fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, mut frame: Frame) {
+        // Of the packet's end, also for copies made before: in two lanes, they would overtake those of the packet before.
+        frame.meta.lane = lane(packet);
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {
                 packet.sent += 1;

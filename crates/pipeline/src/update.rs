@@ -76,6 +76,11 @@ pub enum Update {
     SwapMeters(Arc<MeterTable>),
     /// A packet of the controller's, sent when the operation is in force.
     PacketOut(Box<PacketOut>),
+    /// Flows may take another lane from now on; `promotes`: also from normal to low-latency.
+    Lanes {
+        /// Whether normal flows may have become low-latency.
+        promotes: bool,
+    },
     /// A recorder, or none. Stands alone: it is no operation and changes no version.
     Record(Option<Box<Recorder>>),
 }

@@ -21,7 +21,7 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
             unknown: size([0, 1, 2, 5, 20]),
             hold: size([0, 1, 2, 5, 20]),
         },
-        _ => LaneLimits { normal: 2_048, unknown: 1_024, hold: size([0, 1, 8, 64, 256]) },
+        _ => LaneLimits { hold: size([0, 1, 8, 64, 256]), ..LaneLimits::USUAL },
     };
     let (small, large) = (usize::from(size([1, 1, 2, 4, 8])), usize::from(size([2, 4, 8, 32, 32])));
     let quiet_ns = if rng.bool() { u64::from(u32::MAX) } else { 0 };

@@ -1,39 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where frames leave a worker: to its own queues, over rings to other workers, home, or to the control thread.
 
+use crate::handover::Peer;
+use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::PortNo;
-use frame::Frame;
+use frame::{Frame, Lane};
 use pipeline::{Egress, Event};
 use port::Pools;
 use rtrb::{Consumer, Producer};
-use std::collections::VecDeque;
-
-/// Frames that wait for a port's device at most. Beyond it they are dropped as `transmit_full`.
-pub(crate) const OUTBOX_FRAMES: usize = 512;
 
 /// An outbox this long is sent before the next burst, so that bursts of other ports do not overflow it.
 const LONG_FRAMES: usize = 128;
 
-/// Frames that wait for one device.
-#[derive(Debug)]
-pub(crate) struct Outbox {
-    pub frames: VecDeque<Frame>,
-    /// The device did not take all when it was last asked.
-    pub stuck: bool,
-}
-
-impl Default for Outbox {
-    fn default() -> Self {
-        Self { frames: VecDeque::with_capacity(OUTBOX_FRAMES), stuck: false }
-    }
-}
-
 /// Homes with this bit are stocks for the controller.
 pub(crate) const STOCK: u16 = 0x8000;
-
-/// A frame on its way to the worker that sends for its port.
-pub(crate) type Handover = (PortNo, Frame);
 
 /// The ways out of one worker.
 pub(crate) struct Dock {
@@ -43,8 +24,12 @@ pub(crate) struct Dock {
     pub outboxes: Vec<Outbox>,
     /// An outbox has become long.
     pub long: bool,
+    /// Low-latency frames go first.
+    pub lanes: bool,
+    /// Changes of rules so far after which flows may take another lane.
+    pub epoch: u32,
     /// Rings to the workers that send for other ports; none to itself.
-    pub peers: Vec<Option<Producer<Handover>>>,
+    pub peers: Vec<Option<Peer>>,
     /// Rings that bring frames home to other workers.
     pub homes: Vec<Option<Producer<Frame>>>,
     /// Rings that bring frames home to this worker.
@@ -66,12 +51,34 @@ impl Dock {
         }
     }
 
+    /// Rules have changed: flows may take another lane from now on. `promotes`: also from normal to low-latency.
+    pub fn change_lanes(&mut self, promotes: bool) {
+        self.epoch = self.epoch.wrapping_add(1);
+        if promotes {
+            self.seal();
+        }
+    }
+
+    /// What waits for devices goes before whatever comes.
+    pub fn seal(&mut self) {
+        for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_empty()) {
+            outbox.seal();
+        }
+    }
+
+    /// Whether the frame goes before normal ones.
+    #[inline]
+    fn is_urgent(&self, frame: &Frame) -> bool {
+        self.lanes && frame.meta.lane == Lane::LowLatency
+    }
+
     /// Gives a frame to the worker that sends for its port.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, frame: Frame) -> Result<(), Frame> {
+        let urgent = self.is_urgent(&frame);
         match self.routes.get(port) {
             Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
-                Some(ring) => ring.push((port, frame)).map_err(|rtrb::PushError::Full((_, frame))| frame),
+                Some(peer) => peer.push(port, frame, urgent, self.epoch),
                 None => Err(frame),
             },
             _ => Err(frame),
@@ -92,13 +99,14 @@ impl Egress for Dock {
     #[inline]
     fn transmit(&mut self, port: PortNo, _queue: u32, frame: Frame) -> Result<(), Frame> {
         let Some(Route::Own(at)) = self.routes.get(port) else { return self.hand_over(port, frame) };
+        let urgent = self.is_urgent(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         // What waits for a stuck device never takes a pool's last quarter: other ports go on receiving.
-        if outbox.frames.len() == OUTBOX_FRAMES || (outbox.stuck && self.pools.is_scarce(&frame)) {
+        if outbox.stuck && self.pools.is_scarce(&frame) {
             return Err(frame);
         }
-        outbox.frames.push_back(frame);
-        self.long |= outbox.frames.len() >= LONG_FRAMES;
+        outbox.push(frame, urgent)?;
+        self.long |= outbox.len() >= LONG_FRAMES;
         Ok(())
     }
 

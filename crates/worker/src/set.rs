@@ -270,6 +270,10 @@ impl WorkerSet {
         for (table, marks) in marked {
             self.luts.marked(table, &marks, parts);
         }
+        let lanes = lanes_after(changes);
+        for parts in parts.iter_mut() {
+            parts.extend(lanes.map(|promotes| Update::Lanes { promotes }));
+        }
         if !big {
             for parts in parts {
                 parts.extend(modified.iter().map(|(id, program)| Update::Entry(*id, *program)));
@@ -338,6 +342,18 @@ impl WorkerSet {
         let links = &self.links;
         self.cells.fold(|worker| links[worker].applied.load(Ordering::Acquire));
     }
+}
+
+/// Whether flows may take another lane after these changes; true: also from normal to low-latency. A packet is low-latency if
+/// all entries are that it hits, and what NORMAL looks up is none of them.
+fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
+    let promotes = changes.iter().filter_map(|change| match change {
+        EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),
+        EntryChange::Modify { table, low_latency, .. } => (*table != MAC_TABLE).then_some(*low_latency),
+        // Another one may serve its packets.
+        EntryChange::Remove { table, .. } => (*table != MAC_TABLE).then_some(true),
+    });
+    promotes.reduce(|one, other| one || other)
 }
 
 /// Tells a sleeping worker that something waits for it.

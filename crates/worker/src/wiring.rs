@@ -4,7 +4,9 @@
 use crate::aside::Aside;
 use crate::board::{Board, Boards};
 use crate::consistency::Consistency;
-use crate::dock::{Dock, Handover, OUTBOX_FRAMES, Outbox, STOCK};
+use crate::dock::{Dock, STOCK};
+use crate::handover;
+use crate::outbox::{OUTBOX_ALL, Outbox};
 use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
@@ -14,7 +16,7 @@ use flow::{Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Event, LaneLimits, Pipeline, Probe, Updates};
 use port::{Pools, Queue};
-use rtrb::{Consumer, Producer, RingBuffer};
+use rtrb::{Consumer, RingBuffer};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -33,7 +35,7 @@ pub struct Config {
     pub operations: usize,
     /// Reports on their way from a worker.
     pub events: usize,
-    /// Frames on their way from one worker to another.
+    /// Frames on their way from one worker to another, of each lane.
     pub handovers: usize,
     /// Limits of the lanes. By default nothing waits: each burst is finished before the next is received.
     pub lanes: LaneLimits,
@@ -105,8 +107,8 @@ pub fn build_with<P: Probe>(
     let stock_large = config.controller_frames / 16;
     let stock = config.controller_frames + stock_large;
     let all_frames = config.small_frames + config.large_frames + stock;
-    let (mut peers, mut arrivals) = mesh::<Handover>(workers, config.handovers);
-    let (mut homes, mut returned) = mesh::<Frame>(workers, all_frames);
+    let (mut peers, mut arrivals) = mesh(workers, || handover::pair(config.handovers));
+    let (mut homes, mut returned) = mesh(workers, || RingBuffer::<Frame>::new(all_frames.max(1)));
     let mut links = Vec::with_capacity(workers);
     let mut made = Vec::with_capacity(workers);
     for (number, served) in served.into_iter().enumerate() {
@@ -137,6 +139,8 @@ pub fn build_with<P: Probe>(
             routes: routes(number, &numbers, &served),
             outboxes: served.iter().map(|_| Outbox::default()).collect(),
             long: false,
+            lanes: config.lanes.is_on(),
+            epoch: 0,
             peers: std::mem::take(&mut peers[number]),
             homes: std::mem::take(&mut homes[number]),
             returned,
@@ -152,7 +156,7 @@ pub fn build_with<P: Probe>(
             arrivals: std::mem::take(&mut arrivals[number]),
             channel,
             burst: Vec::with_capacity(BURST),
-            done: Vec::with_capacity(OUTBOX_FRAMES),
+            done: Vec::with_capacity(OUTBOX_ALL),
             now: 0,
             quantum: Quantum::new(config.quanta),
             probe: probe(),
@@ -175,18 +179,18 @@ fn routes(number: usize, ports: &[(PortNo, Option<usize>)], served: &[Served]) -
 }
 
 /// Rings from each worker to each other, by sender and by receiver.
-type Mesh<T> = (Vec<Vec<Option<Producer<T>>>>, Vec<Vec<Consumer<T>>>);
+type Mesh<In, Out> = (Vec<Vec<Option<In>>>, Vec<Vec<Out>>);
 
-fn mesh<T>(workers: usize, capacity: usize) -> Mesh<T> {
-    let mut producers: Vec<Vec<Option<Producer<T>>>> = (0..workers).map(|_| Vec::new()).collect();
-    let mut consumers: Vec<Vec<Consumer<T>>> = (0..workers).map(|_| Vec::new()).collect();
+fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> {
+    let mut producers: Vec<Vec<Option<In>>> = (0..workers).map(|_| Vec::new()).collect();
+    let mut consumers: Vec<Vec<Out>> = (0..workers).map(|_| Vec::new()).collect();
     for (from, producers) in producers.iter_mut().enumerate() {
         for (to, consumers) in consumers.iter_mut().enumerate() {
             if from == to {
                 producers.push(None);
                 continue;
             }
-            let (producer, consumer) = RingBuffer::new(capacity.max(1));
+            let (producer, consumer) = ring();
             producers.push(Some(producer));
             consumers.push(consumer);
         }

@@ -4,7 +4,8 @@
 
 use crate::aside::Aside;
 use crate::board::{Board, PortReport};
-use crate::dock::{Dock, Handover};
+use crate::dock::Dock;
+use crate::handover::Arrivals;
 use crate::quantum::Quantum;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
@@ -70,7 +71,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) counters: Arc<Counters>,
     pub(crate) dock: Dock,
     pub(crate) served: Vec<Served>,
-    pub(crate) arrivals: Vec<Consumer<Handover>>,
+    pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
@@ -104,7 +105,9 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe)
             };
             self.quantum.saw(low_latency, now);
-            turn.sent += self.send_long();
+            // Low-latency frames leave before the next burst is looked at.
+            let urgent = low_latency > 0 && self.dock.lanes;
+            turn.sent += if urgent { self.send() } else { self.send_long() };
         }
         if self.pipeline.held() > 0 {
             // An operation waits for the backlog: it is worked off whatever there is to be received.
@@ -168,8 +171,12 @@ impl<P: Probe> Worker<P> {
                 updates.parts.iter().map(|part| if part.is_swap() { SWAP_PARTS } else { 1 }).sum::<usize>();
             self.pipeline.apply(&mut updates, &mut self.probe);
             for part in &updates.parts {
-                if let Update::PacketOut(out) = part {
-                    self.pipeline.packet_out(out, self.now, &mut self.dock, &mut self.probe);
+                match part {
+                    Update::PacketOut(out) => {
+                        self.pipeline.packet_out(out, self.now, &mut self.dock, &mut self.probe);
+                    }
+                    Update::Lanes { promotes } => self.dock.change_lanes(*promotes),
+                    _ => {}
                 }
             }
             self.channel.applied.store(updates.version, Ordering::Release);
@@ -184,9 +191,12 @@ impl<P: Probe> Worker<P> {
         let mut sent = 0;
         for at in 0..self.arrivals.len() {
             // Those that are there now: the other worker may be faster than this one.
-            for _ in 0..self.arrivals[at].slots() {
-                let Ok((port, frame)) = self.arrivals[at].pop() else { break };
-                if let Err(frame) = self.dock.transmit(port, 0, frame) {
+            for _ in 0..self.arrivals[at].len() {
+                let Some((handover, begins)) = self.arrivals[at].next() else { break };
+                if begins {
+                    self.dock.seal();
+                }
+                if let Err(frame) = self.dock.transmit(handover.port, 0, handover.frame) {
                     self.counters.add_copies_dropped(DropReason::TransmitFull, 1);
                     self.dock.free(frame);
                 }
@@ -206,11 +216,10 @@ impl<P: Probe> Worker<P> {
         let mut sent = 0;
         for (at, served) in self.served.iter_mut().enumerate() {
             let outbox = &mut self.dock.outboxes[at];
-            if outbox.frames.is_empty() {
+            if outbox.is_empty() {
                 continue;
             }
-            sent += served.queue.transmit(&mut outbox.frames, &mut self.done);
-            outbox.stuck = !outbox.frames.is_empty();
+            sent += outbox.send(&mut *served.queue, &mut self.done);
             for frame in self.done.drain(..) {
                 self.dock.free(frame);
             }
@@ -243,7 +252,7 @@ impl<P: Probe> Worker<P> {
     /// Whether frames wait for a device: a sleeping worker for which operations were applied is woken for them.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        self.dock.outboxes.iter().any(|outbox| !outbox.frames.is_empty())
+        self.dock.outboxes.iter().any(|outbox| !outbox.is_empty())
     }
 
     /// Whether packets, operations or handed-over frames wait: asked once more after the sleeping flag is set.
@@ -261,9 +270,11 @@ impl<P: Probe> Worker<P> {
 
     /// Workers that sleep while frames for them wait in a ring: the caller wakes them after a turn.
     pub fn handed_over(&self) -> impl Iterator<Item = usize> + '_ {
-        self.dock.peers.iter().enumerate().filter_map(|(worker, ring)| {
-            ring.as_ref().filter(|ring| ring.slots() < ring.buffer().capacity()).map(|_| worker)
-        })
+        self.dock
+            .peers
+            .iter()
+            .enumerate()
+            .filter_map(|(worker, ring)| ring.as_ref().filter(|ring| ring.is_awaited()).map(|_| worker))
     }
 
     /// Whether reports wait for the control thread: the caller wakes it after a turn if it sleeps.

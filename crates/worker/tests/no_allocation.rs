@@ -11,15 +11,15 @@ use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, DropReason, FlowMod, Match};
-use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc};
-use pipeline::LutFigures;
+use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc, Totals};
+use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
-use worker::{Consistency, PortQueues, Worker, WorkerSet, build};
+use worker::{Consistency, PortQueues, Quanta, Worker, WorkerSet, build};
 
 #[global_allocator]
 static ALLOCATOR: counting::Allocator = counting::Allocator;
@@ -63,7 +63,7 @@ struct Control {
     recorded: u64,
 }
 
-fn make(consistency: Consistency) -> (Control, Vec<Worker>) {
+fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
     let config = worker::Config {
         workers: WORKERS,
         small_frames: 2_048,
@@ -71,6 +71,8 @@ fn make(consistency: Consistency) -> (Control, Vec<Worker>) {
         // Less than there are values: records are displaced, and there is no room for some.
         lut_entries: 16,
         consistency,
+        lanes,
+        quanta: Quanta { small: 4, large: 16, quiet_ns: 0 },
         stopwatch: Some(elapsed),
         timed_bursts: 10,
         ..worker::Config::default()
@@ -193,22 +195,38 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
 
 #[test]
 fn a_worker_neither_allocates_nor_frees_for_packets_and_operations() {
-    neither_allocates_nor_frees(Consistency::Auto, |figures| {
+    let figures = |figures: &LutFigures| {
         [figures.hits, figures.learned, figures.verified, figures.evicted, figures.refused]
-    });
+    };
+    neither_allocates_nor_frees(Consistency::Auto, LaneLimits::NONE, figures);
 }
 
 #[test]
 fn nor_where_records_are_cleaned_at_once() {
-    neither_allocates_nor_frees(Consistency::Eager, |figures| [figures.hits, figures.cleaned]);
+    neither_allocates_nor_frees(Consistency::Eager, LaneLimits::NONE, |figures| {
+        [figures.hits, figures.cleaned]
+    });
+}
+
+#[test]
+fn nor_with_lanes() {
+    // So little room that packets are dropped and held back.
+    let lanes = LaneLimits { normal: 64, unknown: 64, hold: 8 };
+    let figures = |figures: &LutFigures| [figures.hits, figures.learned];
+    let totals = neither_allocates_nor_frees(Consistency::Auto, lanes, figures);
+    assert!(totals.held_back > 0, "{totals:?}");
+    for reason in [DropReason::BacklogNormal, DropReason::BacklogUnknown] {
+        assert!(totals.dropped[reason as usize] > 0, "nothing was dropped as {reason:?}");
+    }
 }
 
 /// Goes on until LUTs have done all that `figures` picks; a LUT counts anew when it is laid out anew.
 fn neither_allocates_nor_frees<const N: usize>(
     consistency: Consistency,
+    lanes: LaneLimits,
     figures: fn(&LutFigures) -> [u64; N],
-) {
-    let (mut control, workers) = make(consistency);
+) -> Totals {
+    let (mut control, workers) = make(consistency, lanes);
     control.bundle(traffic::rules());
     control.bundle(traffic::hashed_rules(2));
     let clock = AtomicU64::new(1);
@@ -249,6 +267,7 @@ fn neither_allocates_nor_frees<const N: usize>(
     }
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
     everything_happened(&mut control);
+    control.model.totals()
 }
 
 /// What the LUTs did that there are now.

@@ -42,6 +42,9 @@ impl LaneLimits {
     /// Nothing waits.
     pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
 
+    /// What a daemon has unless it is told otherwise: at 60 ns a packet the last one waits for 0.2 ms.
+    pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
+
     /// Most packets of each kind.
     pub const MAX: u16 = 16_384;
 

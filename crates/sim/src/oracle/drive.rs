@@ -29,6 +29,15 @@ const QUEUE_FRAMES: usize = 512;
 /// A few packets mark an entry, a short silence unmarks it.
 const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_timeout: 0 };
 
+/// The same of a port in a tight case, whose frames are not always taken: they wait in the outbox.
+const TIGHT_QUEUE_FRAMES: usize = 8;
+
+/// Turns in a row after which they are not, at most.
+const UNTAKEN_MAX: usize = 3;
+
+/// Packets that wait in one queue at most in a tight case.
+const TIGHT_WAITING_MAX: usize = 8;
+
 /// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
 const WAITING_MAX: usize = 24;
 
@@ -53,6 +62,9 @@ pub(super) struct Driver {
     sequences: Vec<Vec<u64>>,
     waiting: Vec<Vec<usize>>,
     acknowledged: u64,
+    tight: bool,
+    /// Turns since frames were taken.
+    untaken: usize,
     /// For each table the lookups counted so far.
     lookups: [u64; LINEAR as usize + 1],
     record: Record,
@@ -78,13 +90,15 @@ impl Driver {
             timed_bursts: 3,
             ..worker::Config::default()
         };
+        let tight = seed % 5 < 2;
         let mut handles = Vec::new();
         let mut ports = Vec::new();
         let mut sent = Vec::new();
         for number in 1..=style.ports {
             // The last port is served by one worker only: others hand frames over.
             let queues = if number == style.ports { 1 } else { options.workers };
-            let (made, handle) = mem::pair(number, queues, QUEUE_FRAMES);
+            let (made, handle) =
+                mem::pair(number, queues, if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES });
             handles.push(handle);
             sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
             let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
@@ -139,6 +153,8 @@ impl Driver {
             shadowed: 0,
             now: 1,
             acknowledged: 0,
+            tight,
+            untaken: 0,
             lookups: [0; LINEAR as usize + 1],
         }
     }
@@ -215,7 +231,8 @@ impl Driver {
         let at = port as usize - 1;
         let worker = self.rng.usize(0..self.handles[at].queues());
         for _ in 0..self.rng.usize(1..12) {
-            if self.waiting[at][worker] == WAITING_MAX {
+            let most = if self.tight { TIGHT_WAITING_MAX } else { WAITING_MAX };
+            if self.waiting[at][worker] == most {
                 return;
             }
             // Some flows send more than others.
@@ -251,7 +268,10 @@ impl Driver {
         for waiting in &mut self.waiting {
             waiting[worker] = 0;
         }
-        self.collect();
+        self.untaken += 1;
+        if !self.tight || self.untaken > UNTAKEN_MAX || self.rng.u8(0..3) == 0 {
+            self.collect();
+        }
         self.record.judged += views::judge(&mut self.model)?;
         Ok(())
     }
@@ -268,6 +288,7 @@ impl Driver {
 
     /// Takes what has come out of the ports.
     fn collect(&mut self) {
+        self.untaken = 0;
         for (port, queue, frames) in &mut self.record.sent {
             while let Some(bytes) = self.handles[*port as usize - 1].pop(*queue) {
                 frames.push(bytes);

@@ -181,15 +181,15 @@ fn lanes(l: &file::Lanes) -> Result<(LaneLimits, Quanta), Mistake> {
         let value = value.unwrap_or(default as i64);
         at(format!("datapath.lanes.{name}"), in_range(value, range))
     };
-    let packets = |name, value, default| {
-        number(name, value, default, 0..=i64::from(LaneLimits::MAX)).map(|value| value as u16)
+    let packets = |name, value, default: u16| {
+        number(name, value, default.into(), 0..=i64::from(LaneLimits::MAX)).map(|value| value as u16)
     };
     let quantum =
         |name, value, default| number(name, value, default, 1..=BURST as i64).map(|value| value as usize);
     let limits = LaneLimits {
-        normal: packets("normal", l.normal, 2_048)?,
-        unknown: packets("unknown", l.unknown, 1_024)?,
-        hold: packets("hold", l.hold, 256)?,
+        normal: packets("normal", l.normal, LaneLimits::USUAL.normal)?,
+        unknown: packets("unknown", l.unknown, LaneLimits::USUAL.unknown)?,
+        hold: packets("hold", l.hold, LaneLimits::USUAL.hold)?,
     };
     let quiet_ns = match &l.quiet {
         Some(text) => at("datapath.lanes.quiet", duration(text))?,
