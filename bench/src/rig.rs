@@ -60,7 +60,8 @@ impl Rig {
             let set = set.unwrap_or_default().iter().map(|bytes| Frame::from_bytes(bytes)).collect();
             Box::new(Limited { queue: LoopQueue::new(number, set), burst: case.burst }) as Box<dyn Queue>
         });
-        let config = worker::Config { lut_entries: case.lut_entries, ..worker::Config::default() };
+        let clock = worker::Clock::of_machine();
+        let config = worker::Config { lut_entries: case.lut_entries, clock, ..worker::Config::default() };
         let mut rig = Self::with_queues(&config, queues.collect(), &case.flows, None)?;
         rig.warm_up(WARM_UP);
         rig.check(case)?;

@@ -6,7 +6,7 @@
 use crate::counters::Tally;
 use crate::outs::{Out, Outs};
 use crate::packet::Packet;
-use flow::{DropReason, EntryId, Outcome, PortNo};
+use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
 /// How a packet came to the entry that it hit in a table.
@@ -104,6 +104,12 @@ pub trait Probe {
     fn compares(&self) -> bool {
         false
     }
+
+    /// The instrument's own time in ns, which latencies are then told by instead of the worker's clock: virtual time.
+    #[inline]
+    fn time_ns(&self) -> Option<Nanos> {
+        None
+    }
 }
 
 impl Probe for () {}
@@ -188,5 +194,10 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     #[inline]
     fn compares(&self) -> bool {
         self.0.compares() || self.1.compares()
+    }
+
+    #[inline]
+    fn time_ns(&self) -> Option<Nanos> {
+        self.0.time_ns().or_else(|| self.1.time_ns())
     }
 }

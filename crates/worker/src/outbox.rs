@@ -75,18 +75,26 @@ impl Outbox {
         }
     }
 
-    /// Gives the device as many as it takes, returns how many, and leaves them in `done`.
-    pub fn send(&mut self, queue: &mut dyn Queue, done: &mut Vec<Frame>) -> usize {
+    /// Gives the device as many as it takes, returns how many, and leaves them in `done`. After each doorbell `rung` gets
+    /// those that it took.
+    pub fn send(
+        &mut self,
+        queue: &mut dyn Queue,
+        done: &mut Vec<Frame>,
+        mut rung: impl FnMut(&[Frame]),
+    ) -> usize {
         if self.sealed > 0 {
             self.merge();
         }
         let mut sent = 0;
         if !self.low_latency.is_empty() {
             sent = queue.transmit(&mut self.low_latency, done);
+            rung(done);
         }
         if self.low_latency.is_empty() && !self.normal.is_empty() {
             let taken = queue.transmit(&mut self.normal, done);
             self.sealed = self.sealed.saturating_sub(taken);
+            rung(&done[sent..]);
             sent += taken;
         }
         self.stuck = !self.is_empty();
@@ -118,7 +126,7 @@ mod tests {
 
         fn send(&mut self) -> String {
             let mut done = Vec::new();
-            self.outbox.send(&mut self.queue, &mut done);
+            self.outbox.send(&mut self.queue, &mut done, |_| ());
             let name = |lab: &mut Self| lab.device.pop(0).map(|bytes| char::from(bytes[0]));
             std::iter::from_fn(|| name(self)).collect()
         }

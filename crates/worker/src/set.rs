@@ -4,13 +4,16 @@
 use crate::board::{Boards, PortReport};
 use crate::bypass::Measured;
 use crate::cell_store::CellStore;
+use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::groups::Groups;
+use crate::latency::{Latencies, LatencyCells};
 use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use crate::recording::Recording;
 use crate::stopwatch::{Costs, LookupCosts};
+use crate::wiring::Config;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryId, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
@@ -37,6 +40,7 @@ pub(crate) struct Link {
     pub sleeping: Arc<AtomicBool>,
     pub counters: Arc<Counters>,
     pub costs: Arc<Costs>,
+    pub latencies: Arc<LatencyCells>,
     pub parked: VecDeque<Box<Updates>>,
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
@@ -75,20 +79,16 @@ pub struct WorkerSet {
     pub(crate) recording: Option<Recording>,
     /// What recorded times are told by.
     pub(crate) clock: Option<fn() -> Nanos>,
+    /// What latencies are told by.
+    latency_clock: Clock,
 }
 
 impl WorkerSet {
-    pub(crate) fn new(
-        links: Vec<Link>,
-        boards: Boards,
-        lut_entries: usize,
-        consistency: Consistency,
-        clock: Option<fn() -> Nanos>,
-    ) -> Self {
+    pub(crate) fn new(links: Vec<Link>, boards: Boards, config: &Config) -> Self {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
         Self {
-            luts: Luts::new(lut_entries, consistency, links.len(), masters.len()),
+            luts: Luts::new(config.lut_entries, config.consistency, links.len(), masters.len()),
             cells: CellStore::new(links.len()),
             links,
             boards,
@@ -101,7 +101,8 @@ impl WorkerSet {
             version: 0,
             next_link: 0,
             recording: None,
-            clock,
+            clock: config.stopwatch,
+            latency_clock: config.clock,
         }
     }
 
@@ -198,6 +199,12 @@ impl WorkerSet {
     #[must_use]
     pub fn lookup_costs(&self, table: u8) -> LookupCosts {
         LookupCosts::over(self.links.iter().filter_map(|link| link.costs.table(table)))
+    }
+
+    /// How long frames were in the switch, by lane.
+    #[must_use]
+    pub fn latencies(&self) -> Latencies {
+        Latencies::over(&self.latency_clock, self.links.iter().map(|link| &*link.latencies))
     }
 
     /// Records that each LUT has room for; 0: there is no fast-forwarding path.

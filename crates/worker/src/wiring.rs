@@ -3,9 +3,11 @@
 
 use crate::aside::Aside;
 use crate::board::{Board, Boards};
+use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::dock::{Dock, STOCK};
 use crate::handover;
+use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_ALL, Outbox};
 use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
@@ -49,6 +51,8 @@ pub struct Config {
     pub stopwatch: Option<fn() -> Nanos>,
     /// One burst of so many is timed; at least 1.
     pub timed_bursts: u32,
+    /// The clock by which each frame's latency is told. Forwarding never reads it.
+    pub clock: Clock,
 }
 
 impl Default for Config {
@@ -67,6 +71,7 @@ impl Default for Config {
             stopwatch: None,
             consistency: Consistency::default(),
             timed_bursts: 1_024,
+            clock: Clock::stopped(),
         }
     }
 }
@@ -119,6 +124,7 @@ pub fn build_with<P: Probe>(
         let (recycle, recycled) = RingBuffer::new(stock.max(1));
         let counters = Arc::new(Counters::default());
         let costs = Arc::new(Costs::default());
+        let latencies = Arc::new(LatencyCells::default());
         let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
         links.push(Link {
             requests: request_in,
@@ -129,6 +135,7 @@ pub fn build_with<P: Probe>(
             sleeping: Arc::clone(&channel.sleeping),
             counters: Arc::clone(&counters),
             costs: Arc::clone(&costs),
+            latencies: Arc::clone(&latencies),
             parked: VecDeque::new(),
             nudge: None,
         });
@@ -159,13 +166,14 @@ pub fn build_with<P: Probe>(
             done: Vec::with_capacity(OUTBOX_ALL),
             now: 0,
             quantum: Quantum::new(config.quanta),
+            watch: Watch::new(config.clock, latencies),
             probe: probe(),
             aside: Aside::new(
                 config.stopwatch.map(|clock| Stopwatch::new(clock, config.timed_bursts.max(1), costs)),
             ),
         });
     }
-    (WorkerSet::new(links, boards, config.lut_entries, config.consistency, config.stopwatch), made)
+    (WorkerSet::new(links, boards, config), made)
 }
 
 /// Where worker `number` sends for each port: its own queue, else the first worker that has one.

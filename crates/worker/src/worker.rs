@@ -6,6 +6,7 @@ use crate::aside::Aside;
 use crate::board::{Board, PortReport};
 use crate::dock::Dock;
 use crate::handover::Arrivals;
+use crate::latency::Watch;
 use crate::quantum::Quantum;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
@@ -78,6 +79,8 @@ pub struct Worker<P: Probe = ()> {
     /// When the turn began, or the last one.
     pub(crate) now: Nanos,
     pub(crate) quantum: Quantum,
+    /// Tells latencies.
+    pub(crate) watch: Watch,
     pub(crate) probe: P,
     /// Listens to single bursts beside it.
     pub(crate) aside: Aside,
@@ -88,16 +91,22 @@ impl<P: Probe> Worker<P> {
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
         self.now = now;
+        self.watch.begin(&self.probe);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
+        if turn.applied > 0 {
+            self.watch.changed(&self.probe);
+        }
         self.dock.collect();
         let mut more = false;
         for at in 0..self.served.len() {
+            self.watch.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
             if received == 0 {
                 continue;
             }
             turn.received += received;
             more |= received == BURST;
+            self.watch.stamp(&mut self.burst);
             self.probe.mark(Step::Receive, received as u32);
             let low_latency = if self.aside.listens(&self.channel.applied) {
                 self.forward_aside(now)
@@ -131,11 +140,14 @@ impl<P: Probe> Worker<P> {
 
     /// Works off up to `most` packets of the backlog; returns how many.
     fn work(&mut self, most: usize) -> usize {
-        if self.aside.listens(&self.channel.applied) {
+        let worked = if self.aside.listens(&self.channel.applied) {
             let mut both = (&mut self.probe, &mut self.aside);
-            return self.pipeline.work(most, self.now, &mut self.dock, &mut both);
-        }
-        self.pipeline.work(most, self.now, &mut self.dock, &mut self.probe)
+            self.pipeline.work(most, self.now, &mut self.dock, &mut both)
+        } else {
+            self.pipeline.work(most, self.now, &mut self.dock, &mut self.probe)
+        };
+        self.watch.worked(worked);
+        worked
     }
 
     /// Whether nothing waits in the backlog, so that an operation may be applied. What is left is worked off at once if that
@@ -219,7 +231,8 @@ impl<P: Probe> Worker<P> {
             if outbox.is_empty() {
                 continue;
             }
-            sent += outbox.send(&mut *served.queue, &mut self.done);
+            let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
+            sent += outbox.send(&mut *served.queue, &mut self.done, watch);
             for frame in self.done.drain(..) {
                 self.dock.free(frame);
             }
@@ -232,10 +245,16 @@ impl<P: Probe> Worker<P> {
 
     /// Asks links and publishes counters: now and then, and before sleeping. Makes system calls.
     pub fn housekeeping(&mut self) {
+        self.watch.rest();
         for served in &mut self.served {
             let link = served.queue.poll_link();
             served.board.put(PortReport { statistics: served.queue.statistics(), link });
         }
+    }
+
+    /// To be told when time passes between two turns that is spent on purpose, sleeping or waking others: it was not stolen.
+    pub fn rest(&mut self) {
+        self.watch.rest();
     }
 
     /// Appends the descriptors to sleep on.

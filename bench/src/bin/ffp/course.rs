@@ -75,7 +75,8 @@ impl<P: Probe + Default> Course<P> {
             let queue = Limited { queue: LoopQueue::new(number, set.take().unwrap_or_default()), burst };
             Box::new(Tapped { number, queue, tape: Arc::clone(&tape) }) as Box<dyn Queue>
         });
-        let config = worker::Config { lut_entries, ..worker::Config::default() };
+        let clock = worker::Clock::of_machine();
+        let config = worker::Config { lut_entries, clock, ..worker::Config::default() };
         let rig = Rig::with_queues(&config, queues.collect(), &scenario.rules, maker)?;
         let scenario = Arc::clone(scenario);
         Ok(Self { rig, tape, scenario, traffic, fast: 0, received: 0 })

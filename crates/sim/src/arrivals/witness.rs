@@ -3,7 +3,7 @@
 
 use crate::arrivals::wires::{Clock, Wires, lock};
 use crate::cost::CostProbe;
-use flow::{Outcome, PortNo};
+use flow::{Nanos, Outcome, PortNo};
 use frame::Frame;
 use pipeline::{Probe, Step, Tally};
 use std::sync::{Arc, Mutex};
@@ -55,6 +55,11 @@ impl Probe for Witness {
         } else if step == Step::Turn && !self.fates.is_empty() {
             self.tell(false);
         }
+    }
+
+    #[inline]
+    fn time_ns(&self) -> Option<Nanos> {
+        self.costs.time_ns()
     }
 
     #[inline]

@@ -2,8 +2,12 @@
 //! The instrument in a worker: charges real time to steps, or counts steps and lets virtual time pass.
 
 use crate::cost::slots::{Course, STEPS};
+use flow::Nanos;
 use pipeline::{Probe, Step};
 use std::time::Instant;
+
+/// Virtual time begins here as a worker sees it: 0 is no time.
+const VIRTUAL_START_NS: Nanos = 1;
 
 /// One step as it happened.
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +223,10 @@ impl Probe for CostProbe {
                 *elapsed_ns += rates.mark_ns[slot] + rates.unit_ns[slot] * f64::from(units);
             }
         }
+    }
+
+    fn time_ns(&self) -> Option<Nanos> {
+        matches!(self.mode, Mode::Virtual { .. }).then(|| VIRTUAL_START_NS + self.virtual_ns() as Nanos)
     }
 
     fn applied(&mut self, version: u64) {

@@ -8,7 +8,7 @@ use flow::{Nanos, PortNo};
 use model::Model;
 use pipeline::LaneLimits;
 use std::collections::{BTreeMap, BTreeSet};
-use worker::{Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
+use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
 
 /// Room for whatever one burst can reasonably ask for: a copy for the lack of a frame would make a difference to the
 /// reference.
@@ -27,6 +27,7 @@ const SIZES: Config = Config {
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
     handovers: 1,
+    clock: Clock::stopped(),
 };
 
 /// One worker with a queue at each port.

@@ -84,6 +84,7 @@ impl Daemon {
             consistency: config.datapath.consistency,
             lanes: config.datapath.lanes.0,
             quanta: config.datapath.lanes.1,
+            clock: worker::Clock::of_machine(),
             ..worker::Config::default()
         };
         let (mut plane, workers) = worker::build(&sizes, queues);

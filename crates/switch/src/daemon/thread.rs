@@ -166,6 +166,7 @@ impl Loop<'_> {
     fn turn(&self, worker: &mut Worker, now: Nanos) -> Turn {
         let turn = worker.turn(now);
         if worker.has_events() || worker.handed_over().next().is_some() {
+            worker.rest();
             // Pairs with the fences of who goes to sleep: frames and events were put into their rings before.
             fence(Ordering::SeqCst);
             for peer in worker.handed_over() {
@@ -211,7 +212,8 @@ impl Loop<'_> {
             // Without a way to sleep on descriptors, look again soon.
             thread::sleep(POLLING);
         }
-        let worker = self.shared.lock();
+        let mut worker = self.shared.lock();
+        worker.rest();
         self.shared.sleeping.store(false, Ordering::SeqCst);
         self.shared.wake.clear();
         worker

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Latencies in virtual time: the same code as in a switch, and nothing but the costs of the steps.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use sim::cost::{CostTable, Rig};
+
+/// Packets of a turn.
+const BURST: u64 = 32;
+
+#[test]
+fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
+    const UNIT_NS: f64 = 10.0;
+    const TURNS: u64 = 100;
+    let mut rig = Rig::mix().unwrap();
+    CostTable::even(UNIT_NS).drive(rig.worker.probe());
+    let mut longest_ns = 0.0_f64;
+    for turn in 1..=TURNS {
+        // Whatever passes between two turns is no packet's.
+        rig.worker.probe().pass(1e9);
+        let before_ns = rig.worker.probe().virtual_ns();
+        assert_eq!(rig.worker.turn(turn).sent as u64, BURST);
+        // The turn itself is charged before the first poll, and the doorbell once all have been rung.
+        let outside_ns = (1 + BURST) as f64 * UNIT_NS;
+        longest_ns = longest_ns.max(rig.worker.probe().virtual_ns() - before_ns - outside_ns);
+    }
+    let told = rig.model.plane_mut().latencies();
+    let normal = told.normal.whole;
+    assert_eq!((normal.frames(), normal.max_ns), (BURST * TURNS, longest_ns as u64));
+    assert!(normal.quantile_ns(0.5) > 200 * UNIT_NS as u64, "{normal:?}");
+    assert_eq!((told.gaps, told.normal.in_gaps.frames(), told.low_latency.whole.frames()), (0, 0, 0));
+}

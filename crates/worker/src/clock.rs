@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The clock that latencies are told by: fine and cheap, and only differences of it mean something.
+
+use crate::tsc;
+use flow::Nanos;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// How long the counter's rate is measured: an error of 50 ns at either end is then 10 ppm.
+const CALIBRATION: Duration = Duration::from_millis(10);
+
+/// Readings of both clocks of which the closest pair counts: the others may have been interrupted.
+const TRIES: usize = 32;
+
+/// Rates that a counter may have, GHz. Another one was not measured but interrupted.
+const RATES_GHZ: std::ops::RangeInclusive<f64> = 0.1..=10.0;
+
+/// A clock that counts in units of about 1 ns (1 to 2 ns, longer only for counters slower than 1 GHz).
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    read: fn() -> u64,
+    /// Ticks of a unit, as a power of two.
+    shift: u32,
+    unit_ns: f64,
+}
+
+impl Clock {
+    /// A clock that stands still: all latencies are 0.
+    #[must_use]
+    pub const fn stopped() -> Self {
+        Self { read: || 1, shift: 0, unit_ns: 1.0 }
+    }
+
+    /// The clock that `read` reads, which counts ns and never goes back.
+    #[must_use]
+    pub fn counting_ns(read: fn() -> Nanos) -> Self {
+        Self { read, shift: 0, unit_ns: 1.0 }
+    }
+
+    /// The best clock of this machine: its time stamp counter if that runs at one rate, held against the monotonic clock
+    /// for 10 ms when this is first called; else the monotonic clock.
+    #[must_use]
+    pub fn of_machine() -> Self {
+        static CLOCK: OnceLock<Clock> = OnceLock::new();
+        *CLOCK.get_or_init(|| counter().unwrap_or_else(|| Self::counting_ns(monotonic_ns)))
+    }
+
+    /// The time, in units.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        (self.read)() >> self.shift
+    }
+
+    /// A span of units in ns.
+    pub(crate) fn ns(&self, units: u64) -> Nanos {
+        (units as f64 * self.unit_ns).round() as Nanos
+    }
+
+    /// A span of ns in units.
+    pub(crate) fn units(&self, ns: Nanos) -> u64 {
+        (ns as f64 / self.unit_ns).round() as u64
+    }
+}
+
+/// ns since this was first asked, and 1 more.
+fn monotonic_ns() -> Nanos {
+    static START: OnceLock<Instant> = OnceLock::new();
+    1 + START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos
+}
+
+/// The time stamp counter as a clock.
+fn counter() -> Option<Clock> {
+    if !tsc::is_invariant() {
+        return None;
+    }
+    let (start_ticks, start) = both();
+    while start.elapsed() < CALIBRATION {
+        std::hint::spin_loop();
+    }
+    let (end_ticks, end) = both();
+    let span_ns = end.saturating_duration_since(start).as_nanos() as f64;
+    let ghz = end_ticks.wrapping_sub(start_ticks) as f64 / span_ns;
+    RATES_GHZ.contains(&ghz).then(|| {
+        let shift = ghz.log2().ceil().max(0.0) as u32;
+        Clock { read: tsc::read, shift, unit_ns: f64::from(1 << shift) / ghz }
+    })
+}
+
+/// Both clocks at one time.
+fn both() -> (u64, Instant) {
+    let once = || {
+        let before = tsc::read();
+        let now = Instant::now();
+        let width = tsc::read().wrapping_sub(before);
+        (width, before.wrapping_add(width / 2), now)
+    };
+    let (_, ticks, now) = (1..TRIES).fold(once(), |best, _| {
+        let other = once();
+        if other.0 < best.0 { other } else { best }
+    });
+    (ticks, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_s_clock_goes_forward_in_units_of_about_a_nanosecond() {
+        let clock = Clock::of_machine();
+        assert!(clock.unit_ns >= 1.0 && clock.unit_ns <= 10.0, "{clock:?}");
+        let (start, real) = (clock.now(), Instant::now());
+        while real.elapsed() < Duration::from_millis(2) {}
+        let told_ns = clock.ns(clock.now() - start);
+        assert!(told_ns >= 1_900_000, "{told_ns} ns in 2 ms or more by {clock:?}");
+        assert!(clock.units(told_ns).abs_diff(clock.now() - start) < clock.now() - start + 2);
+    }
+
+    #[test]
+    fn a_clock_of_nanoseconds_tells_what_it_reads() {
+        let clock = Clock::counting_ns(|| 7);
+        assert_eq!((clock.now(), clock.ns(9), clock.units(9)), (7, 9, 9));
+        assert_eq!(Clock::stopped().now(), Clock::stopped().now());
+    }
+}

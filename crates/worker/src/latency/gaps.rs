@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tells from the time between two readings of the clock whether something else had the core meanwhile.
+//!
+//! A span is a gap if it is more than 2 us longer than five times what its work usually takes. Work is counted in packets
+//! received and frames sent, four more for what a span costs by itself; what a packet usually takes is a running mean over
+//! about 64 spans, in which a gap counts for no more than a span that is just none, so that work that has become slower
+//! is usual soon and is not mistaken for stolen time for ever. A span without work is a gap if it is longer than 2 us. For 10 ms after an operation a span may be 50 us longer than that: records are
+//! cleaned and caches cold. The excess over what the work usually takes is what was stolen.
+//!
+//! The rule errs on the side of the switch's own time: gaps shorter than 2 us are counted as latency, and so is what
+//! happens in the first 64 spans.
+
+use crate::clock::Clock;
+
+/// Longer than this above all that the work may take, ns.
+const SLACK_NS: u64 = 2_000;
+
+/// The same while rules change, ns.
+const CHANGING_NS: u64 = 50_000;
+
+/// Rules are said to change for so long after an operation, ns.
+const CHANGE_NS: u64 = 10_000_000;
+
+/// Work may take so many times what it usually does.
+const FACTOR: u64 = 5;
+
+/// A span by itself is as much work as so many packets.
+const SPAN_WORK: u64 = 4;
+
+/// The running mean is over about so many spans, as a power of two; before as many, nothing is called a gap.
+const MEMORY_BITS: u32 = 6;
+
+/// What the work of one kind usually takes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Usual {
+    /// Time and work of recent spans; both decay alike.
+    units: u64,
+    work: u64,
+    spans: u32,
+}
+
+impl Usual {
+    /// Takes a span's work in. Returns what was stolen of it: 0 if it was no gap.
+    #[inline]
+    fn judge(&mut self, span: u64, work: u64, slack: u64) -> u64 {
+        if span > slack && self.spans >> MEMORY_BITS != 0 {
+            return self.judge_long(span, work, slack);
+        }
+        self.learn(span, work);
+        0
+    }
+
+    #[inline(never)]
+    fn judge_long(&mut self, span: u64, work: u64, slack: u64) -> u64 {
+        let usual = self.units * work / self.work.max(1);
+        let limit = slack + FACTOR * usual;
+        self.learn(span.min(limit), work);
+        if span > limit { span - usual } else { 0 }
+    }
+
+    #[inline]
+    fn learn(&mut self, span: u64, work: u64) {
+        self.units = self.units - (self.units >> MEMORY_BITS) + span;
+        self.work = self.work - (self.work >> MEMORY_BITS) + work;
+        self.spans = self.spans.saturating_add(1);
+    }
+}
+
+/// The detector of one worker.
+#[derive(Debug)]
+pub(super) struct Gaps {
+    usual: Usual,
+    slack: u64,
+    changing: u64,
+    change: u64,
+    /// Rules have changed lately, up to this time.
+    changes_until: u64,
+}
+
+impl Gaps {
+    pub fn new(clock: &Clock) -> Self {
+        Self {
+            usual: Usual::default(),
+            slack: clock.units(SLACK_NS),
+            changing: clock.units(CHANGING_NS),
+            change: clock.units(CHANGE_NS),
+            changes_until: 0,
+        }
+    }
+
+    /// Rules changed, at this time.
+    pub fn changed(&mut self, now: u64) {
+        self.changes_until = now + self.change;
+    }
+
+    /// What was stolen of the span that ends now, in which so many packets were received or sent; 0: nothing that can be
+    /// told.
+    #[inline]
+    pub fn judge(&mut self, now: u64, span: u64, packets: u64) -> u64 {
+        let slack = if now < self.changes_until { self.changing } else { self.slack };
+        if packets > 0 {
+            return self.usual.judge(span, packets + SPAN_WORK, slack);
+        }
+        // Little that is the switch's own: polling queues.
+        if span > slack { span } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps() -> Gaps {
+        Gaps::new(&Clock::stopped())
+    }
+
+    /// Bursts of 32 packets that take 2 us.
+    fn settled() -> Gaps {
+        let mut gaps = gaps();
+        for _ in 0..1_000 {
+            assert_eq!(gaps.judge(1, 2_000, 32), 0);
+        }
+        gaps
+    }
+
+    #[test]
+    fn a_span_far_beyond_its_work_is_a_gap() {
+        let mut gaps = settled();
+        for (span, packets) in [(11_000, 32), (3_000, 1), (40_000, 200)] {
+            assert_eq!(gaps.judge(1, span, packets), 0, "{span} ns for {packets} packets");
+        }
+        let stolen = gaps.judge(1, 20_000, 32);
+        assert!((17_000..=18_500).contains(&stolen), "{stolen}");
+        assert!(gaps.judge(1, 6_000, 1) > 5_000);
+        assert_eq!((gaps.judge(1, 2_000, 0), gaps.judge(1, 2_001, 0)), (0, 2_001));
+        assert_eq!(self::gaps().judge(1, 1 << 40, 1), 0, "nothing is known yet");
+    }
+
+    #[test]
+    fn after_an_operation_more_is_the_switch_s_own() {
+        let mut gaps = settled();
+        gaps.changed(1_000);
+        assert_eq!(gaps.judge(10_000_999, 50_000, 32), 0);
+        assert!(gaps.judge(10_000_999, 90_000, 32) > 0);
+        let mut gaps = settled();
+        gaps.changed(1_000);
+        assert!(gaps.judge(10_001_000, 50_000, 32) > 0);
+    }
+
+    #[test]
+    fn slower_work_becomes_usual() {
+        let mut gaps = settled();
+        let called = (0..1_000).filter(|_| gaps.judge(1, 200_000, 32) > 0).count();
+        assert!((1..100).contains(&called), "{called} spans were called gaps");
+        assert_eq!(gaps.judge(1, 200_000, 32), 0);
+    }
+}

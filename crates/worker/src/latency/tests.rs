@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::cells::LatencyCells;
+use super::*;
+use frame::{Frame, Meta};
+use std::cell::Cell;
+use std::sync::Arc;
+
+thread_local!(static NOW: Cell<u64> = const { Cell::new(0) });
+
+fn clock() -> Clock {
+    Clock::counting_ns(|| NOW.with(Cell::get))
+}
+
+fn at(now: u64) {
+    NOW.with(|cell| cell.set(now));
+}
+
+/// A watch that has begun a turn at this time.
+fn begun(now: u64) -> (Watch, Arc<LatencyCells>) {
+    let cells = Arc::new(LatencyCells::default());
+    let mut watch = Watch::new(clock(), Arc::clone(&cells));
+    at(now);
+    watch.begin(&());
+    (watch, cells)
+}
+
+/// The first of so many packets that are polled now.
+fn polled(watch: &mut Watch, packets: usize) -> Meta {
+    let mut burst: Vec<Frame> = (0..packets).map(|_| Frame::hollow()).collect();
+    watch.poll(&());
+    watch.stamp(&mut burst);
+    let stamp = burst[0].meta.stamp;
+    assert!(burst.iter().all(|frame| frame.meta.stamp == stamp));
+    burst[0].meta
+}
+
+fn send(watch: &mut Watch, frames: &[Meta]) {
+    let frames = frames.iter().map(|meta| {
+        let mut frame = Frame::hollow();
+        frame.meta = *meta;
+        frame
+    });
+    watch.sent(&frames.collect::<Vec<_>>(), &());
+}
+
+fn told(cells: &LatencyCells) -> Latencies {
+    Latencies::over(&clock(), [cells].into_iter())
+}
+
+#[test]
+fn quantiles_are_those_of_a_sort_or_up_to_a_32nd_more() {
+    let cells = LatencyCells::default();
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut all: Vec<u32> = (0..50_000)
+        .map(|n| if n % 1_000 == 0 { random.u32(..) } else { 1 << random.u32(0..20) | random.u32(0..100) })
+        .collect();
+    all.iter().for_each(|age| cells.ages(Lane::Normal, false).record(*age, 1));
+    all.sort_unstable();
+    let spread = told(&cells).normal.whole;
+    assert_eq!(spread.frames(), 50_000);
+    for share in [0.0, 0.001, 0.25, 0.5, 0.9, 0.99, 0.999, 0.9999, 1.0] {
+        let exact = u64::from(all[((all.len() as f64 * share).ceil() as usize).max(1) - 1]);
+        let quantile = spread.quantile_ns(share);
+        assert!(quantile >= exact && quantile <= exact + exact / 32, "{share}: {quantile}, not {exact}");
+    }
+    assert_eq!(spread.quantile_ns(1.0), u64::from(all[all.len() - 1]));
+    assert_eq!(spread.max_ns, u64::from(all[all.len() - 1]));
+}
+
+#[test]
+fn no_frames_have_no_latency() {
+    let nothing = Spread::default();
+    assert_eq!((nothing.frames(), nothing.quantile_ns(0.5), nothing.max_ns), (0, 0, 0));
+}
+
+#[test]
+fn what_came_since_is_the_difference_and_together_the_sum() {
+    let earlier = Spread { buckets: vec![(10, 4), (70, 1)], max_ns: 69 };
+    let later = Spread { buckets: vec![(10, 4), (20, 2), (70, 3), (90, 1)], max_ns: 88 };
+    let new = later.since(&earlier);
+    assert_eq!(new, Spread { buckets: vec![(20, 2), (70, 2), (90, 1)], max_ns: 88 });
+    assert_eq!(earlier.with(&new), later);
+    assert_eq!(later.since(&later), Spread::default());
+}
+
+#[test]
+fn frames_count_in_their_lane_by_their_age() {
+    let (mut watch, cells) = begun(1_000);
+    let early = polled(&mut watch, 1);
+    at(1_050);
+    let late = polled(&mut watch, 1);
+    at(1_060);
+    let fast = |meta: Meta| Meta { lane: Lane::LowLatency, ..meta };
+    // The last was not received: a packet of the controller's.
+    send(&mut watch, &[early, early, fast(early), fast(late), late, Meta::default()]);
+    let told = told(&cells);
+    assert_eq!(told.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
+    assert_eq!(told.low_latency.whole, Spread { buckets: vec![(10, 1), (60, 1)], max_ns: 60 });
+    assert_eq!((told.gaps, told.low_latency.in_gaps.frames()), (0, 0));
+}
+
+#[test]
+fn a_stamp_may_wrap_and_be_a_little_ahead() {
+    let wrap = 1_u64 << 32;
+    let (mut watch, cells) = begun(wrap - 40);
+    let before = polled(&mut watch, 1);
+    at(wrap);
+    let zero = polled(&mut watch, 1);
+    assert_eq!(zero.stamp, 1, "0 is no stamp");
+    at(wrap + 20);
+    let ahead = Meta { stamp: 30, ..before };
+    send(&mut watch, &[before, ahead, zero]);
+    assert_eq!(told(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
+}
+
+#[test]
+fn the_longest_age_has_a_bucket() {
+    let cells = LatencyCells::default();
+    cells.ages(Lane::Normal, false).record(u32::MAX, 3);
+    let spread = told(&cells).normal.whole;
+    assert_eq!((spread.buckets, spread.max_ns), (vec![(u64::from(u32::MAX), 3)], u64::from(u32::MAX)));
+}
+
+#[test]
+fn frames_that_a_gap_fell_on_are_set_aside() {
+    let (mut watch, cells) = begun(1_000);
+    let mut now = 1_000;
+    let mut pass = |watch: &mut Watch, span: u64| {
+        let meta = polled(watch, 32);
+        now += span;
+        at(now);
+        meta
+    };
+    for _ in 0..200 {
+        pass(&mut watch, 2_000);
+    }
+    assert_eq!(told(&cells).gaps, 0);
+    let held_up = pass(&mut watch, 1_000_000);
+    let after = pass(&mut watch, 2_000);
+    send(&mut watch, &[held_up, after]);
+    let told_now = told(&cells);
+    assert_eq!((told_now.gaps, told_now.stolen_ns / 1_000), (1, 998));
+    assert_eq!(told_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
+    assert_eq!(told_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
+    // Sleeping is no gap, nor is what operations take.
+    pass(&mut watch, 5_000_000);
+    watch.rest();
+    watch.begin(&());
+    at(20_000_000);
+    watch.changed(&());
+    assert_eq!(told(&cells).gaps, 1);
+}
+
+#[test]
+fn frames_of_several_bursts_and_lanes_are_counted_each() {
+    let (mut watch, cells) = begun(1_000);
+    let mut metas = Vec::new();
+    let mut ages: Vec<(u64, Lane)> = Vec::new();
+    let mut random = fastrand::Rng::with_seed(3);
+    for burst in 0..30_u64 {
+        at(1_000 + burst * 10);
+        let meta = polled(&mut watch, 1);
+        for _ in 0..random.usize(0..9) {
+            let lane = if random.bool() { Lane::LowLatency } else { Lane::Normal };
+            metas.push(Meta { lane, ..meta });
+            ages.push((1_300 - (1_000 + burst * 10), lane));
+        }
+    }
+    at(1_300);
+    send(&mut watch, &metas);
+    let told = told(&cells);
+    for (lane, spread) in [(Lane::LowLatency, told.low_latency.whole), (Lane::Normal, told.normal.whole)] {
+        let of_lane = || ages.iter().filter(|(_, of)| *of == lane).map(|(age, _)| *age);
+        assert_eq!(spread.frames(), of_lane().count() as u64);
+        assert_eq!(spread.max_ns, of_lane().max().unwrap());
+        let sum: u64 = spread.buckets.iter().map(|(ns, frames)| ns * frames).sum();
+        let exact: u64 = of_lane().sum();
+        assert!(sum >= exact && sum <= exact + exact / 32, "{sum} is not {exact}");
+    }
+}
+
+#[test]
+fn workers_count_together() {
+    let both = [LatencyCells::default(), LatencyCells::default()];
+    both[0].ages(Lane::LowLatency, false).record(50, 2);
+    both[1].ages(Lane::LowLatency, false).record(50, 1);
+    both[1].ages(Lane::LowLatency, false).record(9, 1);
+    both.iter().for_each(|cells| cells.add_gap(30));
+    let told = Latencies::over(&clock(), both.iter());
+    assert_eq!(told.low_latency.whole, Spread { buckets: vec![(9, 1), (50, 3)], max_ns: 50 });
+    assert_eq!((told.gaps, told.stolen_ns), (2, 60));
+}

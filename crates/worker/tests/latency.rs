@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Each frame that a device takes is counted in its lane, by the time since the poll that received it.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::operation::{EntryChange, Operation, PortState};
+use flow::{Action, Field, FieldMatch, FlowEntry, Instructions, Match, Nanos};
+use model::DataPlane;
+use port::mem::{self, MemHandle};
+use port::{Faults, Faulty, Queue};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use worker::{Clock, Config, PortQueues, Spread, Worker, WorkerSet, build};
+
+fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
+    EntryChange::Add(Arc::new(FlowEntry {
+        id,
+        table: 0,
+        priority: 1,
+        matching: Match::new([FieldMatch::exact(Field::InPort, in_port.into())]).unwrap(),
+        instructions: Arc::new(Instructions::apply(actions)),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency,
+    }))
+}
+
+/// Ports 1 and 2 at worker 0, port 3 at worker 1; what port 2 is given it refuses where `refuses` says so.
+fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
+    let clock = Clock::counting_ns(read);
+    let config = Config { workers: 2, small_frames: 256, large_frames: 0, clock, ..Config::default() };
+    let mut handles = Vec::new();
+    let ports = [(1, 0), (2, 0), (3, 1)].map(|(number, worker)| {
+        let (mut queues, handle) = mem::pair(number, 1, 64);
+        handles.push(handle);
+        let refuse_per_mille = if refuses && number == 2 { 1_000 } else { 0 };
+        let queue = Faulty::new(queues.remove(0), Faults { refuse_per_mille, ..Faults::default() });
+        PortQueues { number, queues: vec![(worker, Box::new(queue) as Box<dyn Queue>)] }
+    });
+    let (mut set, mut workers) = build(&config, ports.into());
+    (1..=3).for_each(|number| {
+        set.submit(Operation::Port(PortState::up(number)));
+    });
+    set.submit(Operation::Entries(vec![
+        entry(1, 1, vec![Action::output(3)], true),
+        entry(2, 2, vec![Action::output(1), Action::output(3)], false),
+    ]));
+    for worker in &mut workers {
+        while worker.apply() > 0 {}
+    }
+    (set, workers, handles)
+}
+
+fn spread(buckets: &[(Nanos, u64)], max_ns: Nanos) -> Spread {
+    Spread { buckets: buckets.to_vec(), max_ns }
+}
+
+#[test]
+fn a_frame_that_is_handed_over_keeps_its_stamp() {
+    static NOW: AtomicU64 = AtomicU64::new(5_000_000);
+    let (set, mut workers, mut handles) = switch(|| NOW.load(Ordering::Relaxed), false);
+    // A low-latency packet for worker 1's port, and a normal one of which a copy goes there as well.
+    assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
+    workers[0].turn(1);
+    let told = set.latencies();
+    assert_eq!(told.normal.whole, spread(&[(0, 1)], 0), "the copy for its own port");
+    assert_eq!(told.low_latency.whole.frames(), 0);
+    NOW.fetch_add(50, Ordering::Relaxed);
+    workers[1].turn(2);
+    let told = set.latencies();
+    assert_eq!(told.normal.whole, spread(&[(0, 1), (50, 1)], 50));
+    assert_eq!(told.low_latency.whole, spread(&[(50, 1)], 50));
+    assert_eq!((told.gaps, told.low_latency.in_gaps.frames()), (0, 0));
+}
+
+#[test]
+fn a_packet_of_the_controller_s_is_not_counted() {
+    let (mut set, mut workers, mut handles) = switch(|| 1_000, false);
+    set.submit(Operation::PacketOut(Arc::new(flow::operation::PacketOut {
+        in_port: flow::port_no::CONTROLLER,
+        actions: vec![Action::output(2)],
+        bytes: vec![3; 60],
+    })));
+    workers[0].turn(1);
+    assert_eq!(handles[1].pop(0), Some(vec![3; 60]));
+    let told = set.latencies();
+    assert_eq!((told.normal.whole.frames(), told.low_latency.whole.frames()), (0, 0));
+}
+
+#[test]
+fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
+    let (set, mut workers, mut handles) = switch(|| 1_000, true);
+    assert!(handles[1].push(0, &[2; 60]));
+    for turn in 1..10 {
+        workers[0].turn(turn);
+    }
+    // What goes to port 1 is taken.
+    assert_eq!(set.latencies().normal.whole.frames(), 1);
+}
+
+#[test]
+fn time_that_is_stolen_is_told_apart() {
+    static NOW: AtomicU64 = AtomicU64::new(1);
+    let (set, mut workers, mut handles) = switch(|| NOW.fetch_add(100, Ordering::Relaxed), false);
+    // Operations may take long: none was applied in a turn.
+    for turn in 0..200 {
+        assert!(handles[1].push(0, &[2; 60]));
+        workers[0].turn(turn);
+        workers[1].turn(turn);
+        while handles[0].pop(0).is_some() || handles[2].pop(0).is_some() {}
+    }
+    assert_eq!(set.latencies().gaps, 0);
+    // Between two turns: a frame was handed over, and its worker did not come to run.
+    assert!(handles[1].push(0, &[2; 60]));
+    workers[0].turn(200);
+    NOW.fetch_add(30_000_000, Ordering::Relaxed);
+    workers[1].turn(200);
+    let told = set.latencies();
+    assert_eq!((told.gaps, told.normal.in_gaps.frames()), (1, 1));
+    assert!(told.stolen_ns >= 30_000_000 && told.normal.in_gaps.max_ns >= 30_000_000, "{told:?}");
+    assert!(told.normal.whole.max_ns < 10_000, "{told:?}");
+    // It slept: nothing was stolen.
+    NOW.fetch_add(30_000_000, Ordering::Relaxed);
+    workers.iter_mut().for_each(Worker::rest);
+    workers[0].turn(201);
+    workers[1].turn(201);
+    assert_eq!(set.latencies().gaps, 1);
+}
