@@ -38,6 +38,8 @@ pub enum Command {
     Check(Check),
     /// Show the state of a running switch
     Show(Show),
+    /// Watch what a running switch does: ports, lanes, tables, drops, once a second
+    Top(Top),
     /// Load, print or delete the flows of a running switch
     #[command(subcommand)]
     Flows(Flows),
@@ -102,10 +104,30 @@ pub enum What {
     Cache,
     /// The stateless lane (not in this build yet)
     Stateless,
-    /// Packets by what became of them, drops by reason
+    /// Packets by what became of them, drops by reason, latencies by lane
     Counters,
     /// Learned MAC addresses
     Macs,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    long_about = "Watch what a running switch does, once a second: rates of ports, latencies of lanes from receive poll to \
+                  transmit doorbell, rates of tables and of their LUTs, drops by reason.\n\nKeys: q quits, p pauses, tab and \
+                  left and right choose a section, up and down scroll it. Where input or output is no terminal, plain \
+                  text.",
+    after_help = "Examples:\n  shunt top\n  shunt top --once\n  shunt top --batch 60 -c switch.toml > minute.txt"
+)]
+pub struct Top {
+    /// Print the figures of one second as plain text
+    #[arg(long, conflicts_with = "batch")]
+    pub once: bool,
+    /// Print the figures of N seconds as plain text
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub batch: Option<u64>,
+    /// Take the control socket's path from this configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

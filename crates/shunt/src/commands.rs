@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each command does: asks the room whose job it is, and prints the answer.
 
-use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, Trace, What};
+use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, Top, Trace, What};
 use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -92,13 +92,23 @@ pub fn check(check: &Check) -> Done {
     Ok(out.flush()?)
 }
 
-fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, Failure> {
-    let path = match (control, config) {
+/// Where the switch is asked.
+fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, Failure> {
+    Ok(match (control, config) {
         (Some(path), _) => path.to_owned(),
         (None, Some(config)) => Config::load(config)?.control,
         (None, None) => DEFAULT_CONTROL.into(),
-    };
-    Ok(Client::connect(&path)?)
+    })
+}
+
+fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, Failure> {
+    Ok(Client::connect(&socket(control, config)?)?)
+}
+
+pub fn top(top: &Top, control: Option<&Path>) -> Done {
+    let path = socket(control, top.config.as_deref())?;
+    let boards = if top.once { Some(1) } else { top.batch };
+    crate::top::run(Client::connect(&path)?, &path.display().to_string(), boards)
 }
 
 pub fn show(show: &Show, control: Option<&Path>) -> Done {

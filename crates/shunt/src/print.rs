@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::control::{Counters, Ffp, FlowPart, Macs, Ports, Tables};
+use switch::control::{Counters, Ffp, Figures, FlowPart, Macs, Ports, Tables, microseconds};
+use switch::top::Board;
 
 /// A number of things: "1 port", "2 ports".
 pub fn count(number: usize, thing: &str) -> String {
@@ -99,8 +100,22 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     let Ffp { fast, received, consistency, .. } = ffp;
     writeln!(out, "{fast} of {received} packets went all the way over the path; consistency {consistency}")?;
     let head = [
-        "table", "way", "key bits", "records", "hits", "normal", "misses", "verified", "walked", "cleaned",
-        "evicted", "refused", "bytes", "LUT ns", "table ns",
+        "table",
+        "way",
+        "key bits",
+        "records",
+        "hits",
+        "normal",
+        "misses",
+        "verified",
+        "walked",
+        "cleaned",
+        "evicted",
+        "displaced",
+        "refused",
+        "bytes",
+        "LUT ns",
+        "table ns",
     ];
     let row = |t: &switch::control::FastTable| {
         let figures = [
@@ -154,7 +169,38 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
         out,
         "received {} = forwarded {} + consumed {} + dropped {dropped} + held {}",
         c.received, c.forwarded, c.consumed, c.held
-    )
+    )?;
+    lanes(out, c)
+}
+
+/// How long frames were in the switch.
+fn lanes(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+    let head = ["lane", "frames", "p50 us", "p99 us", "p99.9 us", "p99.99 us", "max us"];
+    let row = |name: &str, f: &Figures| {
+        let mut row = vec![name.to_owned(), f.frames.to_string()];
+        row.extend([f.p50_ns, f.p99_ns, f.p999_ns, f.p9999_ns, f.max_ns].map(|ns| match f.frames {
+            0 => "-".to_owned(),
+            _ => microseconds(ns),
+        }));
+        row
+    };
+    let rows = c.lanes.iter().flat_map(|(name, lane)| {
+        let aside = (lane.raw != lane.gaps_aside).then(|| row("  gaps set aside", &lane.gaps_aside));
+        [row(name, &lane.raw)].into_iter().chain(aside)
+    });
+    writeln!(out, "\nfrom receive poll to transmit doorbell:")?;
+    table(out, &head, &rows.collect::<Vec<_>>())?;
+    let (gaps, stolen) = (count(c.gaps as usize, "gap"), microseconds(c.stolen_ns));
+    writeln!(out, "{gaps}, in which something else had a worker's core: {stolen} us in all")
+}
+
+/// What a switch does.
+pub fn board(out: &mut dyn Write, board: &Board) -> io::Result<()> {
+    writeln!(out, "{}", board.summary)?;
+    board.sections.iter().try_for_each(|section| {
+        writeln!(out, "\n{}", section.title)?;
+        table(out, &section.head, &section.rows)
+    })
 }
 
 fn reasons(reasons: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)> {
@@ -164,7 +210,8 @@ fn reasons(reasons: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)>
 /// Columns as wide as their longest cell; those of numbers to the right. The last one may be as long as it is.
 fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at));
-    let numbers = |at: usize| rows.is_empty() || cells(at).all(|c| c.bytes().all(|b| b.is_ascii_digit()));
+    let number = |c: &String| c == "-" || c.bytes().all(|b| b.is_ascii_digit() || b".kMGT".contains(&b));
+    let numbers = |at: usize| rows.is_empty() || (cells(at).all(number) && cells(at).any(|c| c != "-"));
     let columns: Vec<(usize, bool)> = head
         .iter()
         .enumerate()
@@ -185,6 +232,7 @@ fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result
 #[cfg(test)]
 mod tests {
     use super::*;
+    use switch::control::Lane;
 
     fn text(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
         let mut out = Vec::new();
@@ -204,6 +252,16 @@ mod tests {
         let reasons = |counts: [u64; 2]| {
             BTreeMap::from([("runt".to_owned(), counts[0]), ("table_miss".to_owned(), counts[1])])
         };
+        let figures = |frames, p9999_ns, max_ns| Figures {
+            frames,
+            p50_ns: 500,
+            p99_ns: 700,
+            p999_ns: 900,
+            p9999_ns,
+            max_ns,
+        };
+        let lane =
+            Lane { raw: figures(2_000, 18_000_000, 18_000_100), gaps_aside: figures(1_999, 1_100, 1_200) };
         let counters = Counters {
             received: 10,
             forwarded: 6,
@@ -215,13 +273,26 @@ mod tests {
             copies_dropped: reasons([0, 0]),
             traced: BTreeMap::new(),
             controllers_lost: BTreeMap::from([("flow_removed".to_owned(), 4), ("reply".to_owned(), 0)]),
+            lanes: BTreeMap::from([("low_latency".to_owned(), lane), ("normal".to_owned(), Lane::default())]),
+            gaps: 1,
+            stolen_ns: 18_000_250,
         };
         let printed = text(|out| super::counters(out, &counters));
+        let (printed, lanes) = printed.split_once("\n\n").unwrap();
+        let expected = "\
+from receive poll to transmit doorbell:
+lane              frames  p50 us  p99 us  p99.9 us  p99.99 us     max us
+low_latency         2000   0.500   0.700     0.900  18000.000  18000.100
+  gaps set aside    1999   0.500   0.700     0.900      1.100      1.200
+normal                 0       -       -         -          -          -
+1 gap, in which something else had a worker's core: 18000.250 us in all
+";
+        assert_eq!(lanes, expected);
         assert!(printed.contains("\n  table_miss              "), "{printed}");
         assert!(!printed.contains("runt") && !printed.contains("reply"), "{printed}");
         assert!(printed.contains("\nlost for controllers      4\n  flow_removed "), "{printed}");
         assert!(
-            printed.ends_with("received 10 = forwarded 6 + consumed 1 + dropped 3 + held 0\n"),
+            printed.ends_with("received 10 = forwarded 6 + consumed 1 + dropped 3 + held 0"),
             "{printed}"
         );
     }

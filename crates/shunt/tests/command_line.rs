@@ -148,9 +148,17 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(place.prints(&["show", "tables"]).starts_with("table  flows  lookups"));
     assert!(place.prints(&["show", "macs"]).starts_with("vlan  mac"));
     let counters = place.prints(&["show", "counters"]);
-    assert!(counters.ends_with("received 0 = forwarded 0 + consumed 0 + dropped 0 + held 0\n"), "{counters}");
+    assert!(
+        counters.contains("\nreceived 0 = forwarded 0 + consumed 0 + dropped 0 + held 0\n"),
+        "{counters}"
+    );
+    assert!(counters.contains(
+        "\nlane         frames  p50 us  p99 us  p99.9 us  p99.99 us  max us\nlow_latency       0  -"
+    ));
     assert!(!counters.contains("table_miss"), "{counters}");
     assert!(place.prints(&["show", "counters", "--json"]).contains("\"table_miss\":0"));
+    let json = place.prints(&["show", "counters", "--json"]);
+    assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     assert!(place.prints(&["show", "ffp"]).starts_with("0 of 0 packets went all the way"));
     for what in ["cache", "stateless"] {
         assert!(place.fails(&["show", what]).contains("not in this build yet"), "{what}");
@@ -175,6 +183,48 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(place.fails(&["show", "ports"]).contains("no switch answers on this control socket"));
     place.start(&[]);
     assert_eq!(place.signal("INT").0, Some(0));
+}
+
+#[test]
+fn top_prints_boards_until_the_switch_is_gone() {
+    let mut place = Place::new();
+    place.start(&[]);
+    let board = place.prints(&["top", "--once"]);
+    assert!(board.starts_with("packets/s: received 0, forwarded 0, "), "{board}");
+    for part in [
+        "\n\nports\nport  name  link",
+        "\n\nlanes: us from receive",
+        "\nnormal ",
+        "\n\ntables\n",
+        "\n\ndrops\nreason",
+    ] {
+        assert!(board.contains(part), "{part} is not in {board}");
+    }
+    assert_eq!(place.prints(&["top", "--batch", "2"]).matches("packets/s: ").count(), 2);
+    assert!(failed(place.control(&["top", "--once", "--batch", "2"]), 2).contains("cannot be used with"));
+    assert!(failed(place.control(&["top", "--batch", "0"]), 2).contains("0 is not in 1"));
+
+    // Without a terminal it goes on for ever.
+    let control = place.path("control.sock");
+    let mut endless = shunt()
+        .arg("--control")
+        .arg(control)
+        .arg("top")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut reader = BufReader::new(endless.stdout.take().unwrap());
+    let mut printed = String::new();
+    reader.read_line(&mut printed).unwrap();
+    assert!(printed.starts_with("packets/s: "), "{printed}");
+    place.signal("TERM");
+    reader.read_to_string(&mut printed).unwrap();
+    let output = endless.wait_with_output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with("shunt: the connection to the switch broke: "), "{told}");
+    assert!(place.fails(&["top"]).contains("no switch answers on this control socket"));
 }
 
 #[test]

@@ -9,4 +9,5 @@ pub mod flow_file;
 pub mod listener;
 pub mod log;
 mod openflow;
+pub mod top;
 pub mod trace;

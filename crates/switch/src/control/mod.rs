@@ -19,11 +19,13 @@
 mod client;
 mod connection;
 mod flows;
+mod latency;
 mod protocol;
 mod request;
 mod show;
 
 pub use client::{Client, ClientError};
+pub use latency::{Buckets, Figures, Lane, LaneBuckets, Latencies, microseconds};
 pub use protocol::{
     Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Mac, Macs, Port, Ports, Request, Table,
     Tables,

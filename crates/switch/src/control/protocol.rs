@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What goes over the control socket.
 
+use super::latency::Lane;
 use crate::trace::{Live, Packet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +16,8 @@ pub enum Request {
     Tables,
     /// Counters of all packets; answered by [`Counters`].
     Counters,
+    /// How long frames were in the switch; answered by [`Latencies`](super::Latencies).
+    Latencies,
     /// Learned MACs; answered by [`Macs`].
     Macs,
     /// All flows; answered by parts of [`FlowPart`].
@@ -62,6 +65,7 @@ impl Request {
             Self::Ports
             | Self::Tables
             | Self::Counters
+            | Self::Latencies
             | Self::Macs
             | Self::Ffp
             | Self::Cache
@@ -224,6 +228,12 @@ pub struct Counters {
     pub traced: BTreeMap<String, u64>,
     /// Messages that OpenFlow controllers did not get because they did not read, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
+    /// How long frames were in the switch, by lane: `low_latency`, `normal`.
+    pub lanes: BTreeMap<String, Lane>,
+    /// Times that something else had a worker's core.
+    pub gaps: u64,
+    /// How long that was, ns.
+    pub stolen_ns: u64,
 }
 
 /// Learned MACs.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Short answers, made in one go.
 
+use super::latency::{Lane, Latencies};
 use super::protocol::{Counters, FastTable, Ffp, Mac, Macs, Port, Ports, Table, Tables};
 use flow::{DropReason, Nanos};
 use model::Model;
@@ -96,6 +97,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
 pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
     let traced = model.trace_counts();
+    let latencies = model.plane_mut().latencies();
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
     };
@@ -112,6 +114,22 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
             .map(|(name, count)| (name.to_owned(), count))
             .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
+        lanes: by_lane(Lane::of(&latencies.low_latency), Lane::of(&latencies.normal)),
+        gaps: latencies.gaps,
+        stolen_ns: latencies.stolen_ns,
+    }
+}
+
+fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {
+    [("low_latency".to_owned(), low_latency), ("normal".to_owned(), normal)].into()
+}
+
+pub fn latencies(model: &mut Model<WorkerSet>) -> Latencies {
+    let told = model.plane_mut().latencies();
+    Latencies {
+        lanes: by_lane(told.low_latency.into(), told.normal.into()),
+        gaps: told.gaps,
+        stolen_ns: told.stolen_ns,
     }
 }
 

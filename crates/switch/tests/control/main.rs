@@ -7,6 +7,7 @@ mod flows;
 mod lab;
 mod live;
 mod sockets;
+mod top;
 mod trace;
 
 use lab::{Lab, until};

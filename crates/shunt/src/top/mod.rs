@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `shunt top`: asks a switch once a second and shows what it does, on the whole screen or as plain text.
+
+mod screen;
+
+use crate::commands::Failure;
+use crate::print;
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use screen::{Move, Screen};
+use std::io::{self, IsTerminal, Write};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::thread;
+use std::time::Duration;
+use switch::control::{Client, ClientError};
+use switch::top::Reading;
+
+/// Between two readings.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Longest wait for a key while a reading may come.
+const KEY_WAIT: Duration = Duration::from_millis(50);
+
+/// Shows a switch until the user quits or, where `boards` says so, for so many boards of plain text. Without a terminal
+/// text is all there is.
+pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Failure> {
+    match boards {
+        Some(boards) => text(client, Some(boards)),
+        None if !io::stdout().is_terminal() || !io::stdin().is_terminal() => text(client, None),
+        None => {
+            let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
+            let done = watch(&mut terminal, client, switch);
+            // The terminal is the user's again before an error is told.
+            ratatui::try_restore().map_err(Failure::Output)?;
+            done
+        }
+    }
+}
+
+/// Prints a board each second.
+fn text(mut client: Client, boards: Option<u64>) -> Result<(), Failure> {
+    let mut before = Reading::take(&mut client)?;
+    let mut printed = 0;
+    while boards.is_none_or(|boards| printed < boards) {
+        thread::sleep(PERIOD);
+        let now = Reading::take(&mut client)?;
+        let mut out = io::stdout().lock();
+        if printed > 0 {
+            writeln!(out)?;
+        }
+        print::board(&mut out, &now.since(&before))?;
+        out.flush()?;
+        (before, printed) = (now, printed + 1);
+    }
+    Ok(())
+}
+
+/// Readings from a thread of their own: keys are heard also while a switch is slow to answer.
+fn readings(mut client: Client) -> Receiver<Result<Reading, ClientError>> {
+    let (told, readings) = channel();
+    thread::spawn(move || {
+        loop {
+            let reading = Reading::take(&mut client);
+            let failed = reading.is_err();
+            if told.send(reading).is_err() || failed {
+                return;
+            }
+            thread::sleep(PERIOD);
+        }
+    });
+    readings
+}
+
+fn watch(terminal: &mut DefaultTerminal, client: Client, switch: &str) -> Result<(), Failure> {
+    let readings = readings(client);
+    // Nothing can be told yet but what there is.
+    let mut last = readings.recv().map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))??;
+    let mut board = last.since(&last);
+    let mut screen = Screen::default();
+    loop {
+        terminal.draw(|frame| screen.draw(frame, switch, &board)).map_err(Failure::Output)?;
+        if event::poll(KEY_WAIT).map_err(Failure::Input)? {
+            // Others, a new size among them, ask for a new picture at most.
+            match event::read().map_err(Failure::Input)? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match asked(key) {
+                    Asked::Quit => return Ok(()),
+                    Asked::Pause => screen.paused = !screen.paused,
+                    Asked::Move(to) => screen.go(to, &board),
+                    Asked::Nothing => {}
+                },
+                _ => {}
+            }
+        }
+        match readings.try_recv() {
+            Ok(reading) => {
+                let now = reading?;
+                if !screen.paused {
+                    board = now.since(&last);
+                }
+                last = now;
+            }
+            Err(TryRecvError::Empty | TryRecvError::Disconnected) => {}
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Asked {
+    Quit,
+    Pause,
+    Move(Move),
+    Nothing,
+}
+
+fn asked(key: KeyEvent) -> Asked {
+    match key.code {
+        KeyCode::Char('q') | KeyCode::Esc => Asked::Quit,
+        KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Asked::Quit,
+        KeyCode::Char('p' | ' ') => Asked::Pause,
+        KeyCode::Tab | KeyCode::Right => Asked::Move(Move::Next),
+        KeyCode::BackTab | KeyCode::Left => Asked::Move(Move::Previous),
+        KeyCode::Down => Asked::Move(Move::Scroll(1)),
+        KeyCode::Up => Asked::Move(Move::Scroll(-1)),
+        KeyCode::PageDown => Asked::Move(Move::Scroll(10)),
+        KeyCode::PageUp => Asked::Move(Move::Scroll(-10)),
+        _ => Asked::Nothing,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_ask_for_what_the_bottom_line_says() {
+        let key = |code| asked(KeyEvent::new(code, KeyModifiers::NONE));
+        assert_eq!((key(KeyCode::Char('q')), key(KeyCode::Char('p'))), (Asked::Quit, Asked::Pause));
+        assert_eq!(
+            (key(KeyCode::Tab), key(KeyCode::Left)),
+            (Asked::Move(Move::Next), Asked::Move(Move::Previous))
+        );
+        assert_eq!(key(KeyCode::Up), Asked::Move(Move::Scroll(-1)));
+        assert_eq!(key(KeyCode::Char('c')), Asked::Nothing);
+        assert_eq!(asked(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)), Asked::Quit);
+    }
+}
