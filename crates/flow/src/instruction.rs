@@ -51,6 +51,15 @@ impl Instructions {
         Self { apply: actions, ..Self::default() }
     }
 
+    /// Whether packets that these instructions serve may stay low-latency if their entry is marked so. Not if copies are sent
+    /// and then another table is next: a packet may end in between for what no table examines (its TTL), and its copies would
+    /// overtake those of others of its flow, whose lane is known only at their end.
+    #[must_use]
+    pub fn may_be_low_latency(&self) -> bool {
+        let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+        self.next.is_none() || !self.apply.iter().any(sends)
+    }
+
     /// True when nothing is done: the packet is dropped unless its action set says otherwise.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -27,8 +27,9 @@ pub trait Egress {
     fn report(&mut self, event: Event) -> Result<(), Event>;
     /// Takes a frame home.
     fn free(&mut self, frame: Frame);
-    /// Whether a frame may wait: not if few of its kind are left for receiving.
-    fn may_hold(&self, frame: &Frame) -> bool;
+    /// Whether a frame may wait: not if few of its size are left for receiving. A packet known to be normal leaves more of
+    /// them, so that there are some for unknown ones, which must be learned.
+    fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
 }
 
 impl<E: Egress> Run<'_, E> {

@@ -7,14 +7,15 @@ use crate::lanes::{Kind, Lanes};
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Step};
-use crate::slab::Slab;
+use crate::slab::{Burst, Slab};
 use flow::{DropReason, Nanos};
 use frame::Frame;
 
 impl Pipeline {
     /// Takes in a burst of at most [`BURST`] frames; `frames` is empty afterwards. Returns how many packets are low-latency:
     /// they have left, or are held back for earlier ones of their flow. With lanes, and while the fast-forwarding path is
-    /// open, the others wait for [`Pipeline::work`]; else they have left too.
+    /// open, the others wait for [`Pipeline::work`]; else they have left too. To be called only while
+    /// [`Pipeline::may_hold_back`] a burst.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -25,9 +26,6 @@ impl Pipeline {
         let count = frames.len().min(BURST);
         for frame in &frames[..count] {
             frame.prefetch();
-        }
-        while !self.lanes.holds_more() {
-            self.work(BURST, now, egress, probe);
         }
         let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
         let mut run = rules.run(egress, outs, lanes.window(), now);
@@ -60,8 +58,8 @@ impl Pipeline {
         low_latency
     }
 
-    /// Works off up to `most` packets that wait, and lets those go on that were held back for them. Returns how many that
-    /// were; 0: nothing waits.
+    /// Works off up to `most` packets that wait, and lets a burst of those go on that were held back for them. Returns how
+    /// many that were; 0: nothing waits. To be called again while more [`Pipeline::releases`] before anything is received.
     pub fn work<E: Egress, P: Probe>(
         &mut self,
         most: usize,
@@ -73,17 +71,15 @@ impl Pipeline {
         if lanes.held() == 0 {
             return 0;
         }
-        let quantum = lanes.quantum(most, &slab.packets);
+        // What may go on goes before what came later.
+        let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut run = rules.run(egress, outs, lanes.window(), now);
         through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
         slab.free(&quantum);
         let mut worked = quantum.len();
         run.released = true;
-        loop {
-            let released = lanes.released();
-            if released.is_empty() {
-                break;
-            }
+        let released = lanes.released();
+        if !released.is_empty() {
             // Those that do not get through go on at once: later packets of their flows may be in the backlog, and these
             // must not come behind them.
             ffp.walk(&mut run, &mut slab.packets, &released, keys, counters, probe);
@@ -94,6 +90,24 @@ impl Pipeline {
         counters.add(&run.tally);
         counters.set_held(lanes.held() as u64);
         worked
+    }
+
+    /// Whether packets that were held back may go on now.
+    #[must_use]
+    pub fn releases(&self) -> bool {
+        self.lanes.releases()
+    }
+
+    /// Whether another burst may be held back, all of it.
+    #[must_use]
+    pub fn may_hold_back(&self) -> bool {
+        self.lanes.holds_more()
+    }
+
+    /// Packets that are held back.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        self.lanes.hold.len()
     }
 
     /// Packets that wait for tables.
@@ -111,6 +125,11 @@ impl Pipeline {
     /// Tells that a turn begins in which operations wait for the backlog to be empty: fewer packets join it, in the end none.
     pub fn close(&mut self) {
         self.lanes.close();
+    }
+
+    /// Tells that operations are in force and the next one waits.
+    pub fn reopen_between(&mut self) {
+        self.lanes.reopen_between();
     }
 
     /// Tells that no operation waits.
@@ -152,7 +171,11 @@ fn sort<E: Egress, P: Probe>(
                 lanes.open.push(*slot);
                 continue;
             }
-            _ if run.egress.may_hold(&packet.frame) && lanes.admit(*slot, packet) => continue,
+            _ if run.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)
+                && lanes.admit(*slot, packet) =>
+            {
+                continue;
+            }
             _ => refuse(run, packet, usize::from(*slot), probe),
         }
         slab.free(&[*slot]);

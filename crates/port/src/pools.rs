@@ -74,6 +74,22 @@ impl Pools {
         pool.available() * 4 < pool.total()
     }
 
+    /// True if less than a quarter of the small frames are left.
+    #[must_use]
+    #[inline]
+    pub fn is_low(&self) -> bool {
+        self.small.available() * 4 < self.small.total()
+    }
+
+    /// True if less than half of the pool that this frame is from is left.
+    #[must_use]
+    #[inline]
+    pub fn is_half_used(&self, frame: &Frame) -> bool {
+        let small = frame.capacity() == self.small.capacity_bytes();
+        let pool = if small { &self.small } else { &self.large };
+        pool.available() * 2 < pool.total()
+    }
+
     /// Small frames free now, the stock that reserves are counted in.
     #[must_use]
     #[inline]

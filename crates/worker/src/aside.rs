@@ -29,9 +29,19 @@ impl Aside {
     /// once a burst.
     #[inline]
     pub fn listens(&mut self, applied: &AtomicU64) -> bool {
-        self.times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
+        let times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
+        self.records_next(applied);
+        self.times = times;
+        times || self.records
+    }
+
+    /// The same for packets that have waited, which are not timed: were they counted with received bursts, it could be
+    /// always the turn of one kind.
+    #[inline]
+    pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
+        self.times = false;
         self.records = self.recorder.is_some() && self.records(applied);
-        self.times || self.records
+        self.records
     }
 
     #[inline(never)]

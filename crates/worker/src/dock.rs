@@ -119,8 +119,9 @@ impl Egress for Dock {
     }
 
     #[inline]
-    fn may_hold(&self, frame: &Frame) -> bool {
-        frame.home() != self.number || !self.pools.is_scarce(frame)
+    fn may_hold(&self, frame: &Frame, normal: bool) -> bool {
+        frame.home() != self.number
+            || !(if normal { self.pools.is_half_used(frame) } else { self.pools.is_scarce(frame) })
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 
 use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
+use crate::set::is_low_latency;
 use flow::{EntryId, FlowEntry, Nanos};
 use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
 use std::sync::Arc;
@@ -284,7 +285,7 @@ fn cleans(
         (RuleChange::Remove(id), _) => Some(Clean::Removed(*id)),
         (_, Some(entry)) => {
             let row_of = row(plan, entry);
-            let is_single = entry.low_latency && row_of[row_of.len() / 2..] == *mask;
+            let is_single = is_low_latency(entry) && row_of[row_of.len() / 2..] == *mask;
             Some(Clean::Added {
                 priority: entry.priority,
                 row: row_of,

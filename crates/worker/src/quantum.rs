@@ -49,7 +49,7 @@ impl Quantum {
     #[inline]
     pub fn saw(&mut self, low_latency: usize, now: Nanos) {
         if low_latency > 0 {
-            self.until_ns = now + self.sizes.quiet_ns;
+            self.until_ns = now.saturating_add(self.sizes.quiet_ns);
         }
     }
 

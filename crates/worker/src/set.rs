@@ -15,7 +15,7 @@ use crate::recording::Recording;
 use crate::stopwatch::{Costs, LookupCosts};
 use crate::wiring::Config;
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryId, Nanos, Operation, PortNo, PortState};
+use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
@@ -228,8 +228,8 @@ impl WorkerSet {
             match change {
                 EntryChange::Add(entry) => {
                     let miss_entry = is_miss_entry(entry);
-                    let program = self.programs.acquire(&entry.instructions, entry.low_latency, miss_entry);
-                    let low_latency = entry.low_latency;
+                    let low_latency = is_low_latency(entry);
+                    let program = self.programs.acquire(&entry.instructions, low_latency, miss_entry);
                     self.cells.prepare(entry.id, program, entry.priority);
                     let at = entry.id as usize;
                     if self.running.len() <= at {
@@ -241,13 +241,14 @@ impl WorkerSet {
                 }
                 EntryChange::Modify { id, table, instructions, low_latency, reset_counts } => {
                     let Some(Some(running)) = self.running.get_mut(*id as usize) else { continue };
-                    let program = self.programs.acquire(instructions, *low_latency, running.miss_entry);
+                    let low_latency = *low_latency && instructions.may_be_low_latency();
+                    let program = self.programs.acquire(instructions, low_latency, running.miss_entry);
                     self.programs.release(std::mem::replace(&mut running.program, program));
-                    let before = std::mem::replace(&mut running.low_latency, *low_latency);
-                    if before != *low_latency {
-                        self.luts.count(*table, if *low_latency { 1 } else { -1 });
+                    let before = std::mem::replace(&mut running.low_latency, low_latency);
+                    if before != low_latency {
+                        self.luts.count(*table, if low_latency { 1 } else { -1 });
                         rules.entry(*table).or_default();
-                        marked.entry(*table).or_default().push((*id, *low_latency));
+                        marked.entry(*table).or_default().push((*id, low_latency));
                     }
                     modified.push((*id, program));
                     reset.extend(reset_counts.then_some(*id));
@@ -349,6 +350,11 @@ impl WorkerSet {
         let links = &self.links;
         self.cells.fold(|worker| links[worker].applied.load(Ordering::Acquire));
     }
+}
+
+/// Whether packets stay low-latency by an entry: it is marked, and its instructions allow it.
+pub(crate) fn is_low_latency(entry: &FlowEntry) -> bool {
+    entry.low_latency && entry.instructions.may_be_low_latency()
 }
 
 /// Whether flows may take another lane after these changes; true: also from normal to low-latency. A packet is low-latency if

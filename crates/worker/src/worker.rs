@@ -28,6 +28,9 @@ const PARTS_PER_TURN: usize = 128;
 /// A swap touches lines that no cache holds: it takes as long as so many single changes.
 const SWAP_PARTS: usize = 16;
 
+/// While an operation waits for more packets than that, they are worked off by whole bursts.
+const LONG_PACKETS: usize = 8 * BURST;
+
 /// One queue that this worker serves.
 pub(crate) struct Served {
     pub number: PortNo,
@@ -99,6 +102,10 @@ impl<P: Probe> Worker<P> {
         self.dock.collect();
         let mut more = false;
         for at in 0..self.served.len() {
+            // What is held back is never dropped, so there must be room for it.
+            if !self.has_room() {
+                break;
+            }
             self.watch.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
             if received == 0 {
@@ -121,8 +128,12 @@ impl<P: Probe> Worker<P> {
         if self.pipeline.held() > 0 {
             // An operation waits for the backlog: it is worked off whatever there is to be received.
             let closing = !self.channel.requests.is_empty();
-            let size = self.quantum.size(more && !closing, now);
-            turn.worked = if size > 0 { self.work(size) } else { 0 };
+            let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
+            let size =
+                if hurry || !self.has_room() { BURST } else { self.quantum.size(more && !closing, now) };
+            if size > 0 {
+                turn.worked = self.work(size, &mut turn.sent);
+            }
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
@@ -138,9 +149,25 @@ impl<P: Probe> Worker<P> {
         self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both)
     }
 
-    /// Works off up to `most` packets of the backlog; returns how many.
-    fn work(&mut self, most: usize) -> usize {
-        let worked = if self.aside.listens(&self.channel.applied) {
+    /// Whether a burst can be taken in: all of it may have to be held back for order, and what is held back never takes the
+    /// last frames from receiving.
+    fn has_room(&self) -> bool {
+        self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.dock.pools.is_low())
+    }
+
+    /// Works off up to `most` packets of the backlog, and all that was held back for them; returns how many. Between bursts
+    /// frames are sent, so that outboxes do not overflow: `sent` counts them.
+    fn work(&mut self, most: usize, sent: &mut usize) -> usize {
+        let mut worked = self.work_once(most);
+        while self.pipeline.releases() {
+            *sent += self.send();
+            worked += self.work_once(most);
+        }
+        worked
+    }
+
+    fn work_once(&mut self, most: usize) -> usize {
+        let worked = if self.aside.records_next(&self.channel.applied) {
             let mut both = (&mut self.probe, &mut self.aside);
             self.pipeline.work(most, self.now, &mut self.dock, &mut both)
         } else {
@@ -154,7 +181,7 @@ impl<P: Probe> Worker<P> {
     /// is no more than a burst, with all that was held back for it.
     fn is_worked_off(&mut self) -> bool {
         if self.pipeline.held() > 0 && self.pipeline.backlogged() <= BURST {
-            while self.work(BURST) > 0 {}
+            while self.work(BURST, &mut 0) > 0 {}
         }
         self.pipeline.held() == 0
     }
@@ -165,13 +192,13 @@ impl<P: Probe> Worker<P> {
         let (mut applied, mut parts) = (0, 0);
         // An operation is taken only when there is room to give it back: nothing is freed here.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
-            let Ok(next) = self.channel.requests.peek() else { break };
-            if !matches!(next.parts[..], [Update::Record(_)]) {
-                if !self.is_worked_off() {
-                    self.pipeline.close();
-                    break;
-                }
+            let Ok(next) = self.channel.requests.peek() else {
                 self.pipeline.reopen();
+                break;
+            };
+            if !matches!(next.parts[..], [Update::Record(_)]) && !self.is_worked_off() {
+                self.pipeline.close();
+                break;
             }
             let Ok(mut updates) = self.channel.requests.pop() else { break };
             if let [Update::Record(recorder)] = &mut updates.parts[..] {
@@ -194,6 +221,9 @@ impl<P: Probe> Worker<P> {
             self.channel.applied.store(updates.version, Ordering::Release);
             drop(self.channel.spent.push(updates));
             applied += 1;
+        }
+        if applied > 0 && !self.channel.requests.is_empty() {
+            self.pipeline.reopen_between();
         }
         applied
     }

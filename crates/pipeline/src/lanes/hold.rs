@@ -42,13 +42,16 @@ impl Hold {
         }
     }
 
+    /// Whether some may go on.
+    #[inline]
+    pub fn may_release(&self, window: Window) -> bool {
+        self.first.is_some_and(|fence| !window.waits(fence))
+    }
+
     /// Takes a burst of those that may go on, in order.
     #[inline]
     pub fn release(&mut self, window: Window) -> Burst {
-        match self.first {
-            Some(fence) if !window.waits(fence) => self.take(window),
-            _ => Burst::new(),
-        }
+        if self.may_release(window) { self.take(window) } else { Burst::new() }
     }
 
     #[inline(never)]

@@ -189,7 +189,12 @@ impl Lanes {
         quantum
     }
 
-    /// Held packets that may walk on, in order.
+    /// Whether held packets may walk on.
+    pub fn releases(&self) -> bool {
+        self.hold.may_release(self.window())
+    }
+
+    /// Held packets that may walk on, in order: a burst at most.
     pub fn released(&mut self) -> Burst {
         let window = self.window();
         self.hold.release(window)
@@ -198,6 +203,11 @@ impl Lanes {
     /// An operation waits for the backlog to be empty: a turn has begun in which it still is not.
     pub fn close(&mut self) {
         self.shares.close();
+    }
+
+    /// An operation is in force and the next one waits.
+    pub fn reopen_between(&mut self) {
+        self.shares.reopen_between();
     }
 
     /// No operation waits any more.

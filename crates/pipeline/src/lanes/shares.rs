@@ -13,6 +13,9 @@ const PORTS: usize = 64;
 /// Turns for which an operation waits before shares shrink.
 const PATIENT_TURNS: u32 = 8;
 
+/// Packets of each kind that may join from one operation to the next while they come without end.
+const BETWEEN: usize = 4 * BURST;
+
 /// What a packet that waits is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -38,18 +41,20 @@ pub(super) struct Shares {
     ports: [u16; PORTS],
     /// Turns since an operation waits.
     closing: u32,
+    /// What a share is at most.
+    most: usize,
 }
 
 impl Shares {
     pub fn new(limits: LaneLimits) -> Self {
-        Self { limits, normal: 0, unknown: 0, ports: [0; PORTS], closing: 0 }
+        Self { limits, normal: 0, unknown: 0, ports: [0; PORTS], closing: 0, most: usize::MAX }
     }
 
     /// What is left of a share while an operation waits: it is in force in the end, whatever arrives.
     #[inline]
     fn shrunk(&self, share: u16) -> usize {
         let turns = self.closing.saturating_sub(PATIENT_TURNS) as usize;
-        usize::from(share).saturating_sub(turns.saturating_mul(BURST))
+        usize::from(share).min(self.most).saturating_sub(turns.saturating_mul(BURST))
     }
 
     fn port(packet: &Packet) -> usize {
@@ -94,7 +99,12 @@ impl Shares {
     }
 
     pub fn reopen(&mut self) {
-        self.closing = 0;
+        (self.closing, self.most) = (0, usize::MAX);
+    }
+
+    /// The next operation waits already: it shall not find a full backlog again, and packets shall go on meanwhile.
+    pub fn reopen_between(&mut self) {
+        (self.closing, self.most) = (PATIENT_TURNS, BETWEEN);
     }
 }
 
@@ -141,7 +151,11 @@ mod tests {
         assert_eq!(free(&shares), (68, 8));
         (0..3).for_each(|_| shares.close());
         assert_eq!(free(&shares), (0, 0));
+        shares.reopen_between();
+        assert_eq!((shares.shrunk(1_000), shares.shrunk(40)), (BETWEEN, 40));
+        (0..BETWEEN / BURST).for_each(|_| shares.close());
+        assert_eq!(free(&shares), (0, 0));
         shares.reopen();
-        assert_eq!(free(&shares), (100, 40));
+        assert_eq!((shares.shrunk(1_000), shares.shrunk(40)), (1_000, 40));
     }
 }

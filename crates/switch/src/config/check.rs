@@ -192,7 +192,7 @@ fn lanes(l: &file::Lanes) -> Result<(LaneLimits, Quanta), Mistake> {
         hold: packets("hold", l.hold, LaneLimits::USUAL.hold)?,
     };
     let quiet_ns = match &l.quiet {
-        Some(text) => at("datapath.lanes.quiet", duration(text))?,
+        Some(text) => at("datapath.lanes.quiet", duration(text).and_then(quiet_range))?,
         None => Quanta::DEFAULT.quiet_ns,
     };
     let quanta = Quanta {
@@ -201,6 +201,16 @@ fn lanes(l: &file::Lanes) -> Result<(LaneLimits, Quanta), Mistake> {
         quiet_ns,
     };
     Ok((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
+}
+
+/// Longer than that, quanta would be small for ever.
+const QUIET_MAX_NS: Nanos = 1_000_000_000;
+
+fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
+    match quiet_ns {
+        ..=QUIET_MAX_NS => Ok(quiet_ns),
+        _ => Err("is a time without low-latency packets; use \"0us\" to \"1s\"".to_owned()),
+    }
 }
 
 /// Records of a LUT; 0 without the fast-forwarding path.

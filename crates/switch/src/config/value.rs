@@ -15,7 +15,7 @@ pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let wrong = || {
         format!(
-            "\"{text}\" is no duration; use a number and its unit, such as \"200ms\", \"5s\", \"10m\" or \"1h\""
+            "\"{text}\" is no duration; use a number and its unit, such as \"100us\", \"200ms\", \"5s\", \"10m\" or \"1h\""
         )
     };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();

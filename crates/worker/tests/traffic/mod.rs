@@ -42,7 +42,7 @@ pub fn rules() -> Vec<String> {
             "priority=80,dl_vlan=5,actions=pop_vlan,output:3",
             "low_latency,table=2,priority=0,actions=write_metadata:1,goto_table:4",
             "low_latency,table=3,index=0,actions=write_actions(set_field:02:00:00:00:00:99->eth_dst),goto_table:4",
-            "low_latency,table=4,priority=0,actions=output:2,goto_table:5",
+            "low_latency,table=4,priority=0,actions=goto_table:5",
         ]
         .into_iter()
         .map(String::from),
@@ -61,7 +61,7 @@ pub fn route(length: u32) -> String {
 pub fn listed(n: u32) -> String {
     let (source, destination) = (24 + n % 3, 8 + n % 9);
     let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
-    format!("low_latency,table=6,priority={},{matching},actions=output:3", 10 + n)
+    format!("low_latency,table=6,priority={},{matching},actions=output:2,output:3", 10 + n)
 }
 
 /// The rules of table 1, which share one mask.

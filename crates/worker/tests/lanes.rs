@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two lanes of a worker under more than it can carry: what is lost, in which order packets leave, and how long an
+//! operation waits.
+
+use flow::DropReason;
+use flow::syntax::{ParseOptions, parse_flow};
+use model::{Config, DataPlane, Model, PortDesc};
+use pipeline::LaneLimits;
+use port::Queue;
+use port::mem::{self, MemHandle};
+use std::sync::OnceLock;
+use std::time::Instant;
+use wire::PacketBuilder;
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+/// Turns in which an operation is in force whatever arrives: eight patient ones, those in which the shares shrink to
+/// nothing, and those in which what waits is worked off, the last eight bursts in small quanta.
+const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
+
+struct Lab {
+    model: Model<WorkerSet>,
+    worker: Worker,
+    ports: Vec<MemHandle>,
+    now: u64,
+}
+
+impl Lab {
+    fn new(lanes: LaneLimits, small_frames: usize, rules: &[&str]) -> Self {
+        Self::with(
+            &worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() },
+            rules,
+        )
+    }
+
+    fn with(config: &worker::Config, rules: &[&str]) -> Self {
+        let (mut handles, mut queues) = (Vec::new(), Vec::new());
+        for number in PORTS {
+            let (made, handle) = mem::pair(number, 1, 8_192);
+            handles.push(handle);
+            let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
+            queues.push(PortQueues { number, queues: boxed });
+        }
+        let (set, mut workers) = build(config, queues);
+        let mut lab = Self {
+            model: Model::new(Config::default(), set, 0),
+            worker: workers.remove(0),
+            ports: handles,
+            now: 1,
+        };
+        for number in PORTS {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            lab.model.add_port(1, desc, true).unwrap();
+        }
+        for rule in rules {
+            lab.rule(rule);
+        }
+        while lab.worker.apply() > 0 {}
+        lab
+    }
+
+    fn rule(&mut self, rule: &str) {
+        let m = parse_flow(rule, flow::Command::Add, ParseOptions::default()).unwrap();
+        self.model.flow_mod(self.now, m).unwrap();
+    }
+
+    fn push(&mut self, port: usize, bytes: &[u8]) {
+        assert!(self.ports[port - 1].push(0, bytes));
+    }
+
+    fn turn(&mut self) -> worker::Turn {
+        self.now += 5_000;
+        let turn = self.worker.turn(self.now);
+        self.model.poll(self.now);
+        turn
+    }
+
+    fn pop(&mut self, port: usize) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.ports[port - 1].pop(0)).collect()
+    }
+
+    /// Packets and copies dropped for a reason.
+    fn dropped(&mut self, reason: DropReason) -> u64 {
+        let totals = self.model.plane_mut().totals();
+        totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+    }
+}
+
+/// Ports.
+const PORTS: std::ops::RangeInclusive<u32> = 1..=4;
+
+/// A UDP packet whose last byte is `mark`.
+fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
+    let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let mut bytes = b.ipv4([192, 168, 0, 1], dst).ttl(ttl).udp(source_port, 2_000).pad_to(60).build();
+    *bytes.last_mut().unwrap() = mark;
+    bytes
+}
+
+/// The defaults of the daemon.
+const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
+
+/// To port 3: 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
+const RULES: &[&str] = &[
+    "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
+    "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
+    "priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3",
+    "priority=5,tcp,actions=drop",
+];
+
+fn low(ttl: u8, mark: u8) -> Vec<u8> {
+    udp([10, 0, 0, 9], 5, ttl, mark)
+}
+
+fn normal() -> Vec<u8> {
+    udp([10, 1, 0, 1], 5, 64, 0)
+}
+
+/// Equal in every bit that a table examines; one packet's TTL ends it behind its first output.
+#[test]
+fn a_packet_that_ends_early_does_not_overtake_its_flow() {
+    for (next, lanes) in
+        [("", LaneLimits::NONE), ("", USUAL), ("low_latency,", LaneLimits::NONE), ("low_latency,", USUAL)]
+    {
+        let mut lab = Lab::new(
+            lanes,
+            1_024,
+            &[
+                "table=0,low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:2,dec_ttl,goto_table:1",
+                "table=0,low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:2",
+                &format!("table=1,{next}priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3"),
+                &format!("table=1,{next}priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3"),
+            ],
+        );
+        for _ in 0..4 {
+            lab.push(1, &low(64, 0));
+            lab.turn();
+            lab.turn();
+        }
+        lab.pop(2);
+        (1..=9).for_each(|mark| lab.push(1, &low(if mark % 4 == 3 { 1 } else { 64 }, mark)));
+        for _ in 0..4 {
+            lab.turn();
+        }
+        let marks: Vec<u8> = lab.pop(2).iter().filter_map(|bytes| bytes.last().copied()).collect();
+        assert_eq!(marks, [1, 2, 3, 4, 5, 6, 7, 8, 9], "{next} {lanes:?}");
+    }
+}
+
+/// A new low-latency flow beside a flood that fills the backlog: what it sends before it is known may find no room; after
+/// that nothing of it is lost, whatever room there is to hold it back.
+#[test]
+fn nothing_is_lost_of_what_is_held_back() {
+    for hold in [0, 1, 256, 4_096] {
+        let mut lab = Lab::new(LaneLimits { hold, ..USUAL }, 8_192, RULES);
+        for _ in 0..400 {
+            (0..32).for_each(|_| lab.push(1, &normal()));
+            lab.turn();
+            lab.pop(3);
+        }
+        let (mut pushed, mut marks) = (0_u64, Vec::new());
+        for turn in 0..6_000 {
+            if turn < 2_000 {
+                (0..32).for_each(|_| lab.push(1, &normal()));
+            }
+            if turn < 1_500 {
+                for _ in 0..4 {
+                    pushed += 1;
+                    lab.push(2, &low(64, 1 + (pushed % 250) as u8));
+                }
+            }
+            lab.turn();
+            marks
+                .extend(lab.pop(3).iter().filter_map(|bytes| bytes.last().copied()).filter(|mark| *mark > 0));
+        }
+        let unknown = lab.dropped(DropReason::BacklogUnknown);
+        assert_eq!(lab.dropped(DropReason::TransmitFull), 0, "{hold}");
+        assert!(unknown < pushed / 2, "{hold}: it is learned");
+        assert_eq!(marks.len() as u64, pushed - unknown, "{hold}");
+        // From the first on that came through without another being lost behind it.
+        let known = &marks[marks.len() / 2..];
+        assert!(known.windows(2).all(|pair| pair[1] == pair[0] % 250 + 1 || pair[1] == 1), "{hold}");
+    }
+}
+
+/// Operations come into force whatever arrives.
+#[test]
+fn an_operation_waits_for_no_more_than_some_turns() {
+    for with_low in [false, true] {
+        let mut lab = Lab::new(USUAL, 8_192, RULES);
+        let load = |lab: &mut Lab| {
+            for port in [1, 2] {
+                (0..32).for_each(|_| lab.push(port, &normal()));
+            }
+            if with_low {
+                lab.push(4, &low(64, 1));
+            }
+            lab.turn();
+            lab.pop(3);
+        };
+        (0..600).for_each(|_| load(&mut lab));
+        assert!(lab.model.plane_mut().totals().held > 2_000, "the backlog is full");
+        for number in 0..40 {
+            lab.rule(&format!("priority=7,udp,nw_dst=10.7.{number}.0/24,actions=output:3"));
+        }
+        let barrier = lab.model.barrier();
+        let mut turns = 0;
+        while !lab.model.is_applied(barrier) {
+            load(&mut lab);
+            turns += 1;
+            assert!(turns <= CLOSING_TURNS, "with low-latency packets: {with_low}");
+        }
+    }
+}
+
+/// With few frames known normal packets leave some for unknown ones.
+#[test]
+fn a_flow_is_learned_while_frames_are_scarce() {
+    let mut lab = Lab::new(USUAL, 1_024, RULES);
+    for turn in 0..500 {
+        (0..32).for_each(|_| lab.push(1, &normal()));
+        if turn > 100 {
+            lab.push(2, &low(64, 1));
+        }
+        lab.turn();
+        lab.pop(3);
+    }
+    assert!(lab.dropped(DropReason::BacklogNormal) > 0 && lab.model.plane_mut().totals().fast > 100);
+}
+
+/// Received bursts and quanta take turns; costs are measured nevertheless.
+#[test]
+fn costs_of_lookups_are_measured_with_lanes() {
+    fn elapsed() -> u64 {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+    }
+    for lanes in [LaneLimits::NONE, USUAL] {
+        let stopwatch = Some(elapsed as fn() -> u64);
+        let config = worker::Config { lanes, stopwatch, timed_bursts: 16, ..worker::Config::default() };
+        let mut lab = Lab::with(&config, RULES);
+        for _ in 0..2_000 {
+            lab.push(1, &normal());
+            lab.push(1, &low(64, 1));
+            lab.turn();
+            lab.pop(3);
+        }
+        let costs = lab.model.plane_mut().lookup_costs(0);
+        assert!(costs.extract_ps > 0 && costs.probe_ps > 0 && costs.lookup_ps > 0, "{lanes:?}: {costs:?}");
+    }
+}
