@@ -182,6 +182,12 @@ impl Style {
             let output = self.output(rng);
             if rng.u8(0..4) == 0 { made.write.push(output) } else { made.apply.push(output) }
         }
+        // Packets are normal by entries that send and go on: those are few.
+        if !made.may_be_low_latency() && rng.u8(0..10) > 0 {
+            let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+            let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
+            (made.apply, made.write) = (done, [made.write, sent].concat());
+        }
         made
     }
 
