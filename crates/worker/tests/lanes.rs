@@ -2,6 +2,8 @@
 //! The two lanes of a worker under more than it can carry: what is lost, in which order packets leave, and how long an
 //! operation waits.
 
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
 use flow::DropReason;
 use flow::syntax::{ParseOptions, parse_flow};
 use model::{Config, DataPlane, Model, PortDesc};
