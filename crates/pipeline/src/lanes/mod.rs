@@ -232,4 +232,17 @@ mod tests {
         assert!(round.waits(u32::MAX) && round.waits(1) && round.waits(2) && !round.waits(3));
         assert_eq!(Window { head: u32::MAX - 1, len: 2 }.fence(), None);
     }
+
+    #[test]
+    fn a_quantum_ends_at_the_first_fence_that_a_packet_is_held_back_for() {
+        let mut lanes = Lanes::new(LaneLimits { normal: 64, unknown: 64, hold: 8 });
+        let packets: Vec<Packet> = (0..20).map(|_| Packet::empty()).collect();
+        (0..19).for_each(|slot| assert!(lanes.admit(slot, &packets[usize::from(slot)])));
+        // Held back for the first five, of the nineteen that joined.
+        lanes.hold.push(19, 5, lanes.window());
+        assert_eq!((lanes.quantum(3, &packets).len(), lanes.releases()), (3, false));
+        assert_eq!((lanes.quantum(BURST, &packets).len(), lanes.releases()), (2, true));
+        assert_eq!((lanes.released().as_slice(), lanes.releases()), (&[19][..], false));
+        assert_eq!(lanes.quantum(BURST, &packets).len(), 14);
+    }
 }
