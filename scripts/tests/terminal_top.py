@@ -71,7 +71,7 @@ def main() -> None:
     # Two panels change their look with the focus; on a small terminal it stands alone.
     top.resize(8, 60)
     top.until(b"from receive poll")
-    # A key in the midst of a change of size may be lost.
+    # The terminal library hears a key that comes with a change of size only at the next key.
     top.until(LEAVE, b"q")
     expect(top.ended(), 0)
     print("ok: drawn, paused, resized, and the terminal given back")

@@ -42,7 +42,8 @@ impl LaneLimits {
     /// Nothing waits.
     pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
 
-    /// What a daemon has unless it is told otherwise: at 60 ns a packet the last one waits for 0.2 ms.
+    /// What a daemon has unless it is told otherwise. At 60 ns a packet that is 0.2 ms of work; under overload, in small quanta
+    /// between bursts, the last one waits for some milliseconds.
     pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
 
     /// Most packets of each kind.
