@@ -65,29 +65,31 @@ impl Pools {
         self.small.put(frame).or_else(|frame| self.large.put(frame))
     }
 
+    /// The pool that frames like this are from.
+    #[inline]
+    fn pool_of(&self, frame: &Frame) -> &Pool {
+        if frame.capacity() == self.small.capacity_bytes() { &self.small } else { &self.large }
+    }
+
     /// True if the pool that this frame is from has less than a quarter of its frames left.
     #[must_use]
     #[inline]
     pub fn is_scarce(&self, frame: &Frame) -> bool {
-        let small = frame.capacity() == self.small.capacity_bytes();
-        let pool = if small { &self.small } else { &self.large };
-        pool.available() * 4 < pool.total()
+        has_less_than(self.pool_of(frame), 4)
+    }
+
+    /// True if it has less than half of them left.
+    #[must_use]
+    #[inline]
+    pub fn is_half_used(&self, frame: &Frame) -> bool {
+        has_less_than(self.pool_of(frame), 2)
     }
 
     /// True if less than a quarter of the small frames are left.
     #[must_use]
     #[inline]
     pub fn is_low(&self) -> bool {
-        self.small.available() * 4 < self.small.total()
-    }
-
-    /// True if less than half of the pool that this frame is from is left.
-    #[must_use]
-    #[inline]
-    pub fn is_half_used(&self, frame: &Frame) -> bool {
-        let small = frame.capacity() == self.small.capacity_bytes();
-        let pool = if small { &self.small } else { &self.large };
-        pool.available() * 2 < pool.total()
+        has_less_than(&self.small, 4)
     }
 
     /// Small frames free now, the stock that reserves are counted in.
@@ -96,6 +98,12 @@ impl Pools {
     pub fn available(&self) -> usize {
         self.small.available()
     }
+}
+
+/// Whether less than one of so many frames of a pool is left.
+#[inline]
+fn has_less_than(pool: &Pool, part: usize) -> bool {
+    pool.available() * part < pool.total()
 }
 
 #[cfg(test)]
@@ -115,6 +123,16 @@ mod tests {
         assert!(pools.put(large).is_ok() && !pools.lacks_only_large(9000));
         assert_eq!((pools.available(), pools.large.available()), (1, 1));
         assert!(pools.put(Frame::with_capacity(SMALL_FRAME_BYTES, 4)).is_err());
+        let mut pools = Pools::new(0, 8, 4);
+        let (frame, other) = (pools.get(60).unwrap(), pools.get(9_000).unwrap());
+        let mut told = Vec::new();
+        for _ in 0..6 {
+            let _taken = pools.get(60);
+            told.push((pools.is_half_used(&frame), pools.is_scarce(&frame), pools.is_low()));
+        }
+        let at = |left: usize| (left < 4, left < 2, left < 2);
+        assert_eq!(told, [6, 5, 4, 3, 2, 1].map(at));
+        assert!(!pools.is_half_used(&other), "large frames are counted apart");
         assert!(!Pools::new(0, 4, 0).fits(3000));
     }
 }
