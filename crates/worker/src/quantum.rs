@@ -5,9 +5,10 @@
 use flow::Nanos;
 use pipeline::BURST;
 
-/// Turns in a row at most in which only receiving is done, because queues hand out full bursts: what is unknown must be
-/// learned also while more arrives than can be looked at.
-const RECEIVING_TURNS: u32 = 3;
+/// Packets received, from whatever queues, before a quantum is due although queues hand out full bursts: what is unknown must
+/// be learned also while more arrives than can be looked at. So the share of normal traffic does not depend on how many ports
+/// are flooded.
+const RECEIVED_PER_QUANTUM: usize = 4 * BURST;
 
 /// Sizes of quanta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,29 +38,50 @@ pub(crate) struct Quantum {
     sizes: Quanta,
     /// Until when low-latency packets are about.
     until_ns: Nanos,
-    receiving: u32,
+    /// Packets received since the last quantum.
+    received: usize,
+    /// In this turn a queue handed out a full burst, and may have another.
+    more: bool,
 }
 
 impl Quantum {
     pub fn new(sizes: Quanta) -> Self {
-        Self { sizes, until_ns: 0, receiving: 0 }
+        Self { sizes, until_ns: 0, received: 0, more: false }
     }
 
-    /// So many low-latency packets came.
+    /// A turn begins.
+    pub fn begin(&mut self) {
+        self.more = false;
+    }
+
+    /// A queue handed out a burst of so many packets, of which so many are low-latency.
     #[inline]
-    pub fn saw(&mut self, low_latency: usize, now: Nanos) {
+    pub fn saw(&mut self, received: usize, low_latency: usize, now: Nanos) {
+        self.received += received;
+        self.more |= received == BURST;
         if low_latency > 0 {
             self.until_ns = now.saturating_add(self.sizes.quiet_ns);
         }
     }
 
-    /// Packets to be worked off in this turn. `more`: a queue handed out a full burst, and may have another.
-    pub fn size(&mut self, more: bool, now: Nanos) -> usize {
-        if more && self.receiving < RECEIVING_TURNS {
-            self.receiving += 1;
-            return 0;
-        }
-        self.receiving = 0;
+    /// Whether a quantum is due before the next queue is looked at.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        self.received >= RECEIVED_PER_QUANTUM
+    }
+
+    /// Whether queues may have more to be received, which comes first.
+    pub fn is_more(&self) -> bool {
+        self.more
+    }
+
+    /// A quantum begins, or nothing waits for one.
+    pub fn taken(&mut self) {
+        self.received = 0;
+    }
+
+    /// Packets of a quantum now.
+    pub fn size(&self, now: Nanos) -> usize {
         if now < self.until_ns { self.sizes.small } else { self.sizes.large }
     }
 }
@@ -69,14 +91,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn small_while_low_latency_packets_are_about_and_none_while_more_is_to_be_received() {
+    fn small_while_low_latency_packets_are_about() {
         let mut quantum = Quantum::new(Quanta { small: 8, large: 32, quiet_ns: 100 });
-        assert_eq!(quantum.size(false, 5), 32);
-        quantum.saw(0, 10);
-        assert_eq!(quantum.size(false, 10), 32);
-        quantum.saw(1, 10);
-        assert_eq!([quantum.size(false, 109), quantum.size(false, 110)], [8, 32]);
-        let sizes: Vec<usize> = (0..8).map(|_| quantum.size(true, 110)).collect();
-        assert_eq!(sizes, [0, 0, 0, 32, 0, 0, 0, 32]);
+        assert_eq!(quantum.size(5), 32);
+        quantum.saw(1, 0, 10);
+        assert_eq!(quantum.size(10), 32);
+        quantum.saw(1, 1, 10);
+        assert_eq!([quantum.size(109), quantum.size(110)], [8, 32]);
+    }
+
+    #[test]
+    fn due_after_so_many_packets_whatever_queues_they_came_from() {
+        let mut quantum = Quantum::new(Quanta::DEFAULT);
+        let due: Vec<bool> = (0..9)
+            .map(|_| {
+                quantum.saw(BURST, 0, 1);
+                let due = quantum.is_due();
+                if due {
+                    quantum.taken();
+                }
+                due
+            })
+            .collect();
+        assert_eq!(due, [false, false, false, true, false, false, false, true, false]);
+        assert!(quantum.is_more());
+        quantum.begin();
+        quantum.saw(BURST - 1, 0, 1);
+        assert!(!quantum.is_more());
     }
 }

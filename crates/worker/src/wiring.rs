@@ -166,6 +166,7 @@ pub fn build_with<P: Probe>(
             done: Vec::with_capacity(OUTBOX_ALL),
             now: 0,
             quantum: Quantum::new(config.quanta),
+            first: 0,
             watch: Watch::new(config.clock, latencies),
             probe: probe(),
             aside: Aside::new(

@@ -82,6 +82,8 @@ pub struct Worker<P: Probe = ()> {
     /// When the turn began, or the last one.
     pub(crate) now: Nanos,
     pub(crate) quantum: Quantum,
+    /// The queue that a turn begins with: where the last one had to leave off, so that none is favoured.
+    pub(crate) first: usize,
     /// Tells latencies.
     pub(crate) watch: Watch,
     pub(crate) probe: P,
@@ -100,19 +102,25 @@ impl<P: Probe> Worker<P> {
             self.watch.changed(&self.probe);
         }
         self.dock.collect();
-        let mut more = false;
-        for at in 0..self.served.len() {
+        self.quantum.begin();
+        let (first, mut lacks) = (self.first, false);
+        for at in (first..self.served.len()).chain(0..first) {
             // What is held back is never dropped, so there must be room for it.
             if !self.has_room() {
+                self.first = at;
                 break;
             }
             self.watch.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
+            if !lacks && self.dock.pools.available() == 0 {
+                // The next turn begins with the queue that found no frame.
+                lacks = true;
+                self.first = (at + usize::from(received > 0)) % self.served.len();
+            }
             if received == 0 {
                 continue;
             }
             turn.received += received;
-            more |= received == BURST;
             self.watch.stamp(&mut self.burst);
             self.probe.mark(Step::Receive, received as u32);
             let low_latency = if self.aside.listens(&self.channel.applied) {
@@ -120,20 +128,21 @@ impl<P: Probe> Worker<P> {
             } else {
                 self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe)
             };
-            self.quantum.saw(low_latency, now);
+            self.quantum.saw(received, low_latency, now);
             // Low-latency frames leave before the next burst is looked at.
             let urgent = low_latency > 0 && self.dock.lanes;
             turn.sent += if urgent { self.send() } else { self.send_long() };
-        }
-        if self.pipeline.held() > 0 {
-            // An operation waits for the backlog: it is worked off whatever there is to be received.
-            let closing = !self.channel.requests.is_empty();
-            let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
-            let size =
-                if hurry || !self.has_room() { BURST } else { self.quantum.size(more && !closing, now) };
-            if size > 0 {
-                turn.worked = self.work(size, &mut turn.sent);
+            if self.quantum.is_due() {
+                turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
             }
+        }
+        // An operation waits for the backlog: it is worked off whatever there is to be received.
+        let closing = !self.channel.requests.is_empty();
+        let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
+        if hurry || !self.has_room() {
+            turn.worked += self.work_quantum(BURST, &mut turn.sent);
+        } else if turn.worked == 0 && (closing || !self.quantum.is_more()) {
+            turn.worked = self.work_quantum(self.quantum.size(now), &mut turn.sent);
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
@@ -153,6 +162,12 @@ impl<P: Probe> Worker<P> {
     /// last frames from receiving.
     fn has_room(&self) -> bool {
         self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.dock.pools.is_low())
+    }
+
+    /// Works off a quantum of so many packets, if any wait.
+    fn work_quantum(&mut self, most: usize, sent: &mut usize) -> usize {
+        self.quantum.taken();
+        if self.pipeline.held() > 0 { self.work(most, sent) } else { 0 }
     }
 
     /// Works off up to `most` packets of the backlog, and all that was held back for them; returns how many. Between bursts

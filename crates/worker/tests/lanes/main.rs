@@ -4,118 +4,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+mod lab;
+mod turns;
+
 use flow::DropReason;
-use flow::syntax::{ParseOptions, parse_flow};
-use model::{Config, DataPlane, Model, PortDesc};
+use lab::{Lab, RULES, USUAL, low, normal};
+use model::DataPlane;
 use pipeline::LaneLimits;
-use port::Queue;
-use port::mem::{self, MemHandle};
 use std::sync::OnceLock;
 use std::time::Instant;
-use wire::PacketBuilder;
-use worker::{PortQueues, Worker, WorkerSet, build};
 
 /// Turns in which an operation is in force whatever arrives: eight patient ones, those in which the shares shrink to
 /// nothing, and those in which what waits is worked off, the last eight bursts in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
-
-struct Lab {
-    model: Model<WorkerSet>,
-    worker: Worker,
-    ports: Vec<MemHandle>,
-    now: u64,
-}
-
-impl Lab {
-    fn new(lanes: LaneLimits, small_frames: usize, rules: &[&str]) -> Self {
-        Self::with(
-            &worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() },
-            rules,
-        )
-    }
-
-    fn with(config: &worker::Config, rules: &[&str]) -> Self {
-        let (mut handles, mut queues) = (Vec::new(), Vec::new());
-        for number in PORTS {
-            let (made, handle) = mem::pair(number, 1, 8_192);
-            handles.push(handle);
-            let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
-            queues.push(PortQueues { number, queues: boxed });
-        }
-        let (set, mut workers) = build(config, queues);
-        let mut lab = Self {
-            model: Model::new(Config::default(), set, 0),
-            worker: workers.remove(0),
-            ports: handles,
-            now: 1,
-        };
-        for number in PORTS {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
-            lab.model.add_port(1, desc, true).unwrap();
-        }
-        for rule in rules {
-            lab.rule(rule);
-        }
-        while lab.worker.apply() > 0 {}
-        lab
-    }
-
-    fn rule(&mut self, rule: &str) {
-        let m = parse_flow(rule, flow::Command::Add, ParseOptions::default()).unwrap();
-        self.model.flow_mod(self.now, m).unwrap();
-    }
-
-    fn push(&mut self, port: usize, bytes: &[u8]) {
-        assert!(self.ports[port - 1].push(0, bytes));
-    }
-
-    fn turn(&mut self) -> worker::Turn {
-        self.now += 5_000;
-        let turn = self.worker.turn(self.now);
-        self.model.poll(self.now);
-        turn
-    }
-
-    fn pop(&mut self, port: usize) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| self.ports[port - 1].pop(0)).collect()
-    }
-
-    /// Packets and copies dropped for a reason.
-    fn dropped(&mut self, reason: DropReason) -> u64 {
-        let totals = self.model.plane_mut().totals();
-        totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
-    }
-}
-
-/// Ports.
-const PORTS: std::ops::RangeInclusive<u32> = 1..=4;
-
-/// A UDP packet whose last byte is `mark`.
-fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
-    let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
-    let mut bytes = b.ipv4([192, 168, 0, 1], dst).ttl(ttl).udp(source_port, 2_000).pad_to(60).build();
-    *bytes.last_mut().unwrap() = mark;
-    bytes
-}
-
-/// The defaults of the daemon.
-const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
-
-/// To port 3: 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
-const RULES: &[&str] = &[
-    "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
-    "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
-    "priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3",
-    "priority=5,tcp,actions=drop",
-];
-
-fn low(ttl: u8, mark: u8) -> Vec<u8> {
-    udp([10, 0, 0, 9], 5, ttl, mark)
-}
-
-fn normal() -> Vec<u8> {
-    udp([10, 1, 0, 1], 5, 64, 0)
-}
 
 /// Equal in every bit that a table examines; one packet's TTL ends it behind its first output.
 #[test]

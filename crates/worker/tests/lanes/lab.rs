@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One worker between ports in memory.
+
+use flow::DropReason;
+use flow::syntax::{ParseOptions, parse_flow};
+use model::{Config, DataPlane, Model, PortDesc};
+use pipeline::LaneLimits;
+use port::Queue;
+use port::mem::{self, MemHandle};
+use wire::PacketBuilder;
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+pub struct Lab {
+    pub model: Model<WorkerSet>,
+    worker: Worker,
+    ports: Vec<MemHandle>,
+    now: u64,
+}
+
+impl Lab {
+    pub fn new(lanes: LaneLimits, small_frames: usize, rules: &[&str]) -> Self {
+        Self::with(
+            &worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() },
+            rules,
+        )
+    }
+
+    pub fn with(config: &worker::Config, rules: &[&str]) -> Self {
+        Self::with_ports(4, 8_192, config, rules)
+    }
+
+    /// A switch of ports 1 to `ports`, with room for so many frames each way.
+    pub fn with_ports(ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
+        let (mut handles, mut queues) = (Vec::new(), Vec::new());
+        for number in 1..=ports {
+            let (made, handle) = mem::pair(number, 1, room);
+            handles.push(handle);
+            let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
+            queues.push(PortQueues { number, queues: boxed });
+        }
+        let (set, mut workers) = build(config, queues);
+        let mut lab = Self {
+            model: Model::new(Config::default(), set, 0),
+            worker: workers.remove(0),
+            ports: handles,
+            now: 1,
+        };
+        for number in 1..=ports {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            lab.model.add_port(1, desc, true).unwrap();
+        }
+        for rule in rules {
+            lab.rule(rule);
+        }
+        while lab.worker.apply() > 0 {}
+        lab
+    }
+
+    pub fn rule(&mut self, rule: &str) {
+        let m = parse_flow(rule, flow::Command::Add, ParseOptions::default()).unwrap();
+        self.model.flow_mod(self.now, m).unwrap();
+    }
+
+    pub fn push(&mut self, port: usize, bytes: &[u8]) {
+        assert!(self.ports[port - 1].push(0, bytes));
+    }
+
+    /// Fills a port's receive queue with this packet; returns how many it took.
+    pub fn fill(&mut self, port: usize, bytes: &[u8]) -> usize {
+        std::iter::from_fn(|| self.ports[port - 1].push(0, bytes).then_some(())).count()
+    }
+
+    pub fn turn(&mut self) -> worker::Turn {
+        self.now += 5_000;
+        let turn = self.worker.turn(self.now);
+        self.model.poll(self.now);
+        turn
+    }
+
+    pub fn pop(&mut self, port: usize) -> Vec<Vec<u8>> {
+        self.pop_some(port, usize::MAX)
+    }
+
+    /// Takes so many frames at most that were sent by a port.
+    pub fn pop_some(&mut self, port: usize, most: usize) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| self.ports[port - 1].pop(0)).take(most).collect()
+    }
+
+    /// Packets and copies dropped for a reason.
+    pub fn dropped(&mut self, reason: DropReason) -> u64 {
+        let totals = self.model.plane_mut().totals();
+        totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
+    }
+}
+
+/// A UDP packet whose last byte is `mark`.
+pub fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
+    let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    let mut bytes = b.ipv4([192, 168, 0, 1], dst).ttl(ttl).udp(source_port, 2_000).pad_to(60).build();
+    *bytes.last_mut().unwrap() = mark;
+    bytes
+}
+
+/// The defaults of the daemon.
+pub const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
+
+/// To port 3: 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
+pub const RULES: &[&str] = &[
+    "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
+    "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
+    "priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3",
+    "priority=5,tcp,actions=drop",
+];
+
+pub fn low(ttl: u8, mark: u8) -> Vec<u8> {
+    udp([10, 0, 0, 9], 5, ttl, mark)
+}
+
+pub fn normal() -> Vec<u8> {
+    udp([10, 1, 0, 1], 5, 64, 0)
+}
+
+/// A packet of one of many low-latency flows of [`RULES`].
+pub fn other_low(flow: u16) -> Vec<u8> {
+    let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+    b.ipv4([192, 168, 0, 1], [10, 0, 0, 9]).udp(5, flow).pad_to(60).build()
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a turn takes from each queue, and how much of what waits it works off.
+
+use crate::lab::{Lab, RULES, USUAL, low, normal, other_low};
+use pipeline::LaneLimits;
+
+/// Packets of a burst.
+const BURST: usize = pipeline::BURST;
+
+/// Normal traffic has the same share of a worker's turns whatever number of ports is flooded with it, and a turn has one quantum
+/// for each four bursts at most.
+#[test]
+fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
+    for (with_low, quantum) in [(true, 8), (false, BURST)] {
+        for ports in [1, 2, 3, 4, 6, 8, 16_usize] {
+            let mut lab = Lab::with_ports(18, 4 * BURST, &config(USUAL, 16_384), RULES);
+            let (mut received, mut worked) = (0, 0);
+            for turn in 0..600 {
+                for port in 1..=ports {
+                    (0..BURST).for_each(|_| lab.push(if port < 3 { port } else { port + 1 }, &normal()));
+                }
+                if with_low {
+                    lab.push(18, &low(64, 1));
+                }
+                let done = lab.turn();
+                lab.pop(3);
+                if turn >= 200 {
+                    (received, worked) = (received + done.received, worked + done.worked);
+                    assert!(done.worked <= quantum * ports.div_ceil(4), "{ports} ports: {done:?}");
+                }
+            }
+            let expected = received / (4 * BURST) * quantum;
+            assert!(worked.abs_diff(expected) <= expected / 10, "{ports} ports: {worked} of {received}");
+        }
+    }
+}
+
+/// Without full bursts there is one quantum a turn.
+#[test]
+fn a_turn_that_brings_little_has_a_quantum() {
+    let mut lab = Lab::with_ports(18, 4 * BURST, &config(USUAL, 16_384), RULES);
+    for turn in 0..200 {
+        for port in [1, 2, 4, 5] {
+            (0..if turn < 10 { 0 } else { BURST - 1 }).for_each(|_| lab.push(port, &normal()));
+        }
+        lab.push(18, &low(64, 1));
+        let done = lab.turn();
+        assert!(turn < 20 || done.worked == 8, "{done:?}");
+        lab.pop(3);
+    }
+}
+
+/// While there is no room to hold packets back, or no frame left, queues are looked at in turn: none waits while others are
+/// served.
+#[test]
+fn no_port_is_favoured_while_room_is_scarce() {
+    const TURNS: u16 = 1_500;
+    let no_hold = LaneLimits { normal: 0, unknown: 64, hold: 0 };
+    for (lanes, frames) in [(no_hold, 8_192), (LaneLimits::NONE, 40), (USUAL, 40)] {
+        let mut lab = Lab::with_ports(12, BURST, &config(lanes, frames), RULES);
+        let mut taken = [0; 9];
+        for turn in 0..TURNS {
+            // A new flow every other turn: what follows its first packets is held back.
+            for (taken, port) in taken.iter_mut().zip(4..) {
+                *taken += lab.fill(port, &other_low(turn / 2));
+            }
+            lab.turn();
+            // The device does not take all that is sent to it.
+            lab.pop_some(3, 24);
+        }
+        let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());
+        assert!(most - least <= most / 40, "{lanes:?}, {frames} frames: {taken:?}");
+        assert!(*most < usize::from(TURNS) * BURST * 9 / 10, "room is not scarce: {taken:?}");
+    }
+}
+
+fn config(lanes: LaneLimits, small_frames: usize) -> worker::Config {
+    worker::Config { small_frames, large_frames: 0, lanes, ..worker::Config::default() }
+}
