@@ -90,7 +90,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             counts::run(kind, rules)?;
         }
         if asked(Part::RoundTrip) {
-            round_trip::run(kind, rules, arguments.packets, &cpus, plan)?;
+            round_trip::run(kind, rules, arguments.packets, &cpus, plan, arguments.verbose)?;
         }
     }
     Ok(())

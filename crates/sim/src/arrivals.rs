@@ -17,5 +17,5 @@ mod witness;
 pub use class::{Class, Load, Pattern, Switch};
 pub use draw::{Draw, Popularity};
 pub use report::{ClassReport, Report, Spans, Times};
-pub use road::{Road, measure};
+pub use road::{Case, Road, measure};
 pub use witness::Witness;

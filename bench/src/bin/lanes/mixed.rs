@@ -6,7 +6,7 @@ use std::error::Error;
 
 use shunt_bench::paper;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Class, Report, Road, measure};
+use sim::arrivals::{Case, Class, Report, Road, measure};
 use sim::cost::Plan;
 
 use crate::overload::FLOOD_PPS;
@@ -17,7 +17,7 @@ use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
 const FLOWS: usize = 10_000;
 
 /// Low-latency packets of a hundred.
-const SHARES: [u32; 5] = [10, 30, 50, 70, 90];
+const SHARES: [u32; 3] = [10, 50, 90];
 
 /// The part of what the slowest of the three can carry that arrives.
 const LOAD: f64 = 0.6;
@@ -91,7 +91,7 @@ fn round(
     };
     let flood = load(classes(FLOOD_PPS), SPAN_NS / 5.0, seed);
     let switches = [traffic.ours(), traffic.tables(Some(paper::maker)), traffic.tables(None)];
-    let costs = measure(&switches.map(|switch| (switch, &flood)), plan)?;
+    let costs = measure(&switches.map(|switch| Case { switch, load: &flood, overloaded: false }), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {
         capacity_pps = capacity_pps.min(Road::new(switch, &flood)?.run(costs).received_pps());

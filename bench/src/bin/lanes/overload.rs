@@ -5,11 +5,11 @@ use std::error::Error;
 use std::io::{self, Write};
 
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{ClassReport, Report, Road, Switch, measure};
+use sim::arrivals::{Case, ClassReport, Report, Road, Switch, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::report::tell;
-use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, Traffic, load};
+use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load};
 
 /// Low-latency flows: few enough for each to have a record.
 const FLOWS: usize = 1_000;
@@ -21,6 +21,9 @@ const FLOW_SHARE: f64 = 0.005;
 /// The load that is judged, in capacities of normal traffic, and those that are tried for the highest that holds.
 const FACTOR: f64 = 2.0;
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
+
+/// Packets a second of each new flow that sends rarely.
+const SLOW_PPS: f64 = 1e3;
 
 /// So long packets arrive, ns of virtual time.
 const SPAN_NS: f64 = 1e8;
@@ -46,6 +49,7 @@ struct Found {
     of_bound: Vec<f64>,
     lost: [Vec<f64>; 2],
     new_ms: Vec<f64>,
+    slow_ms: Vec<f64>,
     normal_lost_percent: Vec<f64>,
     normal_mpps: Vec<f64>,
     highest: Vec<f64>,
@@ -70,6 +74,7 @@ impl Round<'_> {
             traffic.low(capacity_pps * LOW_SHARE),
             traffic.single(capacity_pps * FLOW_SHARE, SPAN_NS * 0.2),
             traffic.new_flow(capacity_pps * FLOW_SHARE, SPAN_NS * 0.3),
+            traffic.slow_flows(SLOW_PPS, SPAN_NS * 0.4),
             traffic.normal(*which, capacity_pps * factor),
         ];
         let load = load(classes, SPAN_NS, *seed);
@@ -117,6 +122,7 @@ fn round(
     let mixed = vec![traffic.low(FLOOD_PPS * LOW_SHARE / FACTOR), traffic.normal(which, FLOOD_PPS)];
     let mixed = load(mixed, SPAN_NS, seed);
     let cases = [(plain, &flood), (traffic.ours(), &mixed)];
+    let cases = cases.map(|(switch, load)| Case { switch, load, overloaded: true });
     let [plain_costs, costs] = two(measure(&cases, plan)?)?;
     let full = Road::new(&plain, &flood)?.run(&plain_costs);
     let capacity_pps = full.received_pps();
@@ -147,10 +153,8 @@ fn round(
     for (all, lost) in found.lost.iter_mut().zip(losses(&busy)?) {
         all.push(lost as f64);
     }
-    let new = class(&busy, NEW)?;
-    // If it never is, it takes longer than packets arrive.
-    let never = new.learning.count() == 0;
-    found.new_ms.push(if never { SPAN_NS } else { new.learning.max_ns() } / 1e6);
+    found.new_ms.push(learned_ms(class(&busy, NEW)?, 1));
+    found.slow_ms.push(learned_ms(class(&busy, SLOW)?, SLOW_FLOWS));
     let normal = class(&busy, NORMAL)?;
     found.normal_lost_percent.push(normal.lost() as f64 * 100.0 / normal.offered.max(1) as f64);
     found.normal_mpps.push(normal.delivered as f64 * 1e3 / SPAN_NS);
@@ -185,6 +189,12 @@ fn round(
     Ok(())
 }
 
+/// When the last of so many flows was on the path. If one never was, it took longer than packets arrive.
+fn learned_ms(class: &ClassReport, flows: usize) -> f64 {
+    let all = class.learning.count() == flows as u64;
+    if all { class.learning.max_ns() / 1e6 } else { SPAN_NS / 1e6 }
+}
+
 fn report(case: &str, found: &Found) -> Result<(), Box<dyn Error>> {
     let two = format!("{case}, {FACTOR} capacities");
     let [learned, single] = &found.lost;
@@ -198,7 +208,10 @@ fn report(case: &str, found: &Found) -> Result<(), Box<dyn Error>> {
     tell("added to p99.9, by a quantum and a burst", &two, "ratio", &found.of_bound, Some(1.0))?;
     tell("lost packets of learned flows", &two, "packets", learned, Some(0.0))?;
     tell("lost packets of single-value flows", &two, "packets", single, Some(0.0))?;
-    tell("a new low-latency flow until it is on the path", &two, "ms", &found.new_ms, Some(NEW_MAX_MS))?;
+    let new = "a new low-latency flow until its first packet has left by the path";
+    tell(new, &two, "ms", &found.new_ms, Some(NEW_MAX_MS))?;
+    let slow = format!("{new}, the last of {SLOW_FLOWS} of 1 kpps");
+    tell(&slow, &two, "ms", &found.slow_ms, Some(NEW_MAX_MS))?;
     tell("normal packets lost", &two, "%", &found.normal_lost_percent, None)?;
     tell("normal packets delivered", &two, "Mpps", &found.normal_mpps, None)?;
     tell("p99.9 of low-latency packets in one lane", &two, "us", &found.one_lane_us, None)?;

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Class, Load, Pattern, Report, Road, measure};
+use sim::arrivals::{Case, Class, Load, Pattern, Report, Road, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::overload::FLOOD_PPS;
@@ -31,36 +31,82 @@ const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
 /// Low-latency packets of one run at most; each has a seed of its own.
 const RUN_PACKETS: u64 = 1_000_000;
 
-/// So long packets arrive while the capacity is measured, ns of virtual time.
+/// So long packets arrive while the capacity is sought, ns of virtual time: more than can be carried, and each rate tried.
 const FULL_NS: f64 = 2e7;
+const TRY_NS: f64 = 1e8;
+
+/// Rates tried, each halving what is left.
+const STEPS: u32 = 9;
+
+/// Of all packets no more than this part may be lost at a rate that is carried.
+const LOST_PART: f64 = 1e-4;
 
 /// Measures one scenario, with so many low-latency packets, on a thread for each of these CPUs.
-pub fn run(kind: Kind, rules: usize, packets: u64, cpus: &[usize], plan: Plan) -> Result<(), Box<dyn Error>> {
+pub fn run(
+    kind: Kind,
+    rules: usize,
+    packets: u64,
+    cpus: &[usize],
+    plan: Plan,
+    verbose: bool,
+) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
-    let which = Normal::Repeating;
-    let full = vec![traffic.low(FLOOD_PPS * SHARE), traffic.normal(which, FLOOD_PPS * (1.0 - SHARE))];
-    let full = load(full.into_iter().map(in_bursts).collect(), FULL_NS, 1);
-    let measured = measure(&[(traffic.ours(), &full), (traffic.one_lane(), &full)], plan)?;
+    // While costs are measured nothing comes back.
+    let one_way = |class: Class| match class.comes_back {
+        Some(_) => Class { comes_back: None, rate_pps: class.rate_pps * 2.0, ..class },
+        None => class,
+    };
+    let full = load(classes(&traffic, FLOOD_PPS).into_iter().map(one_way).collect(), FULL_NS, 1);
+    let switches = [traffic.ours(), traffic.one_lane()];
+    let measured = measure(&switches.map(|switch| Case { switch, load: &full, overloaded: false }), plan)?;
     let [costs, one_lane_costs] = &measured[..] else {
         return Err("costs of two switches are measured".into());
     };
-    // In one lane, for what is received is then worked off.
-    let capacity_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
+    // In one lane what is received is then worked off.
+    let one_lane_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
+    let capacity_pps = capacity_pps(&traffic, costs, one_lane_pps)?;
     let pps = capacity_pps * LOAD;
-    // Each low-latency packet passes twice.
-    let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
-    let classes: Vec<Class> =
-        [low, traffic.normal(which, pps * (1.0 - SHARE))].into_iter().map(in_bursts).collect();
+    let case = format!(
+        "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16",
+        kind.name(),
+        SHARE * 100.0,
+        LOAD * 100.0,
+    );
+    if verbose {
+        writeln!(io::stdout(), "in one lane:\n{one_lane_costs}in two:\n{costs}")?;
+    }
+    tell("packets received a second, nothing lost", &case, "Mpps", &[capacity_pps / 1e6], None)?;
+    tell("packets received a second in one lane", &case, "Mpps", &[one_lane_pps / 1e6], None)?;
+    tell("virtual time by real time", &case, "ratio", &[costs.agreement.sized_ratio()], None)?;
+    let classes = classes(&traffic, pps);
     let runs = packets.div_ceil(RUN_PACKETS).max(1);
     let span_ns = packets as f64 / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();
     let loads: Vec<Load> = (1..=runs).map(|seed| load(classes.clone(), span_ns, seed)).collect();
     let found = all(&traffic, &loads, costs, cpus)?;
-    report(kind, rules, &found, begin.elapsed().as_secs_f64())
+    report(&case, &found, begin.elapsed().as_secs_f64())
 }
 
-fn in_bursts(class: Class) -> Class {
-    Class { pattern: BURSTS, ..class }
+/// So many packets a second that the worker receives: each low-latency packet passes twice.
+fn classes(traffic: &Traffic, pps: f64) -> Vec<Class> {
+    let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
+    let normal = traffic.normal(Normal::Repeating, pps * (1.0 - SHARE));
+    [low, normal].map(|class| Class { pattern: BURSTS, ..class }).to_vec()
+}
+
+/// The highest rate at which the worker loses next to nothing, packets a second.
+fn capacity_pps(traffic: &Traffic, costs: &CostTable, one_lane_pps: f64) -> Result<f64, Box<dyn Error>> {
+    let (mut holds_pps, mut most_pps) = (0.0, one_lane_pps * 1.5);
+    for _ in 0..STEPS {
+        let pps = f64::midpoint(holds_pps, most_pps);
+        let report = Road::new(&traffic.ours(), &load(classes(traffic, pps), TRY_NS, 1))?.run(costs);
+        let (offered, lost) = report
+            .classes
+            .iter()
+            .fold((0, 0), |(offered, lost), class| (offered + class.offered, lost + class.lost()));
+        if lost as f64 > offered as f64 * LOST_PART { most_pps = pps } else { holds_pps = pps }
+    }
+    Ok(holds_pps)
 }
 
 /// Runs all loads, each thread its share of them.
@@ -99,15 +145,9 @@ fn all(
     sum.ok_or_else(|| "nothing was run".into())
 }
 
-fn report(kind: Kind, rules: usize, found: &Report, took_s: f64) -> Result<(), Box<dyn Error>> {
+fn report(case: &str, found: &Report, took_s: f64) -> Result<(), Box<dyn Error>> {
     let low = found.class(KNOWN).ok_or("a class is missing")?;
     let normal = found.class(NORMAL).ok_or("a class is missing")?;
-    let case = format!(
-        "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16",
-        kind.name(),
-        SHARE * 100.0,
-        LOAD * 100.0,
-    );
     let normal_lost = normal.lost() as f64 * 100.0 / normal.offered.max(1) as f64;
     let figures = [
         ("round trips begun by low-latency packets", "packets", low.offered as f64, None),
@@ -125,7 +165,7 @@ fn report(kind: Kind, rules: usize, found: &Report, took_s: f64) -> Result<(), B
         ("normal packets lost", "%", normal_lost, None),
     ];
     for (figure, unit, value, most) in figures {
-        tell(figure, &case, unit, &[value], most)?;
+        tell(figure, case, unit, &[value], most)?;
     }
     let all: u64 = found.classes.iter().map(|class| class.offered).sum();
     writeln!(

@@ -16,6 +16,12 @@ use tables::base::Maker;
 const REPEATING: usize = 1_000;
 const FIRST_SEEN: usize = 30_000;
 
+/// New low-latency flows that send rarely.
+pub const SLOW_FLOWS: usize = 20;
+
+/// Low-latency flows beside the known ones: those, one that is new, and one with rules of its own.
+const OTHERS: usize = SLOW_FLOWS + 2;
+
 /// Records of each LUT.
 const LUT_ENTRIES: usize = 16_384;
 
@@ -35,6 +41,7 @@ pub const BACK: u32 = PORTS + 2;
 pub const KNOWN: &str = "low-latency, learned";
 pub const SINGLE: &str = "low-latency, single-value";
 pub const NEW: &str = "low-latency, new";
+pub const SLOW: &str = "low-latency, new and slow";
 pub const NORMAL: &str = "normal";
 
 /// Which normal flows there are.
@@ -66,6 +73,7 @@ pub struct Traffic {
     added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,
+    slow: Arc<[Vec<u8>]>,
     single: Arc<[Vec<u8>]>,
     repeating: Arc<[Vec<u8>]>,
     first_seen: Arc<[Vec<u8>]>,
@@ -77,19 +85,21 @@ impl Traffic {
     pub fn new(kind: Kind, rules: usize, low_flows: usize) -> Result<Self, Box<dyn Error>> {
         let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
         let normal_flows = REPEATING + FIRST_SEEN;
-        let options = Options { normal_flows, ..Options::new(kind, rules, low_flows + 2) };
+        let options = Options { normal_flows, ..Options::new(kind, rules, low_flows + OTHERS) };
         let Scenario { rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
-        let (low, normal) = flows.split_at(low_flows + 2);
+        let (low, normal) = flows.split_at(low_flows + OTHERS);
         let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
         // A rule of its own for one flow, where its headers are simply where they stand.
-        let single = &low[low_flows + 1..];
+        let (known, others) = low.split_at(low_flows);
+        let (single, slow) = others[1..].split_at(1);
         let has_rule = kind == Kind::Server;
         let added = if has_rule { single.iter().map(single_value).collect() } else { String::new() };
         Ok(Self {
             rules,
             added,
-            low: packets(&low[..low_flows]),
-            new: packets(&low[low_flows..=low_flows]),
+            low: packets(known),
+            new: packets(&others[..1]),
+            slow: packets(slow),
             single: packets(if has_rule { single } else { &[] }),
             repeating: packets(&normal[..REPEATING]),
             first_seen: packets(&normal[REPEATING..]),
@@ -142,6 +152,13 @@ impl Traffic {
     /// A low-latency flow that begins at a time.
     pub fn new_flow(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(NEW, &self.new, rate_pps) }
+    }
+
+    /// Low-latency flows that begin one after the other, each with so many packets a second at equal distances.
+    pub fn slow_flows(&self, rate_pps: f64, begin_ns: f64) -> Class {
+        let (popularity, pattern) = (Popularity::InTurn, Pattern::Constant);
+        let rate_pps = rate_pps * SLOW_FLOWS as f64;
+        Class { begin_ns, popularity, pattern, ..Self::class(SLOW, &self.slow, rate_pps) }
     }
 
     /// So many packets of normal flows, in the order in which they come.

@@ -88,7 +88,8 @@ pub struct ClassReport {
     /// From arrival to the end of the transmission, and the fixed time of input and output; of packets that come back,
     /// both passes.
     pub latency: Times,
-    /// From a flow's first packet to the arrival of its first one that went all the way over the fast-forwarding path.
+    /// From the arrival of a flow's first packet to the end of the transmission of its first one that went all the way over
+    /// the fast-forwarding path, and the fixed time of input and output.
     pub learning: Times,
 }
 

@@ -6,7 +6,7 @@ use crate::arrivals::witness::Witness;
 use crate::arrivals::{Load, Report, Switch};
 use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
 use flow::Nanos;
-use pipeline::{BURST, Probe};
+use pipeline::{BURST, LaneLimits, Probe};
 use port::Queue;
 use std::sync::{Arc, Mutex};
 use worker::Worker;
@@ -135,16 +135,31 @@ impl Road<Witness> {
     }
 }
 
+/// What costs are measured of.
+#[derive(Clone, Copy, Debug)]
+pub struct Case<'a> {
+    /// The switch.
+    pub switch: Switch<'a>,
+    /// What arrives: the mix counts, its rates are the measurement's.
+    pub load: &'a Load,
+    /// Whether more arrives than the worker can carry, all the time. Packets that wait in a full backlog are in no cache any
+    /// more when they are worked off, and cost up to twice as much as those that hardly wait.
+    pub overloaded: bool,
+}
+
 /// Measures what the steps of workers cost, each under its load, in bursts of all sizes. Windows of all take turns: what the
 /// machine does to one, it does to all.
 ///
 /// # Errors
 /// When a rule is refused.
-pub fn measure(cases: &[(Switch<'_>, &Load)], plan: Plan) -> Result<Vec<CostTable>, CostError> {
-    let roads = cases.iter().map(|(switch, load)| {
-        let mut road: Road<CostProbe> = Road::over(switch, load, f64::INFINITY)?;
+pub fn measure(cases: &[Case<'_>], plan: Plan) -> Result<Vec<CostTable>, CostError> {
+    let roads = cases.iter().map(|case| {
+        let mut road: Road<CostProbe> = Road::over(&case.switch, case.load, f64::INFINITY)?;
         road.acquaint();
-        Ok(Measured { road })
+        let config = &case.switch.config;
+        let waits = !case.overloaded && config.lanes != LaneLimits::NONE;
+        let quantum = waits.then_some(config.quanta.small.max(1));
+        Ok(Measured { road, quantum, arrivals: 0, rest: 0 })
     });
     Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
@@ -152,18 +167,34 @@ pub fn measure(cases: &[(Switch<'_>, &Load)], plan: Plan) -> Result<Vec<CostTabl
 /// Packets as the load has them, so many before each turn.
 struct Measured {
     road: Road<CostProbe>,
+    /// Packets that are worked off in a turn, if none may be left when the next arrive.
+    quantum: Option<usize>,
+    /// How often packets have arrived.
+    arrivals: u64,
+    /// Turns until they arrive again.
+    rest: usize,
 }
 
+/// Kinds of turns in which nothing arrives are this and more.
+const RESTING: usize = 64;
+
 impl Workload for Measured {
-    fn prepare(&mut self, turn: u64) -> u8 {
+    fn prepare(&mut self, _: u64) -> u8 {
         self.road.rig.clock.advance_by(1_000);
+        if self.rest > 0 {
+            self.rest -= 1;
+            return (RESTING + self.rest) as u8;
+        }
         // Sizes come in no order that windows of so many turns could have a part in.
-        let kind = (turn.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let size = SIZES[(self.arrivals.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize];
+        self.arrivals += 1;
+        self.rest = self.quantum.map_or(0, |quantum| (size - 1) / quantum);
         let mut wires = lock(&self.road.wires);
-        for _ in 0..SIZES[kind] {
+        wires.forget();
+        for _ in 0..size {
             wires.arrive();
         }
-        (SIZES[kind]) as u8
+        size as u8
     }
 
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos) {

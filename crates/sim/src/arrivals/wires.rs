@@ -255,6 +255,11 @@ impl Wires {
         }
     }
 
+    /// What devices were given is nobody's business.
+    pub fn forget(&mut self) {
+        self.given.clear();
+    }
+
     /// Devices have been told to send what they were given.
     pub fn doorbell(&mut self) {
         let now_ns = self.clock.now_ns();
@@ -281,7 +286,7 @@ impl Wires {
             line.report.fast += 1;
             let first_ns = line.first_ns[flow];
             if first_ns < f64::INFINITY {
-                line.report.learning.add(passage.arrived_ns - first_ns);
+                line.report.learning.add(now_ns - first_ns + self.io_ns);
                 line.first_ns[flow] = f64::INFINITY;
             }
         }

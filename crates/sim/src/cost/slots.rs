@@ -85,7 +85,9 @@ impl Course {
     #[inline]
     pub fn follow(&mut self, step: Step, mut units: u32) -> (usize, u32) {
         match step {
-            Step::Turn | Step::Receive | Step::Admit => *self = Self::default(),
+            Step::Receive | Step::Admit => *self = Self::default(),
+            // What is worked off in a turn that receives nothing has been on the path before.
+            Step::Turn => *self = Self { again: true, ..Self::default() },
             Step::Extract(table) => {
                 self.enter(table);
                 self.came = units;
@@ -143,7 +145,9 @@ mod tests {
         let tables = [(Step::Extract(0), 7), (Step::Lookup(0), 7), (Step::Execute(0), 8)];
         assert_eq!(ways(&tables), [(true, 7), (true, 7), (true, 8)]);
         // Known ones need no key.
-        let known = [(Step::Turn, 1), (Step::Extract(1), 4), (Step::Execute(1), 1), (Step::Execute(1), 3)];
-        assert_eq!(ways(&known), [(false, 1), (false, 4), (false, 4), (true, 3)]);
+        let known = [(Step::Admit, 4), (Step::Extract(1), 4), (Step::Execute(1), 1), (Step::Execute(1), 3)];
+        assert_eq!(ways(&known), [(false, 4), (false, 4), (false, 4), (true, 3)]);
+        // Nothing was received.
+        assert_eq!(ways(&[(Step::Turn, 1), (Step::Execute(1), 8)]), [(false, 1), (true, 8)]);
     }
 }
