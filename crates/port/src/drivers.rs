@@ -16,6 +16,8 @@ pub struct Spec {
     pub device: String,
     /// Queues to open: one for each worker that serves the port.
     pub queues: usize,
+    /// Bytes outstanding at each queue's device from which on normal frames wait in the switch; `usize::MAX`: they never do.
+    pub outstanding_bytes: usize,
 }
 
 /// A port's queues.
@@ -68,7 +70,14 @@ mod tests {
     use super::*;
 
     fn spec(driver: &str, device: &str, queues: usize) -> Spec {
-        Spec { number: 1, name: "p1".into(), driver: driver.into(), device: device.into(), queues }
+        Spec {
+            number: 1,
+            name: "p1".into(),
+            driver: driver.into(),
+            device: device.into(),
+            queues,
+            outstanding_bytes: usize::MAX,
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Faults on purpose: a queue that loses, damages and refuses at given rates, the same way for the same seed.
 
-use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, Statistics};
+use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, Statistics};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -96,6 +96,10 @@ impl<Q: Queue> Queue for Faulty<Q> {
             return 0;
         }
         self.inner.transmit(frames, done)
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        self.inner.outstanding()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -22,7 +22,7 @@ pub use drivers::{DRIVERS, Driver, Queues, Spec, check, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
-pub use queue::{Capabilities, Link, Queue};
+pub use queue::{Capabilities, Link, Outstanding, Queue};
 pub use statistics::{Drop, Statistics};
 
 /// Shortest frame worth looking at: an Ethernet header, in bytes.

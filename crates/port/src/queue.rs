@@ -15,6 +15,21 @@ pub struct Capabilities {
     pub gso: bool,
 }
 
+/// What a device has been given to send and has not sent yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outstanding {
+    /// Bytes of the buffers that it takes up, as far as the driver can tell.
+    pub bytes: usize,
+    /// No more normal frames are to be given to it from so many on; one always when there are none. What a device has is
+    /// not overtaken by low-latency frames.
+    pub most_bytes: usize,
+}
+
+impl Outstanding {
+    /// Nothing, or a device that sends low-latency frames first by itself.
+    pub const NONE: Self = Self { bytes: 0, most_bytes: usize::MAX };
+}
+
 /// A port's link as far as its driver knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
@@ -40,6 +55,11 @@ pub trait Queue: Send {
     /// for the worker to bring home. What is not taken stays in `frames`, to be tried again. A frame that can never be
     /// sent is taken and is a counted drop. Never blocks; one system call a batch.
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
+
+    /// What the device has not sent yet. To be asked for now and then, not per packet: it may be a system call.
+    fn outstanding(&self) -> Outstanding {
+        Outstanding::NONE
+    }
 
     /// What `transmit` accepts unfinished.
     fn capabilities(&self) -> Capabilities;
@@ -70,6 +90,10 @@ impl<Q: Queue + ?Sized> Queue for Box<Q> {
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         (**self).transmit(frames, done)
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        (**self).outstanding()
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that wait for one device, low-latency ones before the others.
+//! Frames that wait for one device, low-latency ones before the others. What a device has been given is not overtaken, so of
+//! normal frames it is given no more than it says, and the rest waits here ([`Outstanding`]).
 
 use frame::Frame;
-use port::Queue;
+use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
 /// Frames that wait for a port's device at most, normal ones; low-latency ones may be so many, too. Beyond it they are
@@ -12,6 +13,9 @@ pub(crate) const OUTBOX_FRAMES: usize = 512;
 /// Frames in one outbox at most.
 pub(crate) const OUTBOX_ALL: usize = 2 * OUTBOX_FRAMES;
 
+/// What a frame counts at least until the device has been asked: a buffer's bookkeeping, and its rounding to a power of two.
+const CHARGE_BYTES: usize = 2_304;
+
 /// Frames that wait for one device.
 #[derive(Debug)]
 pub(crate) struct Outbox {
@@ -20,14 +24,22 @@ pub(crate) struct Outbox {
     /// So many of `normal` go before all low-latency ones: among them may be earlier packets of a flow that has become
     /// low-latency.
     sealed: usize,
+    /// So many of these go whatever the device has: the last of them is low-latency.
+    urgent: usize,
+    /// What the device has not sent yet, or more: what it said last, and what it was given since.
+    outstanding: Outstanding,
+    /// Part of `normal`, while the device is given it.
+    part: VecDeque<Frame>,
     /// The device did not take all when it was last asked.
     pub stuck: bool,
 }
 
 impl Default for Outbox {
     fn default() -> Self {
-        let [normal, low_latency] = [(); 2].map(|()| VecDeque::with_capacity(OUTBOX_ALL));
-        Self { normal, low_latency, sealed: 0, stuck: false }
+        let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(OUTBOX_ALL));
+        // The first thing is to ask the device.
+        let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
+        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, stuck: false }
     }
 }
 
@@ -72,6 +84,7 @@ impl Outbox {
                 later.rotate_right(count);
             }
             self.sealed += count;
+            self.urgent = self.sealed;
         }
     }
 
@@ -89,17 +102,70 @@ impl Outbox {
         let mut sent = 0;
         if !self.low_latency.is_empty() {
             sent = queue.transmit(&mut self.low_latency, done);
+            self.charge(&done[..sent]);
             rung(done);
         }
-        if self.low_latency.is_empty() && !self.normal.is_empty() {
-            let taken = queue.transmit(&mut self.normal, done);
-            self.sealed = self.sealed.saturating_sub(taken);
+        while self.low_latency.is_empty() && !self.normal.is_empty() {
+            let count = self.allowed(queue);
+            let taken = self.send_normal(count, queue, done);
+            self.charge(&done[sent..]);
             rung(&done[sent..]);
             sent += taken;
+            if taken < count || count == 0 {
+                break;
+            }
         }
         self.stuck = !self.is_empty();
         sent
     }
+
+    /// Gives the device the first `count` normal frames, or as many of them as it takes.
+    fn send_normal(&mut self, count: usize, queue: &mut dyn Queue, done: &mut Vec<Frame>) -> usize {
+        let taken = if count == self.normal.len() {
+            queue.transmit(&mut self.normal, done)
+        } else if count == 0 {
+            0
+        } else {
+            self.part.extend(self.normal.drain(..count));
+            let taken = queue.transmit(&mut self.part, done);
+            while let Some(frame) = self.part.pop_back() {
+                self.normal.push_front(frame);
+            }
+            taken
+        };
+        self.sealed = self.sealed.saturating_sub(taken);
+        self.urgent = self.urgent.saturating_sub(taken);
+        taken
+    }
+
+    /// Normal frames that the device may be given now. It is asked only when what it was given may be all it is to have.
+    fn allowed(&mut self, queue: &dyn Queue) -> usize {
+        if self.outstanding.bytes >= self.outstanding.most_bytes {
+            self.outstanding = queue.outstanding();
+        }
+        let Outstanding { mut bytes, most_bytes } = self.outstanding;
+        if most_bytes == usize::MAX {
+            return self.normal.len();
+        }
+        let goes = |frame: &&Frame| {
+            let goes = bytes < most_bytes.max(1);
+            bytes += charge_bytes(frame);
+            goes
+        };
+        self.normal.iter().take_while(goes).count().max(self.urgent)
+    }
+
+    /// The device has taken these.
+    fn charge(&mut self, frames: &[Frame]) {
+        if self.outstanding.most_bytes != usize::MAX {
+            self.outstanding.bytes += frames.iter().map(charge_bytes).sum::<usize>();
+        }
+    }
+}
+
+/// What a frame takes up in a device, or more.
+fn charge_bytes(frame: &Frame) -> usize {
+    CHARGE_BYTES.max(frame.len().saturating_add(CHARGE_BYTES / 2))
 }
 
 #[cfg(test)]
@@ -120,15 +186,30 @@ mod tests {
             Self { outbox: Outbox::default(), queue: queues.remove(0), device }
         }
 
+        /// A device with room for 1,000 frames, to which no more normal ones are given from so many bytes outstanding on.
+        fn slow(most_bytes: usize) -> Self {
+            let mut lab = Self::new(1_000);
+            lab.queue.set_outstanding(most_bytes);
+            lab
+        }
+
+        /// Has the device take what it may, and send `frames` of it.
+        fn send_some(&mut self, frames: usize) -> String {
+            self.outbox.send(&mut self.queue, &mut Vec::new(), |_| ());
+            self.popped(frames)
+        }
+
+        fn popped(&mut self, frames: usize) -> String {
+            let name = |lab: &mut Self| lab.device.pop(0).map(|bytes| char::from(bytes[0]));
+            std::iter::from_fn(|| name(self)).take(frames).collect()
+        }
+
         fn push(&mut self, name: u8, low_latency: bool) {
             assert!(self.outbox.push(Frame::from_bytes(&[name; 60]), low_latency).is_ok());
         }
 
         fn send(&mut self) -> String {
-            let mut done = Vec::new();
-            self.outbox.send(&mut self.queue, &mut done, |_| ());
-            let name = |lab: &mut Self| lab.device.pop(0).map(|bytes| char::from(bytes[0]));
-            std::iter::from_fn(|| name(self)).collect()
+            self.send_some(usize::MAX)
         }
     }
 
@@ -172,5 +253,45 @@ mod tests {
         outbox.seal();
         assert_eq!((outbox.normal.capacity(), outbox.sealed), (room, OUTBOX_ALL));
         assert!(outbox.push(Frame::from_bytes(&[0; 60]), true).is_err());
+    }
+
+    #[test]
+    fn normal_frames_wait_for_a_slow_device_and_low_latency_ones_do_not() {
+        // Room for no byte, one byte, one frame and two: one frame at a time, and two.
+        for (most_bytes, first) in [(0, "a"), (1, "a"), (2_048, "a"), (4_096, "ab")] {
+            let mut lab = Lab::slow(most_bytes);
+            b"abcdef".iter().for_each(|name| lab.push(*name, false));
+            assert_eq!(lab.send_some(0), "");
+            assert_eq!(lab.popped(9), first, "{most_bytes}");
+            lab.send_some(0);
+            b"XYZ".iter().for_each(|name| lab.push(*name, true));
+            lab.send_some(0);
+            let given = lab.popped(9);
+            assert!(given.ends_with("XYZ") && given.len() == first.len() + 3, "{given}");
+            let mut rest = given.replace("XYZ", "");
+            while !lab.outbox.is_empty() {
+                rest += &lab.send_some(1);
+            }
+            rest += &lab.popped(9);
+            assert_eq!(first.to_owned() + &rest, "abcdef");
+            assert!(!lab.outbox.stuck);
+        }
+    }
+
+    #[test]
+    fn what_is_sealed_before_a_low_latency_frame_does_not_wait() {
+        let mut lab = Lab::slow(1);
+        b"abcd".iter().for_each(|name| lab.push(*name, false));
+        lab.outbox.seal();
+        b"ef".iter().for_each(|name| lab.push(*name, false));
+        assert_eq!(lab.send_some(1), "a", "nobody waits behind them");
+        assert_eq!(lab.send_some(0), "");
+        lab.push(b'X', true);
+        lab.send_some(0);
+        assert_eq!(lab.popped(9), "bcdX");
+        lab.send_some(0);
+        lab.push(b'Y', true);
+        lab.send_some(0);
+        assert_eq!([lab.popped(9), lab.send()], ["eY", "f"]);
     }
 }

@@ -17,7 +17,7 @@ mod transmit;
 mod vnet;
 
 use crate::sys::{self, SendBatch};
-use crate::{Capabilities, Drop, Link, Pools, PortError, Queue, Queues, Spec, Statistics};
+use crate::{Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics};
 use cut::Cutter;
 use frame::Frame;
 use link::Watch;
@@ -81,7 +81,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .into_iter()
         .map(|socket| {
             let watch = Watch::new(&socket, &port)?;
-            let queue = PacketQueue::new(spec.number, Arc::clone(&port), socket, watch);
+            let queue = PacketQueue::new(spec, Arc::clone(&port), socket, watch);
             Ok(Box::new(queue) as Box<dyn Queue>)
         })
         .collect()
@@ -100,12 +100,13 @@ struct PacketQueue {
     statistics: Statistics,
     /// What the kernel says it dropped; it forgets when asked.
     kernel_drops: Cell<u64>,
+    outstanding_most_bytes: usize,
 }
 
 impl PacketQueue {
-    fn new(number: u32, port: Arc<Port>, socket: Socket, watch: Watch) -> Self {
+    fn new(spec: &Spec, port: Arc<Port>, socket: Socket, watch: Watch) -> Self {
         Self {
-            number,
+            number: spec.number,
             port,
             socket,
             batch: SendBatch::new(),
@@ -115,6 +116,7 @@ impl PacketQueue {
             watch,
             statistics: Statistics::default(),
             kernel_drops: Cell::new(0),
+            outstanding_most_bytes: spec.outstanding_bytes,
         }
     }
 
@@ -145,6 +147,11 @@ impl Queue for PacketQueue {
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         self.transmit_burst(frames, done)
+    }
+
+    /// The socket's, of both lanes.
+    fn outstanding(&self) -> Outstanding {
+        Outstanding { bytes: self.socket.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
     }
 
     fn capabilities(&self) -> Capabilities {

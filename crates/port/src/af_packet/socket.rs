@@ -164,6 +164,11 @@ impl Socket {
         Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != bound)
     }
 
+    /// Bytes that the device has not sent yet.
+    pub(super) fn outstanding_bytes(&self) -> usize {
+        sys::outstanding_bytes(self.fd.as_fd()).unwrap_or(0)
+    }
+
     /// Packets that the kernel has dropped for lack of room since the last call.
     pub(super) fn take_drops(&self) -> u64 {
         sys::option::<libc::tpacket_stats>(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS)

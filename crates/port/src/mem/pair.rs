@@ -2,7 +2,9 @@
 //! In-memory queue pairs. Each direction is two bounded single-producer rings: full buffers go one way, empty ones come
 //! back the other, so that the worker's side neither allocates nor locks.
 
-use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, SMALL_FRAME_BYTES, Statistics};
+use crate::{
+    Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics,
+};
 use frame::{Frame, Meta};
 use rtrb::{Consumer, Producer, RingBuffer};
 use std::collections::VecDeque;
@@ -37,6 +39,11 @@ impl Sender {
         let sent = self.full.push(parcel);
         debug_assert!(sent.is_ok(), "the ring has room for all its buffers");
         true
+    }
+
+    /// Buffers that have not come back.
+    fn on_their_way(&self) -> usize {
+        self.empty.buffer().capacity() - self.empty.slots()
     }
 }
 
@@ -87,6 +94,7 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
                 capabilities: Capabilities { partial_checksum: true, gso: true },
                 statistics: Statistics::default(),
                 up: Arc::clone(&up),
+                outstanding_most_bytes: usize::MAX,
             }
         })
         .collect();
@@ -102,9 +110,16 @@ pub struct MemQueue {
     capabilities: Capabilities,
     statistics: Statistics,
     up: Arc<AtomicBool>,
+    outstanding_most_bytes: usize,
 }
 
 impl MemQueue {
+    /// Sets how many bytes may be outstanding before normal frames are to wait (without a limit, at first). A frame that
+    /// nobody has popped is outstanding, with [`SMALL_FRAME_BYTES`].
+    pub fn set_outstanding(&mut self, most_bytes: usize) {
+        self.outstanding_most_bytes = most_bytes;
+    }
+
     /// Sets what `transmit` says it accepts unfinished (everything, at first).
     pub fn set_capabilities(&mut self, capabilities: Capabilities) {
         self.capabilities = capabilities;
@@ -163,6 +178,13 @@ impl Queue for MemQueue {
             count += 1;
         }
         count
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        Outstanding {
+            bytes: self.tx.on_their_way() * SMALL_FRAME_BYTES,
+            most_bytes: self.outstanding_most_bytes,
+        }
     }
 
     fn capabilities(&self) -> Capabilities {

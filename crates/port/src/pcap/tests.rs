@@ -38,7 +38,14 @@ impl std::ops::Drop for Folder {
 }
 
 fn open_device(device: String) -> Result<Box<dyn Queue>, String> {
-    let spec = Spec { number: 5, name: "p5".into(), driver: NAME.into(), device, queues: 1 };
+    let spec = Spec {
+        number: 5,
+        name: "p5".into(),
+        driver: NAME.into(),
+        device,
+        queues: 1,
+        outstanding_bytes: usize::MAX,
+    };
     crate::open(&spec).map(|mut queues| queues.remove(0)).map_err(|error| error.to_string())
 }
 
@@ -123,6 +130,13 @@ fn errors_name_the_file_and_what_is_wrong() {
     assert!(text.contains("not a capture"), "{text}");
     assert!(open_device("out=/nowhere/at/all".into()).is_err());
     assert!(open_device("eth0".into()).err().unwrap().contains("in=FILE"));
-    let two = Spec { number: 1, name: "p1".into(), driver: NAME.into(), device: "out=x".into(), queues: 2 };
+    let two = Spec {
+        number: 1,
+        name: "p1".into(),
+        driver: NAME.into(),
+        device: "out=x".into(),
+        queues: 2,
+        outstanding_bytes: usize::MAX,
+    };
     assert!(crate::open(&two).err().unwrap().to_string().contains("exactly 1"));
 }

@@ -103,6 +103,15 @@ pub(crate) fn option<T: Plain>(socket: BorrowedFd<'_>, level: i32, name: i32) ->
     }
 }
 
+/// Bytes of the packets that a socket has sent and its device has not freed yet, as the kernel counts them: with the
+/// buffers' unused room and bookkeeping.
+pub(crate) fn outstanding_bytes(socket: BorrowedFd<'_>) -> io::Result<usize> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: the kernel writes one int, which outlives the call.
+    unsafe { check(libc::ioctl(socket.as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes))? };
+    Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
 /// Makes a socket refuse every packet, until [`accept_all`].
 pub(crate) fn refuse_all(socket: BorrowedFd<'_>) -> io::Result<()> {
     // "Return 0 bytes" in classic BPF.

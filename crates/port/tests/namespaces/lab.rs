@@ -120,7 +120,14 @@ pub fn veth(a: &str, b: &str) {
 
 /// What to open for an interface.
 pub fn spec(number: u32, device: &str, queues: usize) -> Spec {
-    Spec { number, name: format!("port{number}"), driver: "af_packet".into(), device: device.into(), queues }
+    Spec {
+        number,
+        name: format!("port{number}"),
+        driver: "af_packet".into(),
+        device: device.into(),
+        queues,
+        outstanding_bytes: usize::MAX,
+    }
 }
 
 /// Opens an interface with one queue.

@@ -170,6 +170,27 @@ fn fanout_gives_each_packet_to_exactly_one_queue() {
     });
 }
 
+#[test]
+fn what_a_slow_device_has_not_sent_is_outstanding() {
+    in_lab("raw::what_a_slow_device_has_not_sent_is_outstanding", 0, |_: &Lab| {
+        const PACKETS: usize = 40;
+        veth("va", "vb");
+        let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
+        let packets = vec![packet(&[], 1_000, 1); PACKETS];
+        send(&mut *a, &packets);
+        assert_eq!(receive(&mut *b, PACKETS), packets);
+        assert_eq!(a.outstanding().bytes, 0, "this device sends at once");
+        // 1,000 bytes a second.
+        run("tc qdisc add dev va root handle 1: htb default 1");
+        run("tc class add dev va parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");
+        send(&mut *a, &packets);
+        let bytes = a.outstanding().bytes;
+        assert!((PACKETS - 4) * 1_000 < bytes && bytes < PACKETS * 2_304, "{bytes}");
+        run("tc qdisc del dev va root");
+        assert_eq!(a.outstanding().bytes, 0, "what it will not send is gone");
+    });
+}
+
 /// A UDP packet from port `flow` that carries `mark`.
 fn udp(flow: u16, mark: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17];

@@ -105,7 +105,13 @@ fn datapath(
     if learning.is_some() && lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
-    let ports = ports(d.port, workers)?;
+    let (lanes, outstanding) =
+        (lanes(&d.lanes)?, outstanding("datapath.lanes", d.lanes.outstanding_bytes, OUTSTANDING_BYTES)?);
+    let mut ports = ports(d.port, workers, outstanding)?;
+    if !lanes.0.is_on() {
+        // Frames leave in the order in which they came.
+        ports.iter_mut().for_each(|port| port.outstanding_bytes = usize::MAX);
+    }
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
@@ -113,7 +119,6 @@ fn datapath(
         Some(text) => at("datapath.ffp.consistency", text.parse())?,
         None => Consistency::default(),
     };
-    let lanes = lanes(&d.lanes)?;
     Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
 }
 
@@ -203,6 +208,19 @@ fn lanes(l: &file::Lanes) -> Result<(LaneLimits, Quanta), Mistake> {
     Ok((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
 }
 
+/// Bytes outstanding at a device before normal frames wait, unless it is said. A device of 10 Gbit/s is busy with them for
+/// 0.1 ms: longer than it takes to tell that it has sent them.
+const OUTSTANDING_BYTES: usize = 256 * 1024;
+
+/// More than a socket's buffer holds: no limit.
+const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
+
+fn outstanding(table: &str, bytes: Option<i64>, default: usize) -> Result<usize, Mistake> {
+    let bytes = bytes.unwrap_or(default as i64);
+    at(format!("{table}.outstanding_bytes"), in_range(bytes, 0..=OUTSTANDING_MAX_BYTES))
+        .map(|bytes| bytes as usize)
+}
+
 /// Longer than that, quanta would be small for ever.
 const QUIET_MAX_NS: Nanos = 1_000_000_000;
 
@@ -232,7 +250,7 @@ fn fast_paths(ffp: &file::Ffp, cache: &file::PortCache) -> Result<usize, Mistake
     }
 }
 
-fn ports(list: Vec<file::Port>, workers: usize) -> Result<Vec<PortConfig>, Mistake> {
+fn ports(list: Vec<file::Port>, workers: usize, outstanding: usize) -> Result<Vec<PortConfig>, Mistake> {
     if list.len() > Limits::PORTS {
         return Err(wrong(
             "datapath.port",
@@ -241,7 +259,7 @@ fn ports(list: Vec<file::Port>, workers: usize) -> Result<Vec<PortConfig>, Mista
     }
     let mut ports: Vec<PortConfig> = Vec::with_capacity(list.len());
     for (n, p) in list.into_iter().enumerate() {
-        let port = port(n, p, workers)?;
+        let port = port(n, p, workers, outstanding)?;
         let key = |name: &str| format!("datapath.port[{n}].{name}");
         for (m, other) in ports.iter().enumerate() {
             if other.number == port.number {
@@ -269,7 +287,7 @@ fn ports(list: Vec<file::Port>, workers: usize) -> Result<Vec<PortConfig>, Mista
     Ok(ports)
 }
 
-fn port(n: usize, p: file::Port, workers: usize) -> Result<PortConfig, Mistake> {
+fn port(n: usize, p: file::Port, workers: usize, default: usize) -> Result<PortConfig, Mistake> {
     let key = |name: &str| format!("datapath.port[{n}].{name}");
     let number = at(key("number"), in_range(p.number, 1..=i64::from(port_no::MAX)))? as flow::PortNo;
     at(key("name"), port_name(&p.name))?;
@@ -297,7 +315,15 @@ fn port(n: usize, p: file::Port, workers: usize) -> Result<PortConfig, Mistake> 
         }
         serving.push(number);
     }
-    Ok(PortConfig { number, name: p.name, driver: p.driver, device: p.device, workers: serving })
+    let outstanding_bytes = outstanding(&format!("datapath.port[{n}]"), p.outstanding_bytes, default)?;
+    Ok(PortConfig {
+        number,
+        name: p.name,
+        driver: p.driver,
+        device: p.device,
+        workers: serving,
+        outstanding_bytes,
+    })
 }
 
 fn driver(name: &str) -> Result<(), String> {

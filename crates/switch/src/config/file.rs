@@ -94,6 +94,7 @@ pub struct Lanes {
     pub small_quantum: Option<i64>,
     pub large_quantum: Option<i64>,
     pub quiet: Option<String>,
+    pub outstanding_bytes: Option<i64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -112,6 +113,7 @@ pub struct Port {
     pub driver: String,
     pub device: String,
     pub workers: Vec<i64>,
+    pub outstanding_bytes: Option<i64>,
 }
 
 /// A string, or a list of strings.

@@ -99,6 +99,8 @@ pub struct PortConfig {
     pub device: String,
     /// Numbers of the workers that serve its queues.
     pub workers: Vec<usize>,
+    /// Bytes outstanding at the device from which on normal frames wait in the switch; `usize::MAX`: they never do.
+    pub outstanding_bytes: usize,
 }
 
 /// Why a configuration was refused.

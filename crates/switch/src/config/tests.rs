@@ -40,6 +40,7 @@ name = "p2"
 driver = "mem"
 device = "null"
 workers = [0]
+outstanding_bytes = 0
 [datapath.lanes]
 normal = 0
 hold = 1
@@ -61,6 +62,13 @@ fn the_example_of_the_contract_is_read() {
     assert_eq!(config.datapath.consistency, worker::Consistency::Lazy);
     let quanta = Quanta { small: 8, large: 16, quiet_ns: 50_000 };
     assert_eq!(config.datapath.lanes, (LaneLimits { normal: 0, unknown: 1_024, hold: 1 }, quanta));
+    let outstanding = |text: &str| {
+        let ports = Config::parse(text).unwrap().datapath.ports;
+        ports.iter().map(|port| port.outstanding_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(outstanding(GOOD), [262_144, 0]);
+    assert_eq!(outstanding(&GOOD.replace("hold = 1", "outstanding_bytes = 1")), [1, 0]);
+    assert_eq!(outstanding(&GOOD.replace("hold = 1", "enabled = false")), [usize::MAX; 2]);
     assert_eq!(config.datapath.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }
@@ -204,6 +212,16 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("\"10m\"", "\"10\"", &["learn.min_timeout: \"10\"", "\"10m\""]),
     ("normal = 0", "normal = 16385", &["lanes.normal: 16385 is out of range"]),
     ("large_quantum = 16", "small_quantum = 0", &["lanes.small_quantum: 0 is out of range"]),
+    (
+        "hold = 1",
+        "outstanding_bytes = -1",
+        &["lanes.outstanding_bytes: -1 is out of range; use 0 to 16777216"],
+    ),
+    (
+        "outstanding_bytes = 0",
+        "outstanding_bytes = 16777217",
+        &["port[1].outstanding_bytes: 16777217 is out"],
+    ),
     ("\"50us\"", "\"50\"", &["lanes.quiet: ", "is no duration", "\"100us\""]),
     ("\"50us\"", "\"2s\"", &["lanes.quiet: ", "\"0us\" to \"1s\""]),
     ("lut_entries = 4096", "lut_entries = 0", &["ffp.lut_entries: 0 is out of range"]),

@@ -62,5 +62,6 @@ pub(super) fn spec(port: &PortConfig) -> Spec {
         driver: port.driver.clone(),
         device: port.device.clone(),
         queues: port.workers.len(),
+        outstanding_bytes: port.outstanding_bytes,
     }
 }

@@ -26,8 +26,8 @@ const SPIN_NS: Nanos = 50_000;
 const KEEPING_NS: Nanos = 100_000_000;
 /// The same when packets came since the last and the worker is about to sleep.
 const KEEPING_SOON_NS: Nanos = 20_000_000;
-/// Longest sleep while frames wait for a device.
-const RETRY: Duration = Duration::from_millis(1);
+/// Longest sleep while frames wait for a device: by then it has sent most of what may be outstanding, unless it is slow.
+const RETRY: Duration = Duration::from_micros(200);
 /// Longest sleep while a queue has no descriptor to sleep on.
 const POLLING: Duration = Duration::from_micros(200);
 
