@@ -13,14 +13,15 @@ use frame::{Frame, Lane};
 pub trait Egress {
     /// An empty frame with room for `len` bytes.
     fn buffer(&mut self, len: usize) -> Option<Frame>;
-    /// An empty frame of the stock for the controller.
-    fn controller_buffer(&mut self, len: usize) -> Option<Frame>;
+    /// An empty frame of the stock for the controller. Packets that are not low-latency leave some to those that are.
+    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
     /// Queues a frame for a port. Given back if there is no room.
     ///
     /// # Errors
     /// The frame.
     fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame>;
-    /// Reports to the control thread. Given back if there is no room.
+    /// Reports to the control thread. Given back if there is no room: packets leave some to those whose lane is the
+    /// low-latency one.
     ///
     /// # Errors
     /// The event.
@@ -126,7 +127,7 @@ impl<E: Egress> Run<'_, E> {
         if self.ports.get(in_port).is_some_and(|port| port.no_packet_in) {
             return self.fail(packet, DropReason::NoPacketIn);
         }
-        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len()) else {
+        let Some(mut copy) = self.egress.controller_buffer(packet.frame.len(), packet.low_latency) else {
             return self.fail(packet, DropReason::PacketInFull);
         };
         if !copy.copy_from(&packet.frame) {
@@ -167,16 +168,21 @@ impl<E: Egress> Run<'_, E> {
             at = next;
             match out {
                 Out::Copy { port, queue, frame } => self.transmit(packet, port, queue, frame),
-                Out::Report(report) => match self.egress.report(Event::PacketIn(report)) {
-                    Ok(()) => packet.reported += 1,
-                    Err(Event::PacketIn(report)) => {
-                        self.egress.free(report.frame);
-                        self.fail(packet, DropReason::PacketInFull);
-                    }
-                    Err(Event::Learn(_)) => {}
-                },
+                Out::Report(report) => self.report(packet, report),
                 Out::Gone => {}
             }
+        }
+    }
+
+    fn report(&mut self, packet: &mut Packet, mut report: PacketIn) {
+        report.frame.meta.lane = lane(packet);
+        match self.egress.report(Event::PacketIn(report)) {
+            Ok(()) => packet.reported += 1,
+            Err(Event::PacketIn(report)) => {
+                self.egress.free(report.frame);
+                self.fail(packet, DropReason::PacketInFull);
+            }
+            Err(Event::Learn(_)) => {}
         }
     }
 

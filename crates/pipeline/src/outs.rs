@@ -10,8 +10,11 @@ use frame::Frame;
 /// No place in the list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Copies and reports of all packets in the pipeline at most; frames that leave themselves apart.
-const OUTS: usize = 8_192;
+/// Copies and reports of all packets in the pipeline at most; frames that leave themselves apart. A burst floods 256 ports.
+const OUTS: usize = 16_384;
+
+/// So many of them are for low-latency packets only: others, which may wait with what they send, leave room for a burst.
+const RESERVED: usize = OUTS / 2;
 
 /// One thing sent.
 #[derive(Debug)]
@@ -51,25 +54,28 @@ pub(crate) struct Outs {
     list: Vec<(Out, u32)>,
     /// The first of the places that are free again, chained as well.
     free: u32,
+    used: usize,
 }
 
 impl Outs {
     pub fn new() -> Self {
-        Self { list: Vec::with_capacity(OUTS), free: NOWHERE }
+        Self { list: Vec::with_capacity(OUTS), free: NOWHERE, used: 0 }
     }
 
     /// Adds to what the packet sends; given back without room.
     pub fn push(&mut self, packet: &mut Packet, out: Out) -> Result<(), Out> {
+        if self.used >= OUTS - if packet.low_latency { 0 } else { RESERVED } {
+            return Err(out);
+        }
         let at = if let Some(place) = self.list.get_mut(self.free as usize) {
             let at = std::mem::replace(&mut self.free, place.1);
             *place = (out, NOWHERE);
             at
-        } else if self.list.len() < OUTS {
+        } else {
             self.list.push((out, NOWHERE));
             self.list.len() as u32 - 1
-        } else {
-            return Err(out);
         };
+        self.used += 1;
         match self.list.get_mut(packet.outs.last as usize) {
             Some((_, next)) => *next = at,
             None => packet.outs.first = at,
@@ -82,6 +88,7 @@ impl Outs {
     pub fn take(&mut self, at: u32) -> Option<(Out, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
+        self.used -= 1;
         Some((std::mem::replace(out, Out::Gone), next))
     }
 

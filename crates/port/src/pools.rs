@@ -65,6 +65,13 @@ impl Pools {
         self.small.put(frame).or_else(|frame| self.large.put(frame))
     }
 
+    /// True if the pool for frames of `len` bytes has less than a quarter of them left.
+    #[must_use]
+    #[inline]
+    pub fn lacks(&self, len: usize) -> bool {
+        has_less_than(if len <= self.small.capacity_bytes() { &self.small } else { &self.large }, 4)
+    }
+
     /// The pool that frames like this are from.
     #[inline]
     fn pool_of(&self, frame: &Frame) -> &Pool {

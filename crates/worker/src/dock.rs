@@ -92,7 +92,10 @@ impl Egress for Dock {
         self.pools.get(len)
     }
 
-    fn controller_buffer(&mut self, len: usize) -> Option<Frame> {
+    fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame> {
+        if self.lanes && !low_latency && self.stock.lacks(len) {
+            return None;
+        }
         self.stock.get(len)
     }
 
@@ -111,8 +114,15 @@ impl Egress for Dock {
     }
 
     fn report(&mut self, event: Event) -> Result<(), Event> {
-        // Learning must not push packets for the controller out.
-        if matches!(event, Event::Learn(_)) && self.events.slots() * 2 < self.events.buffer().capacity() {
+        let (free, all) = (self.events.slots(), self.events.buffer().capacity());
+        let has_room = match &event {
+            // Learning must not push packets for the controller out, nor normal ones those that are low-latency.
+            Event::Learn(_) => free * 2 >= all,
+            Event::PacketIn(report) => {
+                !self.lanes || report.frame.meta.lane == Lane::LowLatency || free * 4 >= all
+            }
+        };
+        if !has_room {
             return Err(event);
         }
         self.events.push(event).map_err(|rtrb::PushError::Full(event)| event)

@@ -71,10 +71,15 @@ impl Lab {
     }
 
     pub fn turn(&mut self) -> worker::Turn {
-        self.now += 5_000;
-        let turn = self.worker.turn(self.now);
+        let turn = self.turn_alone();
         self.model.poll(self.now);
         turn
+    }
+
+    /// A turn of the worker, while the control thread does nothing.
+    pub fn turn_alone(&mut self) -> worker::Turn {
+        self.now += 5_000;
+        self.worker.turn(self.now)
     }
 
     pub fn pop(&mut self, port: usize) -> Vec<Vec<u8>> {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What both lanes share: frames for copies, places for what a packet sends, the way to the controller. Normal packets leave
+//! some of each to low-latency ones.
+
+use crate::lab::{Lab, udp};
+use flow::DropReason;
+use pipeline::{BURST, LaneLimits};
+
+/// Room for more waiting packets than there are places for what they send.
+const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
+
+/// What comes in by port 1 sends copies, and then waits for table 1; by port 2 comes a low-latency flow to ports 3 and 4.
+const COPIES: &[&str] = &[
+    "table=0,priority=5,in_port=1,actions=ALL,goto_table:1",
+    "table=0,low_latency,priority=5,in_port=2,actions=goto_table:1",
+    "table=1,low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3,output:4",
+    "table=1,low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
+    "table=1,priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3",
+];
+
+fn low(mark: u8) -> Vec<u8> {
+    udp([10, 0, 0, 9], 5, 64, mark)
+}
+
+fn normal() -> Vec<u8> {
+    udp([10, 1, 0, 1], 5, 64, 0)
+}
+
+#[test]
+fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
+    // There are too few frames: packets do not wait with more than half of them, so what a burst took for its copies is back
+    // at its end. And there are too few places for copies.
+    for (ports, small_frames, scarce) in
+        [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
+    {
+        let config =
+            worker::Config { small_frames, large_frames: 0, lanes: LANES, ..worker::Config::default() };
+        let mut lab = Lab::with_ports(ports, 512, &config, COPIES);
+        // The flow is learned.
+        for _ in 0..4 {
+            lab.push(2, &low(0));
+            lab.turn();
+        }
+        let pop_all = |lab: &mut Lab, marks: &mut [Vec<u8>; 2]| {
+            for port in 1..=ports as usize {
+                let frames = lab.pop(port);
+                if let 3 | 4 = port {
+                    marks[port - 3].extend(frames.iter().map(|bytes| bytes[59]).filter(|mark| *mark > 0));
+                }
+            }
+        };
+        let (mut marks, mut pushed) = ([vec![], vec![]], Vec::new());
+        for turn in 0..1_000_u32 {
+            (0..BURST).for_each(|_| lab.push(1, &normal()));
+            let mark = (turn % 250 + 1) as u8;
+            (0..3).for_each(|_| lab.push(2, &low(mark)));
+            pushed.extend([mark; 3]);
+            lab.turn();
+            pop_all(&mut lab, &mut marks);
+            assert_eq!(marks, [pushed.clone(), pushed.clone()], "{scarce:?}: at once, and none is lost");
+        }
+        assert!(lab.dropped(scarce) > 0, "{scarce:?} is not met");
+    }
+}
+
+#[test]
+fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
+    let rules = [
+        "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=CONTROLLER:128",
+        "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
+        "priority=10,udp,nw_dst=10.1.0.0/16,actions=CONTROLLER:128",
+    ];
+    // Frames of the controller's run out, or places in the ring to it.
+    for (controller_frames, events) in [(64, 1_024), (512, 64)] {
+        let config = worker::Config { controller_frames, events, lanes: LANES, ..worker::Config::default() };
+        let mut lab = Lab::with_ports(4, 512, &config, &rules);
+        for _ in 0..4 {
+            lab.push(2, &low(0));
+            lab.turn();
+        }
+        // Nobody takes what goes to the controller.
+        for turn in 0..200 {
+            (0..BURST).for_each(|_| lab.push(1, &normal()));
+            lab.turn_alone();
+            assert!(turn < 100 || lab.dropped(DropReason::PacketInFull) > 0);
+        }
+        let full = lab.dropped(DropReason::PacketInFull);
+        (0..12).for_each(|_| lab.push(2, &low(1)));
+        lab.turn_alone();
+        assert_eq!(lab.dropped(DropReason::PacketInFull), full + 8, "one quantum of normal packets");
+    }
+}
