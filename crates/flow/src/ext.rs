@@ -74,6 +74,13 @@ impl Ext {
         &self.bytes
     }
 
+    /// The bytes, and nothing else.
+    #[must_use]
+    #[inline]
+    pub fn first_chunk(&self) -> &[u8; EXT_BYTES] {
+        self.bytes.first_chunk().unwrap_or(&[0; EXT_BYTES])
+    }
+
     /// The bytes that may be written.
     #[must_use]
     #[inline]

@@ -14,3 +14,9 @@ pub fn element<T>(slice: &[T], at: usize) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = (slice, at);
 }
+
+/// Asks for the cache line at which a value begins.
+#[inline(always)]
+pub fn of<T>(value: &T) {
+    element(std::slice::from_ref(value), 0);
+}

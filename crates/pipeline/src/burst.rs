@@ -362,9 +362,16 @@ impl<'a, E: Egress> Run<'a, E> {
     /// What an entry runs, and what it counts in.
     #[inline]
     pub(crate) fn entry(&self, id: EntryId) -> Option<(&'a Cell, &'a Program)> {
-        let (cells, programs) = (self.cells, self.programs);
+        let cells = self.cells;
         let cell = cells.get(id)?;
-        Some((cell, programs.get(cell.program() as usize)?.as_deref()?))
+        Some((cell, self.program(cell)?))
+    }
+
+    /// What an entry runs.
+    #[inline]
+    pub(crate) fn program(&self, cell: &Cell) -> Option<&'a Program> {
+        let programs = self.programs;
+        programs.get(cell.program() as usize)?.as_deref()
     }
 
     /// Counts a hit and runs the entry's instructions; false for a miss, which ends the packet.
@@ -380,7 +387,7 @@ impl<'a, E: Egress> Run<'a, E> {
         true
     }
 
-    /// Counts a hit and runs the entry's instructions.
+    /// Counts a hit and runs the entry's instructions; returns where the packet goes on.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
@@ -389,11 +396,11 @@ impl<'a, E: Egress> Run<'a, E> {
         id: EntryId,
         cell: &Cell,
         program: &Program,
-    ) {
+    ) -> State {
         cell.count(1, packet.frame.len() as u64, self.now);
         packet.table = table;
         packet.entry = id;
-        self.instructions(packet, program);
+        self.instructions(packet, program)
     }
 
     /// Executes the action set, counts the outcome and brings the frame home.

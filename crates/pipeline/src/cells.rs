@@ -82,14 +82,12 @@ impl Cell {
 /// Cells of consecutive ids.
 #[derive(Debug)]
 pub struct CellPage {
-    cells: Box<[Cell]>,
+    cells: [Cell; PAGE_CELLS],
 }
 
 impl Default for CellPage {
     fn default() -> Self {
-        let mut cells = Vec::with_capacity(PAGE_CELLS);
-        cells.resize_with(PAGE_CELLS, Cell::default);
-        Self { cells: cells.into_boxed_slice() }
+        Self { cells: std::array::from_fn(|_| Cell::default()) }
     }
 }
 
@@ -118,15 +116,15 @@ impl Cells {
     #[must_use]
     #[inline]
     pub fn get(&self, id: EntryId) -> Option<&Cell> {
-        self.pages.get(id as usize / PAGE_CELLS).and_then(|page| page.cells.get(id as usize % PAGE_CELLS))
+        self.pages.get(id as usize / PAGE_CELLS).map(|page| &page.cells[id as usize % PAGE_CELLS])
     }
 
-    /// Asks for an entry's cell before it is needed.
+    /// The same, and asks for it before it is needed.
     #[inline]
-    pub(crate) fn prefetch(&self, id: EntryId) {
-        if let Some(page) = self.pages.get(id as usize / PAGE_CELLS) {
-            prefetch::element(&page.cells, id as usize % PAGE_CELLS);
-        }
+    pub(crate) fn prefetched(&self, id: EntryId) -> Option<&Cell> {
+        let cell = self.get(id)?;
+        prefetch::of(cell);
+        Some(cell)
     }
 
     /// Pages.

@@ -10,41 +10,42 @@ use flow::action::WHOLE_PACKET;
 use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
-    /// Runs an entry's instructions and leaves in the packet's state where it goes on.
+    /// Runs an entry's instructions; returns where the packet goes on, which its state tells as well. (What was just written
+    /// in pieces is not read again as a whole: that stalls the core.)
     #[inline(always)]
-    pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) {
+    pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         packet.low_latency &= program.low_latency;
         packet.miss_entry = program.miss_entry;
-        match program.passage {
-            Some(next) => packet.state = next,
+        let state = match program.passage {
+            Some(next) => next,
             None if program.plain => self.applied_actions(packet, program),
             None => self.all_instructions(packet, program),
-        }
+        };
+        packet.state = state;
+        state
     }
 
     /// Actions done at once, and nothing else but where to go on.
     #[inline(never)]
-    fn applied_actions(&mut self, packet: &mut Packet, program: &Program) {
+    fn applied_actions(&mut self, packet: &mut Packet, program: &Program) -> State {
         let ends = program.next.is_none() && packet.set.is_empty();
         let goes_on = self.steps(packet, &program.apply, ends, 0);
-        packet.state = if goes_on { after(packet, program) } else { State::Done };
+        if goes_on { after(packet, program) } else { State::Done }
     }
 
     /// Instructions of every kind.
     #[inline(never)]
-    fn all_instructions(&mut self, packet: &mut Packet, program: &Program) {
+    fn all_instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         if let Some(meter) = program.meter
             && !self.meter(packet, meter)
         {
-            packet.state = State::Done;
-            return;
+            return State::Done;
         }
         // Nothing comes after the last applied action when neither a table nor an action set is to follow.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
         if !self.steps(packet, &program.apply, ends, 0) {
-            packet.state = State::Done;
-            return;
+            return State::Done;
         }
         if program.clear {
             packet.set.clear();
@@ -53,13 +54,12 @@ impl<E: Egress> Run<'_, E> {
             && let Err(reason) = packet.set.write(&program.write)
         {
             self.fail(packet, reason);
-            packet.state = State::Done;
-            return;
+            return State::Done;
         }
         if let Some((value, mask)) = program.metadata {
             packet.ext.write_metadata(value, mask);
         }
-        packet.state = after(packet, program);
+        after(packet, program)
     }
 
     /// Executes the packet's action set.

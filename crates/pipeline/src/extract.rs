@@ -11,8 +11,8 @@ use crate::packet::Packet;
 use flow::{Base, Field, SliceBase, ext};
 use shuffle::Shuffle;
 use tables::KeyPlan;
-use wire::Depth;
 use wire::layers::header;
+use wire::{Depth, Layers};
 
 /// Named fields, or up to 64 bits of one, that one 8-byte load reaches: nearly all of them.
 #[derive(Clone, Copy, Debug)]
@@ -155,15 +155,32 @@ impl Extractor {
 
     /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
     pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u16], keys: &mut [u64]) {
+        self.extract_masked(packets, waiting, keys, &[]);
+    }
+
+    /// The same without the bits that are not in `mask`: a row, or nothing.
+    pub(crate) fn extract_masked(
+        &self,
+        packets: &mut [Packet],
+        waiting: &[u16],
+        keys: &mut [u64],
+        mask: &[u64],
+    ) {
         for packet in waiting {
             packets[usize::from(*packet)].locate(self.depth);
         }
+        let load = |waiting: &[u16], keys: &mut [u64]| {
+            self.load(packets, waiting, keys);
+            if !mask.is_empty() {
+                for row in keys.chunks_exact_mut(self.words) {
+                    row.iter_mut().zip(mask).for_each(|(word, mask)| *word &= mask);
+                }
+            }
+        };
         match &self.shuffle {
             _ if self.words == 0 => {}
-            Some(shuffle) => {
-                shuffle.rows(packets, waiting, keys, |packet, row| self.load(packets, &[packet], row));
-            }
-            None => self.load(packets, waiting, keys),
+            Some(shuffle) => shuffle.rows(packets, waiting, keys, mask, |packet, row| load(&[packet], row)),
+            None => load(waiting, keys),
         }
     }
 
@@ -264,12 +281,28 @@ pub(crate) fn base_start(packet: &Packet, base: Base) -> usize {
 /// Where a slice's base starts, if the packet reaches the slice's end.
 #[inline]
 pub(crate) fn slice_start(packet: &Packet, base: Base, end_bits: u32) -> Option<usize> {
-    let there = match base {
-        Base::L3 => packet.layers.l3 != 0,
-        Base::L4 => packet.layers.present & L4_HEADERS != 0,
-        _ => true,
-    };
-    let start = base_start(packet, base);
-    let len = if base == Base::Ext { ext::EXT_BYTES } else { packet.frame.len() };
-    (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
+    let Layers { present, l3, l4, .. } = packet.layers;
+    Ends { present, l3, l4, len: packet.frame.len() }.slice_start(base, end_bits)
+}
+
+/// What a slice is held against: headers, and where the packet ends.
+struct Ends {
+    present: u32,
+    l3: u16,
+    l4: u16,
+    len: usize,
+}
+
+impl Ends {
+    #[inline]
+    fn slice_start(&self, base: Base, end_bits: u32) -> Option<usize> {
+        let (there, start, len) = match base {
+            Base::L3 => (self.l3 != 0, self.l3, self.len),
+            Base::L4 => (self.present & L4_HEADERS != 0, self.l4, self.len),
+            Base::Ext => (true, 0, ext::EXT_BYTES),
+            Base::Frame | Base::NdSll | Base::NdTll => (true, 0, self.len),
+        };
+        let start = usize::from(start);
+        (there && (start * 8) as u64 + u64::from(end_bits) <= (len * 8) as u64).then_some(start)
+    }
 }

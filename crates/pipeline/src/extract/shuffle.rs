@@ -2,14 +2,25 @@
 //! A key plan whose fields begin and end with whole bytes, as data: one byte shuffle makes a row, wherever its headers
 //! begin. A plan that is none, a long row, and a packet whose headers reach beyond its first 64 bytes go by loads.
 
-use super::slice_start;
+use super::Ends;
+use crate::burst::BURST;
 use crate::packet::Packet;
-use crate::simd::{Choice, Permute, Row};
+use crate::simd::{Choice, Permute, Shape, Source};
+use arrayvec::ArrayVec;
 use flow::{Base, Field};
 use tables::KeyPlan;
 
 /// Bytes of a frame that a row can be made of.
 const REACH_BYTES: u16 = 64;
+
+/// Where a kind tells which headers are there, how far the frame reaches, and where headers begin.
+const PRESENT: u32 = (1 << LEN_BIT) - 1;
+const LEN_BIT: u32 = 24;
+const L3_BIT: u32 = 32;
+const L4_BIT: u32 = 48;
+
+/// Of packets that no row is made of: headers that begin out of reach.
+const NO_KIND: u64 = u64::MAX;
 
 /// Builds the rows of one table.
 #[derive(Debug)]
@@ -109,48 +120,73 @@ impl Shuffle {
         })
     }
 
-    /// Writes the rows of the packets in `waiting`, whose headers are located; leaves those that do not suit to `other`.
+    /// Writes the rows of the packets in `waiting`, whose headers are located, without the bits that are not in `mask` (a row,
+    /// or nothing); leaves those that do not suit to `other`.
     pub fn rows(
         &self,
         packets: &[Packet],
         waiting: &[u16],
         keys: &mut [u64],
+        mask: &[u64],
         mut other: impl FnMut(u16, &mut [u64]),
     ) {
-        self.permute.rows(waiting.len(), self.words, keys, |number, to| {
-            let at = waiting[number];
-            let packet = &packets[usize::from(at)];
-            let bytes = packet.frame.window().first_chunk().zip(packet.ext.bytes().first_chunk());
-            // A row may be written further than it is long: the next one, and what follows the last, come later.
-            let Some((frame, ext)) = bytes.filter(|_| self.suits(packet)) else {
-                other(at, &mut to[..self.words]);
-                return None;
-            };
-            Some(self.row(packet, frame, ext))
-        });
+        let words = self.words;
+        for (waiting, keys) in waiting.chunks(BURST).zip(keys.chunks_mut(BURST * words)) {
+            let mut sources = ArrayVec::<Source<'_>, BURST>::new();
+            for slot in waiting {
+                let packet = &packets[usize::from(*slot)];
+                let frame = packet.frame.window().first_chunk();
+                let (frame, kind) = frame.map_or((&[0; 64], NO_KIND), |frame| (frame, self.kind(packet)));
+                sources.push(Source { frame, ext: packet.ext.first_chunk(), kind });
+            }
+            if !self.permute.rows(&sources, words, keys, mask, |kind| self.shape(kind)) {
+                for ((slot, source), row) in waiting.iter().zip(&sources).zip(keys.chunks_exact_mut(words)) {
+                    if !self.suits(source.kind) {
+                        other(*slot, row);
+                    }
+                }
+            }
+        }
     }
 
-    /// Whether the packet's headers begin where the shuffle reaches all that belongs to them.
+    /// What the shape of a packet's row follows from: where its headers are, which there are, and how long it is as far as a
+    /// row reaches.
     #[inline(always)]
-    fn suits(&self, packet: &Packet) -> bool {
-        packet.layers.l3 <= self.l3_max && packet.layers.l4 <= self.l4_max
-    }
-
-    #[inline(always)]
-    fn row<'p>(&self, packet: &Packet, frame: &'p [u8; 64], ext: &'p [u8; 32]) -> Row<'p> {
+    fn kind(&self, packet: &Packet) -> u64 {
         let layers = &packet.layers;
+        let reached =
+            if self.slices.is_empty() { 0 } else { packet.frame.len().min(REACH_BYTES.into()) as u64 };
+        let present = u64::from(layers.present & PRESENT) | reached << LEN_BIT;
+        present | u64::from(layers.l3) << L3_BIT | u64::from(layers.l4) << L4_BIT
+    }
+
+    /// Whether headers begin where the shuffle reaches all that belongs to them.
+    #[inline(always)]
+    fn suits(&self, kind: u64) -> bool {
+        (kind >> L3_BIT) as u16 <= self.l3_max && (kind >> L4_BIT) as u16 <= self.l4_max
+    }
+
+    /// The rows of a kind of packets.
+    #[inline(never)]
+    fn shape(&self, kind: u64) -> Option<Shape> {
+        let present = kind as u32 & PRESENT;
+        let (l3, l4) = ((kind >> L3_BIT) as u16, (kind >> L4_BIT) as u16);
+        if !self.suits(kind) {
+            return None;
+        }
         let mut keep = u64::MAX;
         for headers in &self.headers {
-            let there = layers.present & headers.needs == headers.needs;
+            let there = present & headers.needs == headers.needs;
             keep &= if there { u64::MAX } else { !headers.bytes };
         }
-        let mut presence = u64::from(layers.present & self.needs);
+        let mut presence = u64::from(present & self.needs);
+        let len = (kind >> LEN_BIT & 0x7f) as usize;
+        let ends = Ends { present, l3, l4, len };
         for (number, slice) in self.slices.iter().enumerate() {
-            let there = slice_start(packet, slice.base, slice.end_bits).is_some();
+            let there = ends.slice_start(slice.base, slice.end_bits).is_some();
             keep &= if there { u64::MAX } else { !slice.bytes };
             presence |= u64::from(there) << (32 + number);
         }
-        let first = self.has_presence.then_some(presence);
-        Row { frame, ext, l3: layers.l3 as u8, l4: layers.l4 as u8, keep, first }
+        Some(Shape { l3: l3 as u8, l4: l4 as u8, keep, first: self.has_presence.then_some(presence) })
     }
 }

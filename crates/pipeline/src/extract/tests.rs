@@ -71,10 +71,15 @@ fn shuffled_rows_are_loaded_rows() {
         let waiting: Vec<u16> = (0..8).filter(|_| rng.bool()).collect();
         let room = waiting.len() * words;
         let mut keys = vec![u64::MAX; room + 1];
-        extractor.extract(&mut packets, &waiting, &mut keys[..room]);
+        let mut mask = vec![0; if rng.bool() { words } else { 0 }];
+        mask.fill_with(|| rng.u64(..));
+        extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask);
         assert_eq!(keys[room], u64::MAX);
         let mut loaded = vec![0; room];
         extractor.load(&packets, &waiting, &mut loaded);
+        if !mask.is_empty() {
+            loaded.iter_mut().zip(mask.iter().cycle()).for_each(|(word, mask)| *word &= mask);
+        }
         assert_eq!(keys[..room], loaded, "{fields:?}");
         shuffled += usize::from(extractor.shuffle.is_some());
         rows += waiting.len();

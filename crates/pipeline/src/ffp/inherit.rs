@@ -79,8 +79,9 @@ impl Lut {
             None => row.copy_from_slice(key),
         }
         let lut = &mut previous.lut;
+        row.iter_mut().zip(&lut.mask).for_each(|(word, mask)| *word &= mask);
         let mut place = [NONE];
-        lut.probe(row, now, &mut place, |_| ());
+        lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
         // Its packets have never missed while this LUT was there: none of them waits.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);

@@ -17,7 +17,7 @@ use super::counters::LutCounters;
 use super::inherit::{Inheritance, Previous};
 use super::lazy::Recent;
 use crate::burst::BURST;
-use crate::simd::equal_bytes;
+use crate::simd::{RowCompare, equal_bytes};
 use flow::{EntryId, Nanos};
 use frame::prefetch;
 use std::sync::Arc;
@@ -58,6 +58,7 @@ pub struct Lut {
     pub(super) seen: Seen,
     pub(super) period: Nanos,
     seed: Seed,
+    compare: Option<RowCompare>,
     /// Serves as well while this one is young.
     pub(super) previous: Option<Previous>,
     pub(super) inheritance: Option<Inheritance>,
@@ -85,6 +86,7 @@ impl Lut {
             seen: Seen::new(sets * WAYS),
             period: 0,
             seed: Seed::of_process(),
+            compare: RowCompare::new(),
             previous: None,
             inheritance: None,
             barred: false,
@@ -109,68 +111,80 @@ impl Lut {
         records + Seen::bytes(sets * WAYS) + Recent::bytes(words)
     }
 
-    /// Looks up the rows of `keys`, and leaves each value's place in `places`, or [`NONE`]; calls `found` with each record.
-    /// Clears the bits of the rows that the table does not examine.
+    /// The bits that rows are examined in.
+    #[inline]
+    pub(crate) fn mask(&self) -> &[u64] {
+        &self.mask
+    }
+
+    /// Looks up the rows of `keys`, at most a burst, in which bits that the table does not examine are 0, and leaves each value's place in
+    /// `places`, or [`NONE`]; calls `found` with the number of each row that has a record, and the record.
     #[inline]
     pub(crate) fn probe(
         &mut self,
-        keys: &mut [u64],
+        keys: &[u64],
         now: Nanos,
         places: &mut [u32],
-        found: impl Fn(&Record),
+        found: impl FnMut(usize, &Record),
     ) {
         self.period = now / PERIOD_NS;
         let words = self.mask.len();
         if words == 0 {
             return places.fill(NONE);
         }
-        for (keys, places) in keys.chunks_mut(BURST * words).zip(places.chunks_mut(BURST)) {
-            match words {
-                1 => self.probe_burst::<1>(keys, places, &found),
-                2 => self.probe_burst::<2>(keys, places, &found),
-                3 => self.probe_burst::<3>(keys, places, &found),
-                4 => self.probe_burst::<4>(keys, places, &found),
-                5 => self.probe_burst::<5>(keys, places, &found),
-                6 => self.probe_burst::<6>(keys, places, &found),
-                _ => self.probe_burst::<0>(keys, places, &found),
-            }
+        debug_assert!(places.len() <= BURST);
+        match words {
+            1 => self.probe_burst::<1>(keys, places, found),
+            2 => self.probe_burst::<2>(keys, places, found),
+            3 => self.probe_burst::<3>(keys, places, found),
+            4 => self.probe_burst::<4>(keys, places, found),
+            5 => self.probe_burst::<5>(keys, places, found),
+            6 => self.probe_burst::<6>(keys, places, found),
+            _ => self.probe_burst::<0>(keys, places, found),
         }
     }
 
-    /// Looks up a burst in passes: hashes, then tags (few lines, which stay in the core's caches), then rows; before the
+    /// Looks up a burst in passes: hashes and tags (few lines, which stay in the core's caches), then rows; before the
     /// rows are compared they are asked for, so that the misses of the burst's packets overlap. `WORDS` of a row, if the
     /// compiler is to know; else 0.
     fn probe_burst<const WORDS: usize>(
         &mut self,
-        keys: &mut [u64],
+        keys: &[u64],
         places: &mut [u32],
-        found: &impl Fn(&Record),
+        mut found: impl FnMut(usize, &Record),
     ) {
         let words = if WORDS == 0 { self.mask.len() } else { WORDS };
-        let mask = &self.mask[..words];
-        let mut hashes = [0; BURST];
-        for (key, hash) in keys.chunks_exact_mut(words).zip(&mut hashes) {
-            for (word, mask) in key.iter_mut().zip(mask) {
-                *word &= mask;
-            }
-            *hash = self.seed.hash_masked(key);
-        }
-        for (hash, place) in hashes.iter().zip(&mut *places) {
-            *place = self.candidate(*hash);
+        let count = places.len().min(keys.len() / words).min(BURST);
+        let places = &mut places[..count];
+        // Loops by number: several iterators side by side cost more than what they lead to.
+        for at in 0..count {
+            let place = self.candidate(self.seed.hash_masked(&keys[at * words..][..words]));
+            places[at] = place;
             // A row may begin in one line and end in the next.
-            prefetch::element(&self.keys, *place as usize * words);
-            prefetch::element(&self.keys, *place as usize * words + words - 1);
-            prefetch::element(&self.records, *place as usize);
+            prefetch::element(&self.keys, place as usize * words);
+            prefetch::element(&self.keys, place as usize * words + words - 1);
+            prefetch::element(&self.records, place as usize);
         }
-        for ((key, hash), place) in keys.chunks_exact(words).zip(&hashes).zip(places) {
-            if *place != NONE && !self.holds(*place as usize, key) {
-                *place = self.find(key, *hash);
+        let mut differing = match self.compare {
+            Some(compare) if WORDS != 0 => compare.differing(keys, words, &self.keys, places),
+            _ => u32::MAX,
+        };
+        for at in 0..count {
+            if differing & 1 != 0 && places[at] != NONE {
+                places[at] = self.find_again(&keys[at * words..][..words], places[at]);
             }
-            if let Some(record) = self.records.get_mut(*place as usize) {
+            differing >>= 1;
+            if let Some(record) = self.records.get_mut(places[at] as usize) {
                 record.used.hit(self.period);
-                found(record);
+                found(at, record);
             }
         }
+    }
+
+    /// A value's place, which may be this one.
+    #[inline(never)]
+    fn find_again(&self, key: &[u64], place: u32) -> u32 {
+        if self.holds(place as usize, key) { place } else { self.find(key, self.seed.hash_masked(key)) }
     }
 
     /// The first place whose tag fits a hash; nearly always that of its value, if it is known.
@@ -357,9 +371,9 @@ mod tests {
     }
 
     fn place(lut: &mut Lut, key: [u64; 2], now: Nanos) -> u32 {
-        let mut keys = key;
+        let keys = [key[0] & lut.mask()[0], key[1] & lut.mask()[1]];
         let mut places = [0];
-        lut.probe(&mut keys, now, &mut places, |_| ());
+        lut.probe(&keys, now, &mut places, |_, _| ());
         places[0]
     }
 

@@ -6,11 +6,12 @@ use super::lut::{Lut, Record};
 use super::queue::Queue;
 use super::{Ffp, Way};
 use crate::burst::{BURST, Run};
+use crate::cells::{Cell, Cells};
 use crate::counters::Counters;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{By, Probe, Step};
-use flow::Limits;
+use flow::{EntryId, Limits};
 use tables::{NONE, Table};
 
 impl Ffp {
@@ -39,7 +40,8 @@ impl Ffp {
             let count = waiting.len() as u32;
             let ids = &mut ids[..waiting.len()];
             let keys = &mut keys[..waiting.len() * extractor.words()];
-            extractor.extract(packets, waiting, keys);
+            let mask = if let Way::Lut(lut) = way { lut.mask() } else { &[] };
+            extractor.extract_masked(packets, waiting, keys, mask);
             probe.mark(Step::Extract(number), count);
             let passed = if let Way::Lut(lut) = way {
                 let cleaned = lut.work();
@@ -47,20 +49,32 @@ impl Ffp {
                     probe.mark(Step::Clean, cleaned);
                 }
                 let cells = run.cells;
-                lut.probe(keys, run.now, ids, |record| cells.prefetch(record.id));
+                let mut told = [Told::default(); BURST];
+                let (generation, in_flux) = (lut.generation(), lut.is_in_flux(run.now));
+                let mut doubtful = in_flux;
+                lut.probe(keys, run.now, ids, |at, record| {
+                    told[at] = Told::of(record, cells);
+                    doubtful |= record.generation != generation;
+                });
                 probe.mark(Step::Probe(number), count);
                 if probe.compares() {
                     compare(table, keys, number, probe);
                 }
-                let passed = pass(
-                    run,
-                    (lut, table),
-                    packets,
-                    (waiting, ids),
-                    (keys, &mut self.rows),
-                    (number, &mut queue),
-                    probe,
-                );
+                let told = &mut told[..waiting.len()];
+                if doubtful {
+                    let places = &ids[..];
+                    resolve(
+                        run,
+                        (lut, table),
+                        packets,
+                        (waiting, places),
+                        (keys, told),
+                        (number, in_flux),
+                        probe,
+                    );
+                }
+                let rows = (&*keys, &mut self.rows[..]);
+                let passed = pass(run, lut, packets, (waiting, ids, told), rows, (number, &mut queue), probe);
                 counters.add_table(number, passed, passed);
                 passed
             } else {
@@ -111,63 +125,114 @@ fn share<E: Egress, P: Probe>(
     matches
 }
 
-/// Runs the entries that low-latency records tell; returns how many. The other packets leave the path.
-fn pass<E: Egress, P: Probe>(
-    run: &mut Run<'_, E>,
+/// What a LUT tells of a packet's value.
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    /// The entry's, if there is one.
+    cell: Option<&'a Cell>,
+    id: EntryId,
+    fence: u32,
+    by: By,
+}
+
+impl<'a> Told<'a> {
+    /// Asks for the entry's cell before it is needed.
+    #[inline(always)]
+    fn of(record: &Record, cells: &'a Cells) -> Self {
+        Self { cell: cells.prefetched(record.id), id: record.id, fence: record.fence, by: By::Lut }
+    }
+}
+
+impl Default for Told<'_> {
+    fn default() -> Self {
+        Self { cell: None, id: NONE, fence: 0, by: By::Lut }
+    }
+}
+
+/// Asks again for the packets of whose values the LUT is not simply right.
+#[inline(never)]
+fn resolve<'a, E: Egress, P: Probe>(
+    run: &Run<'a, E>,
     (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places): (&[u16], &[u32]),
-    (keys, rows): (&[u64], &mut [u64]),
-    (number, queue): (u8, &mut Queue),
+    (keys, told): (&[u64], &mut [Told<'a>]),
+    (number, in_flux): (u8, bool),
     probe: &mut P,
-) -> u64 {
+) {
     let words = lut.words();
-    let (generation, in_flux) = (lut.generation(), lut.is_in_flux(run.now));
-    let (mut hits, mut normal, mut held) = (0, 0, 0);
     let mut moved = false;
     if in_flux && run.window.is_empty() {
         lut.barred = false;
     }
-    for (at, (slot, place)) in waiting.iter().zip(places).enumerate() {
+    for (at, told) in told.iter_mut().enumerate() {
+        let (slot, place) = (waiting[at], places[at]);
         // Entries of a linear table have no value.
-        let is_direct = matches!(packets[usize::from(*slot)].state, State::Direct(..));
-        let (by, id, fence) = match lut.record(*place) {
-            _ if is_direct => (By::Lut, NONE, 0),
-            Some(record) if record.generation == generation && !in_flux => (By::Lut, record.id, record.fence),
-            None if !in_flux => (By::Lut, NONE, 0),
-            _ => {
-                let key = &keys[at * words..][..words];
-                doubt(run, (lut, table), packets, (*slot, *place, number), key, &mut moved, probe)
-                    .map_or((By::Lut, NONE, 0), |(by, record)| (by, record.id, record.fence))
-            }
-        };
-        let packet = &mut packets[usize::from(*slot)];
-        let Some((cell, program)) = run.entry(id) else {
-            if is_direct {
-                packet.path = Path::Tables;
+        if matches!(packets[usize::from(slot)].state, State::Direct(..)) {
+            continue;
+        }
+        if !in_flux {
+            // A packet before may have set its record right.
+            let Some(record) = lut.record(place) else { continue };
+            if record.generation == lut.generation() {
+                *told = Told::of(record, run.cells);
                 continue;
             }
-            probe.lut_missed(usize::from(*slot), number);
+        }
+        let key = &keys[at * words..][..words];
+        let found = doubt(run, (lut, table), packets, (slot, place, number), key, &mut moved, probe);
+        *told = found.map_or_else(Told::default, |(by, record)| Told { by, ..Told::of(&record, run.cells) });
+    }
+}
+
+/// Runs the entries that low-latency records tell; returns how many. The other packets leave the path.
+fn pass<'a, E: Egress, P: Probe>(
+    run: &mut Run<'a, E>,
+    lut: &mut Lut,
+    packets: &mut [Packet],
+    (waiting, places, told): (&[u16], &[u32], &[Told<'a>]),
+    (keys, rows): (&[u64], &mut [u64]),
+    (number, queue): (u8, &mut Queue),
+    probe: &mut P,
+) -> u64 {
+    let (mut hits, mut normal, mut held) = (0, 0, 0);
+    // Of all packets before the first is served: then no load waits for another.
+    let mut programs = [None; BURST];
+    let count = waiting.len().min(BURST);
+    let (waiting, told) = (&waiting[..count], &told[..count]);
+    for at in 0..count {
+        programs[at] = told[at].cell.and_then(|cell| run.program(cell));
+    }
+    for at in 0..count {
+        let (slot, told, program) = (waiting[at], &told[at], programs[at]);
+        let packet = &mut packets[usize::from(slot)];
+        if matches!(packet.state, State::Direct(..)) {
+            // Entries of a linear table have no value.
+            packet.path = Path::Tables;
+            continue;
+        }
+        let (Some(cell), Some(program)) = (told.cell, program) else {
+            probe.lut_missed(usize::from(slot), number);
             packet.path = Path::Missed;
-            let row = usize::from(*slot) * Limits::KEY_WORDS;
+            let (row, words) = (usize::from(slot) * Limits::KEY_WORDS, lut.words());
             rows[row..][..words].copy_from_slice(&keys[at * words..][..words]);
             continue;
         };
         if program.low_latency {
-            if fence != 0 && is_held(run, lut, *place, fence, packet) {
+            if told.fence != 0 && is_held(run, lut, places[at], told.fence, packet) {
                 held += 1;
                 continue;
             }
-            probe.looked_up(usize::from(*slot), number, by, id);
-            run.enter(packet, number, id, cell, program);
+            probe.looked_up(usize::from(slot), number, told.by, told.id);
+            let state = run.enter(packet, number, told.id, cell, program);
             hits += 1;
-            if let Some(next) = packet.state.waits_for() {
-                queue.add(*slot, next);
+            if let Some(next) = state.waits_for() {
+                queue.add(slot, next);
             }
         } else {
             packet.low_latency = false;
             packet.path = Path::Tables;
-            packet.state = State::Known(number, id);
+            packet.state = State::Known(number, told.id);
             normal += 1;
         }
     }
