@@ -50,6 +50,11 @@ pub enum Command {
     /// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
     /// controller.pcap; a summary goes to stdout.
     Replay(Replay),
+    /// Send made traffic through a switch in virtual time: load, bursts, overload, and what becomes of each lane
+    ///
+    /// What the worker's steps cost is given in the scenario, and the same file and seed then print the same on any machine;
+    /// or it is measured on this one, and written down so that the run can be repeated.
+    Sim(Sim),
 }
 
 #[derive(Debug, Args)]
@@ -235,6 +240,21 @@ pub struct Replay {
     /// Who forwards: worker (the pipeline of the switch) or reference (the plain interpreter)
     #[arg(long, default_value = "worker", value_name = "ENGINE")]
     pub engine: Engine,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  shunt sim examples/sim/overload.toml\n  \
+                  shunt sim examples/sim/overload.toml --seed 7 --json")]
+pub struct Sim {
+    /// Scenario file (TOML; see docs/simulation.md)
+    #[arg(value_name = "SCENARIO")]
+    pub scenario: PathBuf,
+    /// Seed of all that is drawn, in place of the scenario's
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// As one JSON object
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

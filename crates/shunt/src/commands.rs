@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each command does: asks the room whose job it is, and prints the answer.
 
-use crate::arguments::{Check, Flows, Replay, Run, Show, Switched, Top, Trace, What};
+use crate::arguments::{Check, Flows, Replay, Run, Show, Sim, Switched, Top, Trace, What};
 use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -50,6 +50,8 @@ pub enum Failure {
     Trace(#[from] switch::trace::TraceError),
     #[error("{0}")]
     Replay(#[from] sim::replay::ReplayError),
+    #[error("{0}")]
+    Scenario(#[from] switch::scenario::ScenarioError),
 }
 
 impl From<io::Error> for Failure {
@@ -258,4 +260,15 @@ pub fn replay(replay: &Replay) -> Done {
         let _ = writeln!(io::stderr(), "shunt: {}: the capture ends early: {damage}", replay.pcap.display());
     }
     Ok(())
+}
+
+pub fn sim(sim: &Sim) -> Done {
+    let outcome = switch::scenario::Scenario::load(&sim.scenario, sim.seed)?.run()?;
+    let mut out = stdout();
+    if sim.json {
+        print::json(&mut out, &outcome)?;
+    } else {
+        print::sim::outcome(&mut out, &outcome)?;
+    }
+    Ok(out.flush()?)
 }

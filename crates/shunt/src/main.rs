@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         Command::Top(top) => commands::top(top, arguments.control.as_deref()),
         Command::Trace(trace) => commands::trace(trace, arguments.control.as_deref()),
         Command::Replay(replay) => commands::replay(replay),
+        Command::Sim(sim) => commands::sim(sim),
     };
     match done {
         // Whoever reads our output may stop when they have seen enough.

@@ -2,6 +2,7 @@
 //! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
 
 pub mod live;
+pub mod sim;
 pub mod trace;
 
 use serde::Serialize;

@@ -6,6 +6,7 @@
 //! latency is from its arrival to the end of the transmission that took it, and a fixed time of input and output. What
 //! is lost is told by name. The same seed, costs and rules give the same result.
 
+mod capacity;
 mod class;
 mod draw;
 mod report;
@@ -14,7 +15,8 @@ mod source;
 mod wires;
 mod witness;
 
-pub use class::{Class, Load, Pattern, Switch};
+pub use capacity::capacity_pps;
+pub use class::{Capture, Class, Load, Marks, Pattern, Switch};
 pub use draw::{Draw, Popularity};
 pub use report::{ClassReport, Report, Spans, Times};
 pub use road::{Case, Road, measure};

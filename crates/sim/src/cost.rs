@@ -7,6 +7,7 @@
 
 pub mod churn;
 mod measure;
+mod names;
 mod probe;
 mod rig;
 mod slots;
@@ -15,6 +16,7 @@ mod table;
 pub mod updates;
 
 pub use measure::{Costs, Plan, Workload, measure, measure_all};
+pub use names::{step_name, step_named};
 pub use probe::CostProbe;
 pub use rig::{CostError, Rig};
 pub use slots::STEPS;

@@ -3,7 +3,7 @@
 //! gives the same run.
 
 use pipeline::LaneLimits;
-use sim::arrivals::{Class, Load, Pattern, Popularity, Report, Road, Switch};
+use sim::arrivals::{Class, Load, Marks, Pattern, Popularity, Report, Road, Switch};
 use sim::cost::{CostError, CostTable};
 use std::sync::Arc;
 use wire::PacketBuilder;
@@ -36,6 +36,8 @@ fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
         begin_ns: 0.0,
         known: network == 0,
         comes_back: None,
+        low_latency: [].into(),
+        capture: None,
     }
 }
 
@@ -52,7 +54,7 @@ fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -
     let classes = vec![low, late, class("normal", 1, normal_pps, bursts)];
     let load = Load { classes, ring: 256, io_ns: 2_000.0, warm_up_ns: 1e6, span_ns: 1e7, seed };
     let config = worker::Config { lanes, ..worker::Config::default() };
-    let switch = Switch { rules: RULES, added: "", ports: 4, config, maker: None };
+    let switch = Switch { rules: RULES, added: "", ports: 4, config, marks: Marks::default(), maker: None };
     Ok(Road::new(&switch, &load)?.run(&CostTable::even(10.0)))
 }
 

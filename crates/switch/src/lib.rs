@@ -9,5 +9,6 @@ pub mod flow_file;
 pub mod listener;
 pub mod log;
 mod openflow;
+pub mod scenario;
 pub mod top;
 pub mod trace;

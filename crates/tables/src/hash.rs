@@ -12,15 +12,24 @@ pub struct Seed {
     second: u64,
 }
 
+static SEED: OnceLock<Seed> = OnceLock::new();
+
 impl Seed {
     /// The process's seed, drawn from the operating system's randomness at first use.
     #[must_use]
     pub fn of_process() -> Self {
-        static SEED: OnceLock<Seed> = OnceLock::new();
         *SEED.get_or_init(|| {
             let state = RandomState::new();
             Self { first: state.hash_one(1u64) | 1, second: state.hash_one(2u64) | 1 }
         })
+    }
+
+    /// Makes this the process's seed, if none has been drawn yet: for simulations, which must come out the same again.
+    /// Returns whether it is; a switch whose packets others can choose must not.
+    pub fn fix(seed: u64) -> bool {
+        let (first, second) = (fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, fold(!seed, 0xd1b5_4a32_d192_ed03) | 1);
+        let fixed = *SEED.get_or_init(|| Self { first, second });
+        (fixed.first, fixed.second) == (first, second)
     }
 
     /// The hash of a key's words under their masks.

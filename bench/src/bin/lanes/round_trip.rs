@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use shunt_bench::pin_to;
 use shunt_bench::scenario::Kind;
-use sim::arrivals::{Case, Class, Load, Pattern, Report, Road, measure};
+use sim::arrivals::{Case, Class, Load, Pattern, Report, Road, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
 use crate::overload::FLOOD_PPS;
@@ -31,15 +31,8 @@ const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
 /// Low-latency packets of one run at most; each has a seed of its own.
 const RUN_PACKETS: u64 = 1_000_000;
 
-/// So long packets arrive while the capacity is sought, ns of virtual time: more than can be carried, and each rate tried.
+/// So long packets arrive while the capacity of one lane is measured, ns of virtual time.
 const FULL_NS: f64 = 2e7;
-const TRY_NS: f64 = 1e8;
-
-/// Rates tried, each halving what is left.
-const STEPS: u32 = 9;
-
-/// Of all packets no more than this part may be lost at a rate that is carried.
-const LOST_PART: f64 = 1e-4;
 
 /// Measures one scenario, with so many low-latency packets, on a thread for each of these CPUs.
 pub fn run(
@@ -64,7 +57,9 @@ pub fn run(
     };
     // In one lane what is received is then worked off.
     let one_lane_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
-    let capacity_pps = capacity_pps(&traffic, costs, one_lane_pps)?;
+    // What comes back is received once more.
+    let capacity_pps = capacity_pps(&traffic.ours(), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
+        / (1.0 - SHARE / 2.0);
     let pps = capacity_pps * LOAD;
     let case = format!(
         "{}, {rules} rules, {:.0} % low-latency, {:.0} % load in bursts of 16",
@@ -92,21 +87,6 @@ fn classes(traffic: &Traffic, pps: f64) -> Vec<Class> {
     let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
     let normal = traffic.normal(Normal::Repeating, pps * (1.0 - SHARE));
     [low, normal].map(|class| Class { pattern: BURSTS, ..class }).to_vec()
-}
-
-/// The highest rate at which the worker loses next to nothing, packets a second.
-fn capacity_pps(traffic: &Traffic, costs: &CostTable, one_lane_pps: f64) -> Result<f64, Box<dyn Error>> {
-    let (mut holds_pps, mut most_pps) = (0.0, one_lane_pps * 1.5);
-    for _ in 0..STEPS {
-        let pps = f64::midpoint(holds_pps, most_pps);
-        let report = Road::new(&traffic.ours(), &load(classes(traffic, pps), TRY_NS, 1))?.run(costs);
-        let (offered, lost) = report
-            .classes
-            .iter()
-            .fold((0, 0), |(offered, lost), class| (offered + class.offered, lost + class.lost()));
-        if lost as f64 > offered as f64 * LOST_PART { most_pps = pps } else { holds_pps = pps }
-    }
-    Ok(holds_pps)
 }
 
 /// Runs all loads, each thread its share of them.

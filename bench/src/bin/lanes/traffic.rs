@@ -9,7 +9,7 @@ use fastrand::Rng;
 use pipeline::LaneLimits;
 use shunt_bench::Sources;
 use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenario};
-use sim::arrivals::{Class, Load, Pattern, Switch};
+use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::base::Maker;
 
 /// Normal flows that come again, by Zipf's law, and those of which each comes once in so many that it is not known.
@@ -122,7 +122,7 @@ impl Traffic {
     }
 
     fn switch(&self, config: worker::Config, maker: Option<Maker>) -> Switch<'_> {
-        Switch { rules: &self.rules, added: &self.added, ports: BACK, config, maker }
+        Switch { rules: &self.rules, added: &self.added, ports: BACK, config, marks: Marks::default(), maker }
     }
 
     fn class(name: &str, flows: &Arc<[Vec<u8>]>, rate_pps: f64) -> Class {
@@ -136,6 +136,8 @@ impl Traffic {
             begin_ns: 0.0,
             known: false,
             comes_back: None,
+            low_latency: [].into(),
+            capture: None,
         }
     }
 

@@ -3,8 +3,26 @@
 
 use crate::arrivals::Popularity;
 use flow::PortNo;
+use model::Learning;
 use std::sync::Arc;
 use tables::base::Maker;
+
+/// Which entries are low-latency besides those of which the rules say so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// Those whose cookie has this value under this mask.
+    pub cookie: Option<(u64, u64)>,
+    /// Those that are learned to be.
+    pub learning: Option<Learning>,
+}
+
+impl Marks {
+    /// A model's settings with them.
+    pub(super) fn model(self) -> model::Config {
+        let Self { cookie, learning } = self;
+        model::Config { low_latency_cookie: cookie, learning, ..model::Config::default() }
+    }
+}
 
 /// The switch that packets meet: one worker.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +35,8 @@ pub struct Switch<'a> {
     pub ports: PortNo,
     /// Sizes; the fast-forwarding path on or off.
     pub config: worker::Config,
+    /// Which entries are low-latency besides.
+    pub marks: Marks,
     /// Makes its tables in place of ours: for comparisons.
     pub maker: Option<Maker>,
 }
@@ -35,6 +55,26 @@ pub enum Pattern {
         /// From one of them to the next, ns.
         spacing_ns: f64,
     },
+    /// As far apart as in the class's capture, at the class's rate, over and over. Without a capture, constant.
+    AsCaptured,
+}
+
+/// When packets came, and of which flow each was.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Capture {
+    /// Places of their flows in the class's list.
+    pub order: Box<[u32]>,
+    /// From each packet to the next, from the last to the first of the next round, ns.
+    pub gaps_ns: Box<[f64]>,
+}
+
+impl Capture {
+    /// Packets a second, as captured; 0 of none.
+    #[must_use]
+    pub fn rate_pps(&self) -> f64 {
+        let span_ns: f64 = self.gaps_ns.iter().sum();
+        if span_ns > 0.0 { self.gaps_ns.len() as f64 * 1e9 / span_ns } else { 0.0 }
+    }
 }
 
 /// Traffic of one sort.
@@ -46,6 +86,10 @@ pub struct Class {
     pub port: PortNo,
     /// A packet of each of its flows, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
+    /// Whether each flow is low-latency by the rules; empty: what becomes of lanes is not told.
+    pub low_latency: Arc<[bool]>,
+    /// The capture whose order or times the flows have, if they have.
+    pub capture: Option<Arc<Capture>>,
     /// How often each of them sends.
     pub popularity: Popularity,
     /// When.

@@ -10,6 +10,8 @@ pub enum Popularity {
     Uniform,
     /// One after the other, over and over: no flow comes again before all others have.
     InTurn,
+    /// In the order of the class's capture, over and over. Without one, in turn.
+    AsCaptured,
     /// The n-th flow as often as 1 / n^s.
     Zipf(f64),
 }
@@ -31,10 +33,11 @@ impl Draw {
         let flows = flows.max(1);
         let mut sum = 0.0;
         let share = |place: usize| match popularity {
-            Popularity::Uniform | Popularity::InTurn => 1.0,
+            Popularity::Uniform | Popularity::InTurn | Popularity::AsCaptured => 1.0,
             Popularity::Zipf(s) => (place as f64).powf(-s),
         };
-        let places = 1..=if popularity == Popularity::InTurn { 0 } else { flows };
+        let in_turn = matches!(popularity, Popularity::InTurn | Popularity::AsCaptured);
+        let places = 1..=if in_turn { 0 } else { flows };
         let sums = places.map(|place| {
             sum += share(place);
             sum

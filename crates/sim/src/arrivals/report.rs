@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What became of all that arrived.
 
+use flow::DropReason;
 use hdrhistogram::{CreationError, Histogram};
 use std::collections::BTreeMap;
 
@@ -89,7 +90,7 @@ pub struct ClassReport {
     /// both passes.
     pub latency: Times,
     /// From the arrival of a flow's first packet to the end of the transmission of its first one that went all the way over
-    /// the fast-forwarding path, and the fixed time of input and output.
+    /// the fast-forwarding path, and the fixed time of input and output; of flows that were not known before.
     pub learning: Times,
 }
 
@@ -111,6 +112,14 @@ impl ClassReport {
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.values().sum()
+    }
+
+    /// What was lost for lack of room: not what rules drop, or send to the controller.
+    #[must_use]
+    pub fn crowded_out(&self) -> u64 {
+        let is_scarcity =
+            |name: &str| name == RING_FULL || DropReason::SCARCITY.iter().any(|reason| reason.name() == name);
+        self.lost.iter().filter(|(name, _)| is_scarcity(name)).map(|(_, count)| count).sum()
     }
 
     /// Takes in what another run found of the same class.
@@ -139,6 +148,8 @@ pub struct Spans {
 pub struct Report {
     /// In the order of the load's classes.
     pub classes: Vec<ClassReport>,
+    /// The same by lanes, low-latency flows and normal ones; empty if no class told which are which.
+    pub lanes: Vec<ClassReport>,
     /// Turns of the worker.
     pub turns: u64,
     /// Packets it received, those of the warm-up included.
@@ -168,6 +179,7 @@ impl Report {
     /// Takes in what another run of the same load found, with another seed.
     pub fn merge(&mut self, other: &Self) {
         self.classes.iter_mut().zip(&other.classes).for_each(|(class, other)| class.merge(other));
+        self.lanes.iter_mut().zip(&other.lanes).for_each(|(lane, other)| lane.merge(other));
         self.turns += other.turns;
         self.received += other.received;
         self.spans.burst.merge(&other.spans.burst);

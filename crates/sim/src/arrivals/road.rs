@@ -6,6 +6,7 @@ use crate::arrivals::witness::Witness;
 use crate::arrivals::{Load, Report, Switch};
 use crate::cost::{CostError, CostProbe, CostTable, Plan, Rig, Workload, measure_all};
 use flow::Nanos;
+use model::Notice;
 use pipeline::{BURST, LaneLimits, Probe};
 use port::Queue;
 use std::sync::{Arc, Mutex};
@@ -43,7 +44,8 @@ impl<P: Probe + Default> Road<P> {
         let wires = Wires::new(load, switch.ports, Arc::clone(&clock), end_ns)?;
         let wires = Arc::new(Mutex::new(wires));
         let queue = |port| Box::new(WireQueue { port, wires: Arc::clone(&wires) }) as Box<dyn Queue>;
-        let mut rig = Rig::over(&switch.config, (1..=switch.ports).map(queue).collect(), switch.maker)?;
+        let queues = (1..=switch.ports).map(queue).collect();
+        let mut rig = Rig::over(&switch.config, queues, switch.maker, switch.marks.model())?;
         rig.clock.advance_to(START_NS);
         rig.load(switch.rules)?;
         rig.add(switch.added)?;
@@ -70,7 +72,11 @@ impl<P: Probe + Default> Road<P> {
 
     fn poll(&mut self) {
         while self.rig.model.poll(self.rig.clock.now()) {}
-        while self.rig.model.next_notice().is_some() {}
+        while let Some(notice) = self.rig.model.next_notice() {
+            if let Notice::PacketIn(packet_in) = notice {
+                self.rig.model.recycle(packet_in.frame);
+            }
+        }
     }
 }
 

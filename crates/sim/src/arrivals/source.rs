@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The arrivals of one class, one after the other.
 
-use crate::arrivals::{Class, Draw, Pattern, Popularity};
+use crate::arrivals::{Capture, Class, Draw, Pattern, Popularity};
 use fastrand::Rng;
+use std::sync::Arc;
 
 /// Flows drawn ahead of time and then sent over and over: drawing costs more than forwarding.
 const DRAWN: usize = 1 << 16;
@@ -15,6 +16,8 @@ pub(super) struct Source {
     mean_ns: f64,
     order: Box<[u32]>,
     at: usize,
+    /// The capture whose times the packets have, where they are in it, and what its times are multiplied by.
+    capture: Option<(Arc<Capture>, usize, f64)>,
     /// Packets of the burst that are still to come.
     burst_left: u32,
     end_ns: f64,
@@ -29,14 +32,19 @@ impl Source {
         let mut rng = Rng::with_seed(seed);
         let mut draw = Draw::new(class.flows.len(), class.popularity);
         // In turn means all of them, in whole rounds.
-        let count = match class.popularity {
-            Popularity::InTurn => class.flows.len(),
-            _ => DRAWN,
+        let captured = class.capture.as_ref().filter(|capture| !capture.order.is_empty());
+        let order = match (class.popularity, captured) {
+            (Popularity::AsCaptured, Some(capture)) => capture.order.clone(),
+            (Popularity::AsCaptured, None) | (Popularity::InTurn, _) => {
+                (0..class.flows.len() as u32).collect()
+            }
+            _ => (0..DRAWN).map(|_| draw.flow(&mut rng) as u32).collect(),
         };
-        let order = (0..count).map(|_| draw.flow(&mut rng) as u32).collect();
+        let capture = captured.filter(|_| class.pattern == Pattern::AsCaptured);
+        let capture = capture.map(|capture| (Arc::clone(capture), 0, capture.rate_pps() / class.rate_pps));
         let burst = match class.pattern {
             Pattern::Bursts { packets, .. } => f64::from(packets.max(1)),
-            Pattern::Constant | Pattern::Poisson => 1.0,
+            Pattern::Constant | Pattern::Poisson | Pattern::AsCaptured => 1.0,
         };
         let sends = class.rate_pps > 0.0 && !class.flows.is_empty();
         let mean_ns = if sends { burst * 1e9 / class.rate_pps } else { f64::INFINITY };
@@ -45,6 +53,7 @@ impl Source {
             mean_ns,
             order,
             at: 0,
+            capture,
             burst_left: 0,
             end_ns,
             rng,
@@ -62,6 +71,7 @@ impl Source {
         self.at = if self.at + 1 == self.order.len() { 0 } else { self.at + 1 };
         let wait_ns = match self.pattern {
             Pattern::Constant => self.mean_ns,
+            Pattern::AsCaptured => self.captured_ns(),
             Pattern::Poisson => self.exponential_ns(self.mean_ns),
             Pattern::Bursts { spacing_ns, .. } if self.burst_left > 0 => {
                 self.burst_left -= 1;
@@ -75,6 +85,13 @@ impl Source {
         };
         self.come_after(wait_ns);
         flow
+    }
+
+    fn captured_ns(&mut self) -> f64 {
+        let Some((capture, at, slower)) = &mut self.capture else { return self.mean_ns };
+        let gap_ns = capture.gaps_ns[*at];
+        *at = if *at + 1 == capture.gaps_ns.len() { 0 } else { *at + 1 };
+        gap_ns * *slower
     }
 
     fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
@@ -105,6 +122,8 @@ mod tests {
             begin_ns: 0.0,
             known: false,
             comes_back: None,
+            low_latency: [].into(),
+            capture: None,
         }
     }
 
@@ -134,6 +153,26 @@ mod tests {
             times(Pattern::Constant).windows(2).filter(|p| (p[1] - p[0] - 1e3).abs() > 1e-3).count(),
             0
         );
+    }
+
+    #[test]
+    fn a_capture_keeps_its_distances_at_any_rate() {
+        let capture = Capture { order: [0, 2, 2].into(), gaps_ns: [100.0, 300.0, 200.0].into() };
+        let rate_pps = capture.rate_pps();
+        assert!((rate_pps - 5e6).abs() < 1e-3, "{rate_pps}");
+        for slower in [1.0, 2.0] {
+            let class = Class {
+                popularity: Popularity::AsCaptured,
+                rate_pps: rate_pps / slower,
+                capture: Some(Arc::new(capture.clone())),
+                ..class(Pattern::AsCaptured)
+            };
+            let mut source = Source::new(&class, 7, 1e9);
+            let first_ns = source.next_ns;
+            let mut next = || ((source.next_ns - first_ns) / slower, source.take());
+            let found: Vec<_> = (0..4).map(|_| next()).map(|(ns, flow)| (ns.round() as u64, flow)).collect();
+            assert_eq!(found, [(0, 0), (100, 2), (400, 2), (600, 0)]);
+        }
     }
 
     #[test]

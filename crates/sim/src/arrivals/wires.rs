@@ -13,6 +13,9 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// Names of lanes in reports.
+const LANES: [&str; 2] = ["low-latency", "normal"];
+
 /// Packets inside the worker at most: more than its pools have frames.
 const INSIDE: usize = 1 << 15;
 
@@ -57,11 +60,22 @@ struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
+    /// Whether each flow is low-latency; empty: not told.
+    low_latency: Arc<[bool]>,
     /// The last packet of each flow that has left, on either way.
     last: [Vec<u64>; 2],
-    /// When a flow's first packet arrived; NaN before, and when its first went over the path.
+    /// When a flow's first packet arrived. NaN before; infinite once one went over the path, or if flows were known before.
     first_ns: Vec<f64>,
-    report: ClassReport,
+    known: bool,
+    /// What became of its packets: of normal flows, or all; and of low-latency ones.
+    reports: [ClassReport; 2],
+}
+
+impl Line {
+    fn report(&mut self, flow: usize) -> &mut ClassReport {
+        let low_latency = self.low_latency.get(flow).copied().unwrap_or(false);
+        &mut self.reports[usize::from(low_latency)]
+    }
 }
 
 #[derive(Debug)]
@@ -91,14 +105,15 @@ impl Wires {
     pub fn new(load: &Load, ports: PortNo, clock: Arc<Clock>, end_ns: f64) -> Result<Self, CreationError> {
         let lines = load.classes.iter().map(|class| {
             let flows = class.flows.len();
-            let report = ClassReport::new(&class.name)?;
             Ok(Line {
                 port: class.port.saturating_sub(1) as usize,
                 comes_back: class.comes_back.map(|port| port.saturating_sub(1) as usize),
                 flows: Arc::clone(&class.flows),
                 last: [vec![0; flows], vec![0; flows]],
                 first_ns: vec![f64::NAN; flows],
-                report,
+                known: class.known,
+                low_latency: Arc::clone(&class.low_latency),
+                reports: [ClassReport::new(&class.name)?, ClassReport::new(&class.name)?],
             })
         });
         let lines = lines.collect::<Result<Vec<_>, CreationError>>()?;
@@ -172,7 +187,7 @@ impl Wires {
         let line = &mut self.lines[usize::from(passage.class)];
         let port = if passage.back { line.comes_back.unwrap_or(line.port) } else { line.port };
         if !passage.back {
-            line.report.offered += u64::from(passage.counts);
+            line.report(passage.flow as usize).offered += u64::from(passage.counts);
             let first_ns = &mut line.first_ns[passage.flow as usize];
             if first_ns.is_nan() {
                 *first_ns = passage.arrived_ns;
@@ -181,7 +196,7 @@ impl Wires {
         if self.rings[port].len() < self.ring {
             self.rings[port].push_back(passage);
         } else if passage.counts {
-            *line.report.lost.entry(RING_FULL).or_default() += 1;
+            *line.report(passage.flow as usize).lost.entry(RING_FULL).or_default() += 1;
         }
     }
 
@@ -203,7 +218,9 @@ impl Wires {
     pub fn begin(&mut self) {
         self.open = true;
         self.polled = None;
-        self.lines.iter_mut().for_each(|line| line.first_ns.fill(f64::NAN));
+        for line in &mut self.lines {
+            line.first_ns.fill(if line.known { f64::INFINITY } else { f64::NAN });
+        }
     }
 
     fn receive(&mut self, port: usize, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
@@ -249,9 +266,10 @@ impl Wires {
             Outcome::Dropped(reason) => DropReason::name(reason),
         };
         passage.over = true;
-        let Passage { class, counts, .. } = *passage;
+        let Passage { class, flow, counts, .. } = *passage;
         if counts {
-            *self.lines[usize::from(class)].report.lost.entry(name).or_default() += 1;
+            let report = self.lines[usize::from(class)].report(flow as usize);
+            *report.lost.entry(name).or_default() += 1;
         }
     }
 
@@ -279,31 +297,49 @@ impl Wires {
     fn leave(&mut self, passage: &Passage, sequence: u64, now_ns: f64) {
         let line = &mut self.lines[usize::from(passage.class)];
         let flow = passage.flow as usize;
-        let last = &mut line.last[usize::from(passage.back)][flow];
-        line.report.overtaken += u64::from(sequence < *last);
-        *last = sequence;
-        if passage.counts && passage.fast {
-            line.report.fast += 1;
-            let first_ns = line.first_ns[flow];
-            if first_ns < f64::INFINITY {
-                line.report.learning.add(now_ns - first_ns + self.io_ns);
-                line.first_ns[flow] = f64::INFINITY;
-            }
+        let last = std::mem::replace(&mut line.last[usize::from(passage.back)][flow], sequence);
+        let first_ns = line.first_ns[flow];
+        if passage.fast {
+            line.first_ns[flow] = f64::INFINITY;
         }
-        if line.comes_back.is_some() && !passage.back {
+        let goes_back = line.comes_back.is_some() && !passage.back;
+        let report = line.report(flow);
+        report.overtaken += u64::from(sequence < last);
+        report.fast += u64::from(passage.counts && passage.fast);
+        if passage.fast && first_ns < f64::INFINITY {
+            report.learning.add(now_ns - first_ns + self.io_ns);
+        }
+        if goes_back {
             let arrived_ns = now_ns + self.io_ns;
             let back = Passage { back: true, fast: false, over: false, arrived_ns, ..*passage };
             self.returning.push_back(back);
         } else if passage.counts {
-            line.report.delivered += 1;
-            line.report.latency.add(now_ns - passage.begun_ns + self.io_ns);
+            report.delivered += 1;
+            report.latency.add(now_ns - passage.begun_ns + self.io_ns);
         }
     }
 
-    /// What was found.
-    pub fn report(&self, turns: u64, received: u64, busy_ns: f64) -> Report {
+    /// What was found; only once.
+    pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
+        let told = self.lines.iter().any(|line| !line.low_latency.is_empty());
+        let mut lanes: Vec<ClassReport> = Vec::new();
+        let mut classes = Vec::with_capacity(self.lines.len());
+        for line in std::mem::take(&mut self.lines) {
+            let [mut all, low_latency] = line.reports;
+            if told {
+                for (place, (name, part)) in LANES.iter().zip([&low_latency, &all]).enumerate() {
+                    match lanes.get_mut(place) {
+                        Some(lane) => lane.merge(part),
+                        None => lanes.push(ClassReport { name: (*name).into(), ..part.clone() }),
+                    }
+                }
+            }
+            all.merge(&low_latency);
+            classes.push(all);
+        }
         Report {
-            classes: self.lines.iter().map(|line| line.report.clone()).collect(),
+            classes,
+            lanes,
             turns,
             received,
             spans: self.spans.clone(),

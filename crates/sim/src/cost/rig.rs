@@ -57,7 +57,7 @@ impl Rig {
         let queues = (1..=ports).map(|number| {
             Box::new(LoopQueue::new(number, frames.take().unwrap_or_default())) as Box<dyn Queue>
         });
-        Self::over(&worker::Config::default(), queues.collect(), None)
+        Self::over(&worker::Config::default(), queues.collect(), None, Config::default())
     }
 
     /// A switch with a mix of all that a worker does: a hundred flows in an exact table, header changes, prefixes.
@@ -98,7 +98,8 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// A switch with no entries whose ports have these queues, from port 1. With a maker, engines are its.
+    /// A switch with no entries whose ports have these queues, from port 1. With a maker, engines are its. Of the model's
+    /// settings the limit of removals is the rig's.
     ///
     /// # Errors
     /// More ports than a switch has.
@@ -106,14 +107,15 @@ impl<P: Probe + Default> Rig<P> {
         config: &worker::Config,
         queues: Vec<Box<dyn Queue>>,
         maker: Option<Maker>,
+        model: Config,
     ) -> Result<Self, CostError> {
         let ports = queues.len() as PortNo;
         let queues =
             (1..=ports).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
         let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
         maker.into_iter().for_each(|maker| set.set_maker(maker));
-        let limits = Limits { removals_per_poll: 65_536, ..Limits::default() };
-        let mut model = Model::new(Config { limits, ..Config::default() }, set, 0);
+        let limits = Limits { removals_per_poll: 65_536, ..model.limits };
+        let mut model = Model::new(Config { limits, ..model }, set, 0);
         for number in 1..=ports {
             model.add_port(0, PortDesc { number, ..PortDesc::default() }, true)?;
         }

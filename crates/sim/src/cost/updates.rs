@@ -167,7 +167,7 @@ impl Road {
             consistency: case.consistency,
             ..worker::Config::default()
         };
-        let mut rig = Rig::over(&config, queues, None)?;
+        let mut rig = Rig::over(&config, queues, None, model::Config::default())?;
         let mods = start.iter().map(|rule| rule.flow_mod(case.rules)).collect::<Result<Vec<_>, _>>()?;
         rig.model.bundle(0, mods).map_err(|(_, error)| error)?;
         rig.settle();

@@ -4,7 +4,10 @@
 use super::endpoint::{controller, listen_address, socket_path};
 use super::file::{self, File};
 use super::value::{cookie, duration, in_range, port_name};
-use super::{Config, DEFAULT_CONTROL, Datapath, Endpoint, Idle, Mistake, OpenFlow, PortConfig, WorkerConfig};
+use super::{
+    Config, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, Mistake, OpenFlow, PortConfig,
+    WorkerConfig,
+};
 use flow::{Limits, Nanos, port_no};
 use model::Learning;
 use pipeline::{BURST, LaneLimits};
@@ -23,11 +26,11 @@ const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
 /// Numbers of CPUs that Linux can have.
 const CPUS: i64 = 8_192;
 
-fn at<T>(key: impl Into<String>, result: Result<T, String>) -> Result<T, Mistake> {
+pub(crate) fn at<T>(key: impl Into<String>, result: Result<T, String>) -> Result<T, Mistake> {
     result.map_err(|problem| wrong(key, problem))
 }
 
-fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
+pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
     Mistake { line: None, key: key.into(), problem: problem.into() }
 }
 
@@ -96,18 +99,13 @@ fn datapath(
 ) -> Result<Datapath, Mistake> {
     let id = at("datapath.id", in_range(d.id, 1..=i64::MAX))?;
     let openflow = openflow(&d.openflow, control, notes)?;
-    let low_latency_cookie = match &d.low_latency.cookie {
-        Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
-        None => None,
-    };
-    let learning = learning(&d.low_latency.learn)?;
-    let lut_entries = fast_paths(&d.ffp, &d.port_cache)?;
+    let forwarding = forwarding(&d.low_latency, &d.ffp, &d.lanes, &d.port_cache)?;
+    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes } =
+        forwarding;
     if learning.is_some() && lut_entries == 0 {
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
-    let (lanes, outstanding) =
-        (lanes(&d.lanes)?, outstanding("datapath.lanes", d.lanes.outstanding_bytes, OUTSTANDING_BYTES)?);
-    let mut ports = ports(d.port, workers, outstanding)?;
+    let mut ports = ports(d.port, workers, outstanding_bytes)?;
     if !lanes.0.is_on() {
         // Frames leave in the order in which they came.
         ports.iter_mut().for_each(|port| port.outstanding_bytes = usize::MAX);
@@ -115,11 +113,32 @@ fn datapath(
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
-    let consistency = match &d.ffp.consistency {
+    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
+}
+
+/// What is said of a datapath's forwarding.
+pub(crate) fn forwarding(
+    low_latency: &file::LowLatency,
+    ffp: &file::Ffp,
+    waiting: &file::Lanes,
+    port_cache: &file::PortCache,
+) -> Result<Forwarding, Mistake> {
+    let low_latency_cookie = match &low_latency.cookie {
+        Some(text) => Some(at("datapath.low_latency.cookie", cookie(text))?),
+        None => None,
+    };
+    let consistency = match &ffp.consistency {
         Some(text) => at("datapath.ffp.consistency", text.parse())?,
         None => Consistency::default(),
     };
-    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
+    Ok(Forwarding {
+        low_latency_cookie,
+        learning: learning(&low_latency.learn)?,
+        lut_entries: fast_paths(ffp, port_cache)?,
+        consistency,
+        lanes: lanes(waiting)?,
+        outstanding_bytes: outstanding("datapath.lanes", waiting.outstanding_bytes, OUTSTANDING_BYTES)?,
+    })
 }
 
 fn openflow(o: &file::OpenFlow, control: &Path, notes: &mut Vec<String>) -> Result<OpenFlow, Mistake> {

@@ -117,7 +117,7 @@ pub struct Port {
 }
 
 /// A string, or a list of strings.
-fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+pub fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct OneOrMore;
 
     impl<'de> Visitor<'de> for OneOrMore {

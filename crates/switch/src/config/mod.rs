@@ -2,11 +2,11 @@
 //! The configuration file: TOML in, checked settings out. Every mistake is a sentence that says what is wrong, where,
 //! and what would be right.
 
-mod check;
+pub(crate) mod check;
 mod endpoint;
-mod file;
-mod text;
-mod value;
+pub(crate) mod file;
+pub(crate) mod text;
+pub(crate) mod value;
 
 pub use endpoint::Endpoint;
 
@@ -73,6 +73,23 @@ pub struct Datapath {
     pub lanes: (LaneLimits, Quanta),
     /// Its ports, in the order of the file.
     pub ports: Vec<PortConfig>,
+}
+
+/// How a datapath forwards, whatever its ports and controllers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Forwarding {
+    /// See [`Datapath`].
+    pub low_latency_cookie: Option<(u64, u64)>,
+    /// See [`Datapath`].
+    pub learning: Option<model::Learning>,
+    /// See [`Datapath`].
+    pub lut_entries: usize,
+    /// See [`Datapath`].
+    pub consistency: worker::Consistency,
+    /// See [`Datapath`].
+    pub lanes: (LaneLimits, Quanta),
+    /// See [`PortConfig`]; of ports that say nothing else.
+    pub outstanding_bytes: usize,
 }
 
 /// Channels to controllers.
@@ -153,17 +170,8 @@ impl Config {
     /// # Errors
     /// The first mistake.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let mut bytes = Vec::new();
-        File::open(path)
-            .and_then(|file| file.take(FILE_BYTES + 1).read_to_end(&mut bytes))
-            .map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        let parsed = if bytes.len() as u64 > FILE_BYTES {
-            let problem =
-                format!("is longer than {FILE_BYTES} bytes; name a TOML file with a switch's configuration");
-            Err(Mistake { line: None, key: String::new(), problem })
-        } else {
-            text::decode(bytes).and_then(|text| Self::parse(&text))
-        };
+        let read = read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
+        let parsed = read.and_then(|text| Self::parse(&text));
         parsed.map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
     }
 
@@ -172,8 +180,19 @@ impl Config {
     /// # Errors
     /// The first mistake.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
-        check::config(text::read(text)?)
+        check::config(text::read(text, &text::CONFIGURATION)?)
     }
+}
+
+/// A file's text, if it is one that may be read at all.
+pub(crate) fn read_text(path: &Path) -> std::io::Result<Result<String, Mistake>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > FILE_BYTES {
+        let problem = format!("is longer than {FILE_BYTES} bytes; name a TOML file");
+        return Ok(Err(Mistake { line: None, key: String::new(), problem }));
+    }
+    Ok(text::decode(bytes))
 }
 
 #[cfg(test)]

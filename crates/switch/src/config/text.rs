@@ -1,12 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From text to the file's structure; the parser's complaints become mistakes with line and key.
+//! From text to a file's structure; the parser's complaints become mistakes with line and key.
 
 use super::Mistake;
-use super::file::File;
+use serde::de::DeserializeOwned;
 use toml::de::Error;
 
-/// What each key takes: its type in words, and an example.
-const KEYS: &[(&str, &str, &str)] = &[
+/// What the keys of a sort of file take.
+pub struct Grammar {
+    /// Each key, its type in words, and an example.
+    pub keys: &'static [Key],
+    /// Keys that stand for lists of tables, whose entries are numbered.
+    pub lists: &'static [&'static str],
+}
+
+/// A key, its type in words, and an example.
+pub type Key = (&'static str, &'static str, &'static str);
+
+/// Configurations.
+pub const CONFIGURATION: Grammar = Grammar { keys: KEYS, lists: &["worker", "datapath.port"] };
+
+const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
     ("dpdk", "a table", "[dpdk]"),
     ("eal", "a list of strings", "eal = [\"--in-memory\"]"),
@@ -47,15 +60,13 @@ const KEYS: &[(&str, &str, &str)] = &[
     ("device", STRING, "device = \"veth1\""),
     ("workers", "a list of whole numbers", "workers = [0]"),
 ];
-const STRING: &str = "a string";
-const NUMBER: &str = "a whole number";
-const TABLES: &str = "a list of tables";
+pub const STRING: &str = "a string";
+pub const NUMBER: &str = "a whole number";
+pub const TABLES: &str = "a list of tables";
 
-/// Keys that stand for lists of tables, whose entries are numbered.
-const LISTS: [&str; 2] = ["worker", "datapath.port"];
-
-pub fn read(text: &str) -> Result<File, Mistake> {
-    toml::from_str(text).map_err(|error| mistake(text, &error))
+/// Reads a file's text.
+pub fn read<T: DeserializeOwned>(text: &str, grammar: &Grammar) -> Result<T, Mistake> {
+    toml::from_str(text).map_err(|error| mistake(text, &error, grammar))
 }
 
 /// As [`read`], of a file's bytes.
@@ -63,11 +74,11 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     String::from_utf8(bytes).map_err(|error| Mistake {
         line: Some(line_of(error.as_bytes(), error.utf8_error().valid_up_to())),
         key: String::new(),
-        problem: "is not UTF-8 text; a configuration is a TOML file, saved as UTF-8".to_owned(),
+        problem: "is not UTF-8 text; write a TOML file, and save it as UTF-8".to_owned(),
     })
 }
 
-fn mistake(text: &str, error: &Error) -> Mistake {
+fn mistake(text: &str, error: &Error, grammar: &Grammar) -> Mistake {
     let told = error.message();
     let line = error.span().map(|span| line_of(text.as_bytes(), span.start));
     let plain = |key| Mistake { line, key, problem: told.replace('\n', "; ") };
@@ -76,10 +87,11 @@ fn mistake(text: &str, error: &Error) -> Mistake {
     };
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
     let header = text[line_start..].starts_with('[');
-    let Some((path, key)) = (if header { header_at(text, before.len()) } else { key_at(before) }) else {
+    let Some((path, key)) = (if header { header_at(text, before.len()) } else { key_at(before, grammar) })
+    else {
         return plain(String::new());
     };
-    let Some((_, needed, example)) = KEYS.iter().find(|(name, _, _)| *name == key) else {
+    let Some((_, needed, example)) = grammar.keys.iter().find(|(name, _, _)| *name == key) else {
         return plain(String::new());
     };
     let problem = if let Some(found) = told.strip_prefix("invalid type: ") {
@@ -118,14 +130,14 @@ fn header_at(text: &str, offset: usize) -> Option<(String, String)> {
 }
 
 /// Path and name of the key whose value begins where `before` ends, or within whose value that is.
-fn key_at(before: &str) -> Option<(String, String)> {
+fn key_at(before: &str, grammar: &Grammar) -> Option<(String, String)> {
     let (left, _) = before.rsplit_once('=')?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let left = left.trim_end();
     let start = left.rfind(|c| !is_key(c)).map_or(0, |at| at + 1);
     let key = left[start..].to_owned();
     let line_start = left.rfind('\n').map_or(0, |at| at + 1);
-    let mut path = section(&before[..line_start]);
+    let mut path = section(&before[..line_start], grammar);
     let outer = left[line_start..start].split(['=', '{']).next().unwrap_or_default();
     let outer = outer.trim().trim_end_matches('.');
     for part in [outer, key.as_str()].into_iter().filter(|part| !part.is_empty()) {
@@ -138,12 +150,12 @@ fn key_at(before: &str) -> Option<(String, String)> {
 }
 
 /// The section at the end of the text, as the checks name it: `datapath.port[2]`.
-fn section(text: &str) -> String {
+fn section(text: &str, grammar: &Grammar) -> String {
     let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
     let is_header = |line: &&str| line.trim_start().starts_with('[') && line.trim_end().ends_with(']');
     let headers: Vec<String> = text.lines().filter(is_header).map(name).collect();
     let Some(last) = headers.last() else { return String::new() };
-    if !LISTS.contains(&last.as_str()) {
+    if !grammar.lists.contains(&last.as_str()) {
         return last.clone();
     }
     let number = headers.iter().filter(|header| *header == last).count() - 1;

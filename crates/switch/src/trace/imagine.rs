@@ -3,7 +3,7 @@
 
 use super::TraceError;
 use flow::syntax::{ParseOptions, parse_match};
-use flow::{Base, Field, Match, PortNo, port_no};
+use flow::{Base, Field, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
@@ -14,6 +14,8 @@ const SOURCE: u128 = 0x0200_0000_0001;
 const TTL: u8 = 64;
 /// Bytes of the shortest frame of Ethernet without its check sequence.
 const FRAME_BYTES_MIN: usize = 60;
+/// Bytes behind the headers, if nothing asks for more.
+const PAYLOAD_BYTES: usize = 18;
 /// The key of the TTL, which is no match field.
 const TTL_KEY: &str = "nw_ttl=";
 
@@ -28,21 +30,72 @@ pub struct Imagined {
 
 /// Makes a packet of fields in flow syntax, and `nw_ttl`. Ports may be called by the names that `by_name` knows.
 pub fn imagine(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Imagined, TraceError> {
-    let (fields, ttl) = take_ttl(text)?;
-    let matching = parse_match(&fields, ParseOptions { port_names: by_name })
-        .map_err(|error| TraceError::Fields(error.to_string()))?;
-    check(&matching)?;
-    let value = |field| matching.get(field).map(|condition| condition.value);
-    let in_port = value(Field::InPort).map(|port| port as PortNo);
-    if let Some(port) = in_port.filter(|port| !port_no::is_real(*port)) {
-        return Err(TraceError::InPort(port));
+    let template = Template::parse(text, by_name, false)?;
+    let frame = template.frame(&mut || 0, 0)?;
+    Ok(Imagined { in_port: template.in_port, frame })
+}
+
+/// Packets that a list of fields stands for: those whose fields have these values, whatever a mask leaves open.
+#[derive(Clone, Debug)]
+pub struct Template {
+    matching: Match,
+    ttl: u8,
+    /// The port they come in by; none: the list names none.
+    pub in_port: Option<PortNo>,
+}
+
+impl Template {
+    /// Of fields in flow syntax, and `nw_ttl`; without `masks` there must be none.
+    pub fn parse(
+        text: &str,
+        by_name: &dyn Fn(&str) -> Option<PortNo>,
+        masks: bool,
+    ) -> Result<Self, TraceError> {
+        let (fields, ttl) = take_ttl(text)?;
+        let matching = parse_match(&fields, ParseOptions { port_names: by_name })
+            .map_err(|error| TraceError::Fields(error.to_string()))?;
+        check(&matching, masks)?;
+        let in_port = matching.get(Field::InPort).map(|condition| condition.value as PortNo);
+        if let Some(port) = in_port.filter(|port| !port_no::is_real(*port)) {
+            return Err(TraceError::InPort(port));
+        }
+        Ok(Self { matching, ttl, in_port })
     }
-    let mut frame = build(&value, ttl);
-    // Fields that no header of the builder takes, and slices, are written where they are.
-    for condition in matching.fields() {
-        write(&mut frame, condition.field, condition.value)?;
+
+    /// How many bits masks leave open.
+    pub fn open_bits(&self) -> u32 {
+        self.matching.fields().map(|condition| open(&condition).count_ones()).sum()
     }
-    Ok(Imagined { in_port, frame })
+
+    /// One packet, with so many bytes at least. What is open is drawn, field by field.
+    pub fn frame(&self, draw: &mut dyn FnMut() -> u128, bytes: usize) -> Result<Vec<u8>, TraceError> {
+        let drawn: Vec<(Field, u128)> = self
+            .matching
+            .fields()
+            .map(|condition| match open(&condition) {
+                0 => (condition.field, condition.value),
+                open => (condition.field, condition.value | draw() & open),
+            })
+            .collect();
+        let value = |field| drawn.iter().find(|(of, _)| *of == field).map(|(_, value)| *value);
+        let mut frame = build(&value, self.ttl, 0);
+        let mut more_bytes = 0;
+        // The shortest frames are padded already.
+        while frame.len() < bytes {
+            more_bytes += bytes - frame.len();
+            frame = build(&value, self.ttl, more_bytes);
+        }
+        // Fields that no header of the builder takes, and slices, are written where they are.
+        for (field, value) in drawn.iter().copied() {
+            write(&mut frame, field, value)?;
+        }
+        Ok(frame)
+    }
+}
+
+/// Bits of a field that a packet may have as it likes. Where only a PCP is asked for, the tag is the one of VLAN 0.
+fn open(condition: &FieldMatch) -> u128 {
+    if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
 
 /// Takes the TTL out of the list.
@@ -61,7 +114,7 @@ fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
 }
 
 /// A packet has one value of each field, and what tables make of it is not its own.
-fn check(matching: &Match) -> Result<(), TraceError> {
+fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
     if matching.index().is_some() {
         return Err(TraceError::Field("index".into(), "picks an entry of a table; a packet has none"));
     }
@@ -80,7 +133,7 @@ fn check(matching: &Match) -> Result<(), TraceError> {
             }
             // Where only a PCP is asked for, the tag is.
             Field::VlanVid if condition.value & 0x1000 != 0 => {}
-            _ if !condition.is_exact() => {
+            _ if !condition.is_exact() && !masks => {
                 return refuse("has a mask; a packet has one value, so give all of it");
             }
             _ => {}
@@ -90,7 +143,7 @@ fn check(matching: &Match) -> Result<(), TraceError> {
 }
 
 /// Headers with the values that a builder takes.
-fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8) -> Vec<u8> {
+fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8, more_bytes: usize) -> Vec<u8> {
     let mac = |field, default| bytes::<6>(value(field).unwrap_or(default));
     let number = |field: Field| value(field).unwrap_or(0);
     let source = mac(Field::EthSrc, SOURCE);
@@ -128,7 +181,7 @@ fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8) -> Vec<u8> {
     if is_ip {
         b = transport(b, value, &source);
     }
-    b.payload(&[0; 18]).pad_to(FRAME_BYTES_MIN).build()
+    b.payload(&vec![0; PAYLOAD_BYTES + more_bytes]).pad_to(FRAME_BYTES_MIN).build()
 }
 
 fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[u8; 6]) -> PacketBuilder {

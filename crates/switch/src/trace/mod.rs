@@ -7,7 +7,7 @@
 mod capture;
 mod form;
 mod hexadecimal;
-mod imagine;
+pub(crate) mod imagine;
 mod live;
 mod offline;
 mod report;

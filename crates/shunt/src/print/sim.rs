@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A simulated run as text.
+
+use super::{count, table};
+use std::io::{self, Write};
+use switch::scenario::{Outcome, Part};
+
+pub fn outcome(out: &mut dyn Write, run: &Outcome) -> io::Result<()> {
+    writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;
+    let agreement = run.agreement.map(|ratio| format!("; they sum up to {ratio:.3} of real time"));
+    writeln!(out, "costs     {}{}", run.costs, agreement.unwrap_or_default())?;
+    let (span, warm_up) = (milliseconds(run.span_ns), milliseconds(run.warm_up_ns));
+    let capacity = run.capacity_pps.map(|pps| format!("; the switch carries {} of this mix", mpps(pps)));
+    let offered = mpps(run.offered_pps);
+    writeln!(out, "offered   {offered} for {span} ms after {warm_up} ms{}", capacity.unwrap_or_default())?;
+    let (busy, turns) = (run.busy_percent, count(run.turns as usize, "turn"));
+    writeln!(out, "worker    had packets {busy:.1} % of {} ms, {turns}", milliseconds(run.end_ns))?;
+    parts(out, "lane", &run.lanes)?;
+    parts(out, "traffic", &run.traffic)?;
+    for part in &run.traffic {
+        let learned = match part.learned.flows {
+            0 => String::new(),
+            flows => {
+                let longest = microseconds(part.learned.longest_ns);
+                let flows = count(flows as usize, "flow");
+                format!(", the first of each of {flows} at most {longest} us after the flow began")
+            }
+        };
+        let (name, fast, overtaken) = (&part.name, part.fast, part.overtaken);
+        let overtaken =
+            if overtaken > 0 { format!("; {overtaken} overtaken in their flow") } else { String::new() };
+        writeln!(out, "{name}: {fast} over the fast-forwarding path{learned}{overtaken}")?;
+    }
+    if run.agreement.is_some() {
+        writeln!(out, "\nThe same again, on any machine, in the scenario:")?;
+        if run.capacity_pps.is_some() {
+            writeln!(out, "load.rate_pps = {:.1} in place of load.factor, and", run.offered_pps)?;
+        }
+        writeln!(out, "costs = [")?;
+        run.steps.iter().try_for_each(|step| writeln!(out, "    {step},"))?;
+        writeln!(out, "]")?;
+    }
+    Ok(())
+}
+
+/// Rows of packets and latencies, and below them what was dropped.
+fn parts(out: &mut dyn Write, what: &str, parts: &[Part]) -> io::Result<()> {
+    writeln!(out)?;
+    let head = [
+        what,
+        "offered",
+        "delivered",
+        "consumed",
+        "dropped",
+        "mean us",
+        "spread",
+        "p50",
+        "p99",
+        "p99.9",
+        "p99.99",
+        "max",
+    ];
+    let row = |part: &Part| {
+        let dropped: u64 = part.dropped.values().sum();
+        let l = part.latency_ns;
+        let counts = [part.offered, part.delivered, part.consumed, dropped].map(|count| count.to_string());
+        let times = [l.mean, l.deviation, l.p50, l.p99, l.p99_9, l.p99_99, l.max].map(microseconds);
+        [part.name.clone()].into_iter().chain(counts).chain(times).collect::<Vec<_>>()
+    };
+    table(out, &head, &parts.iter().map(row).collect::<Vec<_>>())?;
+    for part in parts.iter().filter(|part| !part.dropped.is_empty()) {
+        let reasons: Vec<String> =
+            part.dropped.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        writeln!(out, "{}: dropped: {}", part.name, reasons.join(", "))?;
+    }
+    Ok(())
+}
+
+fn microseconds(ns: f64) -> String {
+    format!("{:.2}", ns / 1e3)
+}
+
+fn milliseconds(ns: f64) -> String {
+    format!("{:.3}", ns / 1e6)
+}
+
+fn mpps(pps: f64) -> String {
+    format!("{:.3} Mpps", pps / 1e6)
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `shunt sim` as users meet it: the same bytes from every process, and mistakes with the place where they are.
+#![allow(clippy::unwrap_used)]
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim").join(name)
+}
+
+/// Exit code, stdout, stderr.
+fn sim(scenario: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+    let output = command.arg("sim").arg(scenario).args(arguments).stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn two_processes_print_the_same_bytes_and_another_seed_other_ones() {
+    for (name, arguments) in [("capture.toml", &["--json"][..]), ("overload.toml", &[])] {
+        let first = sim(&example(name), arguments);
+        assert_eq!((first.0, first.2.as_str()), (Some(0), ""), "{name}");
+        assert_eq!(first, sim(&example(name), arguments), "{name}");
+        let other = sim(&example(name), &[arguments, &["--seed", "9"]].concat());
+        assert_eq!(other.0, Some(0), "{name}: {}", other.2);
+        assert_ne!(first.1, other.1, "{name}");
+    }
+}
+
+#[test]
+fn every_packet_of_an_example_is_told_of() {
+    let (code, out, _) = sim(&example("capture.toml"), &["--json"]);
+    assert_eq!(code, Some(0));
+    let run: Value = serde_json::from_str(&out).unwrap();
+    for part in run["lanes"].as_array().unwrap().iter().chain(run["traffic"].as_array().unwrap()) {
+        let dropped: u64 = part["dropped"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum();
+        let sum = part["delivered"].as_u64().unwrap() + part["consumed"].as_u64().unwrap() + dropped;
+        assert_eq!(part["offered"].as_u64(), Some(sum), "{part}");
+        assert!(sum > 1_000, "{part}");
+    }
+    assert_eq!((&run["seed"], &run["costs"]), (&1.into(), &"even".into()));
+}
+
+#[test]
+fn mistakes_have_their_place_and_exit_code() {
+    let folder = std::env::temp_dir().join(format!("shunt-sim-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("wrong.toml");
+    std::fs::write(&file, "seed = 1\nspeed = 2\n").unwrap();
+    let (code, out, told) = sim(&file, &[]);
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    assert!(told.starts_with(&format!("shunt: {}: line 2: unknown field `speed`", file.display())), "{told}");
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(sim(Path::new("none.toml"), &[]).0, Some(1));
+    assert_eq!(sim(Path::new("none.toml"), &["--seed", "x"]).0, Some(2));
+}

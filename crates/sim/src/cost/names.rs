@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What steps are called in files.
+
+use pipeline::Step;
+
+/// Names of steps that are not a table's.
+const SINGLE: [(&str, Step); 8] = [
+    ("turn", Step::Turn),
+    ("receive", Step::Receive),
+    ("admit", Step::Admit),
+    ("finish", Step::Finish),
+    ("transmit", Step::Transmit),
+    ("change", Step::Change),
+    ("swap", Step::Swap),
+    ("clean", Step::Clean),
+];
+
+/// A step's name, and how it is made of its table.
+type OfTable = (&'static str, fn(u8) -> Step);
+
+/// Names of a table's steps.
+const OF_TABLE: [OfTable; 5] = [
+    ("extract", Step::Extract),
+    ("lookup", Step::Lookup),
+    ("execute", Step::Execute),
+    ("probe", Step::Probe),
+    ("verify", Step::Verify),
+];
+
+/// A step's name, and its table if it is one's.
+#[must_use]
+pub fn step_name(step: Step) -> (&'static str, Option<u8>) {
+    let table = match step {
+        Step::Extract(table)
+        | Step::Lookup(table)
+        | Step::Execute(table)
+        | Step::Probe(table)
+        | Step::Verify(table) => Some(table),
+        _ => None,
+    };
+    let name = match table {
+        Some(table) => OF_TABLE.iter().find(|(_, make)| make(table) == step).map(|(name, _)| *name),
+        None => SINGLE.iter().find(|(_, single)| *single == step).map(|(name, _)| *name),
+    };
+    (name.unwrap_or_default(), table)
+}
+
+/// The step of a name; with a table exactly if it is a table's.
+///
+/// # Errors
+/// A sentence that says what would be right.
+pub fn step_named(name: &str, table: Option<u8>) -> Result<Step, String> {
+    let single = SINGLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
+    let of_table = OF_TABLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
+    match (single, of_table, table) {
+        (Some(step), _, None) => Ok(step),
+        (_, Some(step), Some(table)) => Ok(step(table)),
+        (Some(_), _, Some(_)) => Err(format!("\"{name}\" is no step of a table; leave the table away")),
+        (_, Some(_), None) => Err(format!("\"{name}\" is a table's step; say which, such as table = 0")),
+        (None, None, _) => {
+            let known = SINGLE.iter().map(|(name, _)| *name).chain(OF_TABLE.iter().map(|(name, _)| *name));
+            let known = known.collect::<Vec<_>>().join(", ");
+            Err(format!("there is no step \"{name}\"; there are {known}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_its_step_s() {
+        for (name, step) in SINGLE {
+            assert_eq!((step_name(step), step_named(name, None)), ((name, None), Ok(step)));
+            assert!(step_named(name, Some(1)).unwrap_err().contains("leave the table away"));
+        }
+        for (name, step) in OF_TABLE {
+            assert_eq!((step_name(step(7)), step_named(name, Some(7))), ((name, Some(7)), Ok(step(7))));
+            assert!(step_named(name, None).unwrap_err().contains("table = 0"));
+        }
+        assert!(step_named("ponder", None).unwrap_err().contains("turn, receive"));
+    }
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a scenario says, checked against itself.
+
+use super::traffic::{self, Traffic};
+use super::{PORTS, Scenario, file};
+use crate::config::check::{at, forwarding, wrong};
+use crate::config::value::{duration, in_range};
+use crate::config::{Forwarding, Mistake, text};
+use crate::flow_file::{FlowFile, read_pieces};
+use flow::PortNo;
+use model::{Model, PortDesc};
+use sim::arrivals::{Class, Load, Marks};
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::Path;
+use worker::WorkerSet;
+
+/// Sorts of traffic at most.
+const TRAFFIC: usize = 64;
+/// Packets that wait for a poll at most.
+const RING: i64 = 65_536;
+/// Longest times: of a run, and of input and output.
+const TIME_NS: u64 = 3_600_000_000_000;
+const IO_NS: u64 = 1_000_000_000;
+/// Packets of a run at most.
+const PACKETS: f64 = 1e11;
+/// Bytes of a flow file at most.
+const FLOW_FILE_BYTES: usize = 1 << 30;
+/// Bytes of it that are read at a time.
+const PIECE_BYTES: usize = 64 * 1_024;
+/// Most that may be offered, in parts of what the switch carries.
+const FACTOR: f64 = 1_000.0;
+
+pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Mistake> {
+    let file: file::File = text::read(text, &file::SCENARIO)?;
+    let seed = match seed {
+        Some(seed) => seed,
+        None => at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
+    };
+    // Before any table is made.
+    sim::fix_hashes(seed);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
+        Ok([one]) => one,
+        Err(none) if none.is_empty() => {
+            return Err(wrong("datapath", "there is none; add [[datapath]] with flows or rules"));
+        }
+        Err(many) => {
+            return Err(wrong("datapath", format!("there are {}, and this build simulates one", many.len())));
+        }
+    };
+    at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX))?;
+    // Simulated devices are never behind, so that nothing is outstanding.
+    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
+        forwarding(&datapath.low_latency, &datapath.ffp, &datapath.lanes, &datapath.port_cache)?;
+    let marks = Marks { cookie: low_latency_cookie, learning };
+    let (lanes, quanta) = lanes;
+    let config = worker::Config { lut_entries, consistency, lanes, quanta, ..worker::Config::default() };
+    let rules = rules(&datapath, folder)?;
+    file.costs.table()?;
+
+    if file.traffic.is_empty() || file.traffic.len() > TRAFFIC {
+        let found = file.traffic.len();
+        return Err(wrong("traffic", format!("there are {found}; give 1 to {TRAFFIC} [[traffic]]")));
+    }
+    let list = file.traffic.into_iter().enumerate();
+    let traffic =
+        list.map(|(n, one)| traffic::traffic(n, one, folder, seed)).collect::<Result<Vec<_>, _>>()?;
+    for (n, one) in traffic.iter().enumerate() {
+        if traffic[..n].iter().any(|other| other.class.name == one.class.name) {
+            let problem = format!("\"{}\" is there twice; give each a name of its own", one.class.name);
+            return Err(wrong(format!("traffic[{n}].name"), problem));
+        }
+    }
+    let (mut classes, factor) = rates(file.load, traffic)?;
+    let key = if datapath.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
+    let (model, ports) = model(&rules, key, marks, &classes)?;
+    for class in &mut classes {
+        let low_latency =
+            class.flows.iter().map(|frame| model.trace(class.port, frame).processed.low_latency);
+        class.low_latency = low_latency.collect();
+    }
+    let time = |name: &str, text: &Option<String>, usual: &str, most_ns: u64| {
+        let text = text.as_deref().unwrap_or(usual);
+        at(
+            name,
+            duration(text).and_then(|ns| match ns {
+                ns if ns <= most_ns => Ok(ns as f64),
+                _ => Err(format!("\"{text}\" is too long; use at most \"{}ms\"", most_ns / 1_000_000)),
+            }),
+        )
+    };
+    let packets = match (file.packets, &file.duration) {
+        (Some(_), Some(_)) => return Err(wrong("packets", "is there beside duration; give one of them")),
+        (Some(packets), None) => Some(at("packets", in_range(packets, 1..=PACKETS as i64))?),
+        (None, _) => None,
+    };
+    let span_ns = time("duration", &file.duration, "100ms", TIME_NS)?;
+    if span_ns == 0.0 {
+        return Err(wrong("duration", "is 0, so nothing would arrive; use \"100ms\", for instance"));
+    }
+    let ring = at("ring", in_range(file.ring.unwrap_or(1_024), 1..=RING))? as usize;
+    let load = Load {
+        classes,
+        ring,
+        io_ns: time("io", &file.io, "0us", IO_NS)?,
+        warm_up_ns: time("warm_up", &file.warm_up, "10ms", TIME_NS)?,
+        span_ns,
+        seed,
+    };
+    let costs = file.costs;
+    Ok(Scenario { path: path.into(), seed, rules, ports, config, marks, costs, load, factor, packets })
+}
+
+/// The text of the switch's flows.
+fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
+    let path = match (&datapath.flows, &datapath.rules) {
+        (Some(_), Some(_)) => return Err(wrong("datapath.rules", "is there beside flows; give one of them")),
+        (None, None) => {
+            return Err(wrong("datapath.flows", "is missing; name a flow file, or give the flows as rules"));
+        }
+        (None, Some(rules)) => return Ok(rules.clone()),
+        (Some(path), None) => folder.join(path),
+    };
+    let told = |problem: String| wrong("datapath.flows", format!("{}: {problem}", path.display()));
+    let mut text = String::new();
+    let opened = File::open(&path).map_err(|error| told(format!("can not open the flow file: {error}")))?;
+    let read = read_pieces(BufReader::new(opened), PIECE_BYTES, |piece| {
+        text.push_str(piece);
+        if text.len() > FLOW_FILE_BYTES {
+            let sentence = format!("has more than {FLOW_FILE_BYTES} bytes");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        }
+        Ok(())
+    });
+    read.map_err(|error| told(error.to_string()))?;
+    Ok(text)
+}
+
+/// Gives each sort of traffic its rate; returns the factor if that is yet to be found. With a factor the rates are only in
+/// proportion.
+fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>, Option<f64>), Mistake> {
+    let shares: f64 = traffic.iter().filter(|one| one.shared).map(|one| one.class.rate_pps).sum();
+    let (all_pps, factor) = match load {
+        None if shares > 0.0 => {
+            return Err(wrong(
+                "load",
+                "is missing, and traffic has a share of it; add [load] with rate_pps or factor",
+            ));
+        }
+        None => (0.0, None),
+        Some(_) if shares == 0.0 => {
+            return Err(wrong("load", "has no effect: no traffic has a share of it; leave it away"));
+        }
+        Some(file::Load { rate_pps: Some(pps), factor: None }) => {
+            (at("load.rate_pps", traffic::rate(pps))?, None)
+        }
+        Some(file::Load { rate_pps: None, factor: Some(factor) }) => {
+            if !(factor > 0.0 && factor <= FACTOR) {
+                let problem = format!("{factor} is out of range; use more than 0 and at most {FACTOR:.0}");
+                return Err(wrong("load.factor", problem));
+            }
+            if let Some(n) = traffic.iter().position(|one| !one.shared) {
+                let problem = "is there beside load.factor; give a share";
+                return Err(wrong(format!("traffic[{n}].rate_pps"), problem));
+            }
+            (1.0, Some(factor))
+        }
+        Some(_) => return Err(wrong("load", "takes one of rate_pps and factor")),
+    };
+    if shares > 0.0 && (shares - 1.0).abs() > 1e-6 {
+        return Err(wrong("traffic", format!("has shares that add up to {shares}; they must to 1")));
+    }
+    let rated = |one: Traffic| {
+        let rate_pps = if one.shared { one.class.rate_pps * all_pps } else { one.class.rate_pps };
+        Class { rate_pps, ..one.class }
+    };
+    let classes: Vec<Class> = traffic.into_iter().map(rated).collect();
+    let sum_pps: f64 = classes.iter().map(|class| class.rate_pps).sum();
+    if factor.is_none() {
+        at("traffic", traffic::rate(sum_pps))?;
+    }
+    Ok((classes, factor))
+}
+
+/// The switch's model with its rules in force, and how many ports it has.
+fn model(
+    rules: &str,
+    key: &str,
+    marks: Marks,
+    classes: &[Class],
+) -> Result<(Model<WorkerSet>, PortNo), Mistake> {
+    let mut file = FlowFile::default();
+    file.push(rules);
+    // A last line may lack its end.
+    file.push("\n");
+    let mut ports = file.ports();
+    ports.extend(classes.iter().flat_map(|class| [Some(class.port), class.comes_back]).flatten());
+    let most = ports.last().copied().unwrap_or(1);
+    if most > PORTS {
+        return Err(wrong(key, format!("name port {most}; a simulated switch has ports 1 to {PORTS}")));
+    }
+    let (plane, _) = worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+    let config = model::Config { low_latency_cookie: marks.cookie, ..model::Config::default() };
+    let mut model = Model::new(config, plane, 0);
+    for number in 1..=most {
+        let added = model.add_port(0, PortDesc { number, ..PortDesc::default() }, true);
+        at(key, added.map_err(|error| error.to_string()))?;
+    }
+    at(key, file.apply(&mut model, 0).map_err(|error| error.to_string()))?;
+    Ok((model, most))
+}

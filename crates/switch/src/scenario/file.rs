@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A scenario as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
+
+use super::costs::Costs;
+use crate::config::file::{Ffp, Lanes, LowLatency, PortCache, one_or_more};
+use crate::config::text::{Grammar, Key, NUMBER, STRING, TABLES};
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub seed: Option<i64>,
+    pub warm_up: Option<String>,
+    pub duration: Option<String>,
+    pub packets: Option<i64>,
+    pub ring: Option<i64>,
+    pub io: Option<String>,
+    #[serde(default)]
+    pub costs: Costs,
+    pub load: Option<Load>,
+    #[serde(default)]
+    pub datapath: Vec<Datapath>,
+    #[serde(default)]
+    pub traffic: Vec<Traffic>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    pub rate_pps: Option<f64>,
+    pub factor: Option<f64>,
+}
+
+/// A switch: of the daemon's configuration what tells how it forwards, and its flows.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Datapath {
+    pub id: Option<i64>,
+    pub flows: Option<String>,
+    pub rules: Option<String>,
+    #[serde(default)]
+    pub low_latency: LowLatency,
+    #[serde(default)]
+    pub ffp: Ffp,
+    #[serde(default)]
+    pub lanes: Lanes,
+    #[serde(default)]
+    pub port_cache: PortCache,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    pub name: String,
+    pub port: Option<i64>,
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub packets: Vec<String>,
+    pub flows: Option<i64>,
+    pub bytes: Option<i64>,
+    pub pcap: Option<String>,
+    pub popularity: Option<String>,
+    pub exponent: Option<f64>,
+    pub pattern: Option<String>,
+    pub burst: Option<i64>,
+    pub spacing_ns: Option<f64>,
+    pub rate_pps: Option<f64>,
+    pub share: Option<f64>,
+    pub begin: Option<String>,
+    #[serde(default)]
+    pub known: bool,
+    pub returns_by: Option<i64>,
+}
+
+const FRACTION: &str = "a number";
+const YES_OR_NO: &str = "true or false";
+
+/// What the keys take.
+pub const SCENARIO: Grammar = Grammar { keys: KEYS, lists: &["datapath", "traffic"] };
+
+const KEYS: &[Key] = &[
+    ("seed", NUMBER, "seed = 1"),
+    ("warm_up", STRING, "warm_up = \"10ms\""),
+    ("duration", STRING, "duration = \"100ms\""),
+    ("ring", NUMBER, "ring = 1024"),
+    ("io", STRING, "io = \"2us\""),
+    ("costs", "\"measured\", the cost of a unit, or a list of steps", "costs = \"measured\""),
+    ("load", "a table", "[load]"),
+    ("rate_pps", FRACTION, "rate_pps = 1000000"),
+    ("factor", FRACTION, "factor = 0.95"),
+    ("datapath", TABLES, "[[datapath]]"),
+    ("id", NUMBER, "id = 1"),
+    ("rules", STRING, "rules = \"priority=1 actions=output:2\""),
+    ("low_latency", "a table", "[datapath.low_latency]"),
+    ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
+    ("learn", "a table", "learn = { enabled = false }"),
+    ("min_pps", NUMBER, "min_pps = 1000"),
+    ("window", STRING, "window = \"5s\""),
+    ("min_timeout", STRING, "min_timeout = \"10m\""),
+    ("ffp", "a table", "[datapath.ffp]"),
+    ("enabled", YES_OR_NO, "enabled = false"),
+    ("lut_entries", NUMBER, "lut_entries = 4096"),
+    ("consistency", STRING, "consistency = \"auto\""),
+    ("lanes", "a table", "[datapath.lanes]"),
+    ("normal", NUMBER, "normal = 2048"),
+    ("unknown", NUMBER, "unknown = 1024"),
+    ("hold", NUMBER, "hold = 256"),
+    ("small_quantum", NUMBER, "small_quantum = 8"),
+    ("large_quantum", NUMBER, "large_quantum = 32"),
+    ("outstanding_bytes", NUMBER, "outstanding_bytes = 262144"),
+    ("quiet", STRING, "quiet = \"100us\""),
+    ("port_cache", "a table", "[datapath.port_cache]"),
+    ("mode", STRING, "mode = \"off\""),
+    ("traffic", TABLES, "[[traffic]]"),
+    ("name", STRING, "name = \"control\""),
+    ("port", NUMBER, "port = 1"),
+    ("bytes", NUMBER, "bytes = 64"),
+    ("pcap", STRING, "pcap = \"in.pcap\""),
+    ("popularity", STRING, "popularity = \"zipf\""),
+    ("exponent", FRACTION, "exponent = 1.0"),
+    ("pattern", STRING, "pattern = \"poisson\""),
+    ("burst", NUMBER, "burst = 16"),
+    ("spacing_ns", FRACTION, "spacing_ns = 67.2"),
+    ("share", FRACTION, "share = 0.2"),
+    ("begin", STRING, "begin = \"30ms\""),
+    ("known", YES_OR_NO, "known = true"),
+    ("returns_by", NUMBER, "returns_by = 3"),
+];

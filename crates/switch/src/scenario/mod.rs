@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `shunt sim`: a switch and its traffic as a file tells of them, run in virtual time, and what became of the packets.
+//!
+//! What runs is the worker itself ([`sim::arrivals`]); here the file is read and checked, packets are made, and the result
+//! is put into rows. docs/simulation.md is the file's description.
+
+mod check;
+mod costs;
+mod file;
+mod packets;
+mod report;
+mod run;
+mod traffic;
+
+pub use costs::StepCost;
+pub use report::{Latency, Learned, Outcome, Part};
+
+use crate::config::{Mistake, read_text};
+use costs::Costs;
+use flow::PortNo;
+use sim::arrivals::{Load, Marks};
+use sim::cost::CostError;
+use std::path::{Path, PathBuf};
+
+/// Ports of a simulated switch at most.
+const PORTS: PortNo = 256;
+
+/// Packets a second at most, of one sort and of all.
+const RATE_PPS: f64 = 1e9;
+
+/// A simulation: one switch, and what arrives at it.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    path: PathBuf,
+    seed: u64,
+    /// The switch's flows, in flow syntax.
+    rules: String,
+    ports: PortNo,
+    config: worker::Config,
+    marks: Marks,
+    costs: Costs,
+    /// What arrives. While `factor` is there, rates are shares of what the switch carries.
+    load: Load,
+    /// What is offered, in parts of what the switch carries.
+    factor: Option<f64>,
+    /// Packets that are to arrive, in place of a time.
+    packets: Option<u64>,
+}
+
+/// Why a scenario is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The file can not be read.
+    #[error("{}: can not read the scenario: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its contents are wrong.
+    #[error("{}: {mistake}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What, where, and what would be right.
+        mistake: Mistake,
+    },
+    /// The switch could not be set up.
+    #[error("the switch can not be set up: {0}")]
+    SetUp(#[from] CostError),
+    /// It carries nothing, so that no part of it can be offered.
+    #[error(
+        "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
+    )]
+    NoCapacity(PathBuf),
+    /// Costs that were measured are of no use.
+    #[error("the measured costs are of no use: {0}; run it again, or give costs")]
+    Costs(Mistake),
+}
+
+impl Scenario {
+    /// Reads and checks a file; paths in it are relative to its folder. A seed replaces the file's.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
+        let read = read_text(path).map_err(|source| ScenarioError::Read { path: path.into(), source })?;
+        let scenario = read.and_then(|text| check::scenario(path, &text, seed));
+        scenario.map_err(|mistake| ScenarioError::Wrong { path: path.into(), mistake })
+    }
+}
+
+#[cfg(test)]
+mod tests;

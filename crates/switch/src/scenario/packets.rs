@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The packets of traffic: made of templates, or taken from a capture.
+
+use crate::trace::imagine::Template;
+use fastrand::Rng;
+use flow::PortNo;
+use port::LARGE_FRAME_BYTES;
+use sim::arrivals::Capture;
+use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
+use std::path::Path;
+use std::sync::Arc;
+use wire::capture::CaptureReader;
+
+/// Flows of one sort of traffic at most.
+pub const FLOWS: usize = 1_000_000;
+
+/// Bytes on the wire, the FCS included, that packets can be made with.
+pub const BYTES: RangeInclusive<i64> = 64..=9_018;
+
+/// Bytes of the FCS.
+const FCS_BYTES: usize = 4;
+
+/// Bytes of all packets of one sort of traffic at most, and packets of a capture.
+const ALL_BYTES: usize = 256 * 1_024 * 1_024;
+const CAPTURED: usize = 4_000_000;
+
+/// Draws for a flow that differs from those before.
+const ATTEMPTS: usize = 64;
+
+/// Packets of one sort.
+#[derive(Debug)]
+pub struct Packets {
+    /// A packet of each flow.
+    pub flows: Arc<[Vec<u8>]>,
+    /// When they came, if they were captured.
+    pub capture: Option<Arc<Capture>>,
+    /// The port that the templates name.
+    pub in_port: Option<PortNo>,
+}
+
+/// Makes so many flows of each template; bits that masks leave open are drawn.
+pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Result<Packets, String> {
+    if templates.len().saturating_mul(flows) > FLOWS {
+        return Err(format!(
+            "are {} templates of {flows} flows each; {FLOWS} flows are the most",
+            templates.len()
+        ));
+    }
+    let mut rng = Rng::with_seed(seed);
+    let (mut all, mut seen, mut in_port) = (Vec::new(), HashSet::new(), None);
+    let mut bytes_left = ALL_BYTES;
+    for text in templates {
+        let wrong = |why: String| format!("\"{text}\": {why}");
+        let template = Template::parse(text, &|_| None, true).map_err(|error| wrong(error.to_string()))?;
+        if let (Some(one), Some(other)) = (in_port, template.in_port)
+            && one != other
+        {
+            return Err(wrong(format!(
+                "in_port={other} is not that of the others, {one}; make it traffic of its own"
+            )));
+        }
+        in_port = in_port.or(template.in_port);
+        let open = template.open_bits();
+        if open < usize::BITS && flows > 1 << open {
+            let problem = format!(
+                "has {open} open bits, too few for {flows} flows; leave more open, such as nw_src=10.0.0.0/16"
+            );
+            return Err(wrong(problem));
+        }
+        let mut attempts = flows.saturating_mul(ATTEMPTS);
+        let until = all.len() + flows;
+        while all.len() < until {
+            attempts = attempts
+                .checked_sub(1)
+                .ok_or_else(|| wrong(format!("gave no {flows} packets that differ; leave more bits open")))?;
+            let frame = template.frame(&mut || rng.u128(..), bytes - FCS_BYTES);
+            let frame = frame.map_err(|error| wrong(error.to_string()))?;
+            if seen.insert(frame.clone()) {
+                bytes_left = bytes_left.checked_sub(frame.len()).ok_or_else(too_much)?;
+                all.push(frame);
+            }
+        }
+    }
+    Ok(Packets { flows: all.into(), capture: None, in_port })
+}
+
+fn too_much() -> String {
+    format!("take more than {ALL_BYTES} bytes together; take fewer or shorter ones")
+}
+
+/// Takes the packets of a capture: equal ones are one flow.
+pub fn captured(path: &Path) -> Result<Packets, String> {
+    let told = |problem: String| format!("{}: {problem}", path.display());
+    // Opening a pipe would wait for who writes it.
+    if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        return Err(told("is no regular file".into()));
+    }
+    let mut reader = CaptureReader::open(path).map_err(|error| told(error.to_string()))?;
+    let (mut flows, mut places) = (Vec::new(), HashMap::new());
+    let (mut order, mut times) = (Vec::new(), Vec::new());
+    let mut bytes_left = ALL_BYTES;
+    while let Some(packet) = reader.next_packet().map_err(|error| told(error.to_string()))? {
+        let number = order.len() + 1;
+        if packet.bytes.is_empty() || packet.bytes.len() > LARGE_FRAME_BYTES {
+            let length = packet.bytes.len();
+            return Err(told(format!(
+                "packet {number} has {length} bytes; a frame has 1 to {LARGE_FRAME_BYTES}"
+            )));
+        }
+        if number > CAPTURED {
+            return Err(told(format!("has more than {CAPTURED} packets; take a part of it")));
+        }
+        let place = match places.get(packet.bytes) {
+            Some(place) => *place,
+            None => {
+                bytes_left = bytes_left.checked_sub(packet.bytes.len()).ok_or_else(|| told(too_much()))?;
+                let place = flows.len() as u32;
+                flows.push(packet.bytes.to_vec());
+                places.insert(packet.bytes.to_vec(), place);
+                place
+            }
+        };
+        order.push(place);
+        times.push(packet.timestamp_ns);
+    }
+    if flows.is_empty() {
+        return Err(told("has no packet".into()));
+    }
+    let mut gaps_ns: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
+    // From the last to the first of the next round it is as long as on average.
+    let mean_ns = gaps_ns.iter().sum::<f64>() / gaps_ns.len().max(1) as f64;
+    gaps_ns.push(mean_ns);
+    let capture = Capture { order: order.into(), gaps_ns: gaps_ns.into() };
+    Ok(Packets { flows: flows.into(), capture: Some(Arc::new(capture)), in_port: None })
+}

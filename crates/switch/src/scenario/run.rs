@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Runs a scenario.
+
+use super::costs::{Costs, StepCost, steps_of, table_of};
+use super::report::{self, Outcome, Times};
+use super::{Scenario, ScenarioError};
+use sim::arrivals::{Case, Class, ClassReport, Load, Report, Road, Switch, capacity_pps, measure};
+use sim::cost::{CostTable, Plan};
+
+/// How long costs are measured.
+const PLAN: Plan = Plan { windows: 400, turns: 16, warm_up: 20 };
+
+/// If more than this part of all packets is lost for lack of room, the backlog is taken to be full.
+const OVERLOAD: f64 = 0.01;
+
+/// Costs, and where they are from.
+struct Measured {
+    table: CostTable,
+    from: &'static str,
+    steps: Vec<StepCost>,
+    /// Virtual time by real time while they were measured.
+    agreement: Option<f64>,
+}
+
+impl Scenario {
+    /// Runs it. With costs that are given, the same file and seed give the same outcome.
+    ///
+    /// # Errors
+    /// When the switch refuses its rules, or carries nothing of which a part is asked for.
+    pub fn run(&self) -> Result<Outcome, ScenarioError> {
+        sim::fix_hashes(self.seed);
+        let mut costs = match self.costs.table().map_err(ScenarioError::Costs)? {
+            None => self.measure(false)?,
+            Some(table) => {
+                let from = if matches!(self.costs, Costs::Even(_)) { "even" } else { "given" };
+                Measured { steps: steps_of(&table), table, from, agreement: None }
+            }
+        };
+        let capacity =
+            self.factor.map(|_| capacity_pps(&self.switch(), &self.load, &costs.table)).transpose()?;
+        if capacity == Some(0.0) {
+            return Err(ScenarioError::NoCapacity(self.path.clone()));
+        }
+        let load = self.offered(capacity);
+        let mut found = Road::new(&self.switch(), &load)?.run(&costs.table);
+        // What waits in a full backlog costs more.
+        if costs.agreement.is_some() && is_overloaded(&found) {
+            costs = self.measure(true)?;
+            found = Road::new(&self.switch(), &load)?.run(&costs.table);
+        }
+        let Measured { from, steps, agreement, .. } = costs;
+        let times = Times { load: &load, capacity_pps: capacity };
+        Ok(report::outcome(&self.path, &found, &times, from, steps, agreement))
+    }
+
+    fn switch(&self) -> Switch<'_> {
+        let Self { rules, ports, marks, .. } = self;
+        Switch { rules, added: "", ports: *ports, config: self.config, marks: *marks, maker: None }
+    }
+
+    /// Costs of an overloaded worker, or of one that keeps up.
+    fn measure(&self, overloaded: bool) -> Result<Measured, ScenarioError> {
+        let case = Case { switch: self.switch(), load: &self.load, overloaded };
+        let tables = measure(&[case], PLAN)?;
+        let agreement = tables.first().map(|table| table.agreement.sized_ratio());
+        // By what is written down, so that a run by that gives the same.
+        let steps = tables.first().map(steps_of).unwrap_or_default();
+        let from = if overloaded {
+            "measured, of a worker that is overloaded"
+        } else {
+            "measured, of a worker that keeps up"
+        };
+        Ok(Measured { table: table_of(&steps)?, from, steps, agreement })
+    }
+
+    /// What arrives: the rates, and for how long.
+    fn offered(&self, capacity_pps: Option<f64>) -> Load {
+        // Whole packets a second: as many, given as a rate, do the same again.
+        let scale = match (self.factor, capacity_pps) {
+            (Some(factor), Some(capacity_pps)) => (factor * capacity_pps).ceil(),
+            _ => 1.0,
+        };
+        let scaled = |class: &Class| Class { rate_pps: class.rate_pps * scale, ..class.clone() };
+        let classes: Vec<Class> = self.load.classes.iter().map(scaled).collect();
+        let all_pps: f64 = classes.iter().map(|class| class.rate_pps).sum();
+        let span_ns = self.packets.map_or(self.load.span_ns, |packets| packets as f64 * 1e9 / all_pps);
+        Load { classes, span_ns, ..self.load }
+    }
+}
+
+fn is_overloaded(report: &Report) -> bool {
+    let offered: u64 = report.classes.iter().map(|class| class.offered).sum();
+    let lost: u64 = report.classes.iter().map(ClassReport::crowded_out).sum();
+    lost as f64 > offered as f64 * OVERLOAD
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios that are right, and one mistake a row with the sentence it must give.
+
+use super::packets::{FLOWS, made};
+use super::*;
+use std::fs;
+
+/// A file that is right; each row below changes one thing in it.
+const GOOD: &str = r#"
+seed = 3
+warm_up = "1ms"
+duration = "4ms"
+ring = 256
+io = "2us"
+costs = [
+    { step = "turn", time_ns = 150.0, unit_ns = 0.0 },
+    { step = "receive", time_ns = 120.0, unit_ns = 50.0 },
+    { step = "transmit", time_ns = 150.0, unit_ns = 30.0 },
+    { step = "probe", table = 0, time_ns = 120.0, unit_ns = 20.0 },
+    { step = "execute", table = 0, again = true, time_ns = 200.0, unit_ns = 600.0 },
+]
+[load]
+rate_pps = 4000000
+[[datapath]]
+id = 1
+rules = """
+low_latency,priority=20,udp,nw_dst=10.0.0.0/24,tp_dst=2000,actions=output:2
+priority=10,ip,nw_dst=10.1.0.0/16,actions=output:3
+priority=9,udp,nw_dst=10.2.0.0/16,actions=CONTROLLER:64
+"""
+[datapath.lanes]
+normal = 128
+unknown = 64
+[[traffic]]
+name = "control"
+share = 0.1
+packets = "in_port=4,udp,nw_src=10.0.1.0/24,nw_dst=10.0.0.0/24,tp_dst=2000"
+flows = 20
+popularity = "zipf"
+known = true
+returns_by = 5
+[[traffic]]
+name = "other"
+port = 1
+share = 0.85
+pattern = "bursts"
+burst = 8
+packets = "tcp,nw_src=10.9.0.0/16,nw_dst=10.1.0.0/16"
+flows = 100
+[[traffic]]
+name = "asked"
+port = 1
+share = 0.05
+packets = "udp,nw_dst=10.2.0.0/16"
+begin = "1ms"
+"#;
+
+fn read(text: &str) -> Result<Scenario, Mistake> {
+    check::scenario(Path::new("examples/test.toml"), text, None)
+}
+
+#[test]
+fn every_packet_is_delivered_or_told_of_by_name() {
+    let outcome = read(GOOD).unwrap().run().unwrap();
+    for part in outcome.lanes.iter().chain(&outcome.traffic) {
+        let dropped: u64 = part.dropped.values().sum();
+        assert!(part.offered > 500, "{part:?}");
+        assert_eq!(part.offered, part.delivered + part.consumed + dropped, "{part:?}");
+        assert_eq!(part.overtaken, 0, "{part:?}");
+    }
+    let sum = |parts: &[Part]| parts.iter().map(|part| part.offered).sum::<u64>();
+    assert_eq!(sum(&outcome.lanes), sum(&outcome.traffic));
+    let [low, normal] = &outcome.lanes[..] else { panic!("two lanes: {outcome:?}") };
+    assert_eq!((low.name.as_str(), low.offered, low.dropped.len()), ("low-latency", low.delivered, 0));
+    assert_eq!(low.fast, 2 * low.delivered);
+    assert!(normal.dropped.contains_key("backlog_normal"), "{normal:?}");
+    assert!(outcome.traffic[2].consumed > 0, "{outcome:?}");
+    let latency = low.latency_ns;
+    assert!(
+        4_000.0 < latency.p50 && latency.p50 <= latency.p99_9 && latency.p99_9 <= latency.max,
+        "{latency:?}"
+    );
+    assert!((outcome.offered_pps - 4e6).abs() < 1.0);
+}
+
+#[test]
+fn the_same_file_and_seed_give_the_same_bytes() {
+    let bytes = |text: &str| serde_json::to_string(&read(text).unwrap().run().unwrap()).unwrap();
+    assert_eq!(bytes(GOOD), bytes(GOOD));
+    assert_ne!(bytes(GOOD), bytes(&GOOD.replace("seed = 3", "seed = 4")));
+}
+
+#[test]
+fn a_factor_is_of_what_the_switch_carries() {
+    let at = |factor: &str| {
+        let text = GOOD.replace("rate_pps = 4000000", factor);
+        read(&text).unwrap().run().unwrap()
+    };
+    let (below, beyond) = (at("factor = 0.5"), at("factor = 2"));
+    let dropped = |outcome: &Outcome| outcome.traffic.iter().map(|part| part.dropped.len()).sum::<usize>();
+    assert_eq!((dropped(&below), below.capacity_pps), (0, beyond.capacity_pps));
+    assert!(dropped(&beyond) > 0);
+    assert!((below.offered_pps * 4.0 - beyond.offered_pps).abs() < 4.0);
+    // The same again, by the rate.
+    let again = at(&format!("rate_pps = {:.1}", below.offered_pps));
+    assert_eq!(again.traffic, below.traffic);
+}
+
+#[test]
+fn costs_can_be_measured_and_written_down() {
+    let start = GOOD.find("costs = [").unwrap();
+    let end = GOOD.find("[load]").unwrap();
+    let with = |costs: String| format!("{}{costs}\n{}", &GOOD[..start], &GOOD[end..]);
+    let slow = |text: String| text.replace("rate_pps = 4000000", "rate_pps = 100000");
+    let measured = read(&slow(with("costs = \"measured\"".into()))).unwrap().run().unwrap();
+    assert!(measured.agreement.is_some());
+    let steps: Vec<String> = measured.steps.iter().map(ToString::to_string).collect();
+    let given = read(&slow(with(format!("costs = [{}]", steps.join(", "))))).unwrap().run().unwrap();
+    assert_eq!((&given.traffic, given.costs), (&measured.traffic, "given"));
+}
+
+/// (what is replaced, what by, what the complaint must contain)
+const MISTAKES: &[(&str, &str, &str)] = &[
+    ("seed = 3", "seed = -1", "seed: -1 is out of range; use 0"),
+    ("seed = 3", "seed = \"x\"", "line 2: seed: is the string \"x\""),
+    ("seed = 3", "sead = 3", "line 2: unknown field `sead`"),
+    ("seed = 3", "seed = ", "line 2"),
+    ("\"4ms\"", "\"4 ms\"", "duration: \"4 ms\" is no duration"),
+    ("\"4ms\"", "\"0ms\"", "duration: is 0"),
+    ("\"4ms\"", "\"4000h\"", "duration: \"4000h\" is too long"),
+    ("\"4ms\"", "\"4ms\"\npackets = 5", "packets: is there beside duration"),
+    ("duration = \"4ms\"", "packets = 0", "packets: 0 is out of range"),
+    ("ring = 256", "ring = 0", "ring: 0 is out of range; use 1 to"),
+    ("io = \"2us\"", "io = \"2h\"", "io: \"2h\" is too long"),
+    ("step = \"turn\"", "step = \"ponder\"", "costs[0].step: there is no step \"ponder\"; there are turn, "),
+    ("step = \"turn\"", "step = \"turn\", table = 3", "costs[0].step: \"turn\" is no step of a table"),
+    ("step = \"turn\"", "step = \"turn\", again = true", "costs[0].again: is for steps of tables"),
+    ("step = \"turn\"", "step = \"receive\"", "costs[1].step: is there twice"),
+    ("step = \"turn\"", "stop = \"turn\"", "line 8"),
+    ("time_ns = 150.0, unit_ns = 0.0", "time_ns = -1, unit_ns = 0", "costs[0].time_ns: -1 is out of range"),
+    ("time_ns = 150.0, unit_ns = 0.0", "time_ns = nan, unit_ns = 0", "costs[0].time_ns: NaN is out of range"),
+    ("time_ns = 150.0, unit_ns = 0.0", "time_ns = 0, unit_ns = inf", "costs[0].unit_ns: inf is out of range"),
+    ("rate_pps = 4000000", "rate_pps = 0", "load.rate_pps: 0 is out of range"),
+    ("rate_pps = 4000000", "rate_pps = inf", "load.rate_pps: inf is out of range"),
+    ("rate_pps = 4000000", "factor = nan", "load.factor: NaN is out of range"),
+    ("rate_pps = 4000000", "rate_pps = 1\nfactor = 1", "load: takes one of rate_pps and factor"),
+    ("rate_pps = 4000000", "", "load: takes one of rate_pps and factor"),
+    ("[load]\nrate_pps = 4000000", "", "load: is missing"),
+    ("share = 0.05", "share = 0.06", "shares that add up to 1.01"),
+    ("share = 0.05", "share = 0", "traffic[2].share: 0 is out of range"),
+    ("share = 0.05", "share = 0.05\nrate_pps = 1", "traffic[2].share: is there beside rate_pps"),
+    ("share = 0.05", "", "traffic[2].rate_pps: is missing"),
+    ("id = 1", "id = 0", "datapath.id: 0 is out of range"),
+    ("id = 1", "id = 1\nflows = \"x\"", "datapath.rules: is there beside flows"),
+    ("id = 1", "id = 1\n[[datapath.port]]", "line 18: unknown field `port`"),
+    (
+        "[datapath.lanes]",
+        "[[datapath]]\n[datapath.lanes]",
+        "datapath: there are 2, and this build simulates one",
+    ),
+    ("normal = 128", "normal = -1", "datapath.lanes.normal: -1 is out of range"),
+    ("low_latency,priority=20", "low_latency,prioritee=20", "datapath.rules: line 1, column"),
+    (
+        "actions=output:3",
+        "actions=output:300",
+        "datapath.rules: name port 300; a simulated switch has ports 1 to 256",
+    ),
+    ("actions=output:3", "actions=group:7", "datapath.rules: line 2"),
+    ("in_port=4,udp", "in_port=4,colour=red,udp", "traffic[0].packets: \"in_port=4,colour=red"),
+    ("in_port=4,udp", "metadata=4,udp", "traffic[0].packets: \"metadata=4"),
+    ("flows = 20", "flows = 2000000", "traffic[0].flows: 2000000 is out of range"),
+    ("flows = 100", "flows = 100\nbytes = 20", "traffic[1].bytes: 20 is out of range; use 64 to"),
+    ("flows = 100", "flows = 100\npcap = \"x.pcap\"", "traffic[1].pcap: is there beside packets"),
+    ("name = \"other\"", "name = \"control\"", "traffic[1].name: \"control\" is there twice"),
+    ("name = \"other\"", "name = \"\"", "traffic[1].name: is no name"),
+    ("name = \"other\"", "name = 7", "traffic[1].name: is the number 7"),
+    (
+        "port = 1\nshare = 0.85",
+        "port = 257\nshare = 0.85",
+        "traffic[1].port: 257 is out of range; use 1 to 256",
+    ),
+    ("share = 0.1", "share = 0.1\nport = 1", "traffic[0].port: is 1, and the packets' in_port 4"),
+    ("returns_by = 5", "returns_by = 0", "traffic[0].returns_by: 0 is out of range"),
+    ("\"zipf\"", "\"fair\"", "traffic[0].popularity: \"fair\" is unknown; use \"uniform\""),
+    ("\"zipf\"", "\"uniform\"\nexponent = 1", "traffic[0].exponent: is for popularity"),
+    ("\"zipf\"", "\"zipf\"\nexponent = nan", "traffic[0].exponent: NaN is out of range"),
+    ("\"zipf\"", "\"as_captured\"", "traffic[0].popularity: \"as_captured\" is unknown"),
+    ("\"bursts\"\nburst = 8", "\"swarms\"", "traffic[1].pattern: \"swarms\" is unknown; use \"constant\""),
+    ("\"bursts\"", "\"poisson\"", "traffic[1].burst: is for pattern"),
+    ("burst = 8", "spacing_ns = -1", "traffic[1].spacing_ns: -1 is out of range"),
+    ("burst = 8", "burst = 0", "traffic[1].burst: 0 is out of range"),
+    ("begin = \"1ms\"", "begin = \"soon\"", "traffic[2].begin: \"soon\" is no duration"),
+    ("packets = \"udp,nw_dst=10.2.0.0/16\"", "", "traffic[2].packets: are missing"),
+    (
+        "packets = \"udp,nw_dst=10.2.0.0/16\"",
+        "pcap = \"no.pcap\"",
+        "traffic[2].pcap: examples/no.pcap: cannot read",
+    ),
+    ("packets = \"udp,nw_dst=10.2.0.0/16\"", "pcap = \"/\"", "traffic[2].pcap: /: is no regular file"),
+];
+
+#[test]
+fn every_mistake_gets_its_sentence() {
+    let mut failed = Vec::new();
+    for (what, by, says) in MISTAKES {
+        assert_eq!(GOOD.matches(what).count(), 1, "{what}");
+        let mistake = read(&GOOD.replace(what, by)).err().map(|mistake| mistake.to_string());
+        if !mistake.as_ref().is_some_and(|told| told.contains(says)) {
+            failed.push(format!("{by}: {mistake:?}, not {says}"));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+    for (costs, says) in [
+        ("\"guessed\"", "line 7: \"guessed\" is unknown"),
+        ("{ unit_ns = 0 }", "costs.unit_ns: is 0"),
+        ("{ unit_ns = 1, x = 2 }", "line 7"),
+        ("[]", "costs: has no step that costs anything"),
+        ("7", "line 7: costs: is the number 7, and \"measured\""),
+    ] {
+        let (start, end) = (GOOD.find("[\n    { step").unwrap(), GOOD.find("\n[load]").unwrap());
+        let text = format!("{}{costs}{}", &GOOD[..start], &GOOD[end..]);
+        let mistake = read(&text).unwrap_err().to_string();
+        assert!(mistake.contains(says), "{costs}: {mistake}, not {says}");
+    }
+}
+
+#[test]
+fn what_is_no_scenario_is_refused() {
+    for text in ["", "\0", "[", "= 1", "[[datapath]]", "[[traffic]]\nname = \"x\"", &"[".repeat(100_000)] {
+        assert!(read(text).is_err(), "{text:.20}");
+    }
+    for cut in 0..GOOD.len() {
+        // Any outcome but a panic.
+        let _ = read(&GOOD[..cut]);
+    }
+    let folder = std::env::temp_dir().join(format!("shunt-scenario-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("bytes.toml");
+    fs::write(&file, b"seed = 1\n\xff").unwrap();
+    let told = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
+    assert!(told(&file).contains("line 2: is not UTF-8"), "{}", told(&file));
+    assert!(told(&folder).contains("can not read the scenario"));
+    assert!(told(&folder.join("none.toml")).contains("can not read the scenario"));
+    assert!(told(Path::new("/dev/zero")).contains("is longer than"));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn flows_of_a_template_differ_in_what_is_left_open() {
+    let template = "udp,nw_src=10.0.0.0/24,nw_dst=10.1.2.3,tp_dst=5".to_owned();
+    let packets = made(std::slice::from_ref(&template), 256, 128, 1).unwrap();
+    let mut sources: Vec<u8> = packets.flows.iter().map(|packet| packet[29]).collect();
+    sources.sort_unstable();
+    assert!(sources.iter().copied().eq(0..=255));
+    for packet in packets.flows.iter() {
+        assert_eq!(
+            (&packet[26..29], &packet[30..34], packet.len()),
+            (&[10, 0, 0][..], &[10, 1, 2, 3][..], 124)
+        );
+    }
+    let error = |templates: &[String], flows| made(templates, flows, 64, 1).unwrap_err();
+    assert!(error(std::slice::from_ref(&template), 257).contains("has 8 open bits, too few for 257 flows"));
+    assert!(error(&vec![template.clone(); FLOWS], 2).contains("flows are the most"));
+    assert!(error(&[template.clone(), template], 200).contains("leave more bits open"));
+    let ports = ["in_port=1,arp".to_owned(), "in_port=2,arp".to_owned()];
+    assert!(error(&ports, 1).contains("is not that of the others"));
+}
+
+#[test]
+fn the_examples_are_right() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim");
+    let mut seen = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|ending| ending == "toml") {
+            Scenario::load(&path, Some(2)).unwrap();
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 3);
+}
