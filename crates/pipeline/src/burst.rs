@@ -57,6 +57,8 @@ pub struct Pipeline {
 #[derive(Debug)]
 pub(crate) struct Rules {
     tables: Vec<Slot>,
+    /// The deepest that a table looks into a packet.
+    depth: Depth,
     programs: Vec<Option<Arc<Program>>>,
     cells: Cells,
     ports: Arc<PortTable>,
@@ -77,6 +79,7 @@ impl Rules {
     ) -> Run<'a, E> {
         Run {
             tables: &self.tables,
+            depth: self.depth,
             programs: &self.programs,
             cells: &self.cells,
             ports: &self.ports,
@@ -96,6 +99,9 @@ impl Rules {
 /// What is read and counted while a burst runs.
 pub(crate) struct Run<'a, E> {
     pub tables: &'a [Slot],
+    /// How deep packets on the fast-forwarding path are looked into: most get through, and one walk over the headers costs
+    /// less than a shallow one and a deep one.
+    pub depth: Depth,
     pub programs: &'a [Option<Arc<Program>>],
     pub cells: &'a Cells,
     pub ports: &'a PortTable,
@@ -122,6 +128,7 @@ impl Pipeline {
         Self {
             rules: Rules {
                 tables,
+                depth: Depth::None,
                 programs: Vec::new(),
                 cells: Cells::default(),
                 ports: Arc::default(),
@@ -156,7 +163,9 @@ impl Pipeline {
                 }
             }
             Update::SwapTable(number, slot) => {
-                std::mem::swap(&mut self.rules.tables[usize::from(*number)], slot)
+                std::mem::swap(&mut self.rules.tables[usize::from(*number)], slot);
+                let depths = self.rules.tables.iter().flatten().map(|slot| slot.1.depth());
+                self.rules.depth = depths.max().unwrap_or_default();
             }
             Update::SwapWay(number, way) => self.ffp.swap(*number, way),
             Update::Clean(number, manner, clean) => {

@@ -153,21 +153,30 @@ impl Extractor {
         self.words
     }
 
-    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
-    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u16], keys: &mut [u64]) {
-        self.extract_masked(packets, waiting, keys, &[]);
+    /// How deep packets are looked into.
+    #[must_use]
+    pub(crate) fn depth(&self) -> Depth {
+        self.depth
     }
 
-    /// The same without the bits that are not in `mask`: a row, or nothing.
+    /// Writes the keys of the packets in `waiting`, one row of [`Extractor::words`] words each.
+    pub(crate) fn extract(&self, packets: &mut [Packet], waiting: &[u16], keys: &mut [u64]) {
+        self.extract_masked(packets, waiting, keys, &[], self.depth);
+    }
+
+    /// The same without the bits that are not in `mask` (a row, or nothing), of packets that are looked into at least as deep
+    /// as this table asks.
     pub(crate) fn extract_masked(
         &self,
         packets: &mut [Packet],
         waiting: &[u16],
         keys: &mut [u64],
         mask: &[u64],
+        depth: Depth,
     ) {
+        let depth = depth.max(self.depth);
         for packet in waiting {
-            packets[usize::from(*packet)].locate(self.depth);
+            packets[usize::from(*packet)].locate(depth);
         }
         let load = |waiting: &[u16], keys: &mut [u64]| {
             self.load(packets, waiting, keys);

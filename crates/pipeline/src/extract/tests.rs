@@ -73,7 +73,7 @@ fn shuffled_rows_are_loaded_rows() {
         let mut keys = vec![u64::MAX; room + 1];
         let mut mask = vec![0; if rng.bool() { words } else { 0 }];
         mask.fill_with(|| rng.u64(..));
-        extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask);
+        extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, Depth::None);
         assert_eq!(keys[room], u64::MAX);
         let mut loaded = vec![0; room];
         extractor.load(&packets, &waiting, &mut loaded);

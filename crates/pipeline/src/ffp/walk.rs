@@ -41,7 +41,7 @@ impl Ffp {
             let ids = &mut ids[..waiting.len()];
             let keys = &mut keys[..waiting.len() * extractor.words()];
             let mask = if let Way::Lut(lut) = way { lut.mask() } else { &[] };
-            extractor.extract_masked(packets, waiting, keys, mask);
+            extractor.extract_masked(packets, waiting, keys, mask, run.depth);
             probe.mark(Step::Extract(number), count);
             let passed = if let Way::Lut(lut) = way {
                 let cleaned = lut.work();
