@@ -104,6 +104,8 @@ reasons! {
     BacklogNormal = "backlog_normal";
     /// The backlog holds as many packets of unknown flows as it may from this port, or frames are scarce.
     BacklogUnknown = "backlog_unknown";
+    /// It waited in the switch when that ended.
+    Shutdown = "shutdown";
 }
 
 impl DropReason {

@@ -3,6 +3,7 @@
 //! so packets of one flow, and all others of a queue, keep their order on every port.
 
 use crate::PacketIn;
+use crate::level::Level;
 use crate::packet::Packet;
 use flow::PortNo;
 use frame::Frame;
@@ -60,6 +61,11 @@ pub(crate) struct Outs {
 impl Outs {
     pub fn new() -> Self {
         Self { list: Vec::with_capacity(OUTS), free: NOWHERE, used: 0 }
+    }
+
+    /// How much of the list is in use.
+    pub fn level(&self) -> Level {
+        Level::of("copies", self.used, OUTS)
     }
 
     /// Adds to what the packet sends; given back without room.

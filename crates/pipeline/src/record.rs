@@ -4,6 +4,7 @@
 
 use crate::counters::Tally;
 use crate::filter::Filter;
+use crate::level::Level;
 use crate::probe::{By, Leaving, Probe};
 use arrayvec::ArrayVec;
 use flow::{EntryId, Nanos, Outcome, PortNo};
@@ -109,6 +110,9 @@ impl Record {
 /// Packets that are recorded at once: a burst, and such that wait.
 const RECORDS: usize = 64;
 
+/// Name of their level.
+pub const RECORDER: &str = "recorder";
+
 /// No record.
 const NOBODY: u8 = u8::MAX;
 
@@ -127,7 +131,7 @@ pub struct Recorder {
     ring: Producer<Record>,
     /// Packets still to be recorded.
     left: u64,
-    /// Packets that found no room.
+    /// Packets that were to be recorded and found no room, when they came or when they left.
     lost: Arc<AtomicU64>,
     clock: Option<fn() -> Nanos>,
     began: Nanos,
@@ -140,7 +144,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// One for `worker` that records `count` packets at most, into `ring`; those that find it full count in `lost`.
+    /// One for `worker` that records `count` packets at most, into `ring`; those for which there is no room, there or
+    /// among those that are made at once, count in `lost`.
     #[must_use]
     pub fn new(
         worker: u16,
@@ -163,6 +168,17 @@ impl Recorder {
         self.left > 0 || !self.free.is_full()
     }
 
+    /// Packets of which a record is made now, and how many there may be.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        Level::of(RECORDER, RECORDS - self.free.len(), RECORDS)
+    }
+
+    /// A packet that was to be recorded is not.
+    fn lose(&self) {
+        self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+    }
+
     fn now(&self) -> Nanos {
         self.clock.map_or(0, |clock| clock())
     }
@@ -182,7 +198,9 @@ impl Probe for Recorder {
         if self.left == 0 || !self.filter.accepts(frame.meta.in_port, frame.bytes()) {
             return;
         }
-        let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot)) else { return };
+        let (Some(number), Some(place)) = (self.free.pop(), self.slots.get_mut(slot)) else {
+            return self.lose();
+        };
         *place = number;
         self.left -= 1;
         let (version, began) = (self.version, self.began);
@@ -247,7 +265,7 @@ impl Probe for Recorder {
         // There is room: it was taken from there.
         let _ = self.free.try_push(number);
         if self.ring.push(record).is_err() {
-            self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+            self.lose();
             // A later one takes its place.
             self.left += 1;
         }

@@ -4,6 +4,7 @@
 
 use crate::burst::{BURST, Pipeline, Run, through};
 use crate::lanes::{Kind, Lanes};
+use crate::level::Level;
 use crate::output::Egress;
 use crate::packet::{Packet, Path, State};
 use crate::probe::{Probe, Step};
@@ -92,6 +93,35 @@ impl Pipeline {
         worked
     }
 
+    /// Drops all that waits, with what it was to send: the worker ends. Returns how many packets that were.
+    pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
+        let Self { rules, counters, slab, lanes, outs, .. } = self;
+        let mut run = rules.run(egress, outs, lanes.window(), now);
+        let mut dropped = 0;
+        loop {
+            let burst = lanes.take_any(&slab.packets);
+            if burst.is_empty() {
+                break;
+            }
+            for slot in &burst {
+                let packet = &mut slab.packets[usize::from(*slot)];
+                refuse(&mut run, packet, usize::from(*slot), DropReason::Shutdown, probe);
+            }
+            slab.free(&burst);
+            dropped += burst.len();
+        }
+        counters.add(&run.tally);
+        counters.set_held(lanes.held() as u64);
+        dropped
+    }
+
+    /// What is in use of the room for packets that wait, and for what they are to send.
+    #[must_use]
+    pub fn levels(&self) -> [Level; 4] {
+        let [normal, unknown, hold] = self.lanes.levels(&self.slab.packets);
+        [normal, unknown, hold, self.outs.level()]
+    }
+
     /// Whether packets that were held back may go on now.
     #[must_use]
     pub fn releases(&self) -> bool {
@@ -176,20 +206,22 @@ fn sort<E: Egress, P: Probe>(
             {
                 continue;
             }
-            _ => refuse(run, packet, usize::from(*slot), probe),
+            _ => refuse(run, packet, usize::from(*slot), Kind::of(packet).refused(), probe),
         }
         slab.free(&[*slot]);
     }
     held
 }
 
-/// Drops a packet that finds no room in the backlog, with all that it was to send.
+/// Drops a packet that cannot wait, with all that it was to send.
 #[inline(never)]
-fn refuse<E: Egress, P: Probe>(run: &mut Run<'_, E>, packet: &mut Packet, slot: usize, probe: &mut P) {
-    let reason = match Kind::of(packet) {
-        Kind::Normal => DropReason::BacklogNormal,
-        Kind::Unknown => DropReason::BacklogUnknown,
-    };
+fn refuse<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    packet: &mut Packet,
+    slot: usize,
+    reason: DropReason,
+    probe: &mut P,
+) {
     probe.refused(&packet.frame, packet.state.waits_for(), reason);
     run.discard(packet);
     run.fail(packet, reason);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::control::{Counters, Ffp, Figures, FlowPart, Macs, Ports, Tables, microseconds};
+use switch::control::{Counters, Ffp, Figures, FlowPart, Limit, Macs, Ports, Tables, microseconds};
 use switch::top::Board;
 
 /// A number of things: "1 port", "2 ports".
@@ -171,7 +171,18 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
         "received {} = forwarded {} + consumed {} + dropped {dropped} + held {}",
         c.received, c.forwarded, c.consumed, c.held
     )?;
+    limits(out, c)?;
     lanes(out, c)
+}
+
+/// What is in use of everything that has a limit.
+fn limits(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
+    let row = |l: &Limit| {
+        let limit = l.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
+        vec![l.of.clone(), l.name.clone(), l.used.to_string(), limit]
+    };
+    writeln!(out)?;
+    table(out, &["of", "what is limited", "in use", "limit"], &c.limits.iter().map(row).collect::<Vec<_>>())
 }
 
 /// How long frames were in the switch.
@@ -274,12 +285,27 @@ mod tests {
             copies_dropped: reasons([0, 0]),
             traced: BTreeMap::new(),
             controllers_lost: BTreeMap::from([("flow_removed".to_owned(), 4), ("reply".to_owned(), 0)]),
+            limits: vec![
+                Limit { of: "worker 0".into(), name: "hold".into(), used: 3, limit: Some(256) },
+                Limit {
+                    of: "port 1, worker 0".into(),
+                    name: "outstanding_bytes".into(),
+                    used: 768,
+                    limit: None,
+                },
+            ],
             lanes: BTreeMap::from([("low_latency".to_owned(), lane), ("normal".to_owned(), Lane::default())]),
             gaps: 1,
             stolen_ns: 18_000_250,
         };
         let printed = text(|out| super::counters(out, &counters));
-        let (printed, lanes) = printed.split_once("\n\n").unwrap();
+        let (printed, rest) = printed.split_once("\n\n").unwrap();
+        let (limits, lanes) = rest.split_once("\n\n").unwrap();
+        let expected = "\
+of                what is limited    in use  limit
+worker 0          hold                    3    256
+port 1, worker 0  outstanding_bytes     768      -";
+        assert_eq!(limits, expected);
         let expected = "\
 from receive poll to transmit doorbell:
 lane              frames  p50 us  p99 us  p99.9 us  p99.99 us     max us

@@ -5,7 +5,7 @@
 use crate::stopwatch::Stopwatch;
 use flow::{EntryId, Outcome};
 use frame::Frame;
-use pipeline::{By, Leaving, Probe, Recorder, Step, Tally};
+use pipeline::{By, Leaving, Level, Probe, RECORDER, Recorder, Step, Tally};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// A worker's instruments for single bursts.
@@ -47,6 +47,11 @@ impl Aside {
     #[inline(never)]
     fn records(&mut self, applied: &AtomicU64) -> bool {
         self.recorder.as_mut().is_some_and(|recorder| recorder.listens(applied.load(Relaxed)))
+    }
+
+    /// Packets that are recorded now, and how many may be.
+    pub fn level(&self) -> Level {
+        self.recorder.as_ref().map_or(Level::of(RECORDER, 0, 0), |recorder| recorder.level())
     }
 
     /// The recorder, if it listens to this burst.

@@ -2,6 +2,7 @@
 //! What a worker's queues tell the control thread now and then: counters and links.
 
 use flow::PortNo;
+use pipeline::Level;
 use port::{Link, Statistics};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,21 +13,28 @@ pub struct PortReport {
     pub statistics: Statistics,
     /// Its link.
     pub link: Link,
+    /// The worker that serves it.
+    pub worker: u16,
+    /// What is in use of its room.
+    pub levels: [Level; 3],
 }
 
-/// Where one queue's reports are put; none until it has told. Locked by housekeeping and by the control thread, never for
-/// a packet.
+/// What is in use of a worker's room.
+pub(crate) type WorkerLevels = [Level; 10];
+
+/// Where reports are put, of a queue or a worker; none until it has told. Locked by housekeeping and by the control thread,
+/// never for a packet.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Board {
-    report: Arc<Mutex<Option<PortReport>>>,
+pub(crate) struct Board<T = PortReport> {
+    report: Arc<Mutex<Option<T>>>,
 }
 
-impl Board {
-    pub fn put(&self, report: PortReport) {
+impl<T: Copy> Board<T> {
+    pub fn put(&self, report: T) {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
     }
 
-    pub fn get(&self) -> Option<PortReport> {
+    pub fn get(&self) -> Option<T> {
         *self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,8 +5,8 @@ use crate::handover::Peer;
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::PortNo;
-use frame::{Frame, Lane};
-use pipeline::{Egress, Event};
+use frame::{Frame, Lane, Pool};
+use pipeline::{Egress, Event, Level};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
@@ -64,6 +64,23 @@ impl Dock {
         for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_empty()) {
             outbox.seal();
         }
+    }
+
+    /// What is in use of the frames, and of the fullest rings to other workers.
+    pub fn levels(&self) -> [Level; 5] {
+        let frames = |name, pool: &Pool| Level::of(name, pool.total() - pool.available(), pool.total());
+        let [urgent, other] = [true, false].map(|low_latency| {
+            let rings = self.peers.iter().flatten().map(|peer| peer.level(low_latency));
+            let name = if low_latency { "handovers_low_latency" } else { "handovers_normal" };
+            rings.max().map_or(Level::of(name, 0, 0), |(used, limit)| Level::of(name, used, limit))
+        });
+        [
+            frames("small_frames", &self.pools.small),
+            frames("large_frames", &self.pools.large),
+            frames("controller_frames", &self.stock.small),
+            urgent,
+            other,
+        ]
     }
 
     /// Whether the frame goes before normal ones.

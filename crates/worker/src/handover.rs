@@ -42,6 +42,13 @@ impl Peer {
         ring.push(Handover { port, frame, epoch }).map_err(|PushError::Full(handover)| handover.frame)
     }
 
+    /// Frames of a lane that have not been taken, and how many there may be.
+    pub fn level(&self, low_latency: bool) -> (usize, usize) {
+        let ring = if low_latency { &self.low_latency } else { &self.normal };
+        let limit = ring.buffer().capacity();
+        (limit - ring.slots(), limit)
+    }
+
     /// Whether some have not been taken.
     pub fn is_awaited(&self) -> bool {
         [&self.low_latency, &self.normal].iter().any(|ring| ring.slots() < ring.buffer().capacity())

@@ -3,6 +3,7 @@
 //! normal frames it is given no more than it says, and the rest waits here ([`Outstanding`]).
 
 use frame::Frame;
+use pipeline::Level;
 use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
@@ -67,6 +68,22 @@ impl Outbox {
             self.normal.push_back(frame);
         }
         Ok(())
+    }
+
+    /// What is in use of its room, and of the device's.
+    pub fn levels(&self, queue: &dyn Queue) -> [Level; 3] {
+        let Outstanding { bytes, most_bytes } = queue.outstanding();
+        [
+            Level::of("outbox_low_latency", self.low_latency.len(), OUTBOX_FRAMES),
+            Level::of("outbox_normal", self.normal.len(), OUTBOX_FRAMES),
+            Level::of("outstanding_bytes", bytes, most_bytes),
+        ]
+    }
+
+    /// Takes out a frame that waits, whatever its turn.
+    pub fn pop(&mut self) -> Option<Frame> {
+        (self.sealed, self.urgent) = (0, 0);
+        self.low_latency.pop_front().or_else(|| self.normal.pop_front())
     }
 
     /// What waits now goes before whatever comes, in the order in which it would go if nothing came.

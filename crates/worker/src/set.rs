@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
 
-use crate::board::{Boards, PortReport};
+use crate::board::{Board, Boards, PortReport, WorkerLevels};
 use crate::bypass::Measured;
 use crate::cell_store::CellStore;
 use crate::clock::Clock;
@@ -41,6 +41,7 @@ pub(crate) struct Link {
     pub counters: Arc<Counters>,
     pub costs: Arc<Costs>,
     pub latencies: Arc<LatencyCells>,
+    pub board: Board<WorkerLevels>,
     pub parked: VecDeque<Box<Updates>>,
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
@@ -64,7 +65,7 @@ struct Changed {
 /// Workers as a data plane.
 pub struct WorkerSet {
     pub(crate) links: Vec<Link>,
-    boards: Boards,
+    pub(crate) boards: Boards,
     masters: Vec<Master>,
     programs: Programs,
     luts: Luts,

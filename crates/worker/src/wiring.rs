@@ -125,6 +125,7 @@ pub fn build_with<P: Probe>(
         let counters = Arc::new(Counters::default());
         let costs = Arc::new(Costs::default());
         let latencies = Arc::new(LatencyCells::default());
+        let board = Board::default();
         let channel = Channel { requests, spent, applied: Arc::default(), sleeping: Arc::default() };
         links.push(Link {
             requests: request_in,
@@ -136,6 +137,7 @@ pub fn build_with<P: Probe>(
             counters: Arc::clone(&counters),
             costs: Arc::clone(&costs),
             latencies: Arc::clone(&latencies),
+            board: board.clone(),
             parked: VecDeque::new(),
             nudge: None,
         });
@@ -162,6 +164,7 @@ pub fn build_with<P: Probe>(
             served,
             arrivals: std::mem::take(&mut arrivals[number]),
             channel,
+            board,
             burst: Vec::with_capacity(BURST),
             done: Vec::with_capacity(OUTBOX_ALL),
             now: 0,

@@ -3,7 +3,7 @@
 //! pipeline, and sends what waits.
 
 use crate::aside::Aside;
-use crate::board::{Board, PortReport};
+use crate::board::{Board, PortReport, WorkerLevels};
 use crate::dock::Dock;
 use crate::handover::Arrivals;
 use crate::latency::Watch;
@@ -36,6 +36,15 @@ pub(crate) struct Served {
     pub number: PortNo,
     pub queue: Box<dyn Queue>,
     pub board: Board,
+}
+
+/// What of a worker was left when it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rest {
+    /// Packets that waited in it.
+    pub packets: u64,
+    /// Frames that waited for a device.
+    pub frames: u64,
 }
 
 /// The worker's end of its channel to the control thread.
@@ -77,6 +86,7 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) served: Vec<Served>,
     pub(crate) arrivals: Vec<Arrivals>,
     pub(crate) channel: Channel,
+    pub(crate) board: Board<WorkerLevels>,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
     /// When the turn began, or the last one.
@@ -291,10 +301,40 @@ impl<P: Probe> Worker<P> {
     /// Asks links and publishes counters: now and then, and before sleeping. Makes system calls.
     pub fn housekeeping(&mut self) {
         self.watch.rest();
-        for served in &mut self.served {
+        for (served, outbox) in self.served.iter_mut().zip(&self.dock.outboxes) {
             let link = served.queue.poll_link();
-            served.board.put(PortReport { statistics: served.queue.statistics(), link });
+            let levels = outbox.levels(&*served.queue);
+            let worker = self.dock.number;
+            served.board.put(PortReport { statistics: served.queue.statistics(), link, worker, levels });
         }
+        self.board.put(self.levels());
+    }
+
+    fn levels(&self) -> WorkerLevels {
+        let [normal, unknown, hold, copies] = self.pipeline.levels();
+        let [small, large, controller, urgent, other] = self.dock.levels();
+        [normal, unknown, hold, copies, small, large, controller, urgent, other, self.aside.level()]
+    }
+
+    /// Ends the worker: what waits in it is dropped as `shutdown`. To be called when no other worker has turns any more,
+    /// which might hand frames over.
+    pub fn end(&mut self) -> Rest {
+        let packets = self.pipeline.drop_waiting(self.now, &mut self.dock, &mut self.probe) as u64;
+        let mut frames = 0;
+        for arrivals in &mut self.arrivals {
+            while let Some((handover, _)) = arrivals.next() {
+                self.dock.free(handover.frame);
+                frames += 1;
+            }
+        }
+        for at in 0..self.dock.outboxes.len() {
+            while let Some(frame) = self.dock.outboxes[at].pop() {
+                self.dock.free(frame);
+                frames += 1;
+            }
+        }
+        self.counters.add_copies_dropped(DropReason::Shutdown, frames);
+        Rest { packets, frames }
     }
 
     /// To be told when time passes between two turns that is spent on purpose, sleeping or waking others: it was not stolen.

@@ -54,6 +54,13 @@ impl Hold {
         if self.may_release(window) { self.take(window) } else { Burst::new() }
     }
 
+    /// Takes out a burst of them whatever they wait for.
+    pub fn take_any(&mut self) -> Burst {
+        let count = self.waiting.len().min(BURST);
+        self.first = None;
+        self.waiting.drain(..count).map(|(slot, _)| slot).collect()
+    }
+
     #[inline(never)]
     fn take(&mut self, window: Window) -> Burst {
         let mut released = Burst::new();

@@ -19,6 +19,7 @@ pub(crate) mod hold;
 mod shares;
 
 use crate::burst::BURST;
+use crate::level::Level;
 use crate::packet::Packet;
 use crate::slab::Burst;
 use hold::Hold;
@@ -145,6 +146,28 @@ impl Lanes {
     /// All packets that wait.
     pub fn held(&self) -> usize {
         self.backlogged() + self.hold.len()
+    }
+
+    /// What is in use of the backlog's shares and of the hold. Each may be exceeded by a burst or two.
+    pub fn levels(&self, packets: &[Packet]) -> [Level; 3] {
+        let (mut normal, mut unknown) = self.shares.used();
+        for slot in &self.open {
+            match Kind::of(&packets[usize::from(*slot)]) {
+                Kind::Normal => normal += 1,
+                Kind::Unknown => unknown += 1,
+            }
+        }
+        [
+            Level::of("backlog_normal", normal, self.limits.normal.into()),
+            Level::of("backlog_unknown", unknown, self.limits.unknown.into()),
+            Level::of("hold", self.hold.len(), self.limits.hold.into()),
+        ]
+    }
+
+    /// Takes out a burst of what waits, whatever it waits for; none is left when it is empty.
+    pub fn take_any(&mut self, packets: &[Packet]) -> Burst {
+        let held = self.hold.take_any();
+        if held.is_empty() { self.quantum(BURST, packets) } else { held }
     }
 
     /// Whether another burst may be held back, all of it.

@@ -6,6 +6,7 @@
 use super::LaneLimits;
 use crate::burst::BURST;
 use crate::packet::{Packet, Path};
+use flow::DropReason;
 
 /// Ports are counted by their last bits.
 const PORTS: usize = 64;
@@ -29,6 +30,14 @@ impl Kind {
     #[inline]
     pub fn of(packet: &Packet) -> Self {
         if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
+    }
+
+    /// Why one that finds no room is dropped.
+    pub fn refused(self) -> DropReason {
+        match self {
+            Self::Normal => DropReason::BacklogNormal,
+            Self::Unknown => DropReason::BacklogUnknown,
+        }
     }
 }
 
@@ -92,6 +101,11 @@ impl Shares {
                 self.ports[Self::port(packet)] -= 1;
             }
         }
+    }
+
+    /// Known normal and unknown packets that have joined.
+    pub fn used(&self) -> (usize, usize) {
+        (self.normal, self.unknown)
     }
 
     pub fn close(&mut self) {

@@ -283,7 +283,10 @@ impl Connection {
                 self.answer(id, "done", &show::ports(state.model));
             }
             Request::Tables => self.answer(id, "done", &show::tables(state.model)),
-            Request::Counters => self.answer(id, "done", &show::counters(state.model, (state.lost)())),
+            Request::Counters => {
+                (state.refresh)();
+                self.answer(id, "done", &show::counters(state.model, (state.lost)()));
+            }
             Request::Latencies => self.answer(id, "done", &show::latencies(state.model)),
             Request::Macs => self.answer(id, "done", &show::macs(state.model, state.now)),
             Request::Flows { form } => self.job = Some(Job::Flows(id, Walk::new(form))),

@@ -228,12 +228,27 @@ pub struct Counters {
     pub traced: BTreeMap<String, u64>,
     /// Messages that OpenFlow controllers did not get because they did not read, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
+    /// What is in use of everything that has a limit.
+    pub limits: Vec<Limit>,
     /// How long frames were in the switch, by lane: `low_latency`, `normal`.
     pub lanes: BTreeMap<String, Lane>,
     /// Times that something else had a worker's core.
     pub gaps: u64,
     /// How long that was, ns.
     pub stolen_ns: u64,
+}
+
+/// Something that is limited, and what is in use of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limit {
+    /// Whose it is: a worker, its queue of a port, the LUTs of a table.
+    pub of: String,
+    /// What is limited.
+    pub name: String,
+    /// In use.
+    pub used: u64,
+    /// The most of it; null: as much as there is.
+    pub limit: Option<u64>,
 }
 
 /// Learned MACs.

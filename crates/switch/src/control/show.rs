@@ -2,7 +2,7 @@
 //! Short answers, made in one go.
 
 use super::latency::{Lane, Latencies};
-use super::protocol::{Counters, FastTable, Ffp, Mac, Macs, Port, Ports, Table, Tables};
+use super::protocol::{Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Table, Tables};
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -98,6 +98,12 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
     let traced = model.trace_counts();
     let latencies = model.plane_mut().latencies();
+    let limits = model.plane_mut().levels().into_iter().map(|(place, level)| Limit {
+        of: place.to_string(),
+        name: level.name.to_owned(),
+        used: level.used,
+        limit: level.limit,
+    });
     let by_name = |counts: &[u64]| -> BTreeMap<String, u64> {
         DropReason::ALL.iter().zip(counts).map(|(reason, count)| (reason.name().to_owned(), *count)).collect()
     };
@@ -114,6 +120,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
             .map(|(name, count)| (name.to_owned(), count))
             .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
+        limits: limits.collect(),
         lanes: by_lane(Lane::of(&latencies.low_latency), Lane::of(&latencies.normal)),
         gaps: latencies.gaps,
         stolen_ns: latencies.stolen_ns,

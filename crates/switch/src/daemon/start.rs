@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
-use worker::PortQueues;
+use worker::{PortQueues, Rest};
 
 /// A switch that forwards.
 pub struct Daemon {
@@ -165,6 +165,15 @@ impl Drop for Daemon {
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a worker's thread had panicked");
+            }
+        }
+        // None of them hands frames over to another any more.
+        for (number, worker) in self.workers.iter().enumerate() {
+            let Rest { packets, frames } = worker.end();
+            if packets + frames > 0 {
+                tracing::info!(
+                    "worker {number} ended with {packets} packets that waited, and {frames} frames for devices (shutdown)"
+                );
             }
         }
     }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
-use worker::{Turn, Worker};
+use worker::{Rest, Turn, Worker};
 
 /// How long a worker spins after its last packet.
 const SPIN_NS: Nanos = 50_000;
@@ -80,6 +80,11 @@ impl Shared {
         }
         // A device may have been opened anew, and the worker sleeps on descriptors of the old one.
         self.wake.wake();
+    }
+
+    /// Ends the worker, when no thread of any worker runs any more.
+    pub fn end(&self) -> Rest {
+        self.lock().end()
     }
 
     pub fn stop(&self) {

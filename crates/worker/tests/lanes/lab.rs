@@ -76,6 +76,15 @@ impl Lab {
         turn
     }
 
+    pub fn housekeeping(&mut self) {
+        self.worker.housekeeping();
+    }
+
+    /// Ends the worker.
+    pub fn end(&mut self) -> worker::Rest {
+        self.worker.end()
+    }
+
     /// A turn of the worker, while the control thread does nothing.
     pub fn turn_alone(&mut self) -> worker::Turn {
         self.now += 5_000;

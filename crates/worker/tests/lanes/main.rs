@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 mod lab;
+mod limits;
 mod slots;
 mod turns;
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! All limits of a set of workers, and what is in use.
+
+use crate::set::WorkerSet;
+use flow::PortNo;
+use pipeline::Level;
+use std::fmt;
+
+/// What has a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A worker.
+    Worker(usize),
+    /// The queue of a port that a worker serves.
+    Queue(PortNo, u16),
+    /// The LUTs of a table, of all workers.
+    Table(u8),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Worker(worker) => write!(f, "worker {worker}"),
+            Self::Queue(port, worker) => write!(f, "port {port}, worker {worker}"),
+            Self::Table(table) => write!(f, "table {table}"),
+        }
+    }
+}
+
+impl WorkerSet {
+    /// What is in use of everything that has a limit. Workers tell of theirs now and then (`Worker::housekeeping`), LUTs and
+    /// rings are looked at.
+    pub fn levels(&self) -> Vec<(Place, Level)> {
+        let mut levels = Vec::new();
+        for (worker, link) in self.links.iter().enumerate() {
+            let place = Place::Worker(worker);
+            levels.extend(link.board.get().into_iter().flatten().map(|level| (place, level)));
+            let (operations, events) = (link.requests.buffer().capacity(), link.events.buffer().capacity());
+            levels.push((place, Level::of("operations", operations - link.requests.slots(), operations)));
+            levels.push((place, Level::of("events", link.events.slots(), events)));
+        }
+        for (port, board) in &self.boards {
+            let report = board.get();
+            let told = report.iter().flat_map(|report| {
+                report.levels.iter().map(|level| (Place::Queue(*port, report.worker), *level))
+            });
+            levels.extend(told);
+        }
+        let records = self.lut_entries() * self.links.len();
+        let luts = self.fast_tables().filter_map(|(table, lut)| Some((table, lut?)));
+        levels.extend(luts.map(|(table, lut)| {
+            (Place::Table(table), Level::of("lut_records", lut.figures.records as usize, records))
+        }));
+        levels
+    }
+}

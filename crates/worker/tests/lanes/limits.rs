@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Limits are told beside what is in use, and what waits at the end is counted.
+
+use crate::lab::{Lab, RULES, low, normal, other_low};
+use flow::{DropReason, Match};
+use model::DataPlane;
+use pipeline::{BURST, LaneLimits};
+use worker::{Place, Rest};
+
+fn lab(lanes: LaneLimits) -> Lab {
+    Lab::with_ports(4, 512, &worker::Config { lanes, ..worker::Config::default() }, RULES)
+}
+
+/// What is in use and how much there is, of a worker or a port.
+fn level(lab: &mut Lab, place: Place, name: &str) -> (u64, Option<u64>) {
+    let levels = lab.model.plane_mut().levels();
+    let (_, level) = levels.iter().find(|(at, level)| *at == place && level.name == name).unwrap();
+    (level.used, level.limit)
+}
+
+#[test]
+fn what_waits_is_told_beside_its_limit() {
+    let worker = Place::Worker(0);
+    for (unknown, normal_share) in [(64, 96), (1, 1), (0, 1)] {
+        let mut lab = lab(LaneLimits { normal: normal_share, unknown, hold: 8 });
+        for _ in 0..40 {
+            (0..BURST).for_each(|_| lab.push(1, &normal()));
+            lab.turn();
+        }
+        let (pushed, _) = (BURST * 40, lab.pop(3));
+        lab.housekeeping();
+        let totals = lab.model.plane_mut().totals();
+        let known = level(&mut lab, worker, "backlog_normal");
+        let other = level(&mut lab, worker, "backlog_unknown");
+        assert_eq!((known.1, other.1), (Some(normal_share.into()), Some(unknown.into())));
+        assert_eq!(known.0 + other.0, totals.held);
+        assert_eq!(totals.received, pushed as u64);
+        assert_eq!(level(&mut lab, worker, "hold"), (0, Some(8)));
+        assert_eq!(level(&mut lab, worker, "copies"), (0, Some(16_384)));
+        let frames = level(&mut lab, worker, "small_frames");
+        assert!(frames.0 >= totals.held && frames.1 == Some(8_192), "{frames:?}");
+        for (name, limit) in [
+            ("large_frames", 256),
+            ("controller_frames", 512),
+            ("recorder", 0),
+            ("operations", 1_024),
+            ("events", 1_024),
+            ("handovers_normal", 0),
+            ("handovers_low_latency", 0),
+        ] {
+            assert_eq!(level(&mut lab, worker, name), (0, Some(limit)), "{name}");
+        }
+        let outbox = level(&mut lab, Place::Queue(3, 0), "outbox_normal");
+        assert_eq!(outbox, (0, Some(512)));
+        assert_eq!(level(&mut lab, Place::Queue(3, 0), "outstanding_bytes").1, None);
+        assert_eq!(level(&mut lab, Place::Table(0), "lut_records").1, Some(4_096));
+    }
+}
+
+#[test]
+fn what_waits_at_the_end_is_counted() {
+    let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
+    // More than the device takes, more than the worker forwards, and packets that are held back.
+    for turn in 0..200 {
+        (0..BURST).for_each(|_| lab.push(1, &normal()));
+        (0..BURST / 2).for_each(|_| {
+            lab.push(2, if turn % 2 == 0 { low(64, 1) } else { other_low(turn / 16) }.as_slice())
+        });
+        lab.turn();
+    }
+    let before = lab.model.plane_mut().totals();
+    assert!(before.held > 0);
+    let Rest { packets, frames } = lab.end();
+    let totals = lab.model.plane_mut().totals();
+    assert_eq!((totals.held, packets), (0, before.held));
+    assert_eq!(totals.dropped[DropReason::Shutdown as usize], packets);
+    assert_eq!(totals.copies_dropped[DropReason::Shutdown as usize], frames);
+    assert!(frames > 0);
+    assert_eq!(totals.received, totals.forwarded + totals.dropped.iter().sum::<u64>());
+    assert_eq!(totals.copies - frames, lab.pop(3).len() as u64);
+    lab.housekeeping();
+    assert_eq!(level(&mut lab, Place::Worker(0), "small_frames").0, 0, "all frames are home");
+    assert_eq!(lab.end(), Rest::default());
+}
+
+#[test]
+fn packets_that_find_no_place_in_the_recorder_are_counted() {
+    let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
+    lab.turn();
+    assert!(lab.model.plane_mut().record(&Match::any(), 100_000));
+    let (mut pushed, mut taken) = (0, 0);
+    for turn in 0..100 {
+        if turn < 30 {
+            (0..BURST).for_each(|_| lab.push(1, &normal()));
+            pushed += BURST as u64;
+        } else if turn == 30 {
+            lab.housekeeping();
+            assert_eq!(level(&mut lab, Place::Worker(0), "recorder"), (64, Some(64)));
+        }
+        lab.turn();
+        taken += std::iter::from_fn(|| lab.model.plane_mut().next_record()).count() as u64;
+    }
+    let lost = lab.model.plane_mut().records_lost();
+    assert!(lost > 0 && taken > 0);
+    assert_eq!(taken + lost, pushed);
+}
