@@ -56,6 +56,8 @@ pub struct Meta {
     /// When it was polled from its receive queue, in units of the worker's latency clock, modulo 2^32; 0: it was not
     /// received. Copies keep it.
     pub stamp: u32,
+    /// How often that clock has gone round by then, modulo 2^16.
+    pub stamp_round: u16,
     /// Number of this arrival on its receive queue, from 0: the oracle's name for the packet.
     pub sequence: u64,
     /// Checksum still to be completed.
@@ -66,8 +68,15 @@ pub struct Meta {
 
 impl Meta {
     /// Of a frame that came from nowhere and waits for nothing.
-    pub const NONE: Self =
-        Self { in_port: 0, lane: Lane::Normal, stamp: 0, sequence: 0, checksum: None, gso: None };
+    pub const NONE: Self = Self {
+        in_port: 0,
+        lane: Lane::Normal,
+        stamp: 0,
+        stamp_round: 0,
+        sequence: 0,
+        checksum: None,
+        gso: None,
+    };
 }
 
 // Beside a frame's buffer there is one cache line, and this is half of it.

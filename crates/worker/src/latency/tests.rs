@@ -108,9 +108,22 @@ fn a_stamp_may_wrap_and_be_a_little_ahead() {
     let zero = polled(&mut watch, 1);
     assert_eq!(zero.stamp, 1, "0 is no stamp");
     at(wrap + 20);
-    let ahead = Meta { stamp: 30, ..before };
+    let ahead = Meta { stamp: 30, ..zero };
     send(&mut watch, &[before, ahead, zero]);
     assert_eq!(told(&cells).normal.whole.buckets, [(0, 1), (19, 1), (60, 1)]);
+}
+
+#[test]
+fn a_frame_that_stays_for_longer_than_can_be_told_is_told_as_the_longest() {
+    for age in [(1_u64 << 32) - 1, 1 << 32, (1 << 32) + 100, 1_000 << 32, (1 << 47) + 5] {
+        let (mut watch, cells) = begun(7 << 30);
+        let meta = polled(&mut watch, 1);
+        at((7 << 30) + age);
+        send(&mut watch, &[meta]);
+        let normal = told(&cells).normal;
+        assert_eq!(normal.whole.frames() + normal.in_gaps.frames(), 1);
+        assert_eq!(normal.whole.max_ns.max(normal.in_gaps.max_ns), u64::from(u32::MAX), "{age}");
+    }
 }
 
 #[test]

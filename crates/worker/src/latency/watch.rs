@@ -9,7 +9,10 @@ use pipeline::Probe;
 use std::sync::Arc;
 
 /// Clocks of two cores may differ by so many units: a frame that another worker stamped may seem to come from the future.
-const SKEW: u32 = 1 << 20;
+const SKEW: u64 = 1 << 20;
+
+/// Stamps have 48 bits.
+const ROUNDS: u64 = (1 << 48) - 1;
 
 /// Frames whose metadata are looked at together.
 const ROW: usize = 4;
@@ -95,10 +98,11 @@ impl Watch {
     #[inline]
     pub fn stamp(&mut self, burst: &mut [Frame]) {
         self.work += burst.len() as u64;
-        let stamp = (self.last as u32).max(1);
+        let (stamp, round) = ((self.last as u32).max(1), (self.last >> u32::BITS) as u16);
+        let mark = |frame: &mut Frame| (frame.meta.stamp, frame.meta.stamp_round) = (stamp, round);
         let (rows, rest) = burst.as_chunks_mut::<ROW>();
-        rows.iter_mut().flatten().for_each(|frame| frame.meta.stamp = stamp);
-        rest.iter_mut().for_each(|frame| frame.meta.stamp = stamp);
+        rows.iter_mut().flatten().for_each(mark);
+        rest.iter_mut().for_each(mark);
     }
 
     /// So many packets that had waited were worked off.
@@ -113,7 +117,7 @@ impl Watch {
         let Some(first) = frames.first().map(|frame| &frame.meta) else { return };
         self.work += frames.len() as u64;
         let now = self.read(probe);
-        // Most are of one burst: what they have in common is counted once.
+        // Most are of one burst: what they have in common is counted once. Bursts a whole round apart have other stamps.
         let other = |frame: &Frame| {
             (frame.meta.stamp ^ first.stamp) | u32::from(frame.meta.lane as u8 ^ first.lane as u8)
         };
@@ -141,9 +145,11 @@ impl Watch {
         if meta.stamp == 0 {
             return;
         }
-        let age = (now as u32).wrapping_sub(meta.stamp);
-        let age = if age > u32::MAX - SKEW { 0 } else { age };
-        let in_gap = now.saturating_sub(age.into()) < self.gap_end;
-        self.cells.ages(meta.lane, in_gap).record(age, frames as u64);
+        let stamp = u64::from(meta.stamp_round) << u32::BITS | u64::from(meta.stamp);
+        let age = now.wrapping_sub(stamp) & ROUNDS;
+        let age = if age > ROUNDS - SKEW { 0 } else { age };
+        let in_gap = now.saturating_sub(age) < self.gap_end;
+        // What took longer than can be told took at least that long.
+        self.cells.ages(meta.lane, in_gap).record(age.try_into().unwrap_or(u32::MAX), frames as u64);
     }
 }
