@@ -239,7 +239,12 @@ impl Driver {
             let most = self.rng.usize(1..=self.templates.len());
             let template = self.rng.usize(0..most);
             let tag = self.record.arrivals.len();
-            let bytes = self.templates[template].tagged(tag);
+            let bytes = if self.style.ttl_varies && self.rng.bool() {
+                let ttl = [0, 1, 1, 2, 2, 3, 64][self.rng.usize(0..7)];
+                self.templates[template].with_ttl(ttl).tagged(tag)
+            } else {
+                self.templates[template].tagged(tag)
+            };
             if !self.handles[at].push(worker, &bytes) {
                 return;
             }

@@ -21,6 +21,8 @@ pub(super) struct Style {
     pub kinds: Vec<Kind>,
     /// Slices that rules use beside named fields.
     pub slices: Vec<Field>,
+    /// Packets of a flow differ in their TTL. No rule examines it then: there are no slices.
+    pub ttl_varies: bool,
     /// Groups: 1 to this.
     pub groups: u32,
     /// Of ten entries, how many are low-latency.
@@ -66,10 +68,11 @@ impl Style {
             &[Field::Metadata],
             &[Field::EthType, Field::Ipv6Dst],
         ];
+        let ttl_varies = rng.bool();
         let kind = |rng: &mut Rng| match rng.u8(0..10) {
             0..2 => Kind::Exact(few[rng.usize(0..few.len())].to_vec()),
-            2 => Kind::Routes(slice(rng)),
-            3 | 4 => {
+            2 if !ttl_varies => Kind::Routes(slice(rng)),
+            2..5 => {
                 Kind::Routes([Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::EthDst][rng.usize(0..4)])
             }
             5 | 6 => Kind::AccessList,
@@ -77,10 +80,10 @@ impl Style {
             _ => Kind::Any,
         };
         let kinds = (0..tables).map(|_| kind(rng)).collect();
-        let slices = (0..rng.usize(0..4)).map(|_| slice(rng)).collect();
+        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng)).collect();
         let groups = if rng.bool() { rng.u32(1..5) } else { 0 };
         let low_latency = [7, 10, 10, 10][rng.usize(0..4)];
-        Self { ports: rng.u32(2..6), tables, kinds, slices, groups, low_latency }
+        Self { ports: rng.u32(2..6), tables, kinds, slices, ttl_varies, groups, low_latency }
     }
 
     /// An entry that the packet matches in this table.

@@ -4,6 +4,7 @@
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
 use flow::{Base, Ext, Field};
+use wire::layers::header;
 use wire::{Depth, Layers, PacketBuilder};
 
 /// A flow's packet, but for the tag at its end.
@@ -124,6 +125,35 @@ impl Template {
         let at = bytes.len() - TAG_BYTES;
         bytes[at..].copy_from_slice(&tag_of(tag));
         bytes
+    }
+
+    /// The same with another TTL or hop limit, where the packet has one behind its Ethernet header and tags.
+    pub fn with_ttl(&self, ttl: u8) -> Self {
+        let mut made = self.clone();
+        let layers = self.layers();
+        let l3 = usize::from(layers.l3);
+        if self.broken || layers.present & (header::MPLS | header::PBB) != 0 {
+            return made;
+        }
+        if layers.present & header::IPV4 != 0
+            && let Some(ip) = made.bytes.get_mut(l3..l3 + 20)
+        {
+            let before = u16::from_be_bytes([ip[8], ip[9]]);
+            ip[8] = ttl;
+            let after = u16::from_be_bytes([ip[8], ip[9]]);
+            // RFC 1624, equation 3: a flow's packets have right checksums, as its template has.
+            let sum = u16::from_be_bytes([ip[10], ip[11]]);
+            let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
+            while new > 0xffff {
+                new = (new >> 16) + (new & 0xffff);
+            }
+            ip[10..12].copy_from_slice(&(!(new as u16)).to_be_bytes());
+        } else if layers.present & header::IPV6 != 0
+            && let Some(ip) = made.bytes.get_mut(l3..l3 + 40)
+        {
+            ip[7] = ttl;
+        }
+        made
     }
 
     /// The headers.
