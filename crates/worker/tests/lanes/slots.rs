@@ -2,7 +2,7 @@
 //! What both lanes share: frames for copies, places for what a packet sends, the way to the controller. Normal packets leave
 //! some of each to low-latency ones.
 
-use crate::lab::{Lab, udp};
+use crate::lab::{Lab, RULES, udp};
 use flow::DropReason;
 use pipeline::{BURST, LaneLimits};
 
@@ -89,4 +89,25 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
         lab.turn_alone();
         assert_eq!(lab.dropped(DropReason::PacketInFull), full + 8, "one quantum of normal packets");
     }
+}
+
+/// More may wait than there are frames: those left are enough to receive with, turn by turn.
+#[test]
+fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
+    let mut lab = Lab::new(LANES, 1_024, RULES);
+    for turn in 0..600 {
+        if turn >= 4 {
+            // Some known to be normal, and some of new flows.
+            (0..BURST).for_each(|n| match n % 2 {
+                0 => lab.push(1, &normal()),
+                _ => lab.push(4, &udp([10, 2, turn as u8, n as u8], 5, 64, 0)),
+            });
+        }
+        (0..2).for_each(|_| lab.push(2, &low(1)));
+        lab.turn();
+        let came = lab.pop(3).iter().filter(|bytes| bytes[59] == 1).count();
+        assert!(turn < 4 || came == 2, "turn {turn}: {came}");
+    }
+    let refused = [DropReason::BacklogNormal, DropReason::BacklogUnknown].map(|reason| lab.dropped(reason));
+    assert!(refused.iter().all(|count| *count > 0), "{refused:?}: frames are scarce");
 }
