@@ -5,6 +5,7 @@
 
 use flow::{Command, Field, FieldMatch, FlowMod, Instructions, Match};
 use model::{Config, Model, PortDesc};
+use pipeline::LaneLimits;
 use port::Queue;
 use port::mem;
 use std::sync::Arc;
@@ -46,6 +47,16 @@ fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
 
 #[test]
 fn after_a_barrier_every_worker_judges_by_the_new_rules() {
+    judges_by_the_new_rules(LaneLimits::NONE, ROUNDS);
+}
+
+/// Packets wait, since there is a low-latency entry, and operations until they are worked off.
+#[test]
+fn after_a_barrier_every_worker_judges_by_the_new_rules_with_lanes() {
+    judges_by_the_new_rules(LaneLimits::USUAL, ROUNDS / 2);
+}
+
+fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
     let mut handles = Vec::new();
     let mut ports = Vec::new();
     for number in 1..=3 {
@@ -54,8 +65,13 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
         let boxed = queues.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
         ports.push(PortQueues { number, queues: boxed.collect() });
     }
-    let config =
-        worker::Config { workers: WORKERS, small_frames: 512, large_frames: 0, ..worker::Config::default() };
+    let config = worker::Config {
+        workers: WORKERS,
+        small_frames: 512,
+        large_frames: 0,
+        lanes,
+        ..worker::Config::default()
+    };
     let (set, workers) = build(&config, ports);
     let mut model = Model::new(Config::default(), set, 0);
     for number in 1..=3 {
@@ -64,6 +80,10 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
             .unwrap();
     }
     model.flow_mod(0, to(2)).unwrap();
+    if lanes.is_on() {
+        let matching = Match::new([FieldMatch::exact(Field::InPort, 50)]).unwrap();
+        model.flow_mod(0, FlowMod { matching, low_latency: Some(true), ..to(2) }).unwrap();
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let threads: Vec<_> = workers
         .into_iter()
@@ -80,7 +100,7 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
         })
         .collect();
     let mut wrong = Vec::new();
-    for round in 1..=ROUNDS {
+    for round in 1..=rounds {
         let port = 2 + (round % 2) as u32;
         change(&mut model, round, port);
         let version = model.barrier();

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use flow::syntax::{ParseOptions, parse_flow, parse_flows};
 use flow::{Command, Limits, Nanos};
 use model::{Config, DataPlane, Model, PortDesc};
-use pipeline::LutFigures;
+use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
 use port::mem::{self, LoopQueue, MemHandle};
 use std::path::Path;
@@ -25,6 +25,9 @@ const RECORDS: usize = 256;
 /// Flows that are there before the storm: more than a LUT has records.
 const FLOWS: u32 = 320;
 
+/// Off and on: each burst is worked off before the next.
+const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
+
 struct Rig {
     model: Model<WorkerSet>,
     worker: Worker,
@@ -35,8 +38,8 @@ struct Rig {
 impl Rig {
     /// An access list (table 0) and routes (table 1). What is bound for 10.2.0.0/16 from 10.1.0.0/16 is low-latency, and so
     /// is, by one broad entry, all that is bound for 10.9.0.0/16; everything else is normal.
-    fn new() -> Self {
-        let config = worker::Config { lut_entries: RECORDS, ..worker::Config::default() };
+    fn new(lanes: LaneLimits) -> Self {
+        let config = worker::Config { lut_entries: RECORDS, lanes, ..worker::Config::default() };
         let (queues, port) = mem::pair(1, 1, Limits::BURST_PACKETS);
         let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
         let sink = vec![(0, Box::new(LoopQueue::new(2, Vec::new())) as Box<dyn Queue>)];
@@ -83,7 +86,7 @@ impl Rig {
     fn send(&mut self, packets: &[Vec<u8>]) {
         for burst in packets.chunks(Limits::BURST_PACKETS).chain([&[][..]]) {
             burst.iter().for_each(|packet| assert!(self.port.push(0, packet)));
-            self.worker.turn(self.now);
+            while !self.worker.turn(self.now).is_idle() {}
         }
     }
 
@@ -170,12 +173,16 @@ fn captured_scan() -> Option<Vec<Vec<u8>>> {
 
 #[test]
 fn what_hits_normal_entries_only_evicts_nothing() {
+    LANES.into_iter().for_each(normal_ones_evict_nothing);
+}
+
+fn normal_ones_evict_nothing(lanes: LaneLimits) {
     let mut rng = Rng::with_seed(1);
     let storm = |rng: &mut Rng, network| (0..100_000).map(|_| new_flow(rng, network)).collect::<Vec<_>>();
     let storms =
         [Some(scan()), captured_scan(), Some(storm(&mut rng, [10, 200])), Some(storm(&mut rng, [10, 2]))];
     for packets in storms.into_iter().flatten() {
-        let mut rig = Rig::new();
+        let mut rig = Rig::new(lanes);
         let flows = rig.establish();
         let (before, evicted) = (rig.lut(0).unwrap(), rig.evicted());
         // Long enough for all that stands still to be idle, were it not in use.
@@ -236,8 +243,12 @@ fn gap(rng: &mut Rng) -> Nanos {
 
 #[test]
 fn storms_on_a_broad_low_latency_entry_leave_established_flows_their_records() {
+    LANES.into_iter().for_each(flows_keep_their_records);
+}
+
+fn flows_keep_their_records(lanes: LaneLimits) {
     for (rate, times) in [(2_000, 1), (10_000, 1), (10_000, 2)] {
-        let (mut rng, mut rig) = (Rng::with_seed(2), Rig::new());
+        let (mut rng, mut rig) = (Rng::with_seed(2), Rig::new(lanes));
         let flows = rig.establish();
         let (sent, fast) = rig.storm(&mut rng, &flows, (rate, times), 30 * SECOND);
         assert!(sent > 100_000, "{sent}");
@@ -247,7 +258,11 @@ fn storms_on_a_broad_low_latency_entry_leave_established_flows_their_records() {
 
 #[test]
 fn flows_that_begin_in_a_storm_get_records_nevertheless() {
-    let (mut rng, mut rig) = (Rng::with_seed(3), Rig::new());
+    LANES.into_iter().for_each(new_flows_get_records);
+}
+
+fn new_flows_get_records(lanes: LaneLimits) {
+    let (mut rng, mut rig) = (Rng::with_seed(3), Rig::new(lanes));
     rig.storm(&mut rng, &[], (5_000, 1), 3 * SECOND);
     assert!(rig.lut(0).unwrap().records as usize >= RECORDS * 95 / 100, "the storm has filled the LUT");
     let flows: Vec<Vec<u8>> = (0..150).map(flow).collect();
@@ -259,7 +274,11 @@ fn flows_that_begin_in_a_storm_get_records_nevertheless() {
 /// Flows whose entries are low-latency no more come as busily as before, but the room of their records is others' now.
 #[test]
 fn entries_that_are_unmarked_leave_the_lut_to_others() {
-    let (mut rng, mut rig) = (Rng::with_seed(4), Rig::new());
+    LANES.into_iter().for_each(unmarked_ones_leave_the_lut);
+}
+
+fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
+    let (mut rng, mut rig) = (Rng::with_seed(4), Rig::new(lanes));
     let flows = rig.establish();
     let others: Vec<Vec<u8>> = (0..100).map(|_| new_flow(&mut rng, [10, 9])).collect();
     for n in 0..96 {

@@ -6,12 +6,13 @@
 use flow::operation::{EntryChange, Operation, PortState};
 use flow::{Action, DropReason, Field, FieldMatch, FlowEntry, Instructions, Match};
 use model::DataPlane;
+use pipeline::LaneLimits;
 use port::mem::{self, MemHandle};
 use port::{Faults, Faulty, Queue};
 use std::sync::Arc;
 use worker::{Config, PortQueues, Worker, WorkerSet, build};
 
-fn entry(id: u32, in_port: u32, actions: Vec<Action>) -> EntryChange {
+fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> EntryChange {
     EntryChange::Add(Arc::new(FlowEntry {
         id,
         table: 0,
@@ -22,13 +23,18 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>) -> EntryChange {
         hard_timeout_s: 0,
         cookie: 0,
         flags: flow::EntryFlags::default(),
-        low_latency: false,
+        low_latency,
     }))
 }
 
 /// One worker over `ports` in-memory ports, of which some take nothing.
-fn switch(ports: u32, refusing: &[u32], entries: Vec<EntryChange>) -> (WorkerSet, Worker, Vec<MemHandle>) {
-    let config = Config { small_frames: 1_024, large_frames: 0, ..Config::default() };
+fn switch(
+    lanes: LaneLimits,
+    ports: u32,
+    refusing: &[u32],
+    entries: Vec<EntryChange>,
+) -> (WorkerSet, Worker, Vec<MemHandle>) {
+    let config = Config { small_frames: 1_024, large_frames: 0, lanes, ..Config::default() };
     let mut handles = Vec::new();
     let mut queues = Vec::new();
     for number in 1..=ports {
@@ -53,6 +59,9 @@ fn switch(ports: u32, refusing: &[u32], entries: Vec<EntryChange>) -> (WorkerSet
     (set, worker, handles)
 }
 
+/// Off and on.
+const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
+
 fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
     let totals = set.totals();
     totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
@@ -60,12 +69,19 @@ fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
 
 #[test]
 fn a_device_that_takes_nothing_does_not_stop_the_others() {
+    for lanes in LANES {
+        the_others_go_on(lanes);
+    }
+}
+
+/// With lanes the flow beside it is low-latency: nothing of it may be lost.
+fn the_others_go_on(lanes: LaneLimits) {
     // Port 1 sends to three ports that take nothing: together their outboxes could hold more than there is.
     let entries = vec![
-        entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)]),
-        entry(2, 9, vec![Action::output(8)]),
+        entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)], false),
+        entry(2, 9, vec![Action::output(8)], lanes.is_on()),
     ];
-    let (mut set, mut worker, mut handles) = switch(9, &[5, 6, 7], entries);
+    let (mut set, mut worker, mut handles) = switch(lanes, 9, &[5, 6, 7], entries);
     let frame = [7; 60];
     let mut arrived = 0;
     for _ in 0..200 {
@@ -87,9 +103,15 @@ fn a_device_that_takes_nothing_does_not_stop_the_others() {
 
 #[test]
 fn bursts_of_many_ports_to_one_that_takes_all_lose_nothing() {
+    for lanes in LANES {
+        many_lose_nothing(lanes);
+    }
+}
+
+fn many_lose_nothing(lanes: LaneLimits) {
     let ports = 40;
-    let entries = (1..ports).map(|port| entry(port, port, vec![Action::output(ports)])).collect();
-    let (mut set, mut worker, mut handles) = switch(ports, &[], entries);
+    let to_one = |port| entry(port, port, vec![Action::output(ports)], lanes.is_on());
+    let (mut set, mut worker, mut handles) = switch(lanes, ports, &[], (1..ports).map(to_one).collect());
     let mut arrived = 0;
     for _ in 0..20 {
         for handle in &mut handles[..39] {

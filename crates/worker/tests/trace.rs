@@ -8,6 +8,7 @@ use flow::syntax::{ParseOptions, parse_flow, parse_match};
 use flow::{Command, EntryChange, EntryId, FlowMod, Instructions, Match, Operation};
 use model::trace::Verdict;
 use model::{Config, DataPlane, FlowCursor, FlowFilter, Model, PortDesc};
+use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
 use worker::{PortQueues, Worker, WorkerSet, build};
@@ -26,7 +27,7 @@ fn parse(text: &str) -> FlowMod {
 }
 
 impl Lab {
-    fn new(flows: impl IntoIterator<Item = String>) -> Self {
+    fn new(lanes: LaneLimits, flows: impl IntoIterator<Item = String>) -> Self {
         let (mut ports, mut handles) = (Vec::new(), Vec::new());
         for number in 1..=PORTS {
             let (queues, handle) = mem::pair(number, 1, 512);
@@ -34,7 +35,8 @@ impl Lab {
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
             ports.push(PortQueues { number, queues });
         }
-        let config = worker::Config { small_frames: 2_048, large_frames: 64, ..worker::Config::default() };
+        let config =
+            worker::Config { small_frames: 2_048, large_frames: 64, lanes, ..worker::Config::default() };
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(Config::default(), plane, 0);
         for number in 1..=PORTS {
@@ -85,7 +87,11 @@ impl Lab {
 
 #[test]
 fn what_a_worker_does_with_every_kind_of_packet_is_what_the_rules_say() {
-    let mut lab = Lab::new(traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
+    [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(every_kind_of_packet);
+}
+
+fn every_kind_of_packet(lanes: LaneLimits) {
+    let mut lab = Lab::new(lanes, traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let mut agreed = 0;
     // What NORMAL learns changes the rules: in the end they stay.
@@ -112,9 +118,13 @@ fn what_a_worker_does_with_every_kind_of_packet_is_what_the_rules_say() {
 /// The path's records are trusted by the worker: a packet takes it all the way, and the trace knows its entries.
 #[test]
 fn records_of_the_fast_forwarding_path_are_traced() {
+    [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(records_are_traced);
+}
+
+fn records_are_traced(lanes: LaneLimits) {
     let flow =
         |n: u32| format!("priority={n},ip,nw_dst=10.{n}.0.0/{},low_latency,actions=output:2", 16 + n % 8);
-    let mut lab = Lab::new((1..60).map(flow));
+    let mut lab = Lab::new(lanes, (1..60).map(flow));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let frame = wire::PacketBuilder::ethernet([2; 6], [4; 6]).ipv4([1; 4], [10, 5, 0, 9]).udp(1, 2).build();
     let mut ways = Vec::new();
@@ -131,8 +141,12 @@ fn records_of_the_fast_forwarding_path_are_traced() {
 /// Rules that reach the worker and not the model are a planted fault: the worker forwards by others than it should.
 #[test]
 fn a_worker_that_forwards_otherwise_is_found_out() {
+    [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);
+}
+
+fn is_found_out(lanes: LaneLimits) {
     let mut lab =
-        Lab::new(["priority=5,arp,actions=output:2", "priority=0,actions=output:3"].map(String::from));
+        Lab::new(lanes, ["priority=5,arp,actions=output:2", "priority=0,actions=output:3"].map(String::from));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let arp = wire::PacketBuilder::ethernet([255; 6], [2; 6]).arp(1, [2; 6], [1; 4], [0; 6], [2; 4]).build();
     assert_eq!(lab.judge(1, &arp), Verdict::Agrees);
@@ -176,7 +190,11 @@ fn a_worker_that_forwards_otherwise_is_found_out() {
 
 #[test]
 fn changed_rules_are_no_fault() {
-    let mut lab = Lab::new(["actions=output:2".to_owned()]);
+    [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(changed_rules);
+}
+
+fn changed_rules(lanes: LaneLimits) {
+    let mut lab = Lab::new(lanes, ["actions=output:2".to_owned()]);
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     assert!(lab.handles[0].push(0, &[2; 60]));
     lab.worker.turn(lab.now);
@@ -190,7 +208,7 @@ fn changed_rules_are_no_fault() {
 
 #[test]
 fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
-    let mut lab = Lab::new(["actions=output:2".to_owned()]);
+    let mut lab = Lab::new(LaneLimits::NONE, ["actions=output:2".to_owned()]);
     let matching = parse_match("in_port=3", ParseOptions::default()).unwrap();
     assert!(lab.model.plane_mut().record(&matching, 3));
     assert!(!lab.model.plane_mut().record(&matching, 3), "there is one at a time");
