@@ -49,7 +49,7 @@ impl Pipeline {
             probe.mark(Step::Finish, count as u32);
         } else if is_open && lanes.is_on() {
             slab.take(count);
-            low_latency += sort(&mut run, lanes, slab, &burst, probe);
+            low_latency += share_out(&mut run, lanes, slab, &burst, probe);
             counters.set_held(lanes.held() as u64);
             probe.mark(Step::Finish, count as u32);
         } else {
@@ -170,7 +170,7 @@ impl Pipeline {
 
 /// Shares out what has walked: frees the slots of packets that have left, holds back who must wait for others, and takes the
 /// rest into the backlog, or drops it without room. Returns how many are held back.
-fn sort<E: Egress, P: Probe>(
+fn share_out<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     lanes: &mut Lanes,
     slab: &mut Slab,
@@ -178,7 +178,7 @@ fn sort<E: Egress, P: Probe>(
     probe: &mut P,
 ) -> usize {
     let alone = lanes.backlogged() == 0;
-    lanes.close_open(&slab.packets);
+    lanes.queue_last_burst(&slab.packets);
     let mut held = 0;
     for slot in burst {
         let packet = &mut slab.packets[usize::from(*slot)];
@@ -198,7 +198,7 @@ fn sort<E: Egress, P: Probe>(
                 run.finish(packet, usize::from(*slot), false, probe);
             }
             _ if alone => {
-                lanes.open.push(*slot);
+                lanes.last_burst.push(*slot);
                 continue;
             }
             _ if run.egress.may_hold(&packet.frame, Kind::of(packet) == Kind::Normal)

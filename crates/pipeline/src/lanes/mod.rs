@@ -108,7 +108,7 @@ pub(crate) struct Lanes {
     limits: LaneLimits,
     /// What is left of the last burst, if it found nothing that waits: nearly always the next to be worked off, and then as
     /// it stands.
-    pub open: Burst,
+    pub last_burst: Burst,
     backlog: VecDeque<u16>,
     shares: Shares,
     pub hold: Hold,
@@ -119,7 +119,7 @@ impl Lanes {
     pub fn new(limits: LaneLimits) -> Self {
         Self {
             limits,
-            open: Burst::new(),
+            last_burst: Burst::new(),
             backlog: VecDeque::with_capacity(if limits.is_on() { limits.backlog() } else { 0 }),
             shares: Shares::new(limits),
             hold: Hold::new(if limits.is_on() { usize::from(limits.hold) + 2 * BURST } else { 0 }),
@@ -140,7 +140,7 @@ impl Lanes {
 
     /// Packets in the backlog.
     pub fn backlogged(&self) -> usize {
-        self.backlog.len() + self.open.len()
+        self.backlog.len() + self.last_burst.len()
     }
 
     /// All packets that wait.
@@ -151,7 +151,7 @@ impl Lanes {
     /// What is in use of the backlog's shares and of the hold. Each may be exceeded by a burst or two.
     pub fn levels(&self, packets: &[Packet]) -> [Level; 3] {
         let (mut normal, mut unknown) = self.shares.used();
-        for slot in &self.open {
+        for slot in &self.last_burst {
             match Kind::of(&packets[usize::from(*slot)]) {
                 Kind::Normal => normal += 1,
                 Kind::Unknown => unknown += 1,
@@ -176,8 +176,8 @@ impl Lanes {
     }
 
     /// Puts what is left of the last burst where others can join it.
-    pub fn close_open(&mut self, packets: &[Packet]) {
-        for slot in self.open.take() {
+    pub fn queue_last_burst(&mut self, packets: &[Packet]) {
+        for slot in self.last_burst.take() {
             // There is room for a burst beyond all shares.
             self.shares.enter(&packets[usize::from(slot)]);
             self.backlog.push_back(slot);
@@ -197,12 +197,12 @@ impl Lanes {
     /// The next packets to be worked off, `most` at most: none beyond the first fence that a packet is held back for.
     pub fn quantum(&mut self, most: usize, packets: &[Packet]) -> Burst {
         let most = most.clamp(1, BURST).min(self.hold.distance(self.window()));
-        if !self.open.is_empty() {
-            if self.open.len() <= most {
-                self.head = self.head.wrapping_add(self.open.len() as u32);
-                return std::mem::take(&mut self.open);
+        if !self.last_burst.is_empty() {
+            if self.last_burst.len() <= most {
+                self.head = self.head.wrapping_add(self.last_burst.len() as u32);
+                return std::mem::take(&mut self.last_burst);
             }
-            self.close_open(packets);
+            self.queue_last_burst(packets);
         }
         let count = most.min(self.backlog.len());
         let quantum: Burst = self.backlog.drain(..count).collect();
