@@ -57,7 +57,7 @@ pub struct Pipeline {
 #[derive(Debug)]
 pub(crate) struct Rules {
     tables: Vec<Slot>,
-    /// The deepest that a table looks into a packet.
+    /// The deepest that a table on the fast-forwarding path looks into a packet.
     depth: Depth,
     programs: Vec<Option<Arc<Program>>>,
     cells: Cells,
@@ -164,10 +164,12 @@ impl Pipeline {
             }
             Update::SwapTable(number, slot) => {
                 std::mem::swap(&mut self.rules.tables[usize::from(*number)], slot);
-                let depths = self.rules.tables.iter().flatten().map(|slot| slot.1.depth());
-                self.rules.depth = depths.max().unwrap_or_default();
+                self.rules.depth = self.ffp.depth(&self.rules.tables);
             }
-            Update::SwapWay(number, way) => self.ffp.swap(*number, way),
+            Update::SwapWay(number, way) => {
+                self.ffp.swap(*number, way);
+                self.rules.depth = self.ffp.depth(&self.rules.tables);
+            }
             Update::Clean(number, manner, clean) => {
                 let view = self.rules.tables[usize::from(*number)].as_deref().map(|(table, _)| table);
                 self.ffp.clean(*number, *manner, clean, view);

@@ -48,7 +48,9 @@ pub(crate) struct Shape {
 impl Permute {
     /// None where the core has no such instruction.
     pub fn new(choice: Choice) -> Option<Self> {
-        let able = is_x86_feature_detected!("avx512vbmi") && is_x86_feature_detected!("avx512bw");
+        let able = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi");
         able.then_some(Self { choice })
     }
 
@@ -64,6 +66,8 @@ impl Permute {
         mask: &[u64],
         shape: impl FnMut(u64) -> Option<Shape>,
     ) -> bool {
+        let room = keys.len().min(sources.len() * words);
+        let keys = &mut keys[..room];
         // SAFETY: `new` has found these instructions, and nothing else makes a `Permute`.
         unsafe { permute(&self.choice, sources, words, keys, mask, shape) }
     }

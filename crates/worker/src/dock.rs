@@ -93,6 +93,10 @@ impl Dock {
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, frame: Frame) -> Result<(), Frame> {
         let urgent = self.is_urgent(&frame);
+        // Nor does what waits for a device of another worker.
+        if !urgent && frame.home() == self.number && self.pools.is_scarce(&frame) {
+            return Err(frame);
+        }
         match self.routes.get(port) {
             Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
                 Some(peer) => peer.push(port, frame, urgent, self.epoch),
@@ -122,7 +126,7 @@ impl Egress for Dock {
         let urgent = self.is_urgent(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         // What waits for a stuck device never takes a pool's last quarter: other ports go on receiving.
-        if outbox.stuck && self.pools.is_scarce(&frame) {
+        if outbox.is_stuck(urgent) && self.pools.is_scarce(&frame) {
             return Err(frame);
         }
         outbox.push(frame, urgent)?;

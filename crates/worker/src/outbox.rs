@@ -27,12 +27,12 @@ pub(crate) struct Outbox {
     sealed: usize,
     /// So many of these go whatever the device has: the last of them is low-latency.
     urgent: usize,
-    /// What the device has not sent yet, or more: what it said last, and what it was given since.
+    /// About what the device has not sent yet: what it said last, and what it was given since.
     outstanding: Outstanding,
     /// Part of `normal`, while the device is given it.
     part: VecDeque<Frame>,
-    /// The device did not take all when it was last asked.
-    pub stuck: bool,
+    /// Frames of each lane were left when the device was last given some: normal ones, low-latency ones.
+    left: [bool; 2],
 }
 
 impl Default for Outbox {
@@ -40,7 +40,7 @@ impl Default for Outbox {
         let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(OUTBOX_ALL));
         // The first thing is to ask the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
-        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, stuck: false }
+        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left: [false; 2] }
     }
 }
 
@@ -53,6 +53,12 @@ impl Outbox {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether a frame would wait for a device that is stuck. A low-latency one does not wait for normal ones that do.
+    #[inline]
+    pub fn is_stuck(&self, low_latency: bool) -> bool {
+        self.left[usize::from(low_latency)]
     }
 
     /// Adds a frame. Given back without room.
@@ -74,7 +80,7 @@ impl Outbox {
     pub fn levels(&self, queue: &dyn Queue) -> [Level; 3] {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
         [
-            Level::of("outbox_low_latency", self.low_latency.len(), OUTBOX_FRAMES),
+            Level::of("outbox_low_latency", self.low_latency.len(), OUTBOX_ALL),
             Level::of("outbox_normal", self.normal.len(), OUTBOX_FRAMES),
             Level::of("outstanding_bytes", bytes, most_bytes),
         ]
@@ -132,7 +138,8 @@ impl Outbox {
                 break;
             }
         }
-        self.stuck = !self.is_empty();
+        let urgent = self.urgent > 0 || !self.low_latency.is_empty();
+        self.left = [!self.is_empty(), urgent];
         sent
     }
 
@@ -180,7 +187,7 @@ impl Outbox {
     }
 }
 
-/// What a frame takes up in a device, or more.
+/// About what a frame takes up in a device, until that has been asked.
 fn charge_bytes(frame: &Frame) -> usize {
     CHARGE_BYTES.max(frame.len().saturating_add(CHARGE_BYTES / 2))
 }
@@ -235,10 +242,10 @@ mod tests {
         let mut lab = Lab::new(2);
         b"ab".iter().for_each(|name| lab.push(*name, false));
         b"XYZ".iter().for_each(|name| lab.push(*name, true));
-        assert_eq!((lab.send(), lab.outbox.stuck), ("XY".into(), true));
+        assert_eq!((lab.send(), lab.outbox.left), ("XY".into(), [true, true]));
         lab.push(b'c', false);
-        assert_eq!([lab.send(), lab.send()], ["Za", "bc"]);
-        assert!(!lab.outbox.stuck);
+        assert_eq!((lab.send(), lab.outbox.left), ("Za".into(), [true, false]));
+        assert_eq!((lab.send(), lab.outbox.left), ("bc".into(), [false, false]));
     }
 
     #[test]
@@ -291,7 +298,7 @@ mod tests {
             }
             rest += &lab.popped(9);
             assert_eq!(first.to_owned() + &rest, "abcdef");
-            assert!(!lab.outbox.stuck);
+            assert_eq!(lab.outbox.left, [false, false]);
         }
     }
 

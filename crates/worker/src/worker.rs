@@ -144,6 +144,8 @@ impl<P: Probe> Worker<P> {
             turn.sent += if urgent { self.send() } else { self.send_long() };
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
+                // Among them were first packets of low-latency flows, or such as were held back for order.
+                turn.sent += if self.dock.lanes { self.send() } else { self.send_long() };
             }
         }
         // An operation waits for the backlog: it is worked off whatever there is to be received.

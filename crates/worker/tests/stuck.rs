@@ -27,14 +27,16 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
     }))
 }
 
-/// One worker over `ports` in-memory ports, of which some take nothing.
+/// Workers over `ports` in-memory ports, of which some take nothing. `owner`: the worker of each port.
 fn switch(
     lanes: LaneLimits,
     ports: u32,
     refusing: &[u32],
+    owner: impl Fn(u32) -> usize,
     entries: Vec<EntryChange>,
-) -> (WorkerSet, Worker, Vec<MemHandle>) {
-    let config = Config { small_frames: 1_024, large_frames: 0, lanes, ..Config::default() };
+) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
+    let workers = (1..=ports).map(&owner).max().unwrap_or_default() + 1;
+    let config = Config { workers, small_frames: 1_024, large_frames: 0, lanes, ..Config::default() };
     let mut handles = Vec::new();
     let mut queues = Vec::new();
     for number in 1..=ports {
@@ -45,7 +47,7 @@ fn switch(
                 refuse_per_mille: if refusing.contains(&number) { 1_000 } else { 0 },
                 ..Faults::default()
             };
-            (0, Box::new(Faulty::new(queue, faults)) as Box<dyn Queue>)
+            (owner(number), Box::new(Faulty::new(queue, faults)) as Box<dyn Queue>)
         });
         queues.push(PortQueues { number, queues: wrapped.collect() });
     }
@@ -54,9 +56,10 @@ fn switch(
         set.submit(Operation::Port(PortState::up(number)));
     }
     set.submit(Operation::Entries(entries));
-    let mut worker = workers.remove(0);
-    while worker.apply() > 0 {}
-    (set, worker, handles)
+    for worker in &mut workers {
+        while worker.apply() > 0 {}
+    }
+    (set, workers, handles)
 }
 
 /// Off and on.
@@ -70,25 +73,34 @@ fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
 #[test]
 fn a_device_that_takes_nothing_does_not_stop_the_others() {
     for lanes in LANES {
-        the_others_go_on(lanes);
+        the_others_go_on(lanes, |_| 0);
+    }
+}
+
+#[test]
+fn nor_does_one_of_another_worker() {
+    for lanes in LANES {
+        the_others_go_on(lanes, |port| usize::from((5..=7).contains(&port)));
     }
 }
 
 /// With lanes the flow beside it is low-latency: nothing of it may be lost.
-fn the_others_go_on(lanes: LaneLimits) {
+fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
     // Port 1 sends to three ports that take nothing: together their outboxes could hold more than there is.
     let entries = vec![
         entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)], false),
         entry(2, 9, vec![Action::output(8)], lanes.is_on()),
     ];
-    let (mut set, mut worker, mut handles) = switch(lanes, 9, &[5, 6, 7], entries);
+    let (mut set, mut workers, mut handles) = switch(lanes, 9, &[5, 6, 7], owner, entries);
     let frame = [7; 60];
     let mut arrived = 0;
     for _ in 0..200 {
         for _ in 0..32 {
             assert!(handles[0].push(0, &frame) && handles[8].push(0, &frame));
         }
-        worker.turn(1);
+        for worker in &mut workers {
+            worker.turn(1);
+        }
         while handles[7].pop(0).is_some() {
             arrived += 1;
         }
@@ -111,7 +123,8 @@ fn bursts_of_many_ports_to_one_that_takes_all_lose_nothing() {
 fn many_lose_nothing(lanes: LaneLimits) {
     let ports = 40;
     let to_one = |port| entry(port, port, vec![Action::output(ports)], lanes.is_on());
-    let (mut set, mut worker, mut handles) = switch(lanes, ports, &[], (1..ports).map(to_one).collect());
+    let entries = (1..ports).map(to_one).collect();
+    let (mut set, mut workers, mut handles) = switch(lanes, ports, &[], |_| 0, entries);
     let mut arrived = 0;
     for _ in 0..20 {
         for handle in &mut handles[..39] {
@@ -119,7 +132,7 @@ fn many_lose_nothing(lanes: LaneLimits) {
                 assert!(handle.push(0, &[7; 60]));
             }
         }
-        worker.turn(1);
+        workers[0].turn(1);
         while handles[39].pop(0).is_some() {
             arrived += 1;
         }

@@ -55,28 +55,32 @@ fn field(rng: &mut Rng) -> Field {
 fn shuffled_rows_are_loaded_rows() {
     let mut rng = Rng::with_seed(5);
     let (mut shuffled, mut rows) = (0, 0);
-    for _ in 0..2_000 {
+    for _ in 0..1_000 {
         let mut fields: Vec<Field> = (0..rng.usize(1..7)).map(|_| field(&mut rng)).collect();
         fields.sort_unstable();
         fields.dedup();
         let extractor = Extractor::new(&KeyPlan::new(&fields).unwrap());
         let words = extractor.words();
-        let mut packets: Vec<Packet> = (0..8).map(|_| Packet::empty()).collect();
+        let mut packets: Vec<Packet> = (0..rng.usize(1..70)).map(|_| Packet::empty()).collect();
         for kept in &mut packets {
             let mut frame = Frame::from_bytes(&packet(&mut rng));
             frame.meta.in_port = rng.u32(..);
             kept.admit(frame);
             kept.ext.write_metadata(rng.u64(..), u64::MAX);
         }
-        let waiting: Vec<u16> = (0..8).filter(|_| rng.bool()).collect();
+        let waiting: Vec<u16> = (0..packets.len() as u16).filter(|_| rng.u8(0..4) > 0).collect();
         let room = waiting.len() * words;
         let mut keys = vec![u64::MAX; room + 1];
         let mut mask = vec![0; if rng.bool() { words } else { 0 }];
         mask.fill_with(|| rng.u64(..));
-        extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, Depth::None);
-        assert_eq!(keys[room], u64::MAX);
         let mut loaded = vec![0; room];
+        packets.iter_mut().for_each(|packet| packet.locate(extractor.depth()));
         extractor.load(&packets, &waiting, &mut loaded);
+        packets.iter_mut().for_each(Packet::forget_layers);
+        // Headers deeper than the table asks for change nothing.
+        let depth = [Depth::None, Depth::L2, Depth::L3, Depth::L4][rng.usize(0..4)];
+        extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, depth);
+        assert_eq!(keys[room], u64::MAX);
         if !mask.is_empty() {
             loaded.iter_mut().zip(mask.iter().cycle()).for_each(|(word, mask)| *word &= mask);
         }
@@ -86,5 +90,5 @@ fn shuffled_rows_are_loaded_rows() {
     }
     assert!(rows > 5_000);
     // Where the core can shuffle, most plans of whole bytes are.
-    assert!(shuffled == 0 || shuffled > 300, "{shuffled}");
+    assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }

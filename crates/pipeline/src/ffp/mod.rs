@@ -22,11 +22,13 @@ mod lut;
 mod queue;
 mod walk;
 
+use crate::burst::Slot;
 use crate::cells::Cells;
 use crate::lanes::Window;
 use crate::packet::{Packet, Path};
 use flow::Limits;
 use tables::{NONE, Table};
+use wire::Depth;
 
 pub use clean::{Clean, Manner};
 pub use counters::{LutCounters, LutFigures};
@@ -71,6 +73,15 @@ impl Ffp {
         {
             *way = Way::Lut(unused);
         }
+    }
+
+    /// The deepest that a table on the path looks into a packet.
+    pub fn depth(&self, tables: &[Slot]) -> Depth {
+        let open = self.ways.iter().zip(tables).filter(|(way, _)| !matches!(way, Way::Closed));
+        open.filter_map(|(_, slot)| slot.as_deref())
+            .map(|(_, extractor)| extractor.depth())
+            .max()
+            .unwrap_or_default()
     }
 
     /// Keeps a table's records right.

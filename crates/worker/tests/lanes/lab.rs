@@ -31,9 +31,17 @@ impl Lab {
 
     /// A switch of ports 1 to `ports`, with room for so many frames each way.
     pub fn with_ports(ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
+        Self::with_slow(0, ports, room, config, rules)
+    }
+
+    /// The same; the device of port `slow` is given one normal frame at a time.
+    pub fn with_slow(slow: u32, ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
         let (mut handles, mut queues) = (Vec::new(), Vec::new());
         for number in 1..=ports {
-            let (made, handle) = mem::pair(number, 1, room);
+            let (mut made, handle) = mem::pair(number, 1, room);
+            if number == slow {
+                made.iter_mut().for_each(|queue| queue.set_outstanding(0));
+            }
             handles.push(handle);
             let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
             queues.push(PortQueues { number, queues: boxed });

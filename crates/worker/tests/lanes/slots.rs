@@ -111,3 +111,32 @@ fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
     let refused = [DropReason::BacklogNormal, DropReason::BacklogUnknown].map(|reason| lab.dropped(reason));
     assert!(refused.iter().all(|count| *count > 0), "{refused:?}: frames are scarce");
 }
+
+#[test]
+fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
+    let config =
+        worker::Config { small_frames: 64, large_frames: 0, lanes: LANES, ..worker::Config::default() };
+    let rules = [
+        "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
+        "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
+        "priority=10,udp,nw_dst=10.1.0.0/16,actions=output:3",
+    ];
+    let mut lab = Lab::with_slow(3, 4, 512, &config, &rules);
+    for _ in 0..4 {
+        lab.push(2, &low(0));
+        lab.turn();
+    }
+    lab.pop(3);
+    // Nobody takes what the device has: all frames but a quarter wait for it.
+    for _ in 0..100 {
+        (0..8).for_each(|_| lab.push(1, &normal()));
+        lab.turn();
+    }
+    assert!(lab.dropped(DropReason::TransmitFull) > 0);
+    for mark in 1..=8 {
+        lab.push(2, &low(mark));
+        lab.turn();
+    }
+    let marks: Vec<u8> = lab.pop(3).iter().map(|bytes| bytes[59]).filter(|mark| *mark > 0).collect();
+    assert_eq!(marks, [1, 2, 3, 4, 5, 6, 7, 8]);
+}
