@@ -171,7 +171,7 @@ impl Drop for Daemon {
         for (number, worker) in self.workers.iter().enumerate() {
             let Rest { packets, frames } = worker.end();
             if packets + frames > 0 {
-                tracing::info!(
+                tracing::warn!(
                     "worker {number} ended with {packets} packets that waited, and {frames} frames for devices (shutdown)"
                 );
             }
