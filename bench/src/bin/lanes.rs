@@ -4,6 +4,8 @@
 
 #[path = "lanes/counts.rs"]
 mod counts;
+#[path = "lanes/export.rs"]
+mod export;
 #[path = "lanes/mixed.rs"]
 mod mixed;
 #[path = "lanes/overload.rs"]
@@ -54,6 +56,8 @@ struct Arguments {
 enum Command {
     /// Forward and say nothing: what callgrind runs
     Count(counts::Counted),
+    /// Write the first scenario as files that `shunt sim` runs
+    Export(export::Export),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -70,10 +74,15 @@ enum Part {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
+    let mut kinds = Kind::ALL.into_iter().filter(|kind| kind.name().starts_with(&arguments.case));
     let rules = arguments.rules;
-    if let Some(Command::Count(counted)) = &arguments.command {
-        return counts::turn(counted);
+    match &arguments.command {
+        Some(Command::Count(counted)) => return counts::turn(counted),
+        Some(Command::Export(to)) => {
+            let kind = kinds.next().ok_or("no scenario's name begins so")?;
+            return export::write(to, kind, rules);
+        }
+        None => {}
     }
     let cpus = allowed_cpus()?;
     pin_to(*cpus.last().ok_or("no CPU is allowed")?)?;

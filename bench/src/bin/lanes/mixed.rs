@@ -94,7 +94,12 @@ fn round(
     let costs = measure(&switches.map(|switch| Case { switch, load: &flood, overloaded: false }), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {
-        capacity_pps = capacity_pps.min(Road::new(switch, &flood)?.run(costs).received_pps());
+        // In one lane what is received of a flood is carried; in two, the normal part of it is what gives way.
+        let carried_pps = match switch.config.lanes.is_on() {
+            true => sim::arrivals::capacity_pps(switch, &flood, costs)?,
+            false => Road::new(switch, &flood)?.run(costs).received_pps(),
+        };
+        capacity_pps = capacity_pps.min(carried_pps);
     }
     let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
     // Latency inside the switch.

@@ -23,7 +23,7 @@ pub const SLOW_FLOWS: usize = 20;
 const OTHERS: usize = SLOW_FLOWS + 2;
 
 /// Records of each LUT.
-const LUT_ENTRIES: usize = 16_384;
+pub const LUT_ENTRIES: usize = 16_384;
 
 /// What may wait in a worker: what a switch has unless it is configured.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
