@@ -52,8 +52,8 @@ pub enum Command {
     Replay(Replay),
     /// Send made traffic through a switch in virtual time: load, bursts, overload, and what becomes of each lane
     ///
-    /// What the worker's steps cost is given in the scenario, and the same file and seed then print the same on any machine;
-    /// or it is measured on this one, and written down so that the run can be repeated.
+    /// What the worker's steps cost is given in the scenario, and the same file and seed then print the same every time; or
+    /// it is measured on this machine, and written down so that the run can be repeated.
     Sim(Sim),
 }
 

@@ -14,7 +14,9 @@ use port::Queue;
 use port::mem::LoopQueue;
 use shunt_bench::rig::{Limited, Rig};
 use shunt_bench::scenario::Kind;
+use wire::capture::CaptureReader;
 
+use crate::export::capture;
 use crate::report::against;
 use crate::traffic::{self, Normal, Traffic};
 
@@ -25,9 +27,6 @@ fn turns(which: Normal) -> [u32; 2] {
         Normal::FirstSeen => [400, 800],
     }
 }
-
-/// Bytes of a packet in the file, all of 64 on the wire.
-const PACKET_BYTES: usize = 60;
 
 /// Packets of a turn: one less than a full burst, which would tell that more arrives than the worker can carry.
 const BURST: usize = 31;
@@ -48,7 +47,7 @@ fn bar(which: Normal) -> f64 {
 pub struct Counted {
     /// File of the rules.
     rules: PathBuf,
-    /// File of the packets, one after the other, each of 60 bytes.
+    /// Capture of the packets.
     packets: PathBuf,
     /// With the path and the lanes, or without.
     #[arg(long)]
@@ -70,8 +69,11 @@ pub enum Side {
 /// Forwards so many turns by the rules of one file and the packets of another, and says nothing: for callgrind.
 pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
     let rules = fs::read_to_string(&counted.rules)?;
-    let packets = fs::read(&counted.packets)?;
-    let mut set: Vec<Frame> = packets.chunks_exact(PACKET_BYTES).map(Frame::from_bytes).collect();
+    let mut set: Vec<Frame> = Vec::new();
+    let mut reader = CaptureReader::open(&counted.packets)?;
+    while let Some(packet) = reader.next_packet()? {
+        set.push(Frame::from_bytes(packet.bytes));
+    }
     let config = if counted.side == Side::Ours { traffic::ours() } else { traffic::tables() };
     let queues = (1..=traffic::BACK).map(|number| {
         let queue = LoopQueue::new(number, std::mem::take(&mut set));
@@ -100,7 +102,8 @@ fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(
     for which in Normal::ALL {
         let packets_file = folder.join("packets");
         let [begin, end] = turns(which);
-        fs::write(&packets_file, traffic.packets(which, (end as usize + 1) * BURST).concat())?;
+        let packets = traffic.packets(which, (end as usize + 1) * BURST);
+        capture(&packets_file, packets.into_iter())?;
         let counted =
             |side, turns| Counted { rules: rules_file.clone(), packets: packets_file.clone(), side, turns };
         let case = format!("{}, {rules} rules, {}", kind.name(), which.name());

@@ -27,8 +27,8 @@ pub fn write(export: &Export, kind: Kind, rules: usize) -> Result<(), Box<dyn Er
     let folder = &export.out;
     fs::create_dir_all(folder)?;
     let (low, normal) = (traffic.low(0.0).flows, traffic.normal(Normal::Repeating, 0.0).flows);
-    capture(&folder.join("low.pcap"), &low)?;
-    capture(&folder.join("normal.pcap"), &normal)?;
+    capture(&folder.join("low.pcap"), low.iter().map(Vec::as_slice))?;
+    capture(&folder.join("normal.pcap"), normal.iter().map(Vec::as_slice))?;
     fs::write(folder.join("rules.flows"), traffic.rules())?;
     let name = kind.name();
     let class = |name: &str, share: f64, known: bool| {
@@ -47,10 +47,10 @@ pub fn write(export: &Export, kind: Kind, rules: usize) -> Result<(), Box<dyn Er
     Ok(fs::write(folder.join("scenario.toml"), scenario)?)
 }
 
-/// One packet of each flow.
-fn capture(path: &Path, flows: &[Vec<u8>]) -> Result<(), Box<dyn Error>> {
+/// Writes packets a microsecond apart.
+pub fn capture<'p>(path: &Path, packets: impl Iterator<Item = &'p [u8]>) -> Result<(), Box<dyn Error>> {
     let mut writer = CaptureWriter::create(path)?;
-    for (at, packet) in flows.iter().enumerate() {
+    for (at, packet) in packets.enumerate() {
         writer.write(at as u64 * 1_000, packet.len() as u32, packet)?;
     }
     writer.finish()?;
