@@ -20,7 +20,7 @@ const TRAFFIC: usize = 64;
 /// Packets that wait for a poll at most.
 const RING: i64 = 65_536;
 /// Longest times: of a run, and of input and output.
-const TIME_NS: u64 = 3_600_000_000_000;
+const TIME_NS: u64 = super::LONGEST_NS as u64;
 const IO_NS: u64 = 1_000_000_000;
 /// Packets of a run at most.
 const PACKETS: f64 = 1e11;

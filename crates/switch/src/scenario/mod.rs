@@ -25,6 +25,9 @@ use std::path::{Path, PathBuf};
 /// Ports of a simulated switch at most.
 const PORTS: PortNo = 256;
 
+/// Longest time in which packets arrive, ns: one hour.
+const LONGEST_NS: f64 = 3.6e12;
+
 /// Packets a second at most, of one sort and of all.
 const RATE_PPS: f64 = 1e9;
 
@@ -74,6 +77,9 @@ pub enum ScenarioError {
         "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
     )]
     NoCapacity(PathBuf),
+    /// So many packets would take longer than any run.
+    #[error("{}: packets: would take {:.0} s to arrive; the longest run has {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
+    TooLong(PathBuf, f64),
     /// Costs that were measured are of no use.
     #[error("the measured costs are of no use: {0}; run it again, or give costs")]
     Costs(Mistake),

@@ -3,7 +3,7 @@
 
 use super::costs::{Costs, StepCost, steps_of, table_of};
 use super::report::{self, Outcome, Times};
-use super::{Scenario, ScenarioError};
+use super::{LONGEST_NS, Scenario, ScenarioError};
 use sim::arrivals::{Case, Class, ClassReport, Load, Report, Road, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
@@ -42,6 +42,9 @@ impl Scenario {
             return Err(ScenarioError::NoCapacity(self.path.clone()));
         }
         let load = self.offered(capacity);
+        if load.span_ns > LONGEST_NS {
+            return Err(ScenarioError::TooLong(self.path.clone(), load.span_ns));
+        }
         let mut found = Road::new(&self.switch(), &load)?.run(&costs.table);
         // What waits in a full backlog costs more.
         if costs.agreement.is_some() && is_overloaded(&found) {

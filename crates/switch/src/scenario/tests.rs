@@ -141,6 +141,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = nan, unit_ns = 0", "costs[0].time_ns: NaN is out of range"),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = 0, unit_ns = inf", "costs[0].unit_ns: inf is out of range"),
     ("rate_pps = 4000000", "rate_pps = 0", "load.rate_pps: 0 is out of range"),
+    ("rate_pps = 4000000", "rate_pps = 1e-300", "load.rate_pps: 0.000"),
     ("rate_pps = 4000000", "rate_pps = inf", "load.rate_pps: inf is out of range"),
     ("rate_pps = 4000000", "factor = nan", "load.factor: NaN is out of range"),
     ("rate_pps = 4000000", "rate_pps = 1\nfactor = 1", "load: takes one of rate_pps and factor"),
@@ -222,6 +223,14 @@ fn every_mistake_gets_its_sentence() {
         let mistake = read(&text).unwrap_err().to_string();
         assert!(mistake.contains(says), "{costs}: {mistake}, not {says}");
     }
+}
+
+#[test]
+fn packets_that_would_take_for_ever_are_refused() {
+    let text =
+        GOOD.replace("duration = \"4ms\"", "packets = 1000000").replace("rate_pps = 4000000", "rate_pps = 1");
+    let told = read(&text).unwrap().run().unwrap_err().to_string();
+    assert!(told.contains("packets: would take 1000000 s to arrive; the longest run has 3600 s"), "{told}");
 }
 
 #[test]

@@ -10,6 +10,9 @@ use crate::config::value::{duration, in_range};
 use sim::arrivals::{Class, Pattern, Popularity};
 use std::path::Path;
 
+/// Packets a second at least.
+const RATE_MIN_PPS: f64 = 1e-3;
+
 /// Packets of a burst at most, and the time from one to the next, ns.
 const BURST: i64 = 65_536;
 const SPACING_NS: f64 = 1e9;
@@ -101,10 +104,10 @@ pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<T
 
 /// Packets a second.
 pub fn rate(pps: f64) -> Result<f64, String> {
-    if pps > 0.0 && pps <= RATE_PPS {
+    if (RATE_MIN_PPS..=RATE_PPS).contains(&pps) {
         return Ok(pps);
     }
-    Err(format!("{pps} is out of range; use more than 0 and at most {RATE_PPS:.0} packets a second"))
+    Err(format!("{pps} is out of range; use {RATE_MIN_PPS} to {RATE_PPS:.0} packets a second"))
 }
 
 fn popularity(
