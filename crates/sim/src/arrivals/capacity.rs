@@ -7,12 +7,15 @@ use crate::cost::{CostError, CostTable};
 /// Of all packets no more than this part may be lost for lack of room at a rate that is carried.
 const LOST_PART: f64 = 1e-4;
 
+/// And what is left when the last has arrived must be worked off within this part of the time in which all arrived: what
+/// waits is not carried.
+const LATE_PART: f64 = 0.005;
+
 /// The rate that is tried first, packets a second, and the highest.
 const FIRST_PPS: f64 = 1e5;
 const MOST_PPS: f64 = 1e9;
 
-/// Packets of a try: at first, when rates are doubled, and when they are halved. What waits when they are over has not been
-/// lost: some thousands.
+/// Packets of a try: at first, when rates are doubled, and when they are halved.
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
@@ -41,13 +44,22 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
         let report = Road::new(switch, &load)?.run(costs);
         let offered: u64 = report.classes.iter().map(|class| class.offered).sum();
         let lost: u64 = report.classes.iter().map(ClassReport::crowded_out).sum();
-        Ok(lost as f64 <= offered as f64 * LOST_PART)
+        let late_ns = report.end_ns - load.end_ns();
+        Ok(lost as f64 <= offered as f64 * LOST_PART && late_ns <= span_ns * LATE_PART)
     };
     let mut most_pps = FIRST_PPS;
     while most_pps < MOST_PPS && holds(most_pps, ROUGH)? {
         most_pps *= 2.0;
     }
-    let mut holds_pps = if most_pps > FIRST_PPS { most_pps / 2.0 } else { 0.0 };
+    let mut holds_pps = most_pps / 2.0;
+    // Few packets may have been too few to tell.
+    while holds_pps >= FIRST_PPS && !holds(holds_pps, FINE)? {
+        most_pps = holds_pps;
+        holds_pps /= 2.0;
+    }
+    if holds_pps < FIRST_PPS {
+        holds_pps = 0.0;
+    }
     for _ in 0..STEPS {
         let pps = f64::midpoint(holds_pps, most_pps);
         if holds(pps, FINE)? { holds_pps = pps } else { most_pps = pps }

@@ -76,9 +76,12 @@ pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, 
     let key = if datapath.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
     let (model, ports) = model(&rules, key, marks, &classes)?;
     for class in &mut classes {
-        let low_latency =
-            class.flows.iter().map(|frame| model.trace(class.port, frame).processed.low_latency);
-        class.low_latency = low_latency.collect();
+        let low_latency = |frame: &Vec<u8>| {
+            let processed = model.trace(class.port, frame).processed;
+            // What is dropped at the door hits no entry, and is no part of a lane's traffic.
+            processed.low_latency && !processed.hits.is_empty()
+        };
+        class.low_latency = class.flows.iter().map(low_latency).collect();
     }
     let time = |name: &str, text: &Option<String>, usual: &str, most_ns: u64| {
         let text = text.as_deref().unwrap_or(usual);
@@ -172,7 +175,8 @@ fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>,
         return Err(wrong("traffic", format!("has shares that add up to {shares}; they must to 1")));
     }
     let rated = |one: Traffic| {
-        let rate_pps = if one.shared { one.class.rate_pps * all_pps } else { one.class.rate_pps };
+        // Parts of exactly all: what was offered, given as a rate, does the same again.
+        let rate_pps = if one.shared { one.class.rate_pps / shares * all_pps } else { one.class.rate_pps };
         Class { rate_pps, ..one.class }
     };
     let classes: Vec<Class> = traffic.into_iter().map(rated).collect();

@@ -107,6 +107,54 @@ fn a_factor_is_of_what_the_switch_carries() {
 }
 
 #[test]
+fn what_waits_is_not_carried() {
+    let capacity = |text: &str| read(text).unwrap().run().unwrap().capacity_pps.unwrap();
+    let text = GOOD.replace("rate_pps = 4000000", "factor = 0.5");
+    for more in ["", "\nenabled = false"] {
+        let text = text.replace("unknown = 64", &format!("unknown = 64{more}"));
+        // All of a short run would find room in such a ring.
+        let (usual, deep) = (capacity(&text), capacity(&text.replace("ring = 256", "ring = 65536")));
+        assert!((deep / usual - 1.0).abs() < 0.1, "{more}: {deep} against {usual}");
+    }
+}
+
+#[test]
+fn shares_that_do_not_quite_add_up_do_the_same_again_by_the_rate() {
+    let thirds =
+        GOOD.replace("share = 0.1\n", "share = 0.3333333\n").replace("share = 0.85", "share = 0.3333333");
+    let thirds = thirds.replace("share = 0.05", "share = 0.3333333");
+    let first = read(&thirds.replace("rate_pps = 4000000", "factor = 0.7")).unwrap().run().unwrap();
+    let again = thirds.replace("rate_pps = 4000000", &format!("rate_pps = {:.1}", first.offered_pps));
+    assert_eq!(read(&again).unwrap().run().unwrap().traffic, first.traffic);
+}
+
+#[test]
+fn what_is_dropped_at_the_door_is_in_no_low_latency_lane() {
+    let folder = std::env::temp_dir().join(format!("shunt-runts-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("runts.pcap");
+    // Two frames of one byte and of 13.
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].iter().flat_map(|w| w.to_le_bytes()).collect();
+    for (at, len) in [(0_u32, 1_u32), (1, 13)] {
+        file.extend([0, at, len, len].iter().flat_map(|w| w.to_le_bytes()));
+        file.extend(vec![2; len as usize]);
+    }
+    fs::write(&path, file).unwrap();
+    let from = GOOD.find("[[traffic]]").unwrap();
+    let text = format!(
+        "{}[[traffic]]\nname = \"runts\"\nport = 1\nshare = 1\npcap = \"{}\"\n",
+        &GOOD[..from],
+        path.display()
+    );
+    let outcome = read(&text).unwrap().run().unwrap();
+    fs::remove_dir_all(&folder).unwrap();
+    let offered: Vec<u64> = outcome.lanes.iter().map(|lane| lane.offered).collect();
+    assert!(offered[0] == 0 && offered[1] > 0, "{:?}", outcome.lanes);
+    assert!(outcome.lanes[1].dropped.contains_key("runt"));
+}
+
+#[test]
 fn costs_can_be_measured_and_written_down() {
     let start = GOOD.find("costs = [").unwrap();
     let end = GOOD.find("[load]").unwrap();
