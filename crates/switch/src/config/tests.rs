@@ -167,6 +167,13 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
         ],
     ),
     ("workers = [0]", "workers = [\n  \"0\"]", &["line 28: datapath.port[0].workers: is the string \"0\""]),
+    (
+        "hold = 1",
+        "outstanding_bytes = \"1\"",
+        &[
+            "lanes.outstanding_bytes: is the string \"1\", and a whole number is needed; write outstanding_bytes = 262144",
+        ],
+    ),
     ("id = 1", "id = [1]", &["line 7: datapath.id: is a list, and a whole number is needed; write id = 1"]),
     ("control = \"/tmp/s1.sock\"", "control = \"/tmp", &["line 2: "]),
     ("[[worker]]\ncpu = 1\nidle = \"adaptive\"", "", &["worker: ", "add [[worker]]"]),

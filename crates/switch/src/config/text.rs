@@ -8,7 +8,7 @@ use toml::de::Error;
 /// What the keys of a sort of file take.
 pub struct Grammar {
     /// Each key, its type in words, and an example.
-    pub keys: &'static [Key],
+    pub keys: &'static [&'static [Key]],
     /// Keys that stand for lists of tables, whose entries are numbered.
     pub lists: &'static [&'static str],
 }
@@ -17,7 +17,7 @@ pub struct Grammar {
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Configurations.
-pub const CONFIGURATION: Grammar = Grammar { keys: KEYS, lists: &["worker", "datapath.port"] };
+pub const CONFIGURATION: Grammar = Grammar { keys: &[KEYS, FORWARDING], lists: &["worker", "datapath.port"] };
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -32,6 +32,16 @@ const KEYS: &[Key] = &[
     ("controllers", "a list of strings", "controllers = [\"tcp:127.0.0.1:6653\"]"),
     ("listen", "a string or a list of strings", "listen = \"127.0.0.1:6654\""),
     ("fail_mode", STRING, "fail_mode = \"secure\""),
+    ("port", TABLES, "[[datapath.port]]"),
+    ("number", NUMBER, "number = 1"),
+    ("name", STRING, "name = \"p1\""),
+    ("driver", STRING, "driver = \"af_packet\""),
+    ("device", STRING, "device = \"veth1\""),
+    ("workers", "a list of whole numbers", "workers = [0]"),
+];
+
+/// Keys that tell how a switch forwards: of the daemon's file and of scenarios.
+pub const FORWARDING: &[Key] = &[
     ("low_latency", "a table", "[datapath.low_latency]"),
     ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
     ("learn", "a table", "learn = { enabled = false }"),
@@ -48,18 +58,14 @@ const KEYS: &[Key] = &[
     ("hold", NUMBER, "hold = 256"),
     ("small_quantum", NUMBER, "small_quantum = 8"),
     ("large_quantum", NUMBER, "large_quantum = 32"),
+    ("outstanding_bytes", NUMBER, "outstanding_bytes = 262144"),
     ("quiet", STRING, "quiet = \"100us\""),
     ("port_cache", "a table", "[datapath.port_cache]"),
     ("mode", STRING, "mode = \"off\""),
     ("entries", NUMBER, "entries = 64"),
     ("queue", NUMBER, "queue = 64"),
-    ("port", TABLES, "[[datapath.port]]"),
-    ("number", NUMBER, "number = 1"),
-    ("name", STRING, "name = \"p1\""),
-    ("driver", STRING, "driver = \"af_packet\""),
-    ("device", STRING, "device = \"veth1\""),
-    ("workers", "a list of whole numbers", "workers = [0]"),
 ];
+
 pub const STRING: &str = "a string";
 pub const NUMBER: &str = "a whole number";
 pub const TABLES: &str = "a list of tables";
@@ -91,7 +97,8 @@ fn mistake(text: &str, error: &Error, grammar: &Grammar) -> Mistake {
     else {
         return plain(String::new());
     };
-    let Some((_, needed, example)) = grammar.keys.iter().find(|(name, _, _)| *name == key) else {
+    let Some((_, needed, example)) = grammar.keys.iter().copied().flatten().find(|(name, _, _)| *name == key)
+    else {
         return plain(String::new());
     };
     let problem = if let Some(found) = told.strip_prefix("invalid type: ") {

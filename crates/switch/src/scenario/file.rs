@@ -3,7 +3,7 @@
 
 use super::costs::Costs;
 use crate::config::file::{Ffp, Lanes, LowLatency, PortCache, one_or_more};
-use crate::config::text::{Grammar, Key, NUMBER, STRING, TABLES};
+use crate::config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -75,7 +75,7 @@ const FRACTION: &str = "a number";
 const YES_OR_NO: &str = "true or false";
 
 /// What the keys take.
-pub const SCENARIO: Grammar = Grammar { keys: KEYS, lists: &["datapath", "traffic"] };
+pub const SCENARIO: Grammar = Grammar { keys: &[KEYS, FORWARDING], lists: &["datapath", "traffic"] };
 
 const KEYS: &[Key] = &[
     ("seed", NUMBER, "seed = 1"),
@@ -90,26 +90,6 @@ const KEYS: &[Key] = &[
     ("datapath", TABLES, "[[datapath]]"),
     ("id", NUMBER, "id = 1"),
     ("rules", STRING, "rules = \"priority=1 actions=output:2\""),
-    ("low_latency", "a table", "[datapath.low_latency]"),
-    ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
-    ("learn", "a table", "learn = { enabled = false }"),
-    ("min_pps", NUMBER, "min_pps = 1000"),
-    ("window", STRING, "window = \"5s\""),
-    ("min_timeout", STRING, "min_timeout = \"10m\""),
-    ("ffp", "a table", "[datapath.ffp]"),
-    ("enabled", YES_OR_NO, "enabled = false"),
-    ("lut_entries", NUMBER, "lut_entries = 4096"),
-    ("consistency", STRING, "consistency = \"auto\""),
-    ("lanes", "a table", "[datapath.lanes]"),
-    ("normal", NUMBER, "normal = 2048"),
-    ("unknown", NUMBER, "unknown = 1024"),
-    ("hold", NUMBER, "hold = 256"),
-    ("small_quantum", NUMBER, "small_quantum = 8"),
-    ("large_quantum", NUMBER, "large_quantum = 32"),
-    ("outstanding_bytes", NUMBER, "outstanding_bytes = 262144"),
-    ("quiet", STRING, "quiet = \"100us\""),
-    ("port_cache", "a table", "[datapath.port_cache]"),
-    ("mode", STRING, "mode = \"off\""),
     ("traffic", TABLES, "[[traffic]]"),
     ("name", STRING, "name = \"control\""),
     ("port", NUMBER, "port = 1"),
