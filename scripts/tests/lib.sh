@@ -27,6 +27,8 @@ shunt=''
 # More of the configuration: of the worker, and what goes before the ports.
 worker=''
 settings=''
+# Of the ports; to be set before `make_hosts`.
+driver=af_packet
 # Set by `background`: the process it started.
 started=''
 failed=''
@@ -131,8 +133,8 @@ make_hosts() {
         ip -n "$prefix-h$n" link set eth0 address "$(mac "$n")"
         ip -n "$prefix-h$n" address add "10.0.0.$n/24" dev eth0
         ip -n "$prefix-h$n" link set eth0 up
-        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "af_packet"\ndevice = "p%s"\nworkers = [0]\n' \
-            "$n" "$n" "$n" >>"$folder/ports"
+        printf '[[datapath.port]]\nnumber = %s\nname = "p%s"\ndriver = "%s"\ndevice = "p%s"\nworkers = [0]\n' \
+            "$n" "$n" "$driver" "$n" >>"$folder/ports"
     done
 }
 mac() { printf '02:00:00:00:00:%02x' "$1"; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of drivers. A new driver is a new file and a line in [`DRIVERS`].
 
-use crate::{PortError, Queue, af_packet, mem, pcap};
+use crate::{PortError, Queue, af_packet, af_xdp, mem, pcap};
 
 /// What to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,8 @@ pub type Queues = Vec<Box<dyn Queue>>;
 pub struct Driver {
     /// The name that configuration uses.
     pub name: &'static str,
+    /// Whether its devices are network interfaces, each of which only one port can have.
+    pub interfaces: bool,
     /// Checks what is to be opened without touching a device.
     pub check: fn(&Spec) -> Result<(), PortError>,
     /// Opens a port's queues.
@@ -35,9 +37,10 @@ pub struct Driver {
 
 /// All drivers.
 pub const DRIVERS: &[Driver] = &[
-    Driver { name: mem::NAME, check: mem::check, open: mem::open },
-    Driver { name: pcap::NAME, check: pcap::check, open: pcap::open },
-    Driver { name: af_packet::NAME, check: af_packet::check, open: af_packet::open },
+    Driver { name: mem::NAME, interfaces: false, check: mem::check, open: mem::open },
+    Driver { name: pcap::NAME, interfaces: false, check: pcap::check, open: pcap::open },
+    Driver { name: af_packet::NAME, interfaces: true, check: af_packet::check, open: af_packet::open },
+    Driver { name: af_xdp::NAME, interfaces: true, check: af_xdp::check, open: af_xdp::open },
 ];
 
 /// Opens a port: one queue for each worker that serves it.
@@ -55,6 +58,12 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 /// What [`open`] would refuse whatever devices there are.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     (driver(spec)?.check)(spec)
+}
+
+/// Whether devices of this driver are network interfaces, each of which only one port can have; not for an unknown one.
+#[must_use]
+pub fn is_of_interfaces(driver: &str) -> bool {
+    DRIVERS.iter().any(|known| known.name == driver && known.interfaces)
 }
 
 fn driver(spec: &Spec) -> Result<&'static Driver, PortError> {
@@ -100,6 +109,7 @@ mod tests {
             ("pcap", "out=no/such/folder/file", 1),
             ("af_packet", "nosuch0", 1),
             ("af_packet", "fifteen-bytes-x", 256),
+            ("af_xdp", "nosuch0", 64),
         ] {
             assert!(check(&spec(driver, device, queues)).is_ok(), "{driver} {device}");
         }
@@ -117,6 +127,9 @@ mod tests {
             ("af_packet", "eth\0", 1, "'\\0'"),
             ("af_packet", "..", 1, "\"..\""),
             ("af_packet", "lo", 257, "1 to 256"),
+            ("af_xdp", "a/b", 1, "'/'"),
+            ("af_xdp", "lo", 0, "1 to 64"),
+            ("af_xdp", "lo", 65, "1 to 64"),
         ] {
             let message = check(&spec(driver, device, queues)).unwrap_err().to_string();
             assert!(message.contains("port p1") && message.contains(part), "{message}");

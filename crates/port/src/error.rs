@@ -40,13 +40,15 @@ pub enum PortError {
         /// The device's name.
         device: String,
     },
-    /// The process may not open raw sockets.
-    #[error("port {port}: no permission to {what}; run as root or with the capability CAP_NET_RAW")]
+    /// The process may not open such a device.
+    #[error("port {port}: no permission to {what}; run as root or with {needs}")]
     NoPermission {
         /// The port's name.
         port: String,
         /// What was attempted.
         what: &'static str,
+        /// The capabilities that allow it.
+        needs: &'static str,
     },
     /// A number of queues the driver can not give.
     #[error("port {port}: driver {driver} can not open {queues} queues; it needs {expected}")]

@@ -5,6 +5,7 @@
 //! `transmit` allocates, locks, logs or blocks.
 
 pub mod af_packet;
+pub mod af_xdp;
 pub mod mem;
 pub mod pcap;
 pub mod wait;
@@ -12,13 +13,15 @@ pub mod wait;
 mod drivers;
 mod error;
 mod fault;
+mod interface;
 mod offload;
 mod pools;
 mod queue;
 mod statistics;
 mod sys;
+mod watch;
 
-pub use drivers::{DRIVERS, Driver, Queues, Spec, check, open};
+pub use drivers::{DRIVERS, Driver, Queues, Spec, check, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};

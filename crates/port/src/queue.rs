@@ -64,7 +64,7 @@ pub trait Queue: Send {
     /// What `transmit` accepts unfinished.
     fn capabilities(&self) -> Capabilities;
 
-    /// A descriptor that is readable when packets wait; none for a driver that must be polled. To be asked for before
+    /// A descriptor that is readable when packets wait; none for a driver that must be polled, always or just now. To be asked for before
     /// each sleep, by who serves the queue: that takes off a pending error, which would end the sleep at once. The number
     /// stays the queue's as long as the queue lives, also when `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd>;

@@ -345,7 +345,9 @@ fn check_tells_mistakes_and_what_has_no_effect() {
         assert!(message.contains(text(&control)) && message.contains(says), "{message}");
     }
     let right = std::fs::read_to_string(&config).unwrap();
-    for (driver, device) in [("mem", "nil"), ("pcap", "out"), ("af_packet", "much-too-long-a-name")] {
+    for (driver, device) in
+        [("mem", "nil"), ("pcap", "out"), ("af_packet", "much-too-long-a-name"), ("af_xdp", "a b")]
+    {
         let by = format!("\"{driver}\"\ndevice = \"{device}\"");
         let wrong = place.write("wrong.toml", &right.replacen("\"mem\"\ndevice = \"null\"", &by, 1));
         let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);

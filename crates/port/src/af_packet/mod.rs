@@ -10,17 +10,18 @@
 
 mod copies;
 mod cut;
-mod link;
 mod receive;
 mod socket;
 mod transmit;
 mod vnet;
 
-use crate::sys::{self, SendBatch};
-use crate::{Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics};
+use crate::sys::SendBatch;
+use crate::watch::Watch;
+use crate::{
+    Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics, interface,
+};
 use cut::Cutter;
 use frame::Frame;
-use link::Watch;
 use socket::{Port, Socket};
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -44,25 +45,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
             expected: "1 to 256",
         });
     }
-    // As `dev_valid_name` of the kernel.
-    let name = &spec.device;
-    let refused = |c: &char| matches!(c, '/' | ':' | '\0' | '\u{b}') || c.is_ascii_whitespace();
-    let wrong = match name.len() {
-        0 => "the name has no bytes".into(),
-        len if len > sys::NAME_BYTES => format!("the name has {len} bytes"),
-        _ if name == "." || name == ".." => format!("no interface can be named {name:?}"),
-        _ => match name.chars().find(refused) {
-            Some(c) => format!("no interface can have {c:?} in its name"),
-            None => return Ok(()),
-        },
-    };
-    Err(PortError::BadDevice {
-        port: spec.name.clone(),
-        driver: NAME,
-        device: name.clone(),
-        wrong,
-        expected: "the name of a network interface: 1 to 15 bytes without spaces, slashes and colons",
-    })
+    interface::check_name(spec, NAME)
 }
 
 /// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and brings the
@@ -80,7 +63,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     sockets
         .into_iter()
         .map(|socket| {
-            let watch = Watch::new(&socket, &port)?;
+            let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
+            watch.note(socket.told(&port), Instant::now());
             let queue = PacketQueue::new(spec, Arc::clone(&port), socket, watch);
             Ok(Box::new(queue) as Box<dyn Queue>)
         })
@@ -179,7 +163,7 @@ impl Queue for PacketQueue {
             if self.socket.is_stale(&self.port) {
                 self.reopen();
             }
-            self.watch.ask(&self.socket, &self.port, Instant::now());
+            self.watch.note(self.socket.told(&self.port), Instant::now());
         }
         self.watch.link
     }

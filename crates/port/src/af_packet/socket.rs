@@ -2,8 +2,10 @@
 //! One raw socket with its ring, and the fanout group that the sockets of one port share.
 
 use super::copies::Copies;
+use crate::interface::Owner;
 use crate::sys::{self, Interface, Ring};
-use crate::{Link, PortError, Spec};
+use crate::watch::Told;
+use crate::{PortError, Spec};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +25,7 @@ const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 
 /// What the queues of one port have in common: name and fanout group. The lock is taken when a device is (re)opened.
 pub(super) struct Port {
-    pub(super) name: String,
-    pub(super) device: String,
+    owner: Owner,
     queues: usize,
     /// Interface index and number of the group, once a socket has founded it.
     group: Mutex<Option<(i32, u16)>>,
@@ -32,32 +33,11 @@ pub(super) struct Port {
 
 impl Port {
     pub(super) fn new(spec: &Spec) -> Arc<Self> {
-        Arc::new(Self {
-            name: spec.name.clone(),
-            device: spec.device.clone(),
-            queues: spec.queues,
-            group: Mutex::new(None),
-        })
+        Arc::new(Self { owner: Owner::new(spec, super::NAME), queues: spec.queues, group: Mutex::new(None) })
     }
 
     pub(super) fn error(&self, what: &'static str, source: io::Error) -> PortError {
-        match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => PortError::NoPermission { port: self.name.clone(), what },
-            Some(libc::ENODEV | libc::ENXIO) => {
-                PortError::NoDevice { port: self.name.clone(), device: self.device.clone() }
-            }
-            _ => PortError::Io { port: self.name.clone(), device: self.device.clone(), what, source },
-        }
-    }
-
-    fn bad_device(&self, wrong: String) -> PortError {
-        PortError::BadDevice {
-            port: self.name.clone(),
-            driver: super::NAME,
-            device: self.device.clone(),
-            wrong,
-            expected: "the name of an Ethernet interface in this network namespace",
-        }
+        self.owner.error(what, "CAP_NET_RAW", source)
     }
 }
 
@@ -76,14 +56,10 @@ impl Socket {
     pub(super) fn open(port: &Port) -> Result<Self, PortError> {
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let socket = fd.as_fd();
-        let interface = Interface::new(socket, &port.device);
+        let interface = Interface::new(socket, &port.owner.device);
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
         let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
-        if !matches!(kind, libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK) {
-            return Err(
-                port.bad_device(format!("not an Ethernet interface (its link layer is ARPHRD {kind})"))
-            );
-        }
+        port.owner.check_link_layer(kind)?;
         // Best effort: the administrator may keep it down, and then the link says so.
         let _ = interface.bring_up();
         let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
@@ -149,19 +125,24 @@ impl Socket {
         sys::take_error(self.fd.as_fd());
     }
 
-    pub(super) fn link(&self, port: &Port) -> Link {
-        Interface::new(self.fd.as_fd(), &port.device).link()
+    /// What there is to tell of the link.
+    pub(super) fn told(&self, port: &Port) -> Told {
+        Told {
+            link: Interface::new(self.fd.as_fd(), &port.owner.device).link(),
+            bound_index: self.bound_index(),
+            is_stale: self.is_stale(port),
+        }
     }
 
     /// Index of the interface that this socket is bound to; -1 when that is gone.
-    pub(super) fn bound_index(&self) -> i32 {
+    fn bound_index(&self) -> i32 {
         sys::bound_index(self.fd.as_fd()).unwrap_or(-1)
     }
 
     /// True if the port's device exists but is not the one this socket is bound to (also if it has its number).
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
-        Interface::new(self.fd.as_fd(), &port.device).index().is_ok_and(|index| index != bound)
+        Interface::new(self.fd.as_fd(), &port.owner.device).index().is_ok_and(|index| index != bound)
     }
 
     /// Bytes that the device has not sent yet.

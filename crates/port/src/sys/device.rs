@@ -32,6 +32,26 @@ struct EthtoolCommand {
     reserved: [u32; 2],
 }
 
+/// `ETHTOOL_GDRVINFO`: `struct ethtool_drvinfo`, 196 bytes, the driver's name from the fourth on.
+const ETHTOOL_GDRVINFO: u32 = 3;
+const DRIVER_INFO_BYTES: usize = 196;
+const DRIVER_NAME_AT: usize = 4;
+const DRIVER_NAME_BYTES: usize = 32;
+
+/// `ETHTOOL_GCHANNELS`: `struct ethtool_channels`.
+const ETHTOOL_GCHANNELS: u32 = 0x3c;
+
+#[repr(C)]
+#[derive(Default)]
+struct EthtoolChannels {
+    command: u32,
+    most: [u32; 4],
+    receive: u32,
+    transmit: u32,
+    other: u32,
+    combined: u32,
+}
+
 /// An interface by name.
 pub(crate) struct Interface<'a> {
     socket: BorrowedFd<'a>,
@@ -95,6 +115,24 @@ impl<'a> Interface<'a> {
         }
     }
 
+    /// How many hardware queues receive and how many transmit; none if the driver does not tell.
+    pub(crate) fn queues(&self) -> Option<(u32, u32)> {
+        let mut channels = EthtoolChannels { command: ETHTOOL_GCHANNELS, ..EthtoolChannels::default() };
+        self.ethtool((&raw mut channels).cast()).ok()?;
+        Some((channels.receive + channels.combined, channels.transmit + channels.combined))
+    }
+
+    /// Whether its driver has this name.
+    pub(crate) fn is_driven_by(&self, driver: &str) -> bool {
+        let mut info = [0_u8; DRIVER_INFO_BYTES];
+        info[..DRIVER_NAME_AT].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
+        self.ethtool(info.as_mut_ptr().cast()).is_ok()
+            && info[DRIVER_NAME_AT..DRIVER_NAME_AT + DRIVER_NAME_BYTES]
+                .split(|byte| *byte == 0)
+                .next()
+                .is_some_and(|name| name == driver.as_bytes())
+    }
+
     fn flags(&self) -> io::Result<libc::c_int> {
         let request = self.ask(libc::SIOCGIFFLAGS)?;
         // SAFETY: the kernel has set the flags.
@@ -103,12 +141,17 @@ impl<'a> Interface<'a> {
 
     fn speed_mbps(&self) -> Option<u32> {
         let mut command = EthtoolCommand { command: ETHTOOL_GSET, ..EthtoolCommand::default() };
-        let mut request = self.request();
-        request.ifr_ifru.ifru_data = (&raw mut command).cast();
-        self.call(SIOCETHTOOL, &mut request).ok()?;
+        self.ethtool((&raw mut command).cast()).ok()?;
         let speed = u32::from(command.speed_high) << 16 | u32::from(command.speed_low);
         // All ones, in 16 or in 32 bits, stand for "unknown".
         (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
+    }
+
+    /// Asks ethtool by a command that is as large as the kernel reads and writes.
+    fn ethtool(&self, command: *mut libc::c_char) -> io::Result<()> {
+        let mut request = self.request();
+        request.ifr_ifru.ifru_data = command;
+        self.call(SIOCETHTOOL, &mut request)
     }
 
     fn request(&self) -> libc::ifreq {

@@ -3,17 +3,21 @@
 //! module of the crate with `unsafe`.
 #![allow(unsafe_code)]
 
+mod bpf;
 mod device;
 mod message;
 mod monitor;
 mod poll;
 mod ring;
+mod xsk;
 
+pub(crate) use bpf::{Attached, Redirect};
 pub(crate) use device::{Interface, NAME_BYTES};
 pub(crate) use message::{SEND_BATCH, SendBatch, VNET_BYTES, VnetBytes, receive_copy};
 pub(crate) use monitor::{Change, Monitor};
 pub(crate) use poll::{MAX_DESCRIPTORS, clear_event, event, poll, raise_event};
 pub(crate) use ring::{Ring, Slot};
+pub(crate) use xsk::{Refused, XSK_FRAME_BYTES, Xsk};
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -32,6 +36,14 @@ unsafe impl Plain for libc::tpacket_req {}
 unsafe impl Plain for libc::packet_mreq {}
 // SAFETY: as above; two unsigned ints.
 unsafe impl Plain for libc::tpacket_stats {}
+// SAFETY: as above; two u64, four u32.
+unsafe impl Plain for libc::xdp_umem_reg {}
+// SAFETY: as above; u64 only.
+unsafe impl Plain for libc::xdp_mmap_offsets {}
+// SAFETY: as above; u64 only.
+unsafe impl Plain for libc::xdp_statistics {}
+// SAFETY: as above; one u32.
+unsafe impl Plain for libc::xdp_options {}
 
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! TCP between namespaced hosts with default offloads, through ports that a small forwarder joins.
 
-use crate::lab::{Helper, Lab, in_lab, open_one, role, run, spec, veth};
+use crate::lab::{Helper, Lab, in_lab, open_one, open_xdp, role, run, spec, spec_of, veth};
 use frame::Frame;
 use port::{Pools, Queue, Statistics};
 use std::collections::VecDeque;
@@ -30,6 +30,9 @@ fn helper() {
     if role == "unprivileged" {
         let message = port::open(&spec(3, "lo", 1)).err().unwrap().to_string();
         assert!(message.contains("port3") && message.contains("CAP_NET_RAW"), "{message}");
+    } else if role == "unprivileged xdp" {
+        let message = port::open(&spec_of("af_xdp", 3, "vb", 1)).err().unwrap().to_string();
+        assert!(message.contains("no permission to") && message.contains("CAP_NET_ADMIN"), "{message}");
     } else if role == "receive" {
         let (mut stream, _) = TcpListener::bind(("0.0.0.0", TCP_PORT)).unwrap().accept().unwrap();
         let mut got = vec![0; TRANSFER_BYTES];
@@ -239,5 +242,42 @@ fn super_frames_behind_mpls_are_cut_into_segments() {
         });
         let segments = second.ports[1].rx_packets;
         assert!(segments > (TRANSFER_BYTES / 1460) as u64, "{segments} packets behind the label");
+    });
+}
+
+/// The hosts' offloads are on: what they send comes with open checksums, but cut, which the kernel sees to.
+#[test]
+fn tcp_passes_between_xdp_ports() {
+    in_lab("hosts::tcp_passes_between_xdp_ports", 2, |lab| {
+        lab.connect(1);
+        lab.connect(2);
+        let forwarder = Forwarder::start([open_xdp(1, "p1"), open_xdp(2, "p2")], |_, _| {});
+        transfer(lab, "10.0.0.2");
+        let seen = forwarder.finish();
+        assert_nothing_lost(&seen);
+        assert_eq!(seen.gso, 0);
+        assert!(seen.partial_checksums > (TRANSFER_BYTES / 1460) as u64, "{}", seen.partial_checksums);
+    });
+}
+
+#[test]
+fn tcp_passes_between_drivers_both_ways() {
+    in_lab("hosts::tcp_passes_between_drivers_both_ways", 2, |lab| {
+        lab.connect(1);
+        lab.connect(2);
+        for from_xdp in [true, false] {
+            let ports = if from_xdp {
+                [open_xdp(1, "p1"), open_one(2, "p2")]
+            } else {
+                [open_one(1, "p1"), open_xdp(2, "p2")]
+            };
+            let forwarder = Forwarder::start(ports, |_, _| {});
+            transfer(lab, "10.0.0.2");
+            let seen = forwarder.finish();
+            assert_nothing_lost(&seen);
+            assert!(seen.partial_checksums > 0);
+            // What comes in by af_packet as super-frames leaves by af_xdp in segments.
+            assert!(from_xdp || seen.gso > 0 && seen.longest > 10_000, "{}", seen.gso);
+        }
     });
 }

@@ -118,21 +118,31 @@ pub fn veth(a: &str, b: &str) {
     run(&format!("ip link set {b} up"));
 }
 
-/// What to open for an interface.
+/// What to open for an interface by af_packet.
 pub fn spec(number: u32, device: &str, queues: usize) -> Spec {
+    spec_of("af_packet", number, device, queues)
+}
+
+/// What to open for an interface by a driver.
+pub fn spec_of(driver: &str, number: u32, device: &str, queues: usize) -> Spec {
     Spec {
         number,
         name: format!("port{number}"),
-        driver: "af_packet".into(),
+        driver: driver.into(),
         device: device.into(),
         queues,
         outstanding_bytes: usize::MAX,
     }
 }
 
-/// Opens an interface with one queue.
+/// Opens an interface with one queue by af_packet.
 pub fn open_one(number: u32, device: &str) -> Box<dyn Queue> {
     port::open(&spec(number, device, 1)).unwrap().remove(0)
+}
+
+/// Opens an interface with one queue by af_xdp.
+pub fn open_xdp(number: u32, device: &str) -> Box<dyn Queue> {
+    port::open(&spec_of("af_xdp", number, device, 1)).unwrap().remove(0)
 }
 
 /// Sends copies of `packets`, without patience for a full device.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Waits until a link is up or down: the kernel takes up to a second to say so.
-fn await_link(queue: &mut dyn Queue, up: bool) {
+pub fn await_link(queue: &mut dyn Queue, up: bool) {
     let end = Instant::now() + Duration::from_secs(5);
     while queue.poll_link().up != up {
         assert!(Instant::now() < end, "the link does not go {}", if up { "up" } else { "down" });
@@ -17,12 +17,12 @@ fn await_link(queue: &mut dyn Queue, up: bool) {
 }
 
 /// Lets the receiving side's kernel work off its backlog, which is bounded and shared.
-fn pause() {
+pub fn pause() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
 /// An Ethernet frame with `tags` between MACs and the local experimental EtherType, `len` bytes in all.
-fn packet(tags: &[u8], len: usize, fill: u8) -> Vec<u8> {
+pub fn packet(tags: &[u8], len: usize, fill: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     bytes.extend(tags);
     bytes.extend([0x88, 0xb7]);
@@ -192,7 +192,7 @@ fn what_a_slow_device_has_not_sent_is_outstanding() {
 }
 
 /// A UDP packet from port `flow` that carries `mark`.
-fn udp(flow: u16, mark: u8) -> Vec<u8> {
+pub fn udp(flow: u16, mark: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17];
     bytes.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     bytes.extend(flow.to_be_bytes());
@@ -258,7 +258,7 @@ fn a_reopened_device_keeps_its_descriptor_and_is_told_of() {
 }
 
 /// How many descriptors this process has open.
-fn descriptors() -> usize {
+pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
@@ -359,7 +359,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
 }
 
 /// A super-frame of 5,000 bytes of payload, its checksum open, behind `front`: Ethernet, tags and IP header.
-fn super_frame(front: &[u8], kind: GsoKind, size: u16) -> Frame {
+pub fn super_frame(front: &[u8], kind: GsoKind, size: u16) -> Frame {
     let (l4_len, offset) = if kind == GsoKind::Udp { (8, 6) } else { (20, 16) };
     let mut bytes = front.to_vec();
     bytes.resize(front.len() + l4_len, 0);

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use worker::{Consistency, Quanta};
 
 /// Drivers of the contract that come later.
-const LATER_DRIVERS: [&str; 3] = ["af_xdp", "dpdk", "rtl"];
+const LATER_DRIVERS: [&str; 2] = ["dpdk", "rtl"];
 /// Workers of one daemon.
 const WORKERS: usize = 64;
 /// Controllers of one datapath, and addresses that it listens on.
@@ -291,8 +291,8 @@ fn ports(list: Vec<file::Port>, workers: usize, outstanding: usize) -> Result<Ve
                     format!("\"{}\" is port[{m}]'s too; give each port a name of its own", port.name);
                 return Err(wrong(key("name"), problem));
             }
-            if port.driver == port::af_packet::NAME
-                && (&other.driver, &other.device) == (&port.driver, &port.device)
+            if other.device == port.device
+                && [&port.driver, &other.driver].iter().all(|driver| port::is_of_interfaces(driver))
             {
                 let problem = format!(
                     "\"{}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed",

@@ -246,15 +246,19 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("driver = \"mem\"", "driver = \"me\"", &["port[1].driver: there is no driver \"me\"", "\"mem\""]),
     (
         "driver = \"mem\"",
-        "driver = \"af_xdp\"",
-        &["port[1].driver: ", "not in this build yet", "\"af_packet\""],
+        "driver = \"dpdk\"",
+        &["port[1].driver: ", "not in this build yet", "\"af_packet\"", "\"af_xdp\""],
     ),
-    ("driver = \"mem\"", "driver = \"dpdk\"", &["not in this build yet"]),
     ("driver = \"mem\"", "driver = \"rtl\"", &["not in this build yet"]),
     ("device = \"null\"", "device = \"\"", &["port[1].device: is empty"]),
     (
         "driver = \"mem\"\ndevice = \"null\"",
         "driver = \"af_packet\"\ndevice = \"veth1\"",
+        &["port[1].device: \"veth1\" is port[0]'s too"],
+    ),
+    (
+        "driver = \"mem\"\ndevice = \"null\"",
+        "driver = \"af_xdp\"\ndevice = \"veth1\"",
         &["port[1].device: \"veth1\" is port[0]'s too"],
     ),
     ("workers = [0]", "workers = []", &["port[0].workers: is empty"]),

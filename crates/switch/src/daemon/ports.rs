@@ -45,7 +45,7 @@ pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
 }
 
 fn claim(port: &PortConfig) -> Result<Option<Claim>, DaemonError> {
-    if port.driver != port::af_packet::NAME {
+    if !port::is_of_interfaces(&port.driver) {
         return Ok(None);
     }
     Claim::take(&port.device).map_err(|error| match error {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Linux network interfaces by AF_XDP: the driver, or the kernel's first steps of receiving, hands packets to a socket's
+//! ring before the network stack makes anything of them.
+//!
+//! A queue of the port is a hardware queue of the interface, so there are as many workers as hardware queues. Frames are
+//! copied between the memory shared with the kernel and the worker's pools. Nothing tells of offloads here: what hosts
+//! on this machine leave to their device comes in unfinished, and is recognised in `partial.rs`; what leaves is finished
+//! in software.
+
+mod partial;
+mod receive;
+mod socket;
+mod transmit;
+
+use crate::watch::Watch;
+use crate::{
+    Capabilities, Drop, Link, Outstanding, Pools, PortError, Queue, Queues, Spec, Statistics, interface,
+};
+use frame::Frame;
+use socket::{Patience, Port, Socket};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// The driver's name.
+pub const NAME: &str = "af_xdp";
+
+/// Checks the number of queues and whether an interface can have the device's name.
+///
+/// # Errors
+/// What the kernel would refuse as a name; no queues, or more than any worker could sleep on.
+pub fn check(spec: &Spec) -> Result<(), PortError> {
+    if spec.queues == 0 || spec.queues > 64 {
+        return Err(PortError::BadQueues {
+            port: spec.name.clone(),
+            driver: NAME,
+            queues: spec.queues,
+            expected: "1 to 64",
+        });
+    }
+    interface::check_name(spec, NAME)
+}
+
+/// Opens all hardware queues of the interface `spec.device` in the calling thread's network namespace, of which there
+/// must be `spec.queues`, and brings the interface up. Waits up to a second for what another process has just left.
+///
+/// # Errors
+/// As for [`check`]; no such interface, not an Ethernet interface, another number of hardware queues, too large an MTU,
+/// another XDP program at it, no right to attach one.
+pub fn open(spec: &Spec) -> Result<Queues, PortError> {
+    check(spec)?;
+    let port = Port::new(spec);
+    (0..spec.queues as u32)
+        .map(|number| {
+            let socket = Socket::open(&port, number, None, Patience::Second)?;
+            let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
+            watch.note(socket.told(&port), Instant::now());
+            Ok(Box::new(XdpQueue::new(spec, Arc::clone(&port), socket, watch)) as Box<dyn Queue>)
+        })
+        .collect()
+}
+
+/// One queue: a socket that is replaced when its interface has been.
+struct XdpQueue {
+    number: u32,
+    port: Arc<Port>,
+    socket: Socket,
+    sequence: u64,
+    generation: u64,
+    watch: Watch,
+    statistics: Statistics,
+    /// The last time that something was sent the device was down or gone.
+    is_down: bool,
+    outstanding_most_bytes: usize,
+}
+
+impl XdpQueue {
+    fn new(spec: &Spec, port: Arc<Port>, socket: Socket, watch: Watch) -> Self {
+        Self {
+            number: spec.number,
+            port,
+            socket,
+            sequence: 0,
+            generation: 0,
+            watch,
+            statistics: Statistics::default(),
+            is_down: false,
+            outstanding_most_bytes: spec.outstanding_bytes,
+        }
+    }
+
+    /// Replaces the socket by one on the interface that now has the port's name; what still waited in the old one is a
+    /// counted drop. Until that works, the old one stays and the next call tries again.
+    fn reopen(&mut self) {
+        let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
+        let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();
+        if self.socket.replace(fresh).is_ok() {
+            self.statistics.dropped_many(Drop::RxKernel, lost);
+            self.generation += 1;
+        }
+    }
+}
+
+impl Queue for XdpQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        self.receive_burst(pools, burst, max)
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        self.transmit_burst(frames, done)
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        Outstanding { bytes: self.socket.xsk.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { partial_checksum: true, gso: true }
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        // While the device has no room nothing tells when it has again.
+        let descriptor = self.socket.descriptor();
+        (!self.socket.xsk.has_unsent()).then_some(descriptor)
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = self.statistics;
+        statistics.dropped_many(Drop::RxKernel, self.socket.xsk.kernel_drops());
+        statistics
+    }
+
+    fn poll_link(&mut self) -> Link {
+        if self.watch.is_due(Instant::now()) {
+            if self.socket.is_stale(&self.port) {
+                self.reopen();
+            }
+            self.watch.note(self.socket.told(&self.port), Instant::now());
+        }
+        self.watch.link
+    }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From chunks to frames.
+
+use super::{XdpQueue, partial};
+use crate::sys::Refused;
+use crate::{Drop, MIN_FRAME_BYTES, Pools};
+use frame::Frame;
+
+/// What became of a packet.
+enum Arrival {
+    Frame(Frame),
+    Dropped(Drop),
+    /// No buffer now: the packet stays where it is.
+    Waits,
+}
+
+impl XdpQueue {
+    pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        let xsk = &mut self.socket.xsk;
+        if xsk.has_unsent() {
+            // Whoever has nothing more to send would not ask again.
+            self.is_down = xsk.send().refused == Refused::Link;
+        }
+        let (mut count, mut seen) = (0, false);
+        // Drops count as well, so that a flood of them does not hold the worker.
+        for _ in 0..max {
+            let Some(bytes) = xsk.peek() else { break };
+            match arrival(bytes, pools) {
+                Arrival::Frame(mut frame) => {
+                    if self.socket.is_local {
+                        frame.meta.checksum = partial::find(frame.bytes());
+                    }
+                    frame.meta.in_port = self.number;
+                    frame.meta.sequence = self.sequence;
+                    self.sequence += 1;
+                    self.statistics.received(frame.len());
+                    burst.push(frame);
+                    count += 1;
+                }
+                Arrival::Dropped(reason) => self.statistics.dropped(reason),
+                Arrival::Waits => break,
+            }
+            xsk.give_back();
+            seen = true;
+        }
+        if seen {
+            xsk.end_receive();
+        }
+        count
+    }
+}
+
+fn arrival(bytes: &[u8], pools: &mut Pools) -> Arrival {
+    let len = bytes.len();
+    if len < MIN_FRAME_BYTES {
+        Arrival::Dropped(Drop::RxRunt)
+    } else if !pools.fits(len) {
+        Arrival::Dropped(Drop::RxOversized)
+    } else if pools.lacks_only_large(len) {
+        Arrival::Dropped(Drop::RxNoLargeFrame)
+    } else {
+        let Some(mut frame) = pools.get(len) else { return Arrival::Waits };
+        let filled = frame.fill(bytes);
+        debug_assert!(filled, "the pool was chosen by length");
+        Arrival::Frame(frame)
+    }
+}

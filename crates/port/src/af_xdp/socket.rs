@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One AF_XDP socket on a hardware queue, and the program that the sockets of one port share.
+
+use crate::interface::Owner;
+use crate::sys::{self, Attached, Interface, Redirect, Xsk};
+use crate::watch::Told;
+use crate::{PortError, Spec};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Drivers take no longer packets with XDP than a page has room for beside their own bookkeeping.
+const MTU_MAX: u32 = 3_500;
+const MTU_EXPECTED: &str = "an interface whose MTU, and whose peer's, is 3500 bytes at most; `ip link set DEVICE mtu 1500` changes it";
+const QUEUES_EXPECTED: &str = "as many workers as the interface has receive queues, and as many transmit queues; \
+                               `ethtool -L DEVICE combined N` changes them";
+const NEEDS: &str = "the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
+/// What a process has left is free again a little after its end.
+const RETRY_AFTER: Duration = Duration::from_millis(10);
+
+/// How long to wait for what another process has just left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Patience {
+    /// Not at all: packets wait meanwhile.
+    None,
+    /// A second.
+    Second,
+}
+
+/// A program at an interface.
+pub(super) struct Attachment {
+    ifindex: i32,
+    redirect: Redirect,
+    _attached: Attached,
+}
+
+/// What the queues of one port have in common: name and program. The lock is taken when a device is (re)opened or its link
+/// asked for.
+pub(super) struct Port {
+    owner: Owner,
+    queues: u32,
+    attachment: Mutex<Option<Arc<Attachment>>>,
+}
+
+impl Port {
+    pub(super) fn new(spec: &Spec) -> Arc<Self> {
+        let owner = Owner::new(spec, super::NAME);
+        Arc::new(Self { owner, queues: spec.queues as u32, attachment: Mutex::new(None) })
+    }
+
+    pub(super) fn error(&self, what: &'static str, source: io::Error) -> PortError {
+        self.owner.error(what, NEEDS, source)
+    }
+
+    /// The port's program at this interface: the one that another queue has attached, unless it is `old`, or a new one.
+    fn attach(
+        &self,
+        ifindex: i32,
+        old: Option<&Arc<Attachment>>,
+        patience: Patience,
+    ) -> Result<Arc<Attachment>, PortError> {
+        let mut current = self.attachment.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attachment) = current.as_ref()
+            && attachment.ifindex == ifindex
+            && old.is_none_or(|old| !Arc::ptr_eq(old, attachment))
+        {
+            return Ok(Arc::clone(attachment));
+        }
+        let redirect =
+            Redirect::new(self.queues).map_err(|e| self.error("load the XDP program into the kernel", e))?;
+        let attached = retry(patience, || redirect.attach(ifindex)).map_err(|e| self.attach_error(e))?;
+        let attachment = Arc::new(Attachment { ifindex, redirect, _attached: attached });
+        *current = Some(Arc::clone(&attachment));
+        Ok(attachment)
+    }
+
+    fn attach_error(&self, error: io::Error) -> PortError {
+        match error.raw_os_error() {
+            Some(libc::ERANGE) => {
+                self.owner.bad_device("its driver can not run XDP with this MTU".into(), MTU_EXPECTED)
+            }
+            // A virtual cable's driver says so when its peer has more transmit queues than it has receive queues.
+            Some(libc::ENOSPC) => {
+                self.owner.bad_device("its peer has more transmit queues".into(), QUEUES_EXPECTED)
+            }
+            Some(libc::EBUSY | libc::EEXIST) => self.error("replace another program's XDP program", error),
+            _ => self.error("attach the XDP program", error),
+        }
+    }
+
+    fn is_current(&self, attachment: &Arc<Attachment>) -> bool {
+        let current = self.attachment.lock().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().is_some_and(|current| Arc::ptr_eq(current, attachment))
+    }
+}
+
+/// A bound socket and what belongs to it.
+pub(super) struct Socket {
+    pub(super) xsk: Xsk,
+    attachment: Arc<Attachment>,
+    /// Receives nothing: asks about the interface, and holds it promiscuous.
+    packet: OwnedFd,
+    queue: u32,
+    /// The other end of the interface is a network stack of this machine, which leaves checksums to it.
+    pub(super) is_local: bool,
+}
+
+impl Socket {
+    /// Opens a hardware queue of the port's device in the calling thread's network namespace. `old` is the program of the
+    /// interface that went.
+    pub(super) fn open(
+        port: &Port,
+        queue: u32,
+        old: Option<&Arc<Attachment>>,
+        patience: Patience,
+    ) -> Result<Self, PortError> {
+        let packet = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
+        let interface = Interface::new(packet.as_fd(), &port.owner.device);
+        let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
+        let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
+        port.owner.check_link_layer(kind)?;
+        let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
+        if mtu > MTU_MAX {
+            return Err(port.owner.bad_device(format!("its MTU is {mtu}"), MTU_EXPECTED));
+        }
+        if let Some((receive, transmit)) = interface.queues()
+            && (receive != port.queues || transmit < port.queues)
+        {
+            let wrong = format!(
+                "it has {receive} receive and {transmit} transmit queues, the port {} workers",
+                port.queues
+            );
+            return Err(port.owner.bad_device(wrong, QUEUES_EXPECTED));
+        }
+        // Best effort: the administrator may keep it down, and then the link says so.
+        let _ = interface.bring_up();
+        let is_local = ["veth", "tun"].iter().any(|driver| interface.is_driven_by(driver));
+        let promiscuous = libc::packet_mreq {
+            mr_ifindex: ifindex,
+            mr_type: libc::PACKET_MR_PROMISC as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        sys::set_option(packet.as_fd(), libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
+            .map_err(|e| port.error("receive frames for all addresses (promiscuous)", e))?;
+        let mut xsk = Xsk::new().map_err(|e| {
+            port.error("set up an AF_XDP socket with 12 MiB of locked memory (see `ulimit -l`)", e)
+        })?;
+        let attachment = port.attach(ifindex, old, patience)?;
+        retry(patience, || xsk.bind(ifindex, queue))
+            .map_err(|e| port.error("bind an AF_XDP socket to a hardware queue", e))?;
+        attachment
+            .redirect
+            .set(queue, xsk.fd.as_fd())
+            .map_err(|e| port.error("direct packets to the AF_XDP socket", e))?;
+        Ok(Self { xsk, attachment, packet, queue, is_local })
+    }
+
+    /// One for the interface that now has the port's device's name.
+    pub(super) fn open_anew(&self, port: &Port) -> Result<Self, PortError> {
+        Self::open(port, self.queue, Some(&self.attachment), Patience::None)
+    }
+
+    /// Becomes `fresh`, under the old descriptor's number.
+    pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
+        let Self { xsk, attachment, packet, queue, is_local } = fresh;
+        self.xsk.replace(xsk)?;
+        (self.attachment, self.packet) = (attachment, packet);
+        (self.queue, self.is_local) = (queue, is_local);
+        Ok(())
+    }
+
+    /// What to wait for. Takes a pending error off, which would wake who waits again and again.
+    pub(super) fn descriptor(&self) -> RawFd {
+        sys::take_error(self.xsk.fd.as_fd());
+        self.xsk.fd.as_raw_fd()
+    }
+
+    /// What there is to tell of the link.
+    pub(super) fn told(&self, port: &Port) -> Told {
+        Told {
+            link: Interface::new(self.packet.as_fd(), &port.owner.device).link(),
+            bound_index: self.bound_index(),
+            is_stale: self.is_stale(port),
+        }
+    }
+
+    /// Index of the interface that this socket is bound to; -1 when that is gone.
+    fn bound_index(&self) -> i32 {
+        if self.xsk.is_bound() { self.attachment.ifindex } else { -1 }
+    }
+
+    /// True if the port's device exists but is not the one this socket is bound to (also if it has its number), or its
+    /// program is not at it.
+    pub(super) fn is_stale(&self, port: &Port) -> bool {
+        let bound = self.bound_index();
+        let interface = Interface::new(self.packet.as_fd(), &port.owner.device);
+        interface.index().is_ok_and(|index| index != bound || !port.is_current(&self.attachment))
+    }
+}
+
+/// Tries again while somebody else has what is asked for.
+fn retry<T>(patience: Patience, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let mut left = if patience == Patience::None { Duration::ZERO } else { Duration::from_secs(1) };
+    loop {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) && !left.is_zero() => {
+                thread::sleep(RETRY_AFTER);
+                left = left.saturating_sub(RETRY_AFTER);
+            }
+            result => return result,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From frames to chunks, finished in software: the kernel does nothing more to them.
+
+use super::XdpQueue;
+use crate::sys::{Refused, XSK_FRAME_BYTES};
+use crate::{Drop, MIN_FRAME_BYTES, offload};
+use frame::Frame;
+use std::collections::VecDeque;
+use wire::segment::Segments;
+
+const ETHERNET_BYTES: usize = 14;
+const TAG_BYTES: usize = 4;
+
+/// How a frame can leave.
+enum Way {
+    /// As it is.
+    Whole,
+    /// Its segments one by one.
+    Segments,
+    /// Not at all.
+    Dropped(Drop),
+}
+
+/// Chooses the way of a frame to a device with this MTU in bytes (none: not known), and finishes its checksum.
+fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
+    if frame.len() < MIN_FRAME_BYTES {
+        return Way::Dropped(Drop::TxRunt);
+    }
+    // As everywhere, one tag is allowed on top of the MTU.
+    let tag = if matches!(frame.bytes()[12..14], [0x81, 0] | [0x88, 0xa8]) { TAG_BYTES } else { 0 };
+    let most = mtu.map_or(XSK_FRAME_BYTES, |mtu| (mtu as usize + ETHERNET_BYTES + tag).min(XSK_FRAME_BYTES));
+    let gso = frame.meta.gso;
+    match gso {
+        Some(gso) if usize::from(gso.header_len) + usize::from(gso.size) > most => {
+            Way::Dropped(Drop::TxOversized)
+        }
+        Some(_) => Way::Segments,
+        None if frame.len() > most => Way::Dropped(Drop::TxOversized),
+        None if !offload::complete_checksum(frame) => Way::Dropped(Drop::TxUnfinished),
+        None => Way::Whole,
+    }
+}
+
+impl XdpQueue {
+    pub(super) fn transmit_burst(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        let before = frames.len();
+        self.socket.xsk.reap();
+        if self.is_down && before > 0 || self.socket.xsk.has_unsent() {
+            self.send(0, frames, done);
+        }
+        let mtu = self.watch.link.mtu;
+        while !frames.is_empty() && !self.is_down && !self.socket.xsk.has_unsent() {
+            let count = self.put_up(frames, mtu);
+            if count > 0 {
+                self.send(count, frames, done);
+                continue;
+            }
+            // The first frame is no whole one, or there is no room.
+            match frames.front_mut().map(|front| way(front, mtu)) {
+                Some(Way::Dropped(reason)) => self.drop_front(reason, frames, done),
+                Some(Way::Segments) => self.send_segments(frames, done),
+                Some(Way::Whole) | None => break,
+            }
+        }
+        if self.is_down {
+            self.statistics.dropped_many(Drop::TxLinkDown, frames.len() as u64);
+            done.extend(frames.drain(..));
+        }
+        before - frames.len()
+    }
+
+    /// Puts whole frames up, from the first on, and returns how many.
+    fn put_up(&mut self, frames: &mut VecDeque<Frame>, mtu: Option<u32>) -> usize {
+        let xsk = &mut self.socket.xsk;
+        let mut count = 0;
+        for frame in frames.iter_mut() {
+            let is_up = xsk.has_room()
+                && matches!(way(frame, mtu), Way::Whole)
+                && xsk.put(|chunk| {
+                    chunk.get_mut(..frame.len())?.copy_from_slice(frame.bytes());
+                    Some(frame.len())
+                });
+            if !is_up {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    /// Sends the first `count` of `frames`, which were put up.
+    fn send(&mut self, count: usize, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+        let sent = self.socket.xsk.send();
+        self.is_down = sent.refused == Refused::Link;
+        if sent.withdrawn {
+            return;
+        }
+        for (at, frame) in frames.drain(..count).enumerate() {
+            if sent.is_lost(at) {
+                self.statistics.dropped(Drop::TxNoBuffer);
+            } else {
+                self.statistics.sent(frame.len());
+            }
+            done.push(frame);
+        }
+    }
+
+    /// Sends the front frame cut into its segments. A device that is full in the middle of it loses the rest: a frame
+    /// half sent can not wait.
+    fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+        let Some(frame) = frames.front() else { return };
+        let result = match offload::segments(frame) {
+            Some(segments) => self.cut(segments),
+            None => Err(Drop::TxUnfinished),
+        };
+        match result {
+            Ok(()) => {
+                self.statistics.sent(frame.len());
+                done.extend(frames.pop_front());
+            }
+            Err(reason) => self.drop_front(reason, frames, done),
+        }
+    }
+
+    fn cut(&mut self, mut segments: Segments<'_>) -> Result<(), Drop> {
+        while segments.remaining() > 0 {
+            let xsk = &mut self.socket.xsk;
+            let (mut count, mut is_whole) = (0, true);
+            while segments.remaining() > 0 && xsk.has_room() && is_whole {
+                is_whole = xsk.put(|chunk| segments.write_next(chunk));
+                count += usize::from(is_whole);
+            }
+            let sent = xsk.send();
+            xsk.reap();
+            self.is_down = sent.refused == Refused::Link;
+            if self.is_down {
+                return Err(Drop::TxLinkDown);
+            } else if !is_whole {
+                return Err(Drop::TxUnfinished);
+            } else if sent.refused == Refused::Full || count == 0 || (0..count).any(|at| sent.is_lost(at)) {
+                return Err(Drop::TxNoBuffer);
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_front(&mut self, reason: Drop, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
+        self.statistics.dropped(reason);
+        done.extend(frames.pop_front());
+    }
+}

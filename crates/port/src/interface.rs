@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the drivers of network interfaces have in common: names, and errors in words.
+
+use crate::{PortError, Spec, sys};
+use std::io;
+
+/// What is expected of an interface.
+const ETHERNET: &str = "the name of an Ethernet interface in this network namespace";
+
+/// Checks whether an interface can have the device's name, as `dev_valid_name` of the kernel.
+pub(crate) fn check_name(spec: &Spec, driver: &'static str) -> Result<(), PortError> {
+    let name = &spec.device;
+    let refused = |c: &char| matches!(c, '/' | ':' | '\0' | '\u{b}') || c.is_ascii_whitespace();
+    let wrong = match name.len() {
+        0 => "the name has no bytes".into(),
+        len if len > sys::NAME_BYTES => format!("the name has {len} bytes"),
+        _ if name == "." || name == ".." => format!("no interface can be named {name:?}"),
+        _ => match name.chars().find(refused) {
+            Some(c) => format!("no interface can have {c:?} in its name"),
+            None => return Ok(()),
+        },
+    };
+    let expected = "the name of a network interface: 1 to 15 bytes without spaces, slashes and colons";
+    Err(Owner::new(spec, driver).bad_device(wrong, expected))
+}
+
+/// Whose device it is, for errors.
+pub(crate) struct Owner {
+    pub(crate) port: String,
+    pub(crate) device: String,
+    driver: &'static str,
+}
+
+impl Owner {
+    pub(crate) fn new(spec: &Spec, driver: &'static str) -> Self {
+        Self { port: spec.name.clone(), device: spec.device.clone(), driver }
+    }
+
+    /// The system's refusal, of which a lack of permission asks for these capabilities.
+    pub(crate) fn error(&self, what: &'static str, needs: &'static str, source: io::Error) -> PortError {
+        let (port, device) = (self.port.clone(), self.device.clone());
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => PortError::NoPermission { port, what, needs },
+            Some(libc::ENODEV | libc::ENXIO) => PortError::NoDevice { port, device },
+            _ => PortError::Io { port, device, what, source },
+        }
+    }
+
+    /// A device that is not as the driver needs it.
+    pub(crate) fn bad_device(&self, wrong: String, expected: &'static str) -> PortError {
+        let (port, device) = (self.port.clone(), self.device.clone());
+        PortError::BadDevice { port, driver: self.driver, device, wrong, expected }
+    }
+
+    /// Refuses what has not Ethernet's link layer (`ARPHRD_*`).
+    pub(crate) fn check_link_layer(&self, kind: u16) -> Result<(), PortError> {
+        match kind {
+            libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(()),
+            _ => {
+                let wrong = format!("not an Ethernet interface (its link layer is ARPHRD {kind})");
+                Err(self.bad_device(wrong, ETHERNET))
+            }
+        }
+    }
+}
