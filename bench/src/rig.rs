@@ -97,7 +97,11 @@ impl<P: Probe + Default> Rig<P> {
         rules: &str,
         maker: Option<Maker>,
     ) -> Result<Self, Error> {
-        let ports = (1..).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
+        let ports = (1..).zip(queues).map(|(number, queue)| PortQueues {
+            number,
+            queues: vec![(0, queue)],
+            egress: Vec::new(),
+        });
         let ports: Vec<PortQueues> = ports.collect();
         let numbers = 1..=ports.len() as u32;
         let (mut plane, mut workers) = build_with(config, ports, P::default);

@@ -37,7 +37,7 @@ fn pair() -> Pair {
         let (made, handle) = mem::pair(number, 1, 256);
         handles.push(handle);
         let boxed = made.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
-        queues.push(PortQueues { number, queues: boxed.collect() });
+        queues.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
     }
     let (mut set, mut workers) = build(&Config { large_frames: 16, ..Config::default() }, queues);
     let mut reference = Reference::new();

@@ -15,6 +15,7 @@ pub mod operation;
 pub mod outcome;
 pub mod packed;
 pub mod port_no;
+pub mod queue;
 pub mod slice;
 pub mod syntax;
 pub mod validate;
@@ -30,6 +31,7 @@ pub use operation::{EntryChange, Operation, PortState, Settings};
 pub use outcome::{DropReason, Outcome, PacketInReason};
 pub use packed::Fields;
 pub use port_no::PortNo;
+pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
 
 /// Nanoseconds of the clock that the caller drives (real or virtual).

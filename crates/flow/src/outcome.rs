@@ -100,6 +100,8 @@ reasons! {
     PacketInFull = "packet_in_full";
     /// No room on the way to the port.
     TransmitFull = "transmit_full";
+    /// No room in an egress queue of the port, or frames are scarce while it waits.
+    QueueFull = "queue_full";
     /// The backlog holds as many packets known to be normal as it may, or frames are scarce.
     BacklogNormal = "backlog_normal";
     /// The backlog holds as many packets of unknown flows as it may from this port, or frames are scarce.
@@ -110,8 +112,14 @@ reasons! {
 
 impl DropReason {
     /// Those that tell of lack of room.
-    pub const SCARCITY: &'static [Self] =
-        &[Self::NoBuffer, Self::PacketInFull, Self::TransmitFull, Self::BacklogNormal, Self::BacklogUnknown];
+    pub const SCARCITY: &'static [Self] = &[
+        Self::NoBuffer,
+        Self::PacketInFull,
+        Self::TransmitFull,
+        Self::QueueFull,
+        Self::BacklogNormal,
+        Self::BacklogUnknown,
+    ];
 }
 
 #[cfg(test)]

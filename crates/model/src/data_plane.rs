@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the model asks of a data plane: workers, hardware, or the reference interpreter.
 
-use flow::{EntryFlags, EntryId, Nanos, Operation, PortNo};
+use flow::{EgressQueue, EntryFlags, EntryId, Nanos, Operation, PortNo};
 use frame::Frame;
 use pipeline::Event;
 
@@ -37,6 +37,11 @@ pub trait DataPlane {
 
     /// A port's counters; none for a port that the data plane does not have.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
+
+    /// A port's egress queues, by number; none for a port that has none.
+    fn queues(&mut self, _port: PortNo) -> Vec<PortQueue> {
+        Vec::new()
+    }
 
     /// Counters of all packets.
     fn totals(&mut self) -> Totals;
@@ -112,6 +117,21 @@ pub struct PortCounters {
     pub tx_dropped: u64,
     /// Losses by the driver's names for them, zeros left out.
     pub by_name: Vec<(&'static str, u64)>,
+}
+
+/// An egress queue of a port, and its counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortQueue {
+    /// How it is set.
+    pub settings: EgressQueue,
+    /// Packets that left it.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Packets for which it had no room.
+    pub dropped: u64,
+    /// Packets that wait in it.
+    pub waiting: usize,
 }
 
 /// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.

@@ -33,7 +33,7 @@ pub mod trace;
 pub use change::Change;
 pub use config::{Config, Limits};
 pub use data_plane::{
-    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals,
+    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
 pub use error::ModelError;
 pub use flow_mod::Changed;

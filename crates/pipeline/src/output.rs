@@ -15,11 +15,11 @@ pub trait Egress {
     fn buffer(&mut self, len: usize) -> Option<Frame>;
     /// An empty frame of the stock for the controller. Packets that are not low-latency leave some to those that are.
     fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
-    /// Queues a frame for a port. Given back if there is no room.
+    /// Queues a frame for a port, in the egress queue of this number if the port has it. Given back if there is no room.
     ///
     /// # Errors
-    /// The frame.
-    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame>;
+    /// The frame, and what it is counted as.
+    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)>;
     /// Reports to the control thread. Given back if there is no room: packets leave some to those whose lane is the
     /// low-latency one.
     ///
@@ -209,9 +209,9 @@ impl<E: Egress> Run<'_, E> {
                 packet.sent += 1;
                 self.tally.copies += 1;
             }
-            Err(frame) => {
+            Err((frame, reason)) => {
                 self.egress.free(frame);
-                self.fail(packet, DropReason::TransmitFull);
+                self.fail(packet, reason);
             }
         }
     }

@@ -76,10 +76,12 @@ pub enum Update {
     SwapMeters(Arc<MeterTable>),
     /// A packet of the controller's, sent when the operation is in force.
     PacketOut(Box<PacketOut>),
-    /// Flows may take another lane from now on; `promotes`: also from normal to low-latency.
+    /// Flows may take another lane from now on.
     Lanes {
         /// Whether normal flows may have become low-latency.
         promotes: bool,
+        /// Whether flows may have come to another egress queue.
+        requeues: bool,
     },
     /// A recorder, or none. Stands alone: it is no operation and changes no version.
     Record(Option<Box<Recorder>>),

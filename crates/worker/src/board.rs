@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a worker's queues tell the control thread now and then: counters and links.
 
+use crate::shaper::QueueReports;
 use flow::PortNo;
 use pipeline::Level;
 use port::{Link, Statistics};
@@ -17,6 +18,8 @@ pub struct PortReport {
     pub worker: u16,
     /// What is in use of its room.
     pub levels: [Level; 3],
+    /// What its egress queues have done, by number; those of other workers' are 0.
+    pub queues: QueueReports,
 }
 
 /// What is in use of a worker's room.

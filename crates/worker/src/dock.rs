@@ -4,7 +4,7 @@
 use crate::handover::Peer;
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
-use flow::PortNo;
+use flow::{DropReason, Nanos, PortNo};
 use frame::{Frame, Lane, Pool};
 use pipeline::{Egress, Event, Level};
 use port::Pools;
@@ -28,6 +28,8 @@ pub(crate) struct Dock {
     pub lanes: bool,
     /// Changes of rules so far after which flows may take another lane.
     pub epoch: u32,
+    /// When the turn began, or the last one.
+    pub now: Nanos,
     /// Rings to the workers that send for other ports; none to itself.
     pub peers: Vec<Option<Peer>>,
     /// Rings that bring frames home to other workers.
@@ -51,17 +53,20 @@ impl Dock {
         }
     }
 
-    /// Rules have changed: flows may take another lane from now on. `promotes`: also from normal to low-latency.
-    pub fn change_lanes(&mut self, promotes: bool) {
+    /// Rules have changed: flows may take another lane from now on. `promotes`: also from normal to low-latency;
+    /// `requeues`: another egress queue.
+    pub fn change_lanes(&mut self, promotes: bool, requeues: bool) {
         self.epoch = self.epoch.wrapping_add(1);
         if promotes {
             self.seal();
+        } else if requeues {
+            self.outboxes.iter_mut().for_each(Outbox::requeue);
         }
     }
 
     /// What waits for devices goes before whatever comes.
     pub fn seal(&mut self) {
-        for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_empty()) {
+        for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_idle()) {
             outbox.seal();
         }
     }
@@ -91,7 +96,7 @@ impl Dock {
 
     /// Gives a frame to the worker that sends for its port.
     #[inline(never)]
-    fn hand_over(&mut self, port: PortNo, frame: Frame) -> Result<(), Frame> {
+    fn hand_over(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame> {
         let urgent = self.is_urgent(&frame);
         // Nor does what waits for a device of another worker.
         if !urgent && frame.home() == self.number && self.pools.is_scarce(&frame) {
@@ -99,11 +104,29 @@ impl Dock {
         }
         match self.routes.get(port) {
             Some(Route::Peer(worker)) => match &mut self.peers[usize::from(worker)] {
-                Some(peer) => peer.push(port, frame, urgent, self.epoch),
+                Some(peer) => peer.push((port, queue), frame, urgent, self.epoch),
                 None => Err(frame),
             },
             _ => Err(frame),
         }
+    }
+
+    /// Gives a frame to one of the queues of a port that has some.
+    #[inline(never)]
+    fn enqueue(
+        &mut self,
+        at: u16,
+        queue: u32,
+        frame: Frame,
+        urgent: bool,
+    ) -> Result<(), (Frame, DropReason)> {
+        let scarce = self.pools.is_scarce(&frame);
+        let outbox = &mut self.outboxes[usize::from(at)];
+        outbox
+            .enqueue(queue, frame, urgent, scarce, self.now)
+            .map_err(|frame| (frame, DropReason::QueueFull))?;
+        self.long |= outbox.is_queue_long(queue);
+        Ok(())
     }
 }
 
@@ -121,15 +144,21 @@ impl Egress for Dock {
     }
 
     #[inline]
-    fn transmit(&mut self, port: PortNo, _queue: u32, frame: Frame) -> Result<(), Frame> {
-        let Some(Route::Own(at)) = self.routes.get(port) else { return self.hand_over(port, frame) };
+    fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)> {
+        let full = |frame| (frame, DropReason::TransmitFull);
+        let Some(Route::Own(at)) = self.routes.get(port) else {
+            return self.hand_over(port, queue, frame).map_err(full);
+        };
         let urgent = self.is_urgent(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
+        if outbox.has_queues() {
+            return self.enqueue(at, queue, frame, urgent);
+        }
         // What waits for a stuck device never takes a pool's last quarter: other ports go on receiving.
         if outbox.is_stuck(urgent) && self.pools.is_scarce(&frame) {
-            return Err(frame);
+            return Err(full(frame));
         }
-        outbox.push(frame, urgent)?;
+        outbox.push(frame, urgent).map_err(full)?;
         self.long |= outbox.len() >= LONG_FRAMES;
         Ok(())
     }

@@ -11,6 +11,8 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub port: PortNo,
+    /// The egress queue that it chose.
+    pub queue: u32,
     pub frame: Frame,
     epoch: u32,
 }
@@ -36,10 +38,17 @@ pub(crate) fn pair(frames: usize) -> (Peer, Arrivals) {
 }
 
 impl Peer {
-    /// Hands a frame over. Given back without room.
-    pub fn push(&mut self, port: PortNo, frame: Frame, low_latency: bool, epoch: u32) -> Result<(), Frame> {
+    /// Hands a frame over, for a port and a queue of it. Given back without room.
+    pub fn push(
+        &mut self,
+        to: (PortNo, u32),
+        frame: Frame,
+        low_latency: bool,
+        epoch: u32,
+    ) -> Result<(), Frame> {
         let ring = if low_latency { &mut self.low_latency } else { &mut self.normal };
-        ring.push(Handover { port, frame, epoch }).map_err(|PushError::Full(handover)| handover.frame)
+        let (port, queue) = to;
+        ring.push(Handover { port, queue, frame, epoch }).map_err(|PushError::Full(handover)| handover.frame)
     }
 
     /// Frames of a lane that have not been taken, and how many there may be.
@@ -95,7 +104,7 @@ mod tests {
     fn low_latency_frames_come_first_within_an_epoch() {
         let (mut peer, mut arrivals) = pair(8);
         let mut push = |name: PortNo, low_latency, epoch| {
-            assert!(peer.push(name, Frame::hollow(), low_latency, epoch).is_ok());
+            assert!(peer.push((name, 0), Frame::hollow(), low_latency, epoch).is_ok());
         };
         push(1, false, 0);
         push(2, true, 0);

@@ -3,6 +3,7 @@
 
 use crate::set::WorkerSet;
 use flow::PortNo;
+use model::PortQueue;
 use pipeline::Level;
 use std::fmt;
 
@@ -13,6 +14,8 @@ pub enum Place {
     Worker(usize),
     /// The queue of a port that a worker serves.
     Queue(PortNo, u16),
+    /// An egress queue of a port.
+    Egress(PortNo, u32),
     /// The LUTs of a table, of all workers.
     Table(u8),
 }
@@ -22,12 +25,41 @@ impl fmt::Display for Place {
         match self {
             Self::Worker(worker) => write!(f, "worker {worker}"),
             Self::Queue(port, worker) => write!(f, "port {port}, worker {worker}"),
+            Self::Egress(port, queue) => write!(f, "port {port}, queue {queue}"),
             Self::Table(table) => write!(f, "table {table}"),
         }
     }
 }
 
 impl WorkerSet {
+    /// A port's egress queues, by number.
+    pub(crate) fn port_queues(&self, port: PortNo) -> Vec<PortQueue> {
+        let mut queues: Vec<PortQueue> = self
+            .egress
+            .get(&port)
+            .into_iter()
+            .flatten()
+            .map(|settings| PortQueue {
+                settings: *settings,
+                tx_packets: 0,
+                tx_bytes: 0,
+                dropped: 0,
+                waiting: 0,
+            })
+            .collect();
+        let boards = self.boards.iter().filter(|(number, _)| *number == port);
+        for report in boards.filter_map(|(_, board)| board.get()) {
+            for queue in &mut queues {
+                let Some(told) = report.queues.get(queue.settings.id as usize) else { continue };
+                queue.tx_packets += told.tx_packets;
+                queue.tx_bytes += told.tx_bytes;
+                queue.dropped += told.dropped;
+                queue.waiting += told.waiting;
+            }
+        }
+        queues
+    }
+
     /// What is in use of everything that has a limit. Workers tell of theirs now and then (`Worker::housekeeping`), LUTs and
     /// rings are looked at.
     pub fn levels(&self) -> Vec<(Place, Level)> {
@@ -45,6 +77,13 @@ impl WorkerSet {
                 report.levels.iter().map(|level| (Place::Queue(*port, report.worker), *level))
             });
             levels.extend(told);
+        }
+        for port in self.egress.keys() {
+            let queues = self.port_queues(*port);
+            levels.extend(queues.iter().map(|queue| {
+                let limit = 2 * usize::from(queue.settings.limit_frames);
+                (Place::Egress(*port, queue.settings.id), Level::of("queue_frames", queue.waiting, limit))
+            }));
         }
         let records = self.lut_entries() * self.links.len();
         let luts = self.fast_tables().filter_map(|(table, lut)| Some((table, lut?)));

@@ -2,6 +2,10 @@
 //! Frames that wait for one device, low-latency ones before the others. What a device has been given is not overtaken, so of
 //! normal frames it is given no more than it says, and the rest waits here ([`Outstanding`]).
 
+mod queues;
+
+use crate::shaper::Shaper;
+use flow::EgressQueue;
 use frame::Frame;
 use pipeline::Level;
 use port::{Outstanding, Queue};
@@ -13,6 +17,10 @@ pub(crate) const OUTBOX_FRAMES: usize = 512;
 
 /// Frames in one outbox at most.
 pub(crate) const OUTBOX_ALL: usize = 2 * OUTBOX_FRAMES;
+
+/// Normal frames that a port's queues give the outbox at once: few enough that those of other queues need not wait for them,
+/// enough for one doorbell. One while the device does not take them all.
+const CHUNK_FRAMES: usize = 32;
 
 /// What a frame counts at least until the device has been asked: a buffer's bookkeeping, and its rounding to a power of two.
 const CHARGE_BYTES: usize = 2_304;
@@ -33,6 +41,10 @@ pub(crate) struct Outbox {
     part: VecDeque<Frame>,
     /// Frames of each lane were left when the device was last given some: normal ones, low-latency ones.
     left: [bool; 2],
+    /// The port's egress queues, if it has any. What leaves them comes here.
+    shaper: Option<Box<Shaper>>,
+    /// Frames that these may give at once now.
+    chunk: usize,
 }
 
 impl Default for Outbox {
@@ -40,19 +52,32 @@ impl Default for Outbox {
         let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(OUTBOX_ALL));
         // The first thing is to ask the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
-        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left: [false; 2] }
+        let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
+        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
     }
 }
 
 impl Outbox {
+    /// An outbox behind egress queues.
+    pub fn behind(queues: &[EgressQueue], device: &dyn Queue) -> Self {
+        let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
+        Self { shaper, outstanding, ..Self::default() }
+    }
+
     #[inline]
     pub fn len(&self) -> usize {
         self.normal.len() + self.low_latency.len()
     }
 
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Whether nothing waits, here or in the port's queues.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.is_empty() && self.shaper.as_ref().is_none_or(|shaper| shaper.is_empty())
     }
 
     /// Whether a frame would wait for a device that is stuck. A low-latency one does not wait for normal ones that do.
@@ -89,13 +114,24 @@ impl Outbox {
     /// Takes out a frame that waits, whatever its turn.
     pub fn pop(&mut self) -> Option<Frame> {
         (self.sealed, self.urgent) = (0, 0);
-        self.low_latency.pop_front().or_else(|| self.normal.pop_front())
+        let frame = self.low_latency.pop_front().or_else(|| self.normal.pop_front());
+        frame.or_else(|| self.shaper.as_mut()?.pop())
     }
 
     /// What waits now goes before whatever comes, in the order in which it would go if nothing came.
     pub fn seal(&mut self) {
         self.merge();
         self.sealed = self.normal.len();
+        if let Some(shaper) = &mut self.shaper {
+            shaper.change(true);
+        }
+    }
+
+    /// The same of the port's queues only, for what comes to them as normal: flows may have come to another one.
+    pub fn requeue(&mut self) {
+        if let Some(shaper) = &mut self.shaper {
+            shaper.change(false);
+        }
     }
 
     /// Puts the low-latency frames that wait between what goes before them and the other normal ones.

@@ -12,12 +12,15 @@ use crate::luts::{LutState, Luts};
 use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use crate::recording::Recording;
+use crate::requeues::{Choice, Requeues};
 use crate::stopwatch::{Costs, LookupCosts};
 use crate::wiring::Config;
 use flow::operation::MAC_TABLE;
-use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation, PortNo, PortState};
+use flow::{DropReason, EgressQueue, EntryChange, EntryId, FlowEntry, Nanos, Operation, PortNo, PortState};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
+use model::{
+    DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
+};
 use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,6 +55,8 @@ struct Running {
     program: ProgramId,
     miss_entry: bool,
     low_latency: bool,
+    /// How it may choose an egress queue.
+    choice: Choice,
 }
 
 /// Whole tables that an operation changes.
@@ -60,6 +65,8 @@ struct Changed {
     ports: bool,
     groups: bool,
     meters: bool,
+    /// By groups, flows may have come to another egress queue.
+    requeues: bool,
 }
 
 /// Workers as a data plane.
@@ -68,6 +75,9 @@ pub struct WorkerSet {
     pub(crate) boards: Boards,
     masters: Vec<Master>,
     programs: Programs,
+    /// The egress queues of ports that have some.
+    pub(crate) egress: BTreeMap<PortNo, Vec<EgressQueue>>,
+    requeues: Requeues,
     luts: Luts,
     cells: CellStore,
     /// What each living or not yet released entry runs, by its number.
@@ -85,7 +95,12 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    pub(crate) fn new(links: Vec<Link>, boards: Boards, config: &Config) -> Self {
+    pub(crate) fn new(
+        links: Vec<Link>,
+        boards: Boards,
+        egress: BTreeMap<PortNo, Vec<EgressQueue>>,
+        config: &Config,
+    ) -> Self {
         let mut masters = Vec::with_capacity(usize::from(MAC_TABLE) + 1);
         masters.resize_with(usize::from(MAC_TABLE) + 1, Master::default);
         Self {
@@ -95,6 +110,8 @@ impl WorkerSet {
             boards,
             masters,
             programs: Programs::default(),
+            requeues: Requeues::new(!egress.is_empty()),
+            egress,
             running: Vec::new(),
             ports: BTreeMap::new(),
             groups: Groups::default(),
@@ -150,11 +167,12 @@ impl WorkerSet {
             Operation::Entries(changes) => self.entries(&changes, parts),
             Operation::Port(state) => {
                 self.ports.insert(state.number, state);
-                changed.ports = true;
+                (changed.ports, changed.requeues) = (true, changed.requeues || self.requeues.by_groups());
             }
             Operation::Group(group) => {
                 self.groups.set(&group, self.links.len());
                 changed.groups = true;
+                changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
             }
             Operation::Meter(meter) => {
                 self.meters.set(&meter);
@@ -173,10 +191,11 @@ impl WorkerSet {
             Operation::RemoveGroup(id) => {
                 self.groups.remove(id);
                 changed.groups = true;
+                changed.requeues |= self.requeues.remove_group(id);
             }
             Operation::RemovePort(number) => {
                 self.ports.remove(&number);
-                changed.ports = true;
+                (changed.ports, changed.requeues) = (true, changed.requeues || self.requeues.by_groups());
             }
             Operation::Settings(settings) => {
                 parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
@@ -225,6 +244,7 @@ impl WorkerSet {
         let mut modified: Vec<(EntryId, ProgramId)> = Vec::new();
         let mut reset: Vec<EntryId> = Vec::new();
         let mut marked: BTreeMap<u8, Vec<(EntryId, bool)>> = BTreeMap::new();
+        let mut requeues = self.requeue(changes);
         for change in changes {
             match change {
                 EntryChange::Add(entry) => {
@@ -236,7 +256,9 @@ impl WorkerSet {
                     if self.running.len() <= at {
                         self.running.resize(at + 1, None);
                     }
-                    self.running[at] = Some(Running { program, miss_entry, low_latency });
+                    let choice = Choice::of(&entry.instructions);
+                    self.requeues.count(entry.table, choice, true);
+                    self.running[at] = Some(Running { program, miss_entry, low_latency, choice });
                     self.luts.count(entry.table, isize::from(low_latency));
                     rules.entry(entry.table).or_default().push(RuleChange::Add(Arc::clone(entry)));
                 }
@@ -245,6 +267,9 @@ impl WorkerSet {
                     let low_latency = *low_latency && instructions.may_be_low_latency();
                     let program = self.programs.acquire(instructions, low_latency, running.miss_entry);
                     self.programs.release(std::mem::replace(&mut running.program, program));
+                    let choice = Choice::of(instructions);
+                    self.requeues.count(*table, std::mem::replace(&mut running.choice, choice), false);
+                    self.requeues.count(*table, choice, true);
                     let before = std::mem::replace(&mut running.low_latency, low_latency);
                     if before != low_latency {
                         self.luts.count(*table, if low_latency { 1 } else { -1 });
@@ -255,8 +280,11 @@ impl WorkerSet {
                     reset.extend(reset_counts.then_some(*id));
                 }
                 EntryChange::Remove { id, table } => {
-                    if let Some(Some(Running { low_latency: true, .. })) = self.running.get(*id as usize) {
-                        self.luts.count(*table, -1);
+                    if let Some(Some(running)) = self.running.get(*id as usize) {
+                        self.requeues.count(*table, running.choice, false);
+                        if running.low_latency {
+                            self.luts.count(*table, -1);
+                        }
                     }
                     rules.entry(*table).or_default().push(RuleChange::Remove(*id));
                 }
@@ -279,9 +307,10 @@ impl WorkerSet {
         for (table, marks) in marked {
             self.luts.marked(table, &marks, parts);
         }
+        requeues |= self.requeue(changes);
         let lanes = lanes_after(changes);
         for parts in parts.iter_mut() {
-            parts.extend(lanes.map(|promotes| Update::Lanes { promotes }));
+            parts.extend(lanes.map(|promotes| Update::Lanes { promotes, requeues }));
         }
         if !big {
             for parts in parts {
@@ -290,6 +319,15 @@ impl WorkerSet {
                 parts.extend(reset.iter().map(|id| Update::ResetCounts(*id)));
             }
         }
+    }
+
+    /// Whether flows may come to another egress queue by these changes: by the rules that are in force when it is asked.
+    fn requeue(&self, changes: &[EntryChange]) -> bool {
+        let table = |change: &EntryChange| match change {
+            EntryChange::Add(entry) => entry.table,
+            EntryChange::Modify { table, .. } | EntryChange::Remove { table, .. } => *table,
+        };
+        self.requeues.is_on() && changes.iter().any(|change| self.requeues.by_table(table(change)))
     }
 
     fn table(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
@@ -403,6 +441,10 @@ impl DataPlane for WorkerSet {
         if changed.meters {
             self.meters.updates(&mut parts);
         }
+        if changed.requeues {
+            let lanes = || Update::Lanes { promotes: false, requeues: true };
+            parts.iter_mut().for_each(|parts| parts.push(lanes()));
+        }
         self.send(parts);
         self.version
     }
@@ -460,26 +502,33 @@ impl DataPlane for WorkerSet {
 
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters> {
         let mut sum = port::Statistics::default();
-        let mut known = false;
+        let (mut known, mut queue_full) = (false, 0);
         for (_, board) in self.boards.iter().filter(|(number, _)| *number == port) {
-            sum.add(&board.get().unwrap_or_default().statistics);
+            let report = board.get().unwrap_or_default();
+            sum.add(&report.statistics);
+            queue_full += report.queues.iter().map(|queue| queue.dropped).sum::<u64>();
             known = true;
         }
+        let queue_drop = (queue_full > 0).then_some((DropReason::QueueFull.name(), queue_full));
         known.then(|| PortCounters {
             rx_packets: sum.rx_packets,
             rx_bytes: sum.rx_bytes,
             tx_packets: sum.tx_packets,
             tx_bytes: sum.tx_bytes,
             rx_dropped: sum.rx_dropped(),
-            tx_dropped: sum.tx_dropped(),
-            by_name: sum.named_drops().filter(|(_, count)| *count != 0).collect(),
+            tx_dropped: sum.tx_dropped() + queue_full,
+            by_name: sum.named_drops().filter(|(_, count)| *count != 0).chain(queue_drop).collect(),
         })
+    }
+
+    fn queues(&mut self, port: PortNo) -> Vec<PortQueue> {
+        self.port_queues(port)
     }
 
     fn totals(&mut self) -> Totals {
         let mut totals = Totals {
-            dropped: vec![0; flow::DropReason::ALL.len()],
-            copies_dropped: vec![0; flow::DropReason::ALL.len()],
+            dropped: vec![0; DropReason::ALL.len()],
+            copies_dropped: vec![0; DropReason::ALL.len()],
             ..Totals::default()
         };
         for link in &self.links {

@@ -14,12 +14,12 @@ use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
 use crate::stopwatch::{Costs, Stopwatch};
 use crate::worker::{Channel, Served, Worker};
-use flow::{Nanos, PortNo};
+use flow::{EgressQueue, Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Event, LaneLimits, Pipeline, Probe, Updates};
 use port::{Pools, Queue};
 use rtrb::{Consumer, RingBuffer};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Sizes of a set of workers.
@@ -82,6 +82,9 @@ pub struct PortQueues {
     pub number: PortNo,
     /// Its queues. A worker has at most one of them.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
+    /// Its egress queues, with different numbers. With some of them the first of its workers sends for all, so that
+    /// rates are the port's. Without: frames leave as they come.
+    pub egress: Vec<EgressQueue>,
 }
 
 /// Makes workers without instruments.
@@ -98,8 +101,12 @@ pub fn build_with<P: Probe>(
     mut probe: impl FnMut() -> P,
 ) -> (WorkerSet, Vec<Worker<P>>) {
     let workers = config.workers;
-    let numbers: Vec<(PortNo, Option<usize>)> =
-        ports.iter().map(|port| (port.number, port.queues.first().map(|(worker, _)| *worker))).collect();
+    let senders: Vec<Sender> = ports.iter().map(Sender::of).collect();
+    let egress: BTreeMap<PortNo, Vec<EgressQueue>> = ports
+        .iter()
+        .filter(|port| !port.egress.is_empty())
+        .map(|port| (port.number, EgressQueue::complete(port.egress.clone())))
+        .collect();
     let mut served: Vec<Vec<Served>> = (0..workers).map(|_| Vec::new()).collect();
     let mut boards: Boards = Vec::new();
     for port in ports {
@@ -145,11 +152,12 @@ pub fn build_with<P: Probe>(
         returned.push(recycled);
         let dock = Dock {
             number: home,
-            routes: routes(number, &numbers, &served),
-            outboxes: served.iter().map(|_| Outbox::default()).collect(),
+            routes: routes(number, &senders, &served),
+            outboxes: served.iter().map(|served| outbox(number, served, &senders, &egress)).collect(),
             long: false,
             lanes: config.lanes.is_on(),
             epoch: 0,
+            now: 0,
             peers: std::mem::take(&mut peers[number]),
             homes: std::mem::take(&mut homes[number]),
             returned,
@@ -177,17 +185,53 @@ pub fn build_with<P: Probe>(
             ),
         });
     }
-    (WorkerSet::new(links, boards, config), made)
+    (WorkerSet::new(links, boards, egress, config), made)
+}
+
+/// Who sends for a port.
+struct Sender {
+    port: PortNo,
+    /// The first worker that has a queue of it, for those that have none.
+    owner: Option<usize>,
+    /// It sends for the others as well.
+    alone: bool,
+}
+
+impl Sender {
+    fn of(port: &PortQueues) -> Self {
+        let owner = port.queues.first().map(|(worker, _)| *worker);
+        Self { port: port.number, owner, alone: !port.egress.is_empty() }
+    }
+
+    /// Whether worker `number` sends by its own queue, if it has one.
+    fn is_own(&self, number: usize) -> bool {
+        !self.alone || self.owner == Some(number)
+    }
 }
 
 /// Where worker `number` sends for each port: its own queue, else the first worker that has one.
-fn routes(number: usize, ports: &[(PortNo, Option<usize>)], served: &[Served]) -> Routes {
-    let route = |(port, owner): &(PortNo, Option<usize>)| {
-        let own = served.iter().position(|s| s.number == *port).map(|at| Route::Own(at as u16));
-        let peer = owner.filter(|owner| *owner != number).map(|owner| Route::Peer(owner as u16));
-        own.or(peer).map(|route| (*port, route))
+fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
+    let route = |sender: &Sender| {
+        let place = served.iter().position(|served| served.number == sender.port);
+        let own = place.filter(|_| sender.is_own(number)).map(|at| Route::Own(at as u16));
+        let peer = sender.owner.filter(|owner| *owner != number).map(|owner| Route::Peer(owner as u16));
+        own.or(peer).map(|route| (sender.port, route))
     };
-    Routes::new(ports.iter().filter_map(route).collect())
+    Routes::new(senders.iter().filter_map(route).collect())
+}
+
+/// What worker `number` sends by for one of the ports that it serves.
+fn outbox(
+    number: usize,
+    served: &Served,
+    senders: &[Sender],
+    egress: &BTreeMap<PortNo, Vec<EgressQueue>>,
+) -> Outbox {
+    let sends = senders.iter().any(|sender| sender.port == served.number && sender.is_own(number));
+    match egress.get(&served.number) {
+        Some(queues) if sends => Outbox::behind(queues, &*served.queue),
+        _ => Outbox::default(),
+    }
 }
 
 /// Rings from each worker to each other, by sender and by receiver.

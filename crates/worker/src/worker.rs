@@ -5,8 +5,9 @@
 use crate::aside::Aside;
 use crate::board::{Board, PortReport, WorkerLevels};
 use crate::dock::Dock;
-use crate::handover::Arrivals;
+use crate::handover::{Arrivals, Handover};
 use crate::latency::Watch;
+use crate::outbox::Outbox;
 use crate::quantum::Quantum;
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
@@ -30,6 +31,9 @@ const SWAP_PARTS: usize = 16;
 
 /// While an operation waits for more packets than that, they are worked off by whole bursts.
 const LONG_PACKETS: usize = 8 * BURST;
+
+/// Times that a port's egress queues are asked for frames before other ports are looked at.
+const PARTS_PER_SEND: usize = 8;
 
 /// One queue that this worker serves.
 pub(crate) struct Served {
@@ -68,6 +72,8 @@ pub struct Turn {
     pub worked: usize,
     /// Frames still wait for a device.
     pub waiting: bool,
+    /// When the first egress queue that waits for its rate may send again.
+    pub opens_ns: Option<Nanos>,
 }
 
 impl Turn {
@@ -105,7 +111,7 @@ impl<P: Probe> Worker<P> {
     /// One turn of the loop. Never blocks.
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
-        self.now = now;
+        (self.now, self.dock.now) = (now, now);
         self.watch.begin(&self.probe);
         let mut turn = Turn { applied: self.apply(), ..Turn::default() };
         if turn.applied > 0 {
@@ -158,7 +164,8 @@ impl<P: Probe> Worker<P> {
         }
         turn.sent += self.take_over();
         turn.sent += self.send();
-        turn.waiting = self.has_output();
+        turn.waiting = self.dock.outboxes.iter().any(Outbox::is_waiting);
+        turn.opens_ns = self.dock.outboxes.iter().filter_map(Outbox::opens_ns).min();
         turn
     }
 
@@ -241,7 +248,9 @@ impl<P: Probe> Worker<P> {
                     Update::PacketOut(out) => {
                         self.pipeline.packet_out(out, self.now, &mut self.dock, &mut self.probe);
                     }
-                    Update::Lanes { promotes } => self.dock.change_lanes(*promotes),
+                    Update::Lanes { promotes, requeues } => {
+                        self.dock.change_lanes(*promotes, *requeues);
+                    }
                     _ => {}
                 }
             }
@@ -265,8 +274,9 @@ impl<P: Probe> Worker<P> {
                 if begins {
                     self.dock.seal();
                 }
-                if let Err(frame) = self.dock.transmit(handover.port, 0, handover.frame) {
-                    self.counters.add_copies_dropped(DropReason::TransmitFull, 1);
+                let Handover { port, queue, frame, .. } = handover;
+                if let Err((frame, reason)) = self.dock.transmit(port, queue, frame) {
+                    self.counters.add_copies_dropped(reason, 1);
                     self.dock.free(frame);
                 }
                 sent += self.send_long();
@@ -282,10 +292,14 @@ impl<P: Probe> Worker<P> {
 
     /// Gives devices what waits for them and brings home what they took.
     fn send(&mut self) -> usize {
-        let mut sent = 0;
+        let (mut sent, mut queued) = (0, false);
         for (at, served) in self.served.iter_mut().enumerate() {
             let outbox = &mut self.dock.outboxes[at];
-            if outbox.is_empty() {
+            if outbox.is_idle() {
+                continue;
+            }
+            if outbox.has_queues() {
+                queued = true;
                 continue;
             }
             let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
@@ -294,8 +308,38 @@ impl<P: Probe> Worker<P> {
                 self.dock.free(frame);
             }
         }
+        if queued {
+            sent += self.send_queued();
+        }
         if sent > 0 {
             self.probe.mark(Step::Transmit, sent as u32);
+        }
+        sent
+    }
+
+    /// The same for ports with egress queues: part by part, so that queues may go before others.
+    #[inline(never)]
+    fn send_queued(&mut self) -> usize {
+        let mut sent = 0;
+        for (at, served) in self.served.iter_mut().enumerate() {
+            for _ in 0..PARTS_PER_SEND {
+                let outbox = &mut self.dock.outboxes[at];
+                if !outbox.has_queues() || outbox.is_idle() {
+                    break;
+                }
+                outbox.fetch(&*served.queue, self.now);
+                let watch = |frames: &[Frame]| self.watch.sent(frames, &self.probe);
+                let taken = outbox.send(&mut *served.queue, &mut self.done, watch);
+                let is_more = outbox.is_more();
+                for frame in self.done.drain(..) {
+                    self.dock.free(frame);
+                }
+                sent += taken;
+                if taken == 0 || !is_more {
+                    break;
+                }
+            }
+            self.dock.outboxes[at].settle();
         }
         sent
     }
@@ -306,8 +350,9 @@ impl<P: Probe> Worker<P> {
         for (served, outbox) in self.served.iter_mut().zip(&self.dock.outboxes) {
             let link = served.queue.poll_link();
             let levels = outbox.levels(&*served.queue);
-            let worker = self.dock.number;
-            served.board.put(PortReport { statistics: served.queue.statistics(), link, worker, levels });
+            let (worker, queues) = (self.dock.number, outbox.reports());
+            let statistics = served.queue.statistics();
+            served.board.put(PortReport { statistics, link, worker, levels, queues });
         }
         self.board.put(self.levels());
     }
@@ -358,7 +403,7 @@ impl<P: Probe> Worker<P> {
     /// Whether frames wait for a device: a sleeping worker for which operations were applied is woken for them.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        self.dock.outboxes.iter().any(|outbox| !outbox.is_empty())
+        self.dock.outboxes.iter().any(|outbox| !outbox.is_idle())
     }
 
     /// Whether packets, operations or handed-over frames wait: asked once more after the sleeping flag is set.

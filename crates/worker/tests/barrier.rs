@@ -63,7 +63,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
         let (queues, handle) = mem::pair(number, WORKERS, 64);
         handles.push(handle);
         let boxed = queues.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-        ports.push(PortQueues { number, queues: boxed.collect() });
+        ports.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
     }
     let config = worker::Config {
         workers: WORKERS,

@@ -36,7 +36,7 @@ fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<Me
         handles.push(handle);
         let refuse_per_mille = if refuses && number == 2 { 1_000 } else { 0 };
         let queue = Faulty::new(queues.remove(0), Faults { refuse_per_mille, ..Faults::default() });
-        PortQueues { number, queues: vec![(worker, Box::new(queue) as Box<dyn Queue>)] }
+        PortQueues { number, queues: vec![(worker, Box::new(queue) as Box<dyn Queue>)], egress: Vec::new() }
     });
     let (mut set, mut workers) = build(&config, ports.into());
     (1..=3).for_each(|number| {

@@ -10,7 +10,7 @@ mod traffic;
 use counting::Counted;
 use flow::operation::MAC_TABLE;
 use flow::syntax::{ParseOptions, parse_flow};
-use flow::{Command, DropReason, FlowMod, Match};
+use flow::{Command, DropReason, EgressQueue, FlowMod, Match};
 use model::{Config, DataPlane, Model, Notice, PortConfig, PortDesc, Totals};
 use pipeline::{LaneLimits, LutFigures};
 use port::Queue;
@@ -82,11 +82,12 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         let workers = if number == FAR_PORT { 1..2 } else { 0..2 };
         let queue =
             |worker| (worker, Box::new(LoopQueue::new(number, traffic::frames(number))) as Box<dyn Queue>);
-        ports.push(PortQueues { number, queues: workers.map(queue).collect() });
+        ports.push(PortQueues { number, queues: workers.map(queue).collect(), egress: Vec::new() });
     }
     let (queues, pair) = mem::pair(PAIR_PORT, 1, 256);
     let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
-    ports.push(PortQueues { number: PAIR_PORT, queues });
+    let egress = vec![EgressQueue { max_rate_kbps: Some(1_000), ..EgressQueue::new(0) }];
+    ports.push(PortQueues { number: PAIR_PORT, queues, egress });
     let (plane, workers) = build(&config, ports);
     let model = Model::new(Config::default(), plane, 0);
     let mut control = Control { model, pair, now: 1, turns: 0, packet_ins: 0, recorded: 0 };

@@ -43,7 +43,8 @@ impl Rig {
         let (queues, port) = mem::pair(1, 1, Limits::BURST_PACKETS);
         let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
         let sink = vec![(0, Box::new(LoopQueue::new(2, Vec::new())) as Box<dyn Queue>)];
-        let ports = vec![PortQueues { number: 1, queues }, PortQueues { number: 2, queues: sink }];
+        let plain = |number, queues| PortQueues { number, queues, egress: Vec::new() };
+        let ports = vec![plain(1, queues), plain(2, sink)];
         let (plane, mut workers) = build(&config, ports);
         let mut model = Model::new(Config::default(), plane, 0);
         for number in 1..=2 {

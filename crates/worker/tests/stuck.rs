@@ -49,7 +49,7 @@ fn switch(
             };
             (owner(number), Box::new(Faulty::new(queue, faults)) as Box<dyn Queue>)
         });
-        queues.push(PortQueues { number, queues: wrapped.collect() });
+        queues.push(PortQueues { number, queues: wrapped.collect(), egress: Vec::new() });
     }
     let (mut set, mut workers) = build(&config, queues);
     for number in 1..=ports {

@@ -33,7 +33,7 @@ impl Lab {
             let (queues, handle) = mem::pair(number, 1, 512);
             handles.push(handle);
             let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
-            ports.push(PortQueues { number, queues });
+            ports.push(PortQueues { number, queues, egress: Vec::new() });
         }
         let config =
             worker::Config { small_frames: 2_048, large_frames: 64, lanes, ..worker::Config::default() };

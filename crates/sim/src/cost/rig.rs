@@ -110,8 +110,11 @@ impl<P: Probe + Default> Rig<P> {
         model: Config,
     ) -> Result<Self, CostError> {
         let ports = queues.len() as PortNo;
-        let queues =
-            (1..=ports).zip(queues).map(|(number, queue)| PortQueues { number, queues: vec![(0, queue)] });
+        let queues = (1..=ports).zip(queues).map(|(number, queue)| PortQueues {
+            number,
+            queues: vec![(0, queue)],
+            egress: Vec::new(),
+        });
         let (mut set, mut workers) = worker::build_with(config, queues.collect(), P::default);
         maker.into_iter().for_each(|maker| set.set_maker(maker));
         let limits = Limits { removals_per_poll: 65_536, ..model.limits };

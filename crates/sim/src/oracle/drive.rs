@@ -102,7 +102,7 @@ impl Driver {
             handles.push(handle);
             sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
             let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-            ports.push(PortQueues { number, queues: boxed.collect() });
+            ports.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
         }
         let (plane, workers) = build_with(&config, ports, OrderLog::default);
         let mut recorder = Recorder::new(plane);

@@ -42,6 +42,7 @@ impl Workers {
         let queues = sides.iter().map(|(number, side)| PortQueues {
             number: *number,
             queues: vec![(0, Box::new(ReplayQueue::new(*number, side.clone())))],
+            egress: Vec::new(),
         });
         let sizes = Config { lut_entries: if ffp { SIZES.lut_entries } else { 0 }, ..SIZES };
         let (set, mut workers) = worker::build(&sizes, queues.collect());

@@ -8,7 +8,7 @@ use super::{
     Config, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, Mistake, OpenFlow, PortConfig,
     WorkerConfig,
 };
-use flow::{Limits, Nanos, port_no};
+use flow::{EgressQueue, Limits, Nanos, port_no};
 use model::Learning;
 use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
@@ -107,8 +107,9 @@ fn datapath(
     }
     let mut ports = ports(d.port, workers, outstanding_bytes)?;
     if !lanes.0.is_on() {
-        // Frames leave in the order in which they came.
-        ports.iter_mut().for_each(|port| port.outstanding_bytes = usize::MAX);
+        // Frames leave in the order in which they came, but where queues choose.
+        let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
+        unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
     }
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
@@ -342,7 +343,44 @@ fn port(n: usize, p: file::Port, workers: usize, default: usize) -> Result<PortC
         device: p.device,
         workers: serving,
         outstanding_bytes,
+        queues: queues(&format!("datapath.port[{n}].queue"), &p.queue)?,
     })
+}
+
+/// A port's egress queues.
+fn queues(key: &str, list: &[file::Queue]) -> Result<Vec<EgressQueue>, Mistake> {
+    let mut queues: Vec<EgressQueue> = Vec::with_capacity(list.len());
+    for (n, queue) in list.iter().enumerate() {
+        let key = |name: &str| format!("{key}[{n}].{name}");
+        let number = |name, value, range| at(key(name), in_range(value, range));
+        let rate = |name, value: Option<i64>| match value {
+            Some(kbps) => {
+                number(name, kbps, 1..=EgressQueue::RATE_MAX_KBPS.into()).map(|kbps| Some(kbps as u32))
+            }
+            None => Ok(None),
+        };
+        let id = number("id", queue.id, 0..=EgressQueue::ID_MAX.into())? as u32;
+        if let Some(other) = queues.iter().position(|queue| queue.id == id) {
+            return Err(wrong(
+                key("id"),
+                format!("{id} is queue[{other}]'s too; number each queue differently"),
+            ));
+        }
+        let min_rate_kbps = rate("min_rate_kbps", queue.min_rate_kbps)?;
+        let max_rate_kbps = rate("max_rate_kbps", queue.max_rate_kbps)?;
+        if let (Some(min), Some(max)) = (min_rate_kbps, max_rate_kbps)
+            && min > max
+        {
+            let problem = format!("{min} is more than the queue's max_rate_kbps; use 1 to {max}");
+            return Err(wrong(key("min_rate_kbps"), problem));
+        }
+        let priority =
+            number("priority", queue.priority.unwrap_or(0), 0..=EgressQueue::PRIORITY_MAX.into())? as u8;
+        let frames = queue.limit_frames.unwrap_or(EgressQueue::FRAMES.into());
+        let limit_frames = number("limit_frames", frames, 1..=EgressQueue::FRAMES_MAX.into())? as u16;
+        queues.push(EgressQueue { id, min_rate_kbps, max_rate_kbps, priority, limit_frames });
+    }
+    Ok(queues)
 }
 
 fn driver(name: &str) -> Result<(), String> {

@@ -114,6 +114,18 @@ pub struct Port {
     pub device: String,
     pub workers: Vec<i64>,
     pub outstanding_bytes: Option<i64>,
+    #[serde(default)]
+    pub queue: Vec<Queue>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Queue {
+    pub id: i64,
+    pub min_rate_kbps: Option<i64>,
+    pub max_rate_kbps: Option<i64>,
+    pub priority: Option<i64>,
+    pub limit_frames: Option<i64>,
 }
 
 /// A string, or a list of strings.

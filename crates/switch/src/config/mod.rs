@@ -118,6 +118,8 @@ pub struct PortConfig {
     pub workers: Vec<usize>,
     /// Bytes outstanding at the device from which on normal frames wait in the switch; `usize::MAX`: they never do.
     pub outstanding_bytes: usize,
+    /// Its egress queues; none: frames leave as they come.
+    pub queues: Vec<flow::EgressQueue>,
 }
 
 /// Why a configuration was refused.

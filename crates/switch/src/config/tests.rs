@@ -2,6 +2,7 @@
 //! The contract's example, and one mistake a row with the sentence it must give.
 
 use super::*;
+use flow::EgressQueue;
 use model::Learning;
 use pipeline::LaneLimits;
 use worker::Quanta;
@@ -41,6 +42,14 @@ driver = "mem"
 device = "null"
 workers = [0]
 outstanding_bytes = 0
+[[datapath.port.queue]]
+id = 7
+min_rate_kbps = 1000
+max_rate_kbps = 2000
+priority = 3
+limit_frames = 64
+[[datapath.port.queue]]
+id = 1
 [datapath.lanes]
 normal = 0
 hold = 1
@@ -68,7 +77,16 @@ fn the_example_of_the_contract_is_read() {
     };
     assert_eq!(outstanding(GOOD), [262_144, 0]);
     assert_eq!(outstanding(&GOOD.replace("hold = 1", "outstanding_bytes = 1")), [1, 0]);
-    assert_eq!(outstanding(&GOOD.replace("hold = 1", "enabled = false")), [usize::MAX; 2]);
+    assert_eq!(outstanding(&GOOD.replace("hold = 1", "enabled = false")), [usize::MAX, 0]);
+    let seven = EgressQueue {
+        min_rate_kbps: Some(1_000),
+        max_rate_kbps: Some(2_000),
+        priority: 3,
+        limit_frames: 64,
+        ..EgressQueue::new(7)
+    };
+    let queues = config.datapath.ports.iter().map(|port| port.queues.clone());
+    assert_eq!(queues.collect::<Vec<_>>(), [vec![], vec![seven, EgressQueue::new(1)]]);
     assert_eq!(config.datapath.learning, None);
     assert_eq!(config.notes.len(), 0, "{:?}", config.notes);
 }
@@ -265,6 +283,34 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workers = [0]", "workers = [1]", &["port[0].workers: there is no worker 1; the only one is 0"]),
     ("workers = [0]", "workers = [-1]", &["port[0].workers: there is no worker -1"]),
     ("workers = [0]", "workers = [0, 0]", &["port[0].workers: worker 0 is named twice"]),
+    ("id = 7", "id = 8", &["port[1].queue[0].id: 8 is out of range; use 0 to 7"]),
+    ("id = 7", "", &["missing field `id`"]),
+    ("id = 7", "id = 1", &["port[1].queue[1].id: 1 is queue[0]'s too; number each queue differently"]),
+    ("id = 7", "id = \"7\"", &["line 36: datapath.port[1].queue[0].id: is the string \"7\""]),
+    (
+        "max_rate_kbps = 2000",
+        "max_rate_kbps = 999",
+        &["port[1].queue[0].min_rate_kbps: 1000 is more than the queue's max_rate_kbps; use 1 to 999"],
+    ),
+    (
+        "max_rate_kbps = 2000",
+        "max_rate_kbps = 0",
+        &["queue[0].max_rate_kbps: 0 is out of range; use 1 to 400000000"],
+    ),
+    ("min_rate_kbps = 1000", "min_rate_kbps = 400000001", &["min_rate_kbps: 400000001 is out of range"]),
+    (
+        "min_rate_kbps = 1000",
+        "min_rate_kbps = 1.5",
+        &["port[1].queue[0].min_rate_kbps: is the fraction 1.5", "write min_rate_kbps = 1000"],
+    ),
+    ("priority = 3", "priority = 8", &["queue[0].priority: 8 is out of range; use 0 to 7"]),
+    ("limit_frames = 64", "limit_frames = 0", &["queue[0].limit_frames: 0 is out of range; use 1 to 4096"]),
+    ("limit_frames = 64", "limit = 64", &["`limit`", "`limit_frames`"]),
+    (
+        "[[datapath.port.queue]]\nid = 7\nmin_rate_kbps = 1000\nmax_rate_kbps = 2000\npriority = 3\nlimit_frames = 64\n[[datapath.port.queue]]\nid = 1",
+        "[datapath.port.queue]\nid = 7",
+        &["datapath.port.queue: is a table, and a list of tables is needed; write [[datapath.port.queue]]"],
+    ),
     ("workers = [0]", "", &["line 22: ", "missing field `workers`"]),
     ("workers = [0]", "workers = [0]\nspeed = 3", &["line 28: ", "`speed`", "`workers`"]),
 ];

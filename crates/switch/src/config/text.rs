@@ -7,7 +7,7 @@ use toml::de::Error;
 
 /// What the keys of a sort of file take.
 pub struct Grammar {
-    /// Each key, its type in words, and an example.
+    /// Each key, its type in words, and an example. One whose name means something else elsewhere stands with its path.
     pub keys: &'static [&'static [Key]],
     /// Keys that stand for lists of tables, whose entries are numbered.
     pub lists: &'static [&'static str],
@@ -17,7 +17,8 @@ pub struct Grammar {
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Configurations.
-pub const CONFIGURATION: Grammar = Grammar { keys: &[KEYS, FORWARDING], lists: &["worker", "datapath.port"] };
+pub const CONFIGURATION: Grammar =
+    Grammar { keys: &[KEYS, FORWARDING], lists: &["worker", "datapath.port", "datapath.port.queue"] };
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -38,6 +39,11 @@ const KEYS: &[Key] = &[
     ("driver", STRING, "driver = \"af_packet\""),
     ("device", STRING, "device = \"veth1\""),
     ("workers", "a list of whole numbers", "workers = [0]"),
+    ("datapath.port.queue", TABLES, "[[datapath.port.queue]]"),
+    ("min_rate_kbps", NUMBER, "min_rate_kbps = 1000"),
+    ("max_rate_kbps", NUMBER, "max_rate_kbps = 10000"),
+    ("priority", NUMBER, "priority = 7"),
+    ("limit_frames", NUMBER, "limit_frames = 512"),
 ];
 
 /// Keys that tell how a switch forwards: of the daemon's file and of scenarios.
@@ -97,8 +103,8 @@ fn mistake(text: &str, error: &Error, grammar: &Grammar) -> Mistake {
     else {
         return plain(String::new());
     };
-    let Some((_, needed, example)) = grammar.keys.iter().copied().flatten().find(|(name, _, _)| *name == key)
-    else {
+    let known = |wanted: &str| grammar.keys.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
+    let Some((_, needed, example)) = known(&path).or_else(|| known(&key)) else {
         return plain(String::new());
     };
     let problem = if let Some(found) = told.strip_prefix("invalid type: ") {
@@ -162,11 +168,22 @@ fn section(text: &str, grammar: &Grammar) -> String {
     let is_header = |line: &&str| line.trim_start().starts_with('[') && line.trim_end().ends_with(']');
     let headers: Vec<String> = text.lines().filter(is_header).map(name).collect();
     let Some(last) = headers.last() else { return String::new() };
-    if !grammar.lists.contains(&last.as_str()) {
-        return last.clone();
+    let mut headers = headers.as_slice();
+    let (mut path, mut named) = (String::new(), String::new());
+    for part in last.split('.') {
+        for text in [&mut path, &mut named] {
+            *text += if text.is_empty() { "" } else { "." };
+            *text += part;
+        }
+        // A list within an entry of another is numbered anew.
+        if let (true, Some(at)) =
+            (grammar.lists.contains(&path.as_str()), headers.iter().rposition(|h| *h == path))
+        {
+            named += &format!("[{}]", headers[..at].iter().filter(|header| **header == path).count());
+            headers = &headers[at..];
+        }
     }
-    let number = headers.iter().filter(|header| *header == last).count() - 1;
-    format!("{last}[{number}]")
+    named
 }
 
 fn line_of(text: &[u8], offset: usize) -> usize {

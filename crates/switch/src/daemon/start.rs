@@ -76,7 +76,14 @@ impl Daemon {
         let known: Vec<(PortNo, String, Link)> =
             ports.iter_mut().map(|port| (port.number, port.name.clone(), port.poll_link())).collect();
         let claims = ports.iter_mut().filter_map(|port| port.claim.take()).collect();
-        let queues = ports.into_iter().map(|p| PortQueues { number: p.number, queues: p.queues }).collect();
+        let egress = |number| {
+            let port = config.datapath.ports.iter().find(|port| port.number == number);
+            port.map(|port| port.queues.clone()).unwrap_or_default()
+        };
+        let queues = ports
+            .into_iter()
+            .map(|port| PortQueues { number: port.number, egress: egress(port.number), queues: port.queues })
+            .collect();
         let sizes = worker::Config {
             workers: config.workers.len(),
             lut_entries: config.datapath.lut_entries,

@@ -163,6 +163,8 @@ impl Loop<'_> {
             }
             let left_ns = (kept_ns + if active_ns >= kept_ns { KEEPING_SOON_NS } else { KEEPING_NS })
                 .saturating_sub(now);
+            // Frames in a queue wait for their rate, not for a device.
+            let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, Duration::from_nanos(left_ns));
         }
         worker.housekeeping();

@@ -97,7 +97,7 @@ impl Storm {
             let (queues, handle) = mem::pair(number, 1, PORT_FRAMES);
             ports.push(handle);
             let boxed = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>));
-            served.push(PortQueues { number, queues: boxed.collect() });
+            served.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
         }
         let frames = worker::Config {
             small_frames: 1_024,

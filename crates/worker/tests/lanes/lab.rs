@@ -44,7 +44,7 @@ impl Lab {
             }
             handles.push(handle);
             let boxed = made.into_iter().map(|q| (0, Box::new(q) as Box<dyn Queue>)).collect();
-            queues.push(PortQueues { number, queues: boxed });
+            queues.push(PortQueues { number, queues: boxed, egress: Vec::new() });
         }
         let (set, mut workers) = build(config, queues);
         let mut lab = Self {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which changes of rules may bring a flow to another egress queue. Frames of before such a change are sent before later ones
+//! of other queues, which undoes priorities for as long: so it matters that most changes are none.
+
+use flow::group::Group;
+use flow::{Action, Instructions};
+use std::collections::BTreeSet;
+
+/// How instructions may choose a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Choice {
+    /// For what comes behind them; by themselves, or by a group.
+    applies: [bool; 2],
+    /// By the action set: what tables behind them do decides whether it comes to that.
+    writes: [bool; 2],
+}
+
+impl Choice {
+    /// What these instructions may do.
+    pub fn of(instructions: &Instructions) -> Self {
+        let among = |actions: &[Action]| {
+            [
+                actions.iter().any(|action| matches!(action, Action::SetQueue(_))),
+                actions.iter().any(|action| matches!(action, Action::Group(_))),
+            ]
+        };
+        Self { applies: among(&instructions.apply), writes: among(&instructions.write) }
+    }
+}
+
+/// Entries and groups in force that may choose a queue; counted only where ports have queues.
+#[derive(Debug, Default)]
+pub(crate) struct Requeues {
+    on: bool,
+    /// Entries of each table that do for what comes behind them: by themselves, by a group.
+    applies: Vec<[usize; 2]>,
+    /// Entries that do by the action set.
+    writes: [usize; 2],
+    /// Groups with buckets that do.
+    groups: BTreeSet<u32>,
+}
+
+impl Requeues {
+    pub fn new(on: bool) -> Self {
+        Self { on, applies: vec![[0; 2]; usize::from(u8::MAX) + 1], ..Self::default() }
+    }
+
+    /// Whether there are queues at all.
+    pub fn is_on(&self) -> bool {
+        self.on
+    }
+
+    /// Counts an entry that came or went.
+    pub fn count(&mut self, table: u8, choice: Choice, came: bool) {
+        let step = |count: &mut usize, is: bool| {
+            let by = usize::from(is);
+            *count = if came { *count + by } else { count.saturating_sub(by) };
+        };
+        for by in 0..2 {
+            step(&mut self.applies[usize::from(table)][by], choice.applies[by]);
+            step(&mut self.writes[by], choice.writes[by]);
+        }
+    }
+
+    /// Whether a change of a table's entries may bring flows to another queue.
+    pub fn by_table(&self, table: u8) -> bool {
+        let groups = !self.groups.is_empty();
+        let counts = |[own, group]: [usize; 2]| own > 0 || groups && group > 0;
+        self.on
+            && (counts(self.writes)
+                || self.applies[usize::from(table)..].iter().any(|applies| counts(*applies)))
+    }
+
+    /// The same of a group that comes or is replaced.
+    pub fn set_group(&mut self, group: &Group) -> bool {
+        let before = self.by_groups();
+        let mut actions = group.buckets.iter().flat_map(|bucket| &bucket.actions);
+        if actions.any(|action| matches!(action, Action::SetQueue(_))) {
+            self.groups.insert(group.id);
+        } else {
+            self.groups.remove(&group.id);
+        }
+        before || self.by_groups()
+    }
+
+    /// The same of a group that goes.
+    pub fn remove_group(&mut self, id: u32) -> bool {
+        let before = self.by_groups();
+        self.groups.remove(&id);
+        before
+    }
+
+    /// Whether another choice of buckets may, as when a port has lost its link.
+    pub fn by_groups(&self) -> bool {
+        self.on && !self.groups.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::group::{Bucket, GroupType};
+
+    fn choice(apply: Vec<Action>, write: Vec<Action>) -> Choice {
+        Choice::of(&Instructions { apply, write, ..Instructions::default() })
+    }
+
+    #[test]
+    fn only_tables_before_a_choice_requeue_unless_it_is_written() {
+        let mut requeues = Requeues::new(true);
+        let applies = choice(vec![Action::SetQueue(1)], vec![]);
+        assert!(!requeues.by_table(0));
+        requeues.count(2, applies, true);
+        assert_eq!([0, 2, 3].map(|table| requeues.by_table(table)), [true, true, false]);
+        let writes = choice(vec![], vec![Action::SetQueue(1)]);
+        requeues.count(0, writes, true);
+        assert!(requeues.by_table(200));
+        requeues.count(0, writes, false);
+        requeues.count(2, applies, false);
+        assert!(!requeues.by_table(0));
+        requeues.count(0, choice(vec![Action::output(1)], vec![]), true);
+        assert!(!requeues.by_table(0));
+        let mut off = Requeues::new(false);
+        off.count(2, applies, true);
+        assert!(!off.by_table(0));
+    }
+
+    #[test]
+    fn groups_count_while_one_of_them_chooses() {
+        let group = |id, actions| {
+            let buckets = vec![Bucket { actions, ..Bucket::default() }];
+            Group { id, kind: GroupType::Indirect, buckets }
+        };
+        let mut requeues = Requeues::new(true);
+        requeues.count(1, choice(vec![Action::Group(7)], vec![]), true);
+        assert!(!requeues.set_group(&group(7, vec![Action::output(1)])) && !requeues.by_table(1));
+        assert!(requeues.set_group(&group(7, vec![Action::SetQueue(3), Action::output(1)])));
+        assert!(requeues.by_table(1) && !requeues.by_table(2) && requeues.by_groups());
+        assert!(requeues.set_group(&group(7, vec![Action::output(1)])), "away from a queue");
+        assert!(!requeues.by_groups() && !requeues.remove_group(7));
+    }
+}

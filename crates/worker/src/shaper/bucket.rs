@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A token bucket that may go into debt by one frame, whatever its length: what leaves over a longer time is exact.
+
+use flow::Nanos;
+
+/// Tokens that a byte costs. A rate of 1 kbit/s brings one in a nanosecond.
+const TOKENS_PER_BYTE: i64 = 8_000_000;
+
+/// A bucket holds what comes in this time, so that a worker that wakes late loses nothing.
+const DEPTH_NS: i64 = 10_000_000;
+
+/// And at least this: two long frames.
+const DEPTH_BYTES: i64 = 2 * 1_518;
+
+/// Tokens of a rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    rate_kbps: u32,
+    depth: i64,
+    /// Negative: in debt.
+    tokens: i64,
+    filled_ns: Nanos,
+}
+
+impl Bucket {
+    /// A full one.
+    pub fn new(rate_kbps: u32) -> Self {
+        let depth = (i64::from(rate_kbps) * DEPTH_NS).max(DEPTH_BYTES * TOKENS_PER_BYTE);
+        Self { rate_kbps: rate_kbps.max(1), depth, tokens: depth, filled_ns: 0 }
+    }
+
+    /// Takes in what came until now.
+    pub fn fill(&mut self, now: Nanos) {
+        let passed = now.saturating_sub(self.filled_ns);
+        self.filled_ns = self.filled_ns.max(now);
+        let came = i64::try_from(passed.saturating_mul(self.rate_kbps.into())).unwrap_or(i64::MAX);
+        self.tokens = self.tokens.saturating_add(came).min(self.depth);
+    }
+
+    /// Whether a frame may leave.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.tokens >= 0
+    }
+
+    /// A frame has left.
+    pub fn take(&mut self, bytes: usize) {
+        self.tokens = self.tokens.saturating_sub((bytes as i64).saturating_mul(TOKENS_PER_BYTE));
+    }
+
+    /// When the next frame may leave.
+    pub fn opens_ns(&self) -> Nanos {
+        let debt = self.tokens.min(0).unsigned_abs();
+        self.filled_ns.saturating_add(debt.div_ceil(self.rate_kbps.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opens_to_the_nanosecond_and_holds_no_more_than_its_depth() {
+        // 8 kbit/s: 1,000 bytes a second.
+        let mut bucket = Bucket::new(8);
+        bucket.fill(5);
+        assert!(bucket.is_open());
+        bucket.take(DEPTH_BYTES as usize + 1_000);
+        assert_eq!((bucket.is_open(), bucket.opens_ns()), (false, 1_000_000_005));
+        bucket.fill(1_000_000_004);
+        assert!(!bucket.is_open());
+        // An earlier time changes nothing.
+        bucket.fill(7);
+        bucket.fill(1_000_000_005);
+        assert!(bucket.is_open() && bucket.opens_ns() == 1_000_000_005);
+        bucket.fill(Nanos::MAX);
+        assert_eq!(bucket.tokens, DEPTH_BYTES * TOKENS_PER_BYTE);
+        let mut fast = Bucket::new(flow::EgressQueue::RATE_MAX_KBPS);
+        fast.take(65_600);
+        fast.fill(Nanos::MAX);
+        assert_eq!(fast.tokens, fast.depth);
+    }
+}
