@@ -40,6 +40,7 @@ lab: ## the experiments of lab/, figures to target/report; needs root
 	cargo build --release --package shunt
 	lab/mininet.py
 	lab/lanes.py
+	lab/rtt.py
 
 # CONFORMANCE has options of scripts/conformance/ryu.sh; without, about 12 minutes.
 CONFORMANCE ?=

@@ -12,7 +12,6 @@ Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. A
 """
 
 import argparse
-import math
 import os
 import random
 import re
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from report import ROOT, Report
+from report import ROOT, Report, p99
 from rooms import Failed, Rooms
 from switches import Bridge, LanesOff, LanesOn, OpenVswitch
 
@@ -107,11 +106,6 @@ class Turn:
 
     def _counters(self):
         return time.monotonic(), self.road.packets(0, "tx"), self.road.packets(1, "rx")
-
-
-def p99(times):
-    """The 99th percentile, by nearest rank."""
-    return sorted(times)[math.ceil(0.99 * len(times)) - 1]
 
 
 def tell(report, flood, turns):

@@ -21,6 +21,11 @@ def interval(samples):
     return ordered[chosen - 1], ordered[count - chosen]
 
 
+def p99(times):
+    """The 99th percentile, by nearest rank."""
+    return sorted(times)[math.ceil(0.99 * len(times)) - 1]
+
+
 class Report:
     """Adds figures to a report file, and prints them."""
 

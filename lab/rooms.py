@@ -136,6 +136,8 @@ class Rooms:
     def stop(self, process):
         """Ends a process, by force if need be."""
         process.terminate()
+        # It may be paused.
+        process.send_signal(signal.SIGCONT)
         try:
             process.wait(TERM_S)
         except subprocess.TimeoutExpired:

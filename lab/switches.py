@@ -1,37 +1,49 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches of two ports, each between two hosts of its own: Shunt, Open vSwitch in userspace, a Linux bridge."""
+"""Roads: two hosts with switches of two ports between them: Shunt, Open vSwitch in userspace, Linux bridges."""
 
 import os
+import signal
 
 from report import ROOT
 from rooms import Failed, done, wait_until
 
 # Where scripts/setup.sh unpacks Open vSwitch if it is not installed.
 TOOLS = os.path.join(ROOT, "target/tools/ovs")
-# Port 1 leads to port 2 and back, and pings are marked; Open vSwitch gets the same without the mark.
+# Port a leads to port b and back, and pings are marked; Open vSwitch gets the same without the mark.
 FLOWS = """
-priority=20,icmp,in_port=1,nw_dst=10.0.0.2/32,%(mark)sactions=output:2
-priority=20,icmp,in_port=2,nw_dst=10.0.0.1/32,%(mark)sactions=output:1
-priority=10,in_port=1,actions=output:2
-priority=10,in_port=2,actions=output:1
+priority=20,icmp,in_port=%(a)d,nw_dst=10.0.0.2/32,%(mark)sactions=output:%(b)d
+priority=20,icmp,in_port=%(b)d,nw_dst=10.0.0.1/32,%(mark)sactions=output:%(a)d
+priority=10,in_port=%(a)d,actions=output:%(b)d
+priority=10,in_port=%(b)d,actions=output:%(a)d
+"""
+# The same by the hosts' MAC addresses, with nothing marked.
+MAC_FLOWS = """
+in_port=%(a)d,dl_dst=02:00:00:00:00:02,actions=output:%(b)d
+in_port=%(b)d,dl_dst=02:00:00:00:00:01,actions=output:%(a)d
 """
 
 
 class Road:
-    """Two hosts with a switch between them; a subclass is a switch. Its name is that of its rooms."""
+    """Two hosts with switches between them, one behind the other; a subclass is a kind of switch. Its name is that of its
+    rooms. Switch n of a road, from 1, has the ports 2n-1 towards the first host and 2n towards the second."""
 
-    def __init__(self, rooms, name, folder, cpus):
+    flows = FLOWS
+
+    def __init__(self, rooms, name, folder, cpus, hops=1):
         # Of two CPUs, the second is for forwarding.
         self.rooms, self.cpus = rooms, cpus
         self.folder = os.path.join(folder, name)
         os.mkdir(self.folder)
         self.switch, self.hosts = name, [name + "-h1", name + "-h2"]
+        self.pairs = [(2 * hop + 1, 2 * hop + 2) for hop in range(hops)]
         # What forwards is in this process; none where the kernel does.
         self.process = None
         rooms.make(self.switch)
+        for (_, end), (begin, _) in zip(self.pairs, self.pairs[1:]):
+            rooms.cable(self.switch, "p%d" % end, self.switch, "p%d" % begin)
         for number, host in enumerate(self.hosts, 1):
             rooms.make(host)
-            rooms.cable(self.switch, "p%d" % number, host, "eth0")
+            rooms.cable(self.switch, "p%d" % (1 if number == 1 else 2 * hops), host, "eth0")
             rooms.ip(host, "link set eth0 address %s" % mac(number))
             rooms.ip(host, "address add 10.0.0.%d/24 dev eth0" % number)
             # Open vSwitch in userspace does not finish checksums that a host leaves to its device.
@@ -41,7 +53,7 @@ class Road:
         self.begin()
 
     def begin(self):
-        """Brings the switch up."""
+        """Brings the switches up."""
         raise NotImplementedError
 
     def path(self, name):
@@ -63,6 +75,15 @@ class Road:
         """The thread that forwards; none where the kernel does."""
         return self.process.pid if self.process else None
 
+    def pause(self, number=signal.SIGSTOP):
+        """Has the switches do nothing, so that those who poll without end leave others their CPU."""
+        if self.process:
+            self.process.send_signal(number)
+
+    def resume(self):
+        """Has them go on."""
+        self.pause(signal.SIGCONT)
+
     def waited_s(self):
         """How long the thread that forwards has been ready to run while others had its CPU."""
         thread = self.forwarder()
@@ -70,9 +91,10 @@ class Road:
 
 
 class Shunt(Road):
-    """Shunt with one worker. `settings` go into its configuration."""
+    """Shunt with one worker; several switches are pairs of its ports. `settings` go into its configuration."""
 
     settings = ""
+    driver, idle = "af_packet", "adaptive"
 
     def forwarder(self):
         folder = "/proc/%d/task" % self.process.pid
@@ -82,14 +104,14 @@ class Shunt(Road):
         shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
         if not os.access(shunt, os.X_OK):
             raise Failed("there is no %s: run make first" % shunt)
-        config = 'control = "%s"\n[[worker]]\ncpu = %d\n[[datapath]]\nid = 1\n' % (self.path("control"), self.cpus[1])
-        config += self.settings
-        for number in (1, 2):
+        config = 'control = "%s"\n[[worker]]\ncpu = %d\nidle = "%s"\n' % (self.path("control"), self.cpus[1], self.idle)
+        config += "[[datapath]]\nid = 1\n" + self.settings
+        for number in (number for pair in self.pairs for number in pair):
             config += '[[datapath.port]]\nnumber = %d\nname = "p%d"\n' % (number, number)
-            config += 'driver = "af_packet"\ndevice = "p%d"\nworkers = [0]\n' % number
-        flows = self.write("flows", FLOWS % {"mark": "low_latency,"})
+            config += 'driver = "%s"\ndevice = "p%d"\nworkers = [0]\n' % (self.driver, number)
+        flows = "".join(self.flows % {"mark": "low_latency,", "a": a, "b": b} for a, b in self.pairs)
         with open(self.path("log"), "w+", encoding="utf-8") as log:
-            command = [shunt, "run", "-c", self.write("switch.toml", config), "--flows", flows]
+            command = [shunt, "run", "-c", self.write("switch.toml", config), "--flows", self.write("flows", flows)]
             self.process = self.rooms.start(self.switch, command, self.cpus, log)
             try:
                 wait_until("shunt is ready", lambda: "ready" in text_of(self.path("log")), self.process)
@@ -111,6 +133,9 @@ class LanesOff(Shunt):
 
 class OpenVswitch(Road):
     """Open vSwitch of the distribution, its datapath in userspace, ports as the kernel's sockets give them."""
+
+    # What is said of each port, and of the switch before there are any.
+    port_type, setting = "system", ""
 
     def begin(self):
         environment = dict(os.environ)
@@ -134,23 +159,29 @@ class OpenVswitch(Road):
         wait_until("ovsdb-server is ready", lambda: os.path.exists(self.path("db.sock")), server)
         run("ovs-vsctl", "--db=" + socket, "--timeout=20", "--no-wait", "init")
         self.process = start("ovs-vswitchd", socket, "--disable-system")
-        setup = "add-br br0 -- set bridge br0 datapath_type=netdev fail_mode=secure protocols=OpenFlow13"
-        for number in (1, 2):
-            setup += " -- add-port br0 p%d -- set interface p%d ofport_request=%d" % (number, number, number)
-        run("ovs-vsctl", "--db=" + socket, "--timeout=20", *setup.split())
-        wait_until("br0 is ready", lambda: os.path.exists(self.path("br0.mgmt")), self.process)
-        flows = self.write("flows", FLOWS % {"mark": ""})
-        run("ovs-ofctl", "-O", "OpenFlow13", "add-flows", "unix:" + self.path("br0.mgmt"), flows)
+        if self.setting:
+            run("ovs-vsctl", "--db=" + socket, "--timeout=20", "set", "Open_vSwitch", ".", self.setting % (1 << self.cpus[1]))
+        for hop, pair in enumerate(self.pairs):
+            name = "br%d" % hop
+            setup = "add-br %s -- set bridge %s datapath_type=netdev fail_mode=secure protocols=OpenFlow13" % (name, name)
+            for number, port in enumerate(pair, 1):
+                setup += " -- add-port %s p%d" % (name, port)
+                setup += " -- set interface p%d type=%s ofport_request=%d" % (port, self.port_type, number)
+            run("ovs-vsctl", "--db=" + socket, "--timeout=20", *setup.split())
+            wait_until("%s is ready" % name, lambda name=name: os.path.exists(self.path(name + ".mgmt")), self.process)
+            flows = self.write(name + ".flows", self.flows % {"mark": "", "a": 1, "b": 2})
+            run("ovs-ofctl", "-O", "OpenFlow13", "add-flows", "unix:" + self.path(name + ".mgmt"), flows)
 
 
 class Bridge(Road):
-    """The kernel's own bridge."""
+    """The kernel's own bridges."""
 
     def begin(self):
-        self.rooms.ip(self.switch, "link add br0 type bridge")
-        for port in ("p1", "p2"):
-            self.rooms.ip(self.switch, "link set %s master br0" % port)
-        self.rooms.ip(self.switch, "link set br0 up")
+        for hop, pair in enumerate(self.pairs):
+            self.rooms.ip(self.switch, "link add br%d type bridge" % hop)
+            for port in pair:
+                self.rooms.ip(self.switch, "link set p%d master br%d" % (port, hop))
+            self.rooms.ip(self.switch, "link set br%d up" % hop)
 
 
 def mac(number):

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The tools that show latency beside a flood: the demo's replay of captures finds its frames again, tagged ones too, and
-# tells lost ones; the lab's pings beside a flood write their figures, and leave nothing behind when interrupted.
+# tells lost ones; the lab's pings beside a flood, and over switches in a row, write their figures, and leave nothing
+# behind when interrupted.
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
 
@@ -52,6 +53,12 @@ for name in 'lanes off' 'Open vSwitch' 'Linux bridge'; do
 done
 expect_nothing "$started"
 ok 'pings beside a flood through four switches'
+
+lab/rtt.py --rounds 1 --pings 20 --hops 2 --report "$folder/rtt" >"$folder/lab.log" 2>&1 || fail 'the lab failed'
+for name in 'Open vSwitch, afxdp' 'Linux bridge'; do
+    grep -q "RTT over 2 switches, median.*af_xdp against $name" "$folder/rtt" || fail "there is no round trip against $name"
+done
+ok 'round trips over switches in a row'
 
 # interrupt SIGNAL EXIT_CODE: in the midst of a flood.
 interrupt() {

@@ -203,3 +203,21 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
         assert_eq!(received + lost + unsent, SENT, "{received} {lost} {unsent}");
     });
 }
+
+/// A bridge takes tags off and sends them beside the packet, which XDP does not see.
+#[test]
+fn tags_arrive_when_the_sender_does_not_leave_them_to_its_device() {
+    in_lab("xdp::tags_arrive_when_the_sender_does_not_leave_them_to_its_device", 0, |_: &Lab| {
+        veth("va", "vb");
+        veth("vc", "vd");
+        run("ip link add br0 type bridge");
+        run("ip link set vb master br0");
+        run("ip link set vd master br0");
+        run("ip link set br0 up");
+        run("ethtool -K vb txvlan off");
+        let (mut a, mut c) = (open_xdp(1, "va"), open_one(2, "vc"));
+        let tagged = packet(&[0x81, 0, 0, 5], 64, 1);
+        send(&mut *c, std::slice::from_ref(&tagged));
+        assert_eq!(receive(&mut *a, 1), [tagged]);
+    });
+}

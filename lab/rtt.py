@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Round trips of pings over 1, 5 and 10 switches in a row, between two hosts, every link a pair of virtual interfaces.
+
+Switches of the same kind are in one process: Shunt with af_packet and with af_xdp ports, each with a worker that sleeps
+when idle and with one that never does; Open vSwitch in userspace with the kernel's sockets and with afxdp ports, whose
+thread never sleeps; Linux bridges, which the kernel runs in the sender's own system call. Each has rules by the hosts' MAC
+addresses; Shunt's switches are pairs of ports of one datapath. They take turns: `ping -i 0.002` while the others are
+stopped. The process that forwards has a CPU to itself, the hosts another. A round gives each its median and p99; ratios are
+those of one round. Figures go to target/report/rtt.jsonl.
+
+Needs root, two CPUs, `make` before, and what `scripts/setup.sh lab` installs. About ten minutes.
+"""
+
+import argparse
+import os
+import random
+import re
+import statistics
+import sys
+import tempfile
+
+from report import ROOT, Report, p99
+from rooms import Failed, Rooms, wait_until
+from switches import MAC_FLOWS, Bridge, OpenVswitch, Shunt, text_of
+
+REPORT = os.path.join(ROOT, "target/report/rtt.jsonl")
+HOPS = [1, 5, 10]
+PING = ["ping", "-n", "-W", "1", "10.0.0.2"]
+# A second: Open vSwitch has much to do after a pause.
+WARM_UP = ["-i", "0.01", "-c", "100"]
+
+
+class Packet(Shunt):
+    """Shunt with af_packet ports."""
+
+    flows = MAC_FLOWS
+
+
+class PacketBusy(Packet):
+    """The same, never sleeping."""
+
+    idle = "busy"
+
+
+class Xdp(Packet):
+    """Shunt with af_xdp ports."""
+
+    driver = "af_xdp"
+
+
+class XdpBusy(Xdp):
+    """The same, never sleeping."""
+
+    idle = "busy"
+
+
+class Ovs(OpenVswitch):
+    """Open vSwitch with the kernel's sockets."""
+
+    flows = MAC_FLOWS
+
+
+class OvsXdp(Ovs):
+    """Open vSwitch with afxdp ports, which a thread on the forwarding CPU polls."""
+
+    port_type, setting = "afxdp", "other_config:pmd-cpu-mask=0x%x"
+
+
+KINDS = {
+    "af_packet": ("packet", Packet),
+    "af_packet, busy": ("packet-busy", PacketBusy),
+    "af_xdp": ("xdp", Xdp),
+    "af_xdp, busy": ("xdp-busy", XdpBusy),
+    "Open vSwitch": ("ovs", Ovs),
+    "Open vSwitch, afxdp": ("ovs-xdp", OvsXdp),
+    "Linux bridge": ("bridge", Bridge),
+}
+# Who is held against whom.
+PEERS = {
+    "af_packet": ["Open vSwitch", "Linux bridge"],
+    "af_packet, busy": ["Open vSwitch", "Linux bridge"],
+    "af_xdp": ["Open vSwitch, afxdp", "Linux bridge"],
+    "af_xdp, busy": ["Open vSwitch, afxdp", "Linux bridge"],
+}
+
+
+class Turn:
+    """What the switches of one road showed in one turn."""
+
+    def __init__(self, road, pings, cpu):
+        road.resume()
+        try:
+            self._ping(road, WARM_UP, cpu)
+            times = self._ping(road, ["-i", "0.002", "-c", str(pings)], cpu)
+        finally:
+            road.pause()
+        if not times:
+            raise Failed("%s: no ping came back" % road.switch)
+        self.median_us, self.p99_us = statistics.median(times), p99(times)
+        self.lost_percent = 100 * (1 - len(times) / pings)
+
+    @staticmethod
+    def _ping(road, options, cpu):
+        """Times in us. Nobody reads them before the end: that would take the hosts' CPU."""
+        path = road.path("pings")
+        with open(path, "w", encoding="utf-8") as file:
+            process = road.rooms.start(road.hosts[0], PING + options, [cpu], file)
+            process.wait()
+            road.rooms.stop(process)
+        return [1000 * float(time) for time in re.findall(r"time=([\d.]+) ms", text_of(path))]
+
+
+def road_of(kind, rooms, name, folder, cpus, hops):
+    """A road over which packets pass, paused."""
+    road = kind(rooms, "%s-%d" % (name, hops), folder, cpus, hops)
+
+    def passes():
+        try:
+            return bool(rooms.run(road.hosts[0], PING + ["-c", "1"]))
+        except Failed:
+            return False
+
+    wait_until("pings pass %s" % road.switch, passes, road.process)
+    road.pause()
+    return road
+
+
+def tell(report, hops, turns):
+    """Writes the figures of roads of so many switches: each kind's turns by its name, one a round."""
+    over = "%d %s" % (hops, "switch" if hops == 1 else "switches")
+    for ours, peers in PEERS.items():
+        for peer in peers:
+            values = ([turn.median_us for turn in turns[name]] for name in (ours, peer))
+            report.against("RTT over %s, median" % over, "%s against %s" % (ours, peer), "us", *values)
+    for name, each in turns.items():
+        report.alone("RTT over %s, p99" % over, name, "us", [turn.p99_us for turn in each])
+    lost = {name: [turn.lost_percent for turn in each] for name, each in turns.items()}
+    for name, each in lost.items():
+        if any(each):
+            report.alone("pings lost over %s" % over, name, "%", each)
+
+
+def main():
+    """All rounds."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rounds", type=int, default=10, help="rounds of each number of switches (10)")
+    parser.add_argument("--pings", type=int, default=300, help="pings a turn (300)")
+    parser.add_argument("--hops", type=int, action="append", help="only so many switches; may be given again")
+    parser.add_argument("--first", action="store_true", help="go before other programs, for machines that are not idle")
+    parser.add_argument("--report", default=REPORT, help="file of figures (%s)" % os.path.relpath(REPORT))
+    options = parser.parse_args()
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        sys.exit("lab/rtt.py: needs two CPUs, there is one")
+    os.sched_setaffinity(0, cpus[:1])
+    report, order = Report(options.report), random.Random(1)
+    try:
+        for hops in options.hops or HOPS:
+            with tempfile.TemporaryDirectory() as folder, Rooms(options.first) as rooms:
+                roads = {
+                    name: road_of(kind, rooms, room, folder, cpus[:2], hops) for name, (room, kind) in KINDS.items()
+                }
+                # The first turn is not like the others.
+                for road in roads.values():
+                    Turn(road, options.pings, cpus[0])
+                turns = {name: [] for name in roads}
+                for _ in range(options.rounds):
+                    for name in order.sample(list(roads), len(roads)):
+                        turns[name].append(Turn(roads[name], options.pings, cpus[0]))
+                tell(report, hops, turns)
+    except Failed as failed:
+        sys.exit("lab/rtt.py: %s" % failed)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()
