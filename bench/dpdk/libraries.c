@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * rte_acl and rte_lpm6 as a contender of bench/src/bin/paper.rs: `libraries EAL-ARGUMENTS -- FILE`.
+ * DPDK's libraries as a contender of bench/src/bin/paper.rs and libraries.rs: `libraries EAL-ARGUMENTS -- FILE`.
  *
- * FILE (little-endian): u32 kind ('4', '6': access list of that family; 'L': IPv6 routes), u32 rules, u32 keys, then the
- * rules and the keys as below, addresses in network order. After `ready BUILD-MS` it obeys one line at a time:
+ * FILE (little-endian): u32 kind, u32 rules, u32 keys, then the rules and the keys as below, addresses in network order.
+ * Kinds: '4', '6' access list of that family, rte_acl; 'L' IPv6 routes, rte_lpm6; 'F', 'f' IPv6 and IPv4 routes, rte_fib6
+ * and rte_fib; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it obeys one line at a time:
  *   METHOD BATCH TURNS   looks TURNS batches of keys up, on from where the last such line ended, and prints a window
  *   METHOD check N       prints what the first N keys find: a rule's number, or -1
- * METHOD is scalar, sse, avx2 or avx512 for access lists, bulk for routes. One that cannot be had here is answered by a
- * line that begins with `not`.
+ * METHOD is scalar, sse, avx2 or avx512 for access lists, scalar or avx512 for rte_fib, else bulk. One that cannot be had
+ * here is answered by a line that begins with `not`.
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
@@ -19,10 +20,16 @@
 
 #include <rte_acl.h>
 #include <rte_eal.h>
+#include <rte_fib.h>
+#include <rte_fib6.h>
+#include <rte_hash.h>
+#include <rte_hash_crc.h>
 #include <rte_lpm6.h>
 
 #define BATCH_MAX 32
 #define GAP_NS 100000
+/* More than rules there can be, and as much as four bytes with a flag hold. */
+#define NO_RULE 0x3fffffff
 
 struct acl_rule {
 	uint8_t address[2][16];
@@ -44,12 +51,18 @@ struct route {
 
 struct contender {
 	uint32_t kind, rules, keys;
+	size_t rule_size, key_size;
 	uint8_t *rule_bytes;
-	/* Keys as the library takes them, and for rte_acl a pointer to each. */
+	/* Keys as the library takes them, and for rte_acl and rte_hash a pointer to each. */
 	uint8_t *key_bytes;
 	const uint8_t **key_at;
 	struct rte_acl_ctx *acl;
 	struct rte_lpm6 *lpm;
+	struct rte_fib *fib;
+	struct rte_fib6 *fib6;
+	struct rte_hash *hash;
+	/* Of rte_hash: the rule at a position. */
+	int32_t *rule_at;
 	uint32_t next;
 };
 
@@ -145,20 +158,21 @@ static void build_acl(struct contender *of)
 	}
 	if (rte_acl_build(of->acl, &config) != 0)
 		fail("rte_acl_build failed");
-	of->key_at = allocated(of->keys * sizeof *of->key_at);
-	for (uint32_t i = 0; i < of->keys; i++)
-		of->key_at[i] = of->key_bytes + i * sizeof(struct acl_key);
+}
+
+/* A route takes at most a group of 256 for each byte behind the 24 bits of the first step. */
+static uint32_t groups(const struct contender *of)
+{
+	const uint32_t groups = of->rules * 6 + 2000;
+
+	return groups < 1 << 20 ? groups : 1 << 20;
 }
 
 static void build_lpm(struct contender *of)
 {
 	const struct route *routes = (const void *)of->rule_bytes;
-	struct rte_lpm6_config config = { .max_rules = of->rules + 1 };
+	const struct rte_lpm6_config config = { .max_rules = of->rules + 1, .number_tbl8s = groups(of) };
 
-	/* A route takes at most a group of 256 for each byte behind the 24 bits of the first step. */
-	config.number_tbl8s = of->rules * 6 + 2000;
-	if (config.number_tbl8s > 1 << 20)
-		config.number_tbl8s = 1 << 20;
 	of->lpm = rte_lpm6_create("lpm", 0, &config);
 	if (of->lpm == NULL)
 		fail("rte_lpm6_create failed: too little memory (-m)?");
@@ -171,11 +185,114 @@ static void build_lpm(struct contender *of)
 	}
 }
 
+static void build_fib6(struct contender *of)
+{
+	const struct route *routes = (const void *)of->rule_bytes;
+	struct rte_fib6_conf config = { .type = RTE_FIB6_TRIE, .default_nh = NO_RULE, .max_routes = (int)of->rules + 1 };
+
+	config.trie.nh_sz = RTE_FIB6_TRIE_4B;
+	config.trie.num_tbl8 = groups(of);
+	of->fib6 = rte_fib6_create("fib6", 0, &config);
+	if (of->fib6 == NULL)
+		fail("rte_fib6_create failed: too little memory (-m)?");
+	for (uint32_t i = 0; i < of->rules; i++)
+		if (rte_fib6_add(of->fib6, routes[i].address, (uint8_t)routes[i].length, i) != 0)
+			fail("rte_fib6_add failed");
+}
+
+static void build_fib(struct contender *of)
+{
+	const struct route *routes = (const void *)of->rule_bytes;
+	struct rte_fib_conf config = { .type = RTE_FIB_DIR24_8, .default_nh = NO_RULE, .max_routes = (int)of->rules + 1 };
+
+	config.dir24_8.nh_sz = RTE_FIB_DIR24_8_4B;
+	config.dir24_8.num_tbl8 = of->rules + 1000;
+	of->fib = rte_fib_create("fib", 0, &config);
+	if (of->fib == NULL)
+		fail("rte_fib_create failed: too little memory (-m)?");
+	for (uint32_t i = 0; i < of->rules; i++)
+		if (rte_fib_add(of->fib, host32(routes[i].address), (uint8_t)routes[i].length, i) != 0)
+			fail("rte_fib_add failed");
+	/* It takes addresses in the host's order. */
+	for (uint32_t i = 0; i < of->keys; i++) {
+		const uint32_t address = host32(of->key_bytes + 4 * (size_t)i);
+
+		memcpy(of->key_bytes + 4 * (size_t)i, &address, 4);
+	}
+}
+
+static void build_hash(struct contender *of)
+{
+	const struct rte_hash_parameters parameters = { .name = "hash", .entries = of->rules + of->rules / 4 + 64,
+		.key_len = (uint32_t)of->key_size, .hash_func = rte_hash_crc };
+
+	of->hash = rte_hash_create(&parameters);
+	if (of->hash == NULL)
+		fail("rte_hash_create failed");
+	of->rule_at = allocated(2 * parameters.entries * sizeof *of->rule_at);
+	for (uint32_t i = 0; i < of->rules; i++) {
+		const int32_t at = rte_hash_add_key(of->hash, of->rule_bytes + i * of->rule_size);
+
+		if (at < 0 || (uint32_t)at >= 2 * parameters.entries)
+			fail("rte_hash_add_key failed");
+		of->rule_at[at] = (int32_t)i;
+	}
+}
+
+static void choose_sizes(struct contender *of)
+{
+	switch (of->kind) {
+	case '4':
+	case '6':
+		of->rule_size = sizeof(struct acl_rule);
+		of->key_size = sizeof(struct acl_key);
+		break;
+	case 'L':
+	case 'F':
+		of->rule_size = sizeof(struct route);
+		of->key_size = 16;
+		break;
+	case 'f':
+		of->rule_size = sizeof(struct route);
+		of->key_size = 4;
+		break;
+	case 'H':
+	case 'h':
+		of->rule_size = of->key_size = of->kind == 'H' ? 40 : 16;
+		break;
+	default:
+		fail("the kind is not known");
+	}
+}
+
+static void build(struct contender *of)
+{
+	of->key_at = allocated(of->keys * sizeof *of->key_at);
+	for (uint32_t i = 0; i < of->keys; i++)
+		of->key_at[i] = of->key_bytes + i * of->key_size;
+	switch (of->kind) {
+	case 'L':
+		build_lpm(of);
+		break;
+	case 'F':
+		build_fib6(of);
+		break;
+	case 'f':
+		build_fib(of);
+		break;
+	case 'H':
+	case 'h':
+		build_hash(of);
+		break;
+	default:
+		build_acl(of);
+	}
+}
+
 static void load(struct contender *of, const char *path)
 {
 	FILE *file = fopen(path, "rb");
 	uint32_t head[3];
-	size_t rule_size, key_size;
 
 	if (file == NULL)
 		fail("the file cannot be opened");
@@ -183,24 +300,70 @@ static void load(struct contender *of, const char *path)
 	of->kind = head[0];
 	of->rules = head[1];
 	of->keys = head[2];
-	rule_size = of->kind == 'L' ? sizeof(struct route) : sizeof(struct acl_rule);
-	key_size = of->kind == 'L' ? 16 : sizeof(struct acl_key);
+	choose_sizes(of);
 	if (of->keys < BATCH_MAX)
 		fail("too few keys");
-	of->rule_bytes = allocated(of->rules * rule_size);
-	of->key_bytes = allocated(of->keys * key_size);
-	read_whole(file, of->rule_bytes, of->rules * rule_size);
-	read_whole(file, of->key_bytes, of->keys * key_size);
+	of->rule_bytes = allocated(of->rules * of->rule_size);
+	of->key_bytes = allocated(of->keys * of->key_size);
+	read_whole(file, of->rule_bytes, of->rules * of->rule_size);
+	read_whole(file, of->key_bytes, of->keys * of->key_size);
 	fclose(file);
 }
 
-/* Results: rte_acl's are 0 or a rule's number and 1, rte_lpm6's -1 or a rule's number. */
-static void look_up(const struct contender *of, uint32_t from, int32_t *results, uint32_t count)
+/* What keys find, as the library tells it. */
+union results {
+	uint32_t rules[BATCH_MAX]; /* rte_acl: 0 or a rule's number and 1 */
+	int32_t numbers[BATCH_MAX]; /* rte_lpm6: -1 or a rule's number; rte_hash: a position */
+	uint64_t hops[BATCH_MAX]; /* rte_fib: NO_RULE or a rule's number */
+};
+
+static void look_up(const struct contender *of, uint32_t from, union results *results, uint32_t count)
 {
-	if (of->kind == 'L')
-		rte_lpm6_lookup_bulk_func(of->lpm, (void *)(of->key_bytes + 16 * (size_t)from), results, count);
-	else
-		rte_acl_classify(of->acl, of->key_at + from, (uint32_t *)results, count, 1);
+	uint8_t *keys = of->key_bytes + of->key_size * from;
+
+	switch (of->kind) {
+	case 'L':
+		rte_lpm6_lookup_bulk_func(of->lpm, (void *)keys, results->numbers, count);
+		break;
+	case 'F':
+		rte_fib6_lookup_bulk(of->fib6, (void *)keys, results->hops, (int)count);
+		break;
+	case 'f':
+		rte_fib_lookup_bulk(of->fib, (void *)keys, results->hops, (int)count);
+		break;
+	case 'H':
+	case 'h':
+		rte_hash_lookup_bulk(of->hash, (const void **)of->key_at + from, count, results->numbers);
+		break;
+	default:
+		rte_acl_classify(of->acl, of->key_at + from, results->rules, count, 1);
+	}
+}
+
+/* The rule that the first key found. */
+static int32_t rule_of(const struct contender *of, const union results *results)
+{
+	switch (of->kind) {
+	case 'L':
+		return results->numbers[0];
+	case 'F':
+	case 'f':
+		return results->hops[0] == NO_RULE ? -1 : (int32_t)results->hops[0];
+	case 'H':
+	case 'h':
+		return results->numbers[0] < 0 ? -1 : of->rule_at[results->numbers[0]];
+	default:
+		return (int32_t)results->rules[0] - 1;
+	}
+}
+
+static int choose_vectors(struct contender *of, int vectors)
+{
+	if (of->kind == 'F')
+		return rte_fib6_select_lookup(of->fib6, vectors ? RTE_FIB6_LOOKUP_TRIE_VECTOR_AVX512
+		                                                : RTE_FIB6_LOOKUP_TRIE_SCALAR);
+	return rte_fib_select_lookup(of->fib, vectors ? RTE_FIB_LOOKUP_DIR24_8_VECTOR_AVX512
+	                                              : RTE_FIB_LOOKUP_DIR24_8_SCALAR_MACRO);
 }
 
 static int choose(struct contender *of, const char *method)
@@ -215,7 +378,12 @@ static int choose(struct contender *of, const char *method)
 		{ "avx512", RTE_ACL_CLASSIFY_AVX512X32 },
 	};
 
-	if (of->kind == 'L')
+	if (of->kind == 'F' || of->kind == 'f') {
+		const int vectors = strcmp(method, "avx512") == 0;
+
+		return vectors || strcmp(method, "scalar") == 0 ? choose_vectors(of, vectors) : -1;
+	}
+	if (of->acl == NULL)
 		return strcmp(method, "bulk");
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
 		if (strcmp(method, methods[i].name) == 0)
@@ -226,10 +394,10 @@ static int choose(struct contender *of, const char *method)
 static void check(const struct contender *of, uint32_t count)
 {
 	for (uint32_t i = 0; i < count && i < of->keys; i++) {
-		int32_t result;
+		union results results;
 
-		look_up(of, i, &result, 1);
-		printf("%d ", of->kind == 'L' ? result : result - 1);
+		look_up(of, i, &results, 1);
+		printf("%d ", rule_of(of, &results));
 	}
 	printf("\n");
 }
@@ -237,7 +405,7 @@ static void check(const struct contender *of, uint32_t count)
 /* A window as bench/src/window.rs has it. */
 static void window(struct contender *of, uint32_t batch, uint32_t turns)
 {
-	int32_t results[BATCH_MAX];
+	union results results;
 	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), start = clock_ns(CLOCK_MONOTONIC);
 	uint64_t last = start, gaps = 0, stolen = 0, off_core;
 
@@ -247,7 +415,7 @@ static void window(struct contender *of, uint32_t batch, uint32_t turns)
 		for (uint32_t done = 0; done < BATCH_MAX; done += batch) {
 			if (of->next + batch > of->keys)
 				of->next = 0;
-			look_up(of, of->next, results, batch);
+			look_up(of, of->next, &results, batch);
 			of->next += batch;
 		}
 		now = clock_ns(CLOCK_MONOTONIC);
@@ -281,10 +449,7 @@ int main(int argc, char **argv)
 		fail("usage: libraries EAL-ARGUMENTS -- FILE");
 	load(&of, argv[used + 1]);
 	start = clock_ns(CLOCK_MONOTONIC);
-	if (of.kind == 'L')
-		build_lpm(&of);
-	else
-		build_acl(&of);
+	build(&of);
 	printf("ready %" PRIu64 "\n", (clock_ns(CLOCK_MONOTONIC) - start) / 1000000);
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin) != NULL) {

@@ -125,6 +125,31 @@ impl AccessList {
         }
     }
 
+    /// The list and packets as `bench/dpdk/libraries.c` reads them.
+    #[must_use]
+    pub fn library_file(&self, packets: &[FiveTuple]) -> Vec<u8> {
+        let kind = if self.address_bits == 32 { b'4' } else { b'6' };
+        let mut file = Vec::new();
+        for number in [u32::from(kind), self.rules.len() as u32, packets.len() as u32] {
+            file.extend(number.to_le_bytes());
+        }
+        for rule in &self.rules {
+            file.extend(rule.addresses.iter().flat_map(|(bits, _)| bits.to_be_bytes()));
+            let (protocol, mask) = rule.protocol.map_or((0, 0), |protocol| (protocol, u8::MAX));
+            let [(_, source), (_, destination)] = rule.addresses;
+            file.extend([source, destination, protocol, mask]);
+            file.extend(
+                rule.ports.iter().flat_map(|(low, high)| [low.to_le_bytes(), high.to_le_bytes()]).flatten(),
+            );
+        }
+        for packet in packets {
+            file.extend(packet.addresses.iter().flat_map(|bits| bits.to_be_bytes()));
+            file.extend(packet.ports.iter().flat_map(|port| port.to_be_bytes()));
+            file.extend([packet.protocol, 0, 0, 0]);
+        }
+        file
+    }
+
     /// The first rule that a packet matches, by going through them.
     #[must_use]
     pub fn first(&self, packet: &FiveTuple) -> Option<u32> {

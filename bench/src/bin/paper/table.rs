@@ -120,45 +120,19 @@ impl Rules {
     /// Writes rules and keys as `bench/dpdk/libraries.c` reads them.
     pub fn write(&self, packets: &Packets, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
-        let kind = match self {
-            Self::Access(list) if list.address_bits == 32 => b'4',
-            Self::Access(_) => b'6',
-            Self::Routes(_) => b'L',
-        };
-        for number in [u32::from(kind), self.len() as u32, KEYS as u32] {
-            file.write_all(&number.to_le_bytes())?;
-        }
-        match self {
-            Self::Access(list) => {
-                for rule in &list.rules {
-                    rule.addresses.iter().try_for_each(|(bits, _)| file.write_all(&bits.to_be_bytes()))?;
-                    let (protocol, mask) = rule.protocol.map_or((0, 0), |protocol| (protocol, u8::MAX));
-                    let [(_, source), (_, destination)] = rule.addresses;
-                    file.write_all(&[source, destination, protocol, mask])?;
-                    for (low, high) in rule.ports {
-                        file.write_all(&low.to_le_bytes())?;
-                        file.write_all(&high.to_le_bytes())?;
-                    }
+        match (self, packets) {
+            (Self::Access(list), Packets::Tuples(tuples)) => file.write_all(&list.library_file(tuples))?,
+            (Self::Routes(routes), Packets::Addresses(addresses)) => {
+                for number in [u32::from(b'L'), self.len() as u32, KEYS as u32] {
+                    file.write_all(&number.to_le_bytes())?;
                 }
-            }
-            Self::Routes(routes) => {
                 for route in routes {
                     file.write_all(&route.value.to_be_bytes())?;
                     file.write_all(&u32::from(route.length).to_le_bytes())?;
                 }
-            }
-        }
-        match packets {
-            Packets::Tuples(tuples) => {
-                for tuple in tuples {
-                    tuple.addresses.iter().try_for_each(|bits| file.write_all(&bits.to_be_bytes()))?;
-                    tuple.ports.iter().try_for_each(|port| file.write_all(&port.to_be_bytes()))?;
-                    file.write_all(&[tuple.protocol, 0, 0, 0])?;
-                }
-            }
-            Packets::Addresses(addresses) => {
                 addresses.iter().try_for_each(|address| file.write_all(&address.to_be_bytes()))?;
             }
+            _ => return Err(io::Error::other("these packets are not for these rules")),
         }
         file.flush()
     }

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time: `mask` against `rte_acl`,
+//! `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512 bits. They are
+//! lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use case::Case;
+use clap::Parser;
+use peer::Peer;
+use shunt_bench::{
+    Contender, Figure, Loop, Measure, Plan, allowed_cpus, compare, measure, pin_to, read_text, whole,
+};
+
+#[path = "libraries/case.rs"]
+mod case;
+#[path = "paper/peer.rs"]
+mod peer;
+
+/// Keys of a lookup.
+const BURST: usize = 32;
+
+/// Keys that are held against the library's before anything is measured.
+const CHECKED: usize = 4_096;
+
+/// A turn of the slowest table takes a few tens of microseconds.
+const GAP_LIMIT: Duration = Duration::from_micros(100);
+
+/// Measures the engines against the libraries; writes target/report/libraries.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Only cases whose names begin so.
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Pairs of windows a figure.
+    #[arg(long, default_value_t = 100)]
+    windows: usize,
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let program = peer::compile()?;
+    if program.is_none() {
+        writeln!(io::stderr(), "libraries: {}", peer::MISSING)?;
+    }
+    let cpu = *allowed_cpus()?.last().ok_or("no CPU is allowed")?;
+    pin_to(cpu)?;
+    let bench = Bench { arguments, program, cpu };
+    for list in ["acl1", "fw1"] {
+        for size in ["1k", "10k"] {
+            let text = whole(&format!("classbench/{list}_{size}.rules.gz"))?;
+            let text = text.map_or_else(|| sample(&format!("{list}.rules")), Ok)?;
+            for version in [4, 6] {
+                bench.run(&format!("{list} of {size}, IPv{version}"), |name| {
+                    Case::access_list(name, &text, version)
+                })?;
+            }
+        }
+    }
+    for version in [4, 6] {
+        let text = whole(&format!("rib/ipv{version}_full.txt.gz"))?;
+        let text = text.map_or_else(|| sample(&format!("ipv{version}.txt")), Ok)?;
+        for size in [1_000, 10_000, 100_000] {
+            bench.run(&format!("{size} routes, IPv{version}"), |name| {
+                Case::routes(name, &text, version, size)
+            })?;
+        }
+    }
+    for version in [4, 6] {
+        for size in [1_000, 10_000, 100_000] {
+            bench.run(&format!("{size} 5-tuples, IPv{version}"), |name| Case::exact(name, version, size))?;
+        }
+    }
+    Ok(())
+}
+
+fn sample(name: &str) -> Result<String, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    Ok(read_text(&folder.join(name))?)
+}
+
+/// How a case is measured.
+struct Bench {
+    arguments: Arguments,
+    program: Option<PathBuf>,
+    cpu: usize,
+}
+
+impl Bench {
+    fn run(
+        &self,
+        name: &str,
+        make: impl FnOnce(&str) -> Result<Case, Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        if !name.starts_with(&self.arguments.case) {
+            return Ok(());
+        }
+        let case = make(name)?;
+        let Some(program) = &self.program else { return self.alone(&case) };
+        let path = std::env::temp_dir().join(format!("shunt-libraries-{}", std::process::id()));
+        let peer = std::fs::write(&path, &case.file)
+            .map_err(Box::from)
+            .and_then(|()| Peer::new(program, self.cpu, &path));
+        std::fs::remove_file(&path)?;
+        let mut peer = peer?;
+        writeln!(
+            io::stdout(),
+            "{name}: {} entries, the library's built in {:.0} ms",
+            case.len,
+            peer.build_ms
+        )?;
+        let mut ours = Vec::new();
+        for keys in case.keys.chunks_exact(BURST * case.words).take(CHECKED / BURST) {
+            let mut slots = [0; BURST];
+            case.look_up(keys, &mut slots);
+            ours.extend(slots.map(|slot| case.rule_of(slot)));
+        }
+        for method in case.methods {
+            match peer.found(method, CHECKED)? {
+                Some(theirs) if theirs == ours => self.against(&case, &mut peer, method)?,
+                Some(_) => {
+                    return Err(format!("{name}: {} ({method}) finds other rules", case.library).into());
+                }
+                None => writeln!(io::stderr(), "libraries: no {method} for {} here", case.library)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn against(&self, case: &Case, peer: &mut Peer, method: &str) -> Result<(), Box<dyn Error>> {
+        // About a millisecond of the slower of both.
+        let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, BURST, 50).window()?);
+        let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, 50).window()?));
+        let turns = ((1_000_000.0 / slower / BURST as f64) as u32).clamp(20, 4_000);
+        let plan = Plan { attempts_max: 20 * self.arguments.windows, ..Plan::new(self.arguments.windows) };
+        let found = compare(&plan, &mut lookups(case, turns), &mut peer.windows(method, BURST, turns))?;
+        let name = format!("lookup, {} by {} {method}", case.engine_name(), case.library);
+        let figure = Figure::beside(&name, &case.name, "M/CPU-s", &found);
+        figure.append(Path::new("target/report"), "libraries")?;
+        writeln!(
+            io::stdout(),
+            "{}: {name} {:.1} and {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2})",
+            case.name,
+            found.ours.median,
+            found.peer.median,
+            found.ratio,
+            found.low,
+            found.high
+        )?;
+        Ok(())
+    }
+
+    fn alone(&self, case: &Case) -> Result<(), Box<dyn Error>> {
+        let found = measure(&Plan::new(self.arguments.windows), &mut lookups(case, 200))?;
+        let name = format!("lookup, {}", case.engine_name());
+        Figure::alone(&name, &case.name, "M/CPU-s", &found)
+            .append(Path::new("target/report"), "libraries")?;
+        writeln!(io::stdout(), "{}: {name} {:.1} M/CPU-s", case.name, found.median)?;
+        Ok(())
+    }
+}
+
+/// Looks the keys up in turn, a burst a turn.
+fn lookups<'c>(case: &'c Case, turns: u32) -> Loop<impl FnMut() -> u64 + 'c> {
+    let mut slots = [0; BURST];
+    let mut bursts = case.keys.chunks_exact(BURST * case.words).cycle();
+    let burst = move || {
+        if let Some(keys) = bursts.next() {
+            case.look_up(keys, black_box(&mut slots));
+        }
+        BURST as u64
+    };
+    Loop::new(turns, burst).gap_limit(GAP_LIMIT)
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A table under test: our engine with its keys, and the same as the program of the DPDK libraries reads it.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::net::IpAddr;
+
+use fastrand::Rng;
+use flow::{Field, FieldMatch, Slice, SliceBase};
+use shunt_bench::paper::{AccessList, FiveTuple};
+use tables::base::Engine;
+use tables::exact::Exact;
+use tables::lpm::{Lpm, Piece};
+use tables::mask::Mask;
+use tables::{BitSet, KeyPlan, NONE};
+
+/// Keys that are looked up in turn.
+const KEYS: usize = 100_000;
+
+/// See above.
+pub struct Case {
+    /// Under which figures stand.
+    pub name: String,
+    /// The library, and its ways to look up.
+    pub library: &'static str,
+    pub methods: &'static [&'static str],
+    /// Our entries.
+    pub len: usize,
+    /// Words of a key.
+    pub words: usize,
+    /// Keys, one behind the other.
+    pub keys: Vec<u64>,
+    /// What `bench/dpdk/libraries.c` reads.
+    pub file: Vec<u8>,
+    engine: Engine,
+    dead: BitSet,
+    /// The rule of each entry; empty if each is a rule of its own.
+    rules: Vec<u32>,
+}
+
+/// Rows of values and masks in the layout of a plan.
+struct Rows {
+    plan: KeyPlan,
+    values: Vec<u64>,
+    masks: Vec<u64>,
+}
+
+impl Rows {
+    fn new(fields: &[Field]) -> Result<Self, Box<dyn Error>> {
+        Ok(Self { plan: KeyPlan::new(fields)?, values: Vec::new(), masks: Vec::new() })
+    }
+
+    fn push(&mut self, fields: impl IntoIterator<Item = FieldMatch>) {
+        self.plan.encode_fields(fields, &mut self.values, &mut self.masks);
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() / self.plan.words()
+    }
+}
+
+impl Case {
+    /// An access list in `ClassBench`'s format, for IPv6 with its addresses mapped.
+    pub fn access_list(name: &str, text: &str, version: u8) -> Result<Self, Box<dyn Error>> {
+        let list = AccessList::parse(text);
+        let list = if version == 6 { list.to_ipv6() } else { list };
+        let fields = tuple_fields(version)?;
+        let mut rows = Rows::new(&fields)?;
+        let ternary = list.rows();
+        let ternary = ternary.as_rows();
+        let each = ternary.values.chunks_exact(ternary.words).zip(ternary.masks.chunks_exact(ternary.words));
+        for (value, mask) in each {
+            let (value, mask) = (unpacked(value), unpacked(mask));
+            let conditions = fields[1..].iter().zip(value).zip(mask);
+            let looked_at = conditions.filter(|(_, mask)| *mask != 0);
+            let conditions = looked_at.map(|((&field, value), mask)| FieldMatch { field, value, mask });
+            rows.push([ether_type(version)].into_iter().chain(conditions));
+        }
+        let mut rng = Rng::with_seed(1);
+        let packets: Vec<FiveTuple> = (0..KEYS).map(|_| list.draw(&mut rng)).collect();
+        let engine = Engine::Mask(Mask::new(&rows.plan, rows.len(), &rows.values, &rows.masks));
+        let mut made = Self::new(name, rows.len(), engine, ("rte_acl", &["scalar", "avx2", "avx512"]));
+        made.rules = ternary.ids.to_vec();
+        made.keys_of(&rows.plan, packets.iter().map(|packet| key_of(&fields, version, packet)));
+        made.file = list.library_file(&packets);
+        Ok(made)
+    }
+
+    /// `size` routes of a table, spread over it.
+    pub fn routes(name: &str, text: &str, version: u8, size: usize) -> Result<Self, Box<dyn Error>> {
+        let (field, bits) = if version == 6 { (Field::Ipv6Dst, 128_u32) } else { (Field::Ipv4Dst, 32) };
+        let all: Vec<(u128, u32)> = text.lines().filter_map(route).collect();
+        let step = (all.len() / size).max(1);
+        let mut routes: Vec<(u128, u32)> = all.into_iter().step_by(step).take(size).collect();
+        routes.sort_by_key(|route| std::cmp::Reverse(route.1));
+        let mut rows = Rows::new(&[Field::EthType, field])?;
+        let mask_of = |length: u32| u128::MAX.checked_shl(bits - length).unwrap_or(0) & field.full_mask();
+        for &(value, length) in &routes {
+            rows.push([ether_type(version), FieldMatch { field, value, mask: mask_of(length) }]);
+        }
+        let pieces = Piece::of_field(&rows.plan, field);
+        let words = rows.plan.words();
+        let engine = Engine::Lpm(Lpm::new(words, &pieces, rows.len(), &rows.values, &rows.masks));
+        let library = if version == 6 { "rte_fib6" } else { "rte_fib" };
+        let mut made = Self::new(name, rows.len(), engine, (library, &["scalar", "avx512"]));
+        let mut rng = Rng::with_seed(1);
+        let mut draw = || {
+            let (value, length) = routes[rng.usize(..routes.len())];
+            value | rng.u128(..) & field.full_mask() & !mask_of(length)
+        };
+        let addresses: Vec<u128> = (0..KEYS).map(|_| draw()).collect();
+        let exact = |&value: &u128| vec![ether_type(version), FieldMatch::exact(field, value)];
+        made.keys_of(&rows.plan, addresses.iter().map(exact));
+        made.file = head(if version == 6 { b'F' } else { b'f' }, routes.len());
+        // Addresses stand at the beginning of what the library reads.
+        let up = 128 - bits;
+        for (value, length) in &routes {
+            made.file.extend((value << up).to_be_bytes());
+            made.file.extend(length.to_le_bytes());
+        }
+        let bytes = bits as usize / 8;
+        addresses.iter().for_each(|value| made.file.extend(&(value << up).to_be_bytes()[..bytes]));
+        Ok(made)
+    }
+
+    /// So many 5-tuples.
+    pub fn exact(name: &str, version: u8, size: usize) -> Result<Self, Box<dyn Error>> {
+        let fields = tuple_fields(version)?;
+        let mut rows = Rows::new(&fields)?;
+        let mut rng = Rng::with_seed(1);
+        let full = fields[1].full_mask();
+        let mut draw = || FiveTuple {
+            addresses: [rng.u128(..) & full, rng.u128(..) & full],
+            ports: [rng.u16(..), rng.u16(..)],
+            protocol: rng.choice([6, 17]).unwrap_or(6),
+        };
+        let mut seen = HashSet::new();
+        let mut tuples = Vec::new();
+        while tuples.len() < size {
+            let tuple = draw();
+            if seen.insert((tuple.addresses, tuple.ports, tuple.protocol)) {
+                tuples.push(tuple);
+            }
+        }
+        tuples.iter().for_each(|tuple| rows.push(exact_fields(&fields, version, tuple)));
+        let (words, len) = (rows.plan.words(), rows.len());
+        let engine = Engine::Exact(Exact::new(words, &rows.masks[..words], rows.values.clone(), len, len));
+        let mut made = Self::new(name, len, engine, ("rte_hash", &["bulk"]));
+        let mut rng = Rng::with_seed(2);
+        let packets: Vec<FiveTuple> = (0..KEYS).map(|_| tuples[rng.usize(..size)]).collect();
+        made.keys_of(&rows.plan, packets.iter().map(|tuple| exact_fields(&fields, version, tuple)));
+        made.file = head(if version == 6 { b'H' } else { b'h' }, size);
+        tuples.iter().chain(&packets).for_each(|tuple| made.file.extend(library_key(version, tuple)));
+        Ok(made)
+    }
+
+    fn new(
+        name: &str,
+        len: usize,
+        engine: Engine,
+        (library, methods): (&'static str, &'static [&'static str]),
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            library,
+            methods,
+            len,
+            words: 0,
+            keys: Vec::new(),
+            file: Vec::new(),
+            engine,
+            dead: BitSet::new(len),
+            rules: Vec::new(),
+        }
+    }
+
+    /// A packet that has all fields is a row whose masks are full.
+    fn keys_of(&mut self, plan: &KeyPlan, packets: impl Iterator<Item = Vec<FieldMatch>>) {
+        self.words = plan.words();
+        let mut masks = Vec::new();
+        packets.for_each(|fields| plan.encode_fields(fields, &mut self.keys, &mut masks));
+    }
+
+    /// The rule of an entry.
+    pub fn rule_of(&self, slot: u32) -> u32 {
+        if slot == NONE { slot } else { self.rules.get(slot as usize).copied().unwrap_or(slot) }
+    }
+
+    /// Our engine's name.
+    pub fn engine_name(&self) -> &'static str {
+        match self.engine {
+            Engine::Exact(_) => "exact",
+            Engine::Lpm(_) => "lpm",
+            _ => "mask",
+        }
+    }
+
+    /// Looks keys up.
+    #[inline]
+    pub fn look_up(&self, keys: &[u64], slots: &mut [u32]) {
+        match &self.engine {
+            Engine::Exact(engine) => engine.lookup(keys, &self.dead, slots),
+            Engine::Lpm(engine) => engine.lookup(keys, &self.dead, slots),
+            Engine::Mask(engine) => engine.lookup(keys, &self.dead, slots),
+            Engine::Scan(engine) => engine.lookup(keys, &self.dead, slots),
+            Engine::Foreign(engine) => engine.lookup(keys, &self.dead, slots),
+        }
+    }
+}
+
+fn head(kind: u8, rules: usize) -> Vec<u8> {
+    [u32::from(kind), rules as u32, KEYS as u32].into_iter().flat_map(u32::to_le_bytes).collect()
+}
+
+fn ether_type(version: u8) -> FieldMatch {
+    FieldMatch::exact(Field::EthType, if version == 6 { 0x86dd } else { 0x0800 })
+}
+
+/// `EtherType`, addresses, protocol, ports as slices: OpenFlow's fields for ports cannot be masked.
+fn tuple_fields(version: u8) -> Result<[Field; 6], Box<dyn Error>> {
+    let [source, destination] =
+        if version == 6 { [Field::Ipv6Src, Field::Ipv6Dst] } else { [Field::Ipv4Src, Field::Ipv4Dst] };
+    let port = |offset| Slice::new(SliceBase::L4, offset, 16).map(Field::Slice);
+    Ok([Field::EthType, source, destination, Field::IpProto, port(0)?, port(16)?])
+}
+
+/// Addresses, protocol and ports of a row as `AccessList` lays them out.
+fn unpacked(row: &[u64]) -> [u128; 5] {
+    let wide = |at: usize| u128::from(row[at]) << 64 | u128::from(row[at + 1]);
+    let (source, destination) = match row.len() {
+        2 => (u128::from(row[0] >> 32), u128::from(row[0] & 0xffff_ffff)),
+        _ => (wide(0), wide(2)),
+    };
+    let last = u128::from(row[row.len() - 1]);
+    [source, destination, last >> 56, last >> 40 & 0xffff, last >> 24 & 0xffff]
+}
+
+/// A packet of an access list, whose addresses stand at the upper end.
+fn key_of(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
+    let down = if version == 6 { 0 } else { 96 };
+    let addresses = packet.addresses.map(|address| address >> down);
+    exact_fields(fields, version, &FiveTuple { addresses, ..*packet })
+}
+
+fn exact_fields(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
+    let [source, destination] = packet.addresses;
+    let [from, to] = packet.ports.map(u128::from);
+    let values = [source, destination, packet.protocol.into(), from, to];
+    let others = fields[1..].iter().zip(values).map(|(&field, value)| FieldMatch::exact(field, value));
+    [ether_type(version)].into_iter().chain(others).collect()
+}
+
+/// Keys of 40 and of 16 bytes: addresses, ports, protocol, zeros.
+fn library_key(version: u8, packet: &FiveTuple) -> Vec<u8> {
+    let from = if version == 6 { 0 } else { 12 };
+    let mut key: Vec<u8> = packet.addresses.iter().flat_map(|a| a.to_be_bytes()[from..].to_vec()).collect();
+    key.extend(packet.ports.iter().flat_map(|port| port.to_be_bytes()));
+    key.extend([packet.protocol, 0, 0, 0]);
+    key
+}
+
+/// `address/length`.
+fn route(line: &str) -> Option<(u128, u32)> {
+    let (address, length) = line.trim().split_once('/')?;
+    let value = match address.parse().ok()? {
+        IpAddr::V4(address) => u128::from(u32::from(address)),
+        IpAddr::V6(address) => u128::from(address),
+    };
+    Some((value, length.parse().ok()?))
+}
