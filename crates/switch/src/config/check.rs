@@ -114,6 +114,13 @@ fn datapath(
     for worker in (0..workers).filter(|worker| !ports.iter().any(|p| p.workers.contains(worker))) {
         notes.push(format!("worker {worker} serves no port."));
     }
+    if let Some(port) = ports.iter().find(|port| port.driver == port::af_xdp::NAME) {
+        notes.push(format!(
+            "port {}: af_xdp does not see VLAN tags that a sender leaves to its device, or that the device takes off; \
+             `ethtool -K DEVICE txvlan off` there, or rxvlan, lets them be.",
+            port.name
+        ));
+    }
     Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
 }
 

@@ -107,6 +107,16 @@ fn learning_is_off_unless_it_is_asked_for() {
 }
 
 #[test]
+fn what_af_xdp_does_not_see_is_said_once() {
+    let text = GOOD
+        .replace("\"af_packet\"", "\"af_xdp\"")
+        .replace("\"mem\"\ndevice = \"null\"", "\"af_xdp\"\ndevice = \"x\"");
+    let config = Config::parse(&text).unwrap();
+    assert!(config.datapath.ports.iter().all(|port| port.driver == "af_xdp"));
+    assert_eq!(config.notes.iter().filter(|note| note.contains("txvlan")).count(), 1, "{:?}", config.notes);
+}
+
+#[test]
 fn what_may_be_left_out_has_the_default_of_the_contract() {
     let config = Config::parse("[[worker]]\n[[datapath]]\nid = 7\n").unwrap();
     assert_eq!(config.control, Path::new(DEFAULT_CONTROL));
