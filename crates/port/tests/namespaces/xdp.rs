@@ -3,8 +3,10 @@
 
 use crate::lab::{Lab, drain, fill, in_lab, open_one, open_xdp, receive, run, send, spec_of, veth};
 use crate::raw::{await_link, descriptors, packet, pause, udp};
+use frame::Frame;
 use port::{Drop, Pools, Queue};
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 #[test]
 fn frames_pass_both_ways_with_their_tags() {
@@ -204,20 +206,78 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
     });
 }
 
+#[test]
+fn frames_wait_for_a_device_without_room_and_keep_their_order() {
+    in_lab("xdp::frames_wait_for_a_device_without_room_and_keep_their_order", 0, |_: &Lab| {
+        const FRAMES: usize = 900;
+        // What va sends waits behind the bridge, and the kernel lets a socket have only so much under way.
+        let (mut a, mut c) = bridge();
+        run("tc qdisc add dev vd root handle 1: htb default 1");
+        run("tc class add dev vd parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");
+        let before = a.statistics().tx_packets;
+        let descriptor = a.descriptor();
+        let frame = |n: usize| packet(&[], 60 + n / 256, n as u8);
+        let mut frames: VecDeque<_> = (0..FRAMES).map(|n| Frame::from_bytes(&frame(n))).collect();
+        let mut done = Vec::new();
+        while a.transmit(&mut frames, &mut done) > 0 {}
+        let taken = done.len();
+        assert!(taken + frames.len() == FRAMES && (128..FRAMES).contains(&taken), "{taken}");
+        assert!(a.outstanding().bytes > (taken - 64) * 60, "{}", a.outstanding().bytes);
+        assert_eq!((descriptor.is_some(), a.descriptor()), (true, None), "nothing tells when there is room");
+        run("tc class change dev vd parent 1: classid 1:1 htb rate 1gbit");
+        let mut got = Vec::new();
+        while !frames.is_empty() && got.len() < FRAMES {
+            a.transmit(&mut frames, &mut done);
+            a.receive(&mut Pools::new(0, 1, 0), &mut Vec::new(), 1);
+            got.extend(sent_after(receive(&mut *c, 1)));
+        }
+        got.extend(sent_after(drain(&mut *c)));
+        assert!(got == (0..FRAMES).map(frame).collect::<Vec<_>>(), "{}", got.len());
+        a.transmit(&mut frames, &mut done);
+        assert_eq!((a.outstanding().bytes, a.descriptor()), (0, descriptor));
+        assert_eq!((a.statistics().tx_packets - before, a.statistics().tx_dropped()), (FRAMES as u64, 0));
+    });
+}
+
+/// What tells whether frames pass; one may come late.
+fn first() -> Vec<u8> {
+    packet(&[], 1000, 255)
+}
+
+/// Of what came over the bridge that which was sent after that: the bridge tells of groups that it is in, too.
+fn sent_after(came: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let is_sent = |frame: &Vec<u8>| frame[..6] == first()[..6] && *frame != first();
+    came.into_iter().filter(is_sent).collect()
+}
+
+/// Interfaces va (af_xdp) and vc (af_packet), between whose other ends, vb and vd, is a bridge over which frames pass.
+fn bridge() -> (Box<dyn Queue>, Box<dyn Queue>) {
+    veth("va", "vb");
+    veth("vc", "vd");
+    run("ip link add br0 type bridge");
+    run("ip link set vb master br0");
+    run("ip link set vd master br0");
+    run("ip link set br0 up");
+    let (mut a, mut c) = (open_xdp(1, "va"), open_one(2, "vc"));
+    let end = Instant::now() + Duration::from_secs(5);
+    loop {
+        send(&mut *a, &[first()]);
+        send(&mut *c, &[first()]);
+        if !drain(&mut *c).is_empty() && !drain(&mut *a).is_empty() {
+            return (a, c);
+        }
+        assert!(Instant::now() < end, "the bridge does not forward");
+    }
+}
+
 /// A bridge takes tags off and sends them beside the packet, which XDP does not see.
 #[test]
 fn tags_arrive_when_the_sender_does_not_leave_them_to_its_device() {
     in_lab("xdp::tags_arrive_when_the_sender_does_not_leave_them_to_its_device", 0, |_: &Lab| {
-        veth("va", "vb");
-        veth("vc", "vd");
-        run("ip link add br0 type bridge");
-        run("ip link set vb master br0");
-        run("ip link set vd master br0");
-        run("ip link set br0 up");
+        let (mut a, mut c) = bridge();
         run("ethtool -K vb txvlan off");
-        let (mut a, mut c) = (open_xdp(1, "va"), open_one(2, "vc"));
         let tagged = packet(&[0x81, 0, 0, 5], 64, 1);
         send(&mut *c, std::slice::from_ref(&tagged));
-        assert_eq!(receive(&mut *a, 1), [tagged]);
+        assert_eq!(sent_after(drain(&mut *a)), [tagged]);
     });
 }
