@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Ports as controllers see them.
 
-use crate::data_plane::{DataPlane, PortCounters};
+use crate::data_plane::{DataPlane, PortCounters, PortQueue};
 use crate::error::ModelError;
 use crate::model::Model;
 use crate::notices::PortReason;
@@ -237,5 +237,10 @@ impl<D: DataPlane> Model<D> {
     /// A port's counters; none for a port that is not there.
     pub fn port_counters(&mut self, number: PortNo) -> Option<PortCounters> {
         self.ports.contains_key(&number).then(|| self.plane.port_counters(number).unwrap_or_default())
+    }
+
+    /// A port's egress queues, by number; none for a port that has none.
+    pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
+        self.plane.queues(number)
     }
 }

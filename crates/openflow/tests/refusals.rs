@@ -201,3 +201,29 @@ fn messages() {
     let unknown_flag = format!("{:044} 8000 ffffffff ffffffff ffffffff 0020 0000 0001 0004 00000000", 0);
     assert_eq!(refused(14, &bytes(&unknown_flag)), Some(FLOW_MOD_BAD_FLAGS));
 }
+
+#[test]
+fn queues() {
+    for (kind, body, code) in [
+        (22, "00000001 00000000", None),
+        (22, "00000001", Some(BAD_LEN)),
+        (22, "00000001 00000000 00", Some(BAD_LEN)),
+        // Queue 2 of port 1 with a guaranteed rate; then shorter than a queue, longer than the message, and a short property.
+        (
+            23,
+            "00000001 00000000 00000002 00000001 0020 000000000000 0001 0010 00000000 0064 000000000000",
+            None,
+        ),
+        (23, "00000001 00000000 00000002 00000001 0008 000000000000", Some(BAD_LEN)),
+        (23, "00000001 00000000 00000002 00000001 0020 000000000000", Some(BAD_LEN)),
+        (23, "00000001 00000000 00000002 00000001 0018 000000000000 0001 0004 00000000", Some(BAD_LEN)),
+        (23, "00000001 00000000 00000002 00000001 0018 000000000000 0001 0018 00000000", Some(BAD_LEN)),
+        // Statistics of queue 2, port 1.
+        (18, "0005 0000 00000000 00000001 00000002", None),
+        (18, "0005 0000 00000000 00000001", Some(BAD_LEN)),
+    ] {
+        assert_eq!(refused(kind, &bytes(body)), code, "{kind}: {body}");
+    }
+    assert_eq!(apply("0015 0008 00000007"), None);
+    assert_eq!(apply("0015 0010 00000007 00000000 00000000"), Some(ACTION_BAD_LEN));
+}

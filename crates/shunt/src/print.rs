@@ -67,7 +67,42 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
             if losses.is_empty() { "-".to_owned() } else { losses.join(" ") },
         ]
     };
-    table(out, &head, &ports.ports.iter().map(row).collect::<Vec<_>>())
+    table(out, &head, &ports.ports.iter().map(row).collect::<Vec<_>>())?;
+    queues(out, ports)
+}
+
+/// The egress queues of ports that have some.
+fn queues(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
+    let head = [
+        "port",
+        "queue",
+        "min kbit/s",
+        "max kbit/s",
+        "priority",
+        "waiting",
+        "limit",
+        "tx packets",
+        "tx bytes",
+        "dropped",
+    ];
+    let rate = |kbps: Option<u32>| kbps.map_or_else(|| "-".to_owned(), |kbps| kbps.to_string());
+    let row = |port: u32, queue: &switch::control::Queue| {
+        vec![
+            port.to_string(),
+            queue.queue.to_string(),
+            rate(queue.min_rate_kbps),
+            rate(queue.max_rate_kbps),
+            queue.priority.to_string(),
+            queue.waiting.to_string(),
+            queue.limit_frames.to_string(),
+            queue.tx_packets.to_string(),
+            queue.tx_bytes.to_string(),
+            queue.dropped.to_string(),
+        ]
+    };
+    let rows: Vec<_> =
+        ports.ports.iter().flat_map(|port| port.queues.iter().map(|queue| row(port.number, queue))).collect();
+    if rows.is_empty() { Ok(()) } else { table(out, &head, &rows) }
 }
 
 pub fn tables(out: &mut dyn Write, tables: &Tables) -> io::Result<()> {

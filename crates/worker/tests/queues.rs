@@ -225,7 +225,8 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
     let mut names = Vec::new();
     let mut number = 0;
     for round in 0..40 {
-        lab.flow(&format!("in_port=1,actions=set_queue:{},output:3", 1 + round % 2));
+        // Nothing becomes low-latency by it.
+        lab.flow(&format!("priority={},in_port=1,actions=set_queue:{},output:3", 1 + round, 1 + round % 2));
         for _ in 0..5 {
             lab.push(1, 0, number, 100);
             number += 1;

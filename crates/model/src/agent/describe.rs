@@ -23,7 +23,8 @@ pub fn features(config: &Config) -> Features {
         capabilities: capability::FLOW_STATS
             | capability::TABLE_STATS
             | capability::PORT_STATS
-            | capability::GROUP_STATS,
+            | capability::GROUP_STATS
+            | capability::QUEUE_STATS,
     }
 }
 

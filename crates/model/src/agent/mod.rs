@@ -20,6 +20,7 @@ mod numbered;
 mod packet_out;
 mod port_mod;
 mod query;
+mod queues;
 mod request;
 mod role;
 mod table_features;

@@ -12,9 +12,6 @@ use openflow::multipart::port_stats::PortStats;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
 use openflow::{Message, error};
 
-/// All queues (OFPQ_ALL).
-const ALL_QUEUES: u32 = u32::MAX;
-
 impl Channel {
     pub(super) fn multipart<D: DataPlane>(
         &mut self,
@@ -36,15 +33,7 @@ impl Channel {
             Query::Table => Answer::Table(tables(context)),
             Query::PortStats { port } => Answer::PortStats(port_stats(*port, context)?),
             Query::PortDesc => Answer::PortDesc(context.model.ports().map(describe::port).collect()),
-            Query::Queue { port, queue } => {
-                if *port != port_no::ANY && context.model.port(*port).is_none() {
-                    return Err(Refusal::new(error::QUEUE_BAD_PORT, format!("port {port} does not exist")));
-                }
-                if *queue != ALL_QUEUES {
-                    return Err(Refusal::new(error::QUEUE_BAD_QUEUE, "ports have no queues to ask for"));
-                }
-                Answer::Queue(Vec::new())
-            }
+            Query::Queue { port, queue } => Answer::Queue(super::queues::stats(*port, *queue, context)?),
             Query::Group { group } => return self.begin_list(Numbered::group_stats(xid, *group)),
             Query::GroupDesc => return self.begin_list(Numbered::groups(xid)),
             Query::GroupFeatures => Answer::GroupFeatures(group::features()),

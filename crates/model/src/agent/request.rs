@@ -6,10 +6,9 @@ use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
 use crate::change::Change;
 use crate::data_plane::DataPlane;
-use flow::{PortNo, Settings, port_no};
+use flow::Settings;
 use openflow::error;
 use openflow::features::{Fragments, SwitchConfig};
-use openflow::queue::QueueConfig;
 use openflow::role::Role;
 use openflow::{Message, Request};
 
@@ -74,7 +73,7 @@ impl Channel {
                 super::packet_out::packet_out(context, shared, packet).map(|()| None)
             }
             Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
-            Message::QueueGetConfigRequest { port } => queue_config(*port, context).map(Some),
+            Message::QueueGetConfigRequest { port } => super::queues::config(*port, context).map(Some),
             Message::RoleRequest(asked) => self.role_request(asked, shared).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.async_config))),
             Message::SetAsync(config) => {
@@ -108,12 +107,4 @@ fn marks(message: &Message) -> bool {
         Message::BundleAdd(add) => marks(&add.message),
         _ => false,
     }
-}
-
-/// No port has queues that can be configured.
-fn queue_config<D: DataPlane>(port: PortNo, context: &Context<'_, D>) -> Result<Message, Refusal> {
-    if port != port_no::ANY && context.model.port(port).is_none() {
-        return Err(Refusal::new(error::QUEUE_BAD_PORT, format!("port {port} does not exist")));
-    }
-    Ok(Message::QueueGetConfigReply(QueueConfig { port, queues: Vec::new() }))
 }

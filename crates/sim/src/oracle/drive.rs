@@ -8,7 +8,7 @@ use super::templates::Template;
 use super::views;
 use fastrand::Rng;
 use flow::operation::PacketOut;
-use flow::{Action, Command, EntryFlags, FlowMod, Nanos, PortNo, Settings, port_no};
+use flow::{Action, Command, EgressQueue, EntryFlags, FlowMod, Nanos, PortNo, Settings, port_no};
 use model::{
     Change, Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Learning, Model, Notice, PortConfig,
     PortDesc, RemovedReason,
@@ -43,6 +43,9 @@ const WAITING_MAX: usize = 24;
 
 /// In one of so many runs of as many cases all packets are recorded for traces.
 const RECORDED: u64 = 3;
+
+/// In one of so many cases ports have egress queues. One of those that rules choose is not there.
+const QUEUED: u64 = 4;
 
 /// Tries to find an update that changes what becomes of a packet in use.
 const LIVE_TRIES: usize = 8;
@@ -91,6 +94,7 @@ impl Driver {
             ..worker::Config::default()
         };
         let tight = seed % 5 < 2;
+        let egress = if seed % QUEUED == 1 { egress(&mut rng) } else { Vec::new() };
         let mut handles = Vec::new();
         let mut ports = Vec::new();
         let mut sent = Vec::new();
@@ -102,7 +106,7 @@ impl Driver {
             handles.push(handle);
             sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
             let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-            ports.push(PortQueues { number, queues: boxed.collect(), egress: Vec::new() });
+            ports.push(PortQueues { number, queues: boxed.collect(), egress: egress.clone() });
         }
         let (plane, workers) = build_with(&config, ports, OrderLog::default);
         let mut recorder = Recorder::new(plane);
@@ -126,6 +130,7 @@ impl Driver {
                 operations: Vec::new(),
                 injected: BTreeMap::new(),
                 submitted: Vec::new(),
+                egress,
                 logs: Vec::new(),
                 sent,
                 reported: Vec::new(),
@@ -579,4 +584,15 @@ fn any_time() -> Nanos {
         clock.set(now + now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 300 + 1);
         now
     })
+}
+
+/// Queues without a greatest rate, over which order is the law's, and with room for all.
+fn egress(rng: &mut Rng) -> Vec<EgressQueue> {
+    let queue = |rng: &mut Rng, id| EgressQueue {
+        min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),
+        priority: rng.u8(0..3),
+        limit_frames: EgressQueue::FRAMES_MAX,
+        ..EgressQueue::new(id)
+    };
+    EgressQueue::complete([0, 2].map(|id| queue(rng, id)).to_vec())
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written down while a case runs: the order each worker took, operations, and what came out.
 
-use flow::{DropReason, EntryId, Nanos, Operation, PacketInReason, PortNo};
+use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, PacketInReason, PortNo};
 use frame::Frame;
 use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
 use pipeline::{Event, Learn, Probe};
@@ -197,6 +197,8 @@ pub(super) struct Record {
     /// For each operation, how many entries each worker had logged when it was submitted.
     pub submitted: Vec<Vec<usize>>,
     pub logs: Vec<Vec<Entry>>,
+    /// The egress queues of each port; none: frames leave as they come.
+    pub egress: Vec<EgressQueue>,
     /// What came out of each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,

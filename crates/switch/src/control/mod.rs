@@ -27,8 +27,8 @@ mod show;
 pub use client::{Client, ClientError};
 pub use latency::{Buckets, Figures, Lane, LaneBuckets, Latencies, microseconds};
 pub use protocol::{
-    Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, Mac, Macs, Port, Ports, Request,
-    Table, Tables,
+    Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, Mac, Macs, Port, Ports, Queue,
+    Request, Table, Tables,
 };
 
 pub(crate) use connection::{Connection, PARKED_MAX, State};

@@ -121,6 +121,31 @@ pub struct Port {
     pub tx_dropped: u64,
     /// Losses by the driver's names for them.
     pub dropped: BTreeMap<String, u64>,
+    /// Its egress queues, by number.
+    pub queues: Vec<Queue>,
+}
+
+/// An egress queue of a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queue {
+    /// Its number.
+    pub queue: u32,
+    /// Its guaranteed rate; null: none.
+    pub min_rate_kbps: Option<u32>,
+    /// Its greatest rate; null: as much as there is.
+    pub max_rate_kbps: Option<u32>,
+    /// Its priority.
+    pub priority: u8,
+    /// Packets of each lane that may wait in it.
+    pub limit_frames: u16,
+    /// Packets that wait in it.
+    pub waiting: usize,
+    /// Packets that left it.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Packets for which it had no room.
+    pub dropped: u64,
 }
 
 /// The tables.

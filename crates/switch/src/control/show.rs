@@ -2,7 +2,7 @@
 //! Short answers, made in one go.
 
 use super::latency::{Lane, Latencies};
-use super::protocol::{Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Table, Tables};
+use super::protocol::{Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Table, Tables};
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -31,10 +31,26 @@ pub fn ports(model: &mut Model<WorkerSet>) -> Ports {
             tx_bytes: c.tx_bytes,
             tx_dropped: c.tx_dropped,
             dropped: c.by_name.into_iter().map(|(name, count)| (name.to_owned(), count)).collect(),
+            queues: model.queues(port.desc.number).into_iter().map(queue).collect(),
             name: port.desc.name,
         }
     };
     Ports { ports: list.into_iter().map(row).collect() }
+}
+
+fn queue(queue: model::PortQueue) -> Queue {
+    let settings = queue.settings;
+    Queue {
+        queue: settings.id,
+        min_rate_kbps: settings.min_rate_kbps,
+        max_rate_kbps: settings.max_rate_kbps,
+        priority: settings.priority,
+        limit_frames: settings.limit_frames,
+        waiting: queue.waiting,
+        tx_packets: queue.tx_packets,
+        tx_bytes: queue.tx_bytes,
+        dropped: queue.dropped,
+    }
 }
 
 pub fn tables(model: &mut Model<WorkerSet>) -> Tables {

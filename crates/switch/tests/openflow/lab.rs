@@ -38,6 +38,15 @@ impl Lab {
 
     /// As [`Lab::start`], with what workers do without packets.
     pub fn start_idling(idle: &str, workers: usize, ports: usize, openflow: &str) -> Self {
+        Self::start_with(idle, workers, ports, openflow, "")
+    }
+
+    /// As [`Lab::start`], the last port with the given egress queues.
+    pub fn start_queued(workers: usize, ports: usize, queues: &str) -> Self {
+        Self::start_with("adaptive", workers, ports, "", queues)
+    }
+
+    fn start_with(idle: &str, workers: usize, ports: usize, openflow: &str, queues: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("shunt-openflow-{}-{number}", std::process::id()));
@@ -54,6 +63,7 @@ impl Lab {
                 "[[datapath.port]]\nnumber = {n}\nname = \"p{n}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [{worker}]\n"
             ));
         }
+        text.push_str(queues);
         let config = Config::parse(&text).unwrap();
         let mut handles = Vec::new();
         let open = config.datapath.ports.iter().map(|port| {

@@ -198,3 +198,39 @@ fn without_the_version_it_gets_the_standards_answer() {
     until("the log tells", || lab.log.lines(&told).len() == 1);
     lab.ofctl(&["probe"]);
 }
+
+#[test]
+fn it_reads_how_queues_are_set_and_what_they_sent() {
+    let queues = "[[datapath.port.queue]]\nid = 1\nmin_rate_kbps = 1000\n[[datapath.port.queue]]\nid = 7\npriority = 7\n";
+    let lab = Lab::start_queued(1, 2, queues);
+    for port in [&["queue-get-config"][..], &["queue-get-config", "2"]] {
+        has(&lab.ofctl(port), &["queue 0", "queue 1", "queue 7"]);
+    }
+    assert!(!lab.ofctl(&["queue-get-config", "1"]).contains("queue 0"), "that port has none");
+    has(&lab.ofctl(&["queue-stats"]), &["3 queues", "port 2 queue 7: bytes=0, pkts=0, errors=0"]);
+    has(&lab.ofctl(&["show"]), &["QUEUE_STATS"]);
+    let packet = "ffffffffffff020000000001880100000000000000000000000000000000000000000000000000000000000000000000000000000000000000000000";
+    for action in ["set_queue:7,output:2", "set_queue:3,output:2", "set_queue:1,output:1"] {
+        lab.ofctl(&["packet-out", &format!("in_port=controller packet={packet} actions={action}")]);
+    }
+    until("the packets have left", || {
+        let stats = lab.ofctl(&["queue-stats", "2"]);
+        ["queue 0: bytes=60, pkts=1,", "queue 1: bytes=0, pkts=0,", "queue 7: bytes=60, pkts=1,"]
+            .iter()
+            .all(|part| stats.contains(part))
+    });
+    has(&lab.ofctl(&["queue-stats", "2", "7"]), &["1 queues"]);
+    for (words, error) in [
+        (&["queue-stats", "9"][..], "OFPQOFC_BAD_PORT"),
+        (&["queue-stats", "2", "3"], "OFPQOFC_BAD_QUEUE"),
+        (&["queue-stats", "1", "1"], "OFPQOFC_BAD_QUEUE"),
+        (&["queue-get-config", "9"], "OFPQOFC_BAD_PORT"),
+    ] {
+        let (_, text) = lab.try_ofctl(words);
+        assert!(text.contains(error), "{words:?}: {text}");
+    }
+    // Each port may have other queues: a number that none has is taken, but for the one that stands for all.
+    lab.ofctl(&["add-flow", "actions=set_queue:100,output:2"]);
+    let (good, text) = lab.try_ofctl(&["add-flow", "actions=set_queue:0xffffffff,output:2"]);
+    assert!(!good && text.contains("OFPBAC_BAD_QUEUE"), "{text}");
+}
