@@ -2,6 +2,20 @@
 //! Wide instructions, chosen when the program runs. What needs them can only be made where the core has them.
 #![allow(unsafe_code)]
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static PORTABLE: AtomicBool = AtomicBool::new(false);
+
+/// Whether what is made from now on, in this process, does without the wide instructions that the core has.
+pub fn set_portable(portable: bool) {
+    PORTABLE.store(portable, Ordering::Relaxed);
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_portable() -> bool {
+    PORTABLE.load(Ordering::Relaxed)
+}
+
 /// Where each byte of a row comes from: a choice of 128 bytes in one instruction (AVX-512 VBMI).
 #[derive(Clone, Debug)]
 pub(crate) struct Permute {
@@ -48,7 +62,8 @@ pub(crate) struct Shape {
 impl Permute {
     /// None where the core has no such instruction.
     pub fn new(choice: Choice) -> Option<Self> {
-        let able = is_x86_feature_detected!("avx512f")
+        let able = !is_portable()
+            && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi");
         able.then_some(Self { choice })
@@ -180,7 +195,7 @@ pub(crate) struct RowCompare {
 impl RowCompare {
     /// None where the core has no such instruction.
     pub fn new() -> Option<Self> {
-        is_x86_feature_detected!("avx512f").then_some(Self { _found: () })
+        (!is_portable() && is_x86_feature_detected!("avx512f")).then_some(Self { _found: () })
     }
 
     /// For each of up to 32 rows of `words` words one bit: whether the row at its place in `rows` is another, or there is

@@ -41,11 +41,13 @@ fn fast_path_and_reference_agree_by_the_law() {
             way => (Consistency::ALL[way as usize - 1], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
         };
         let (lanes, quanta) = lanes(seed);
+        pipeline::set_portable(seed % 3 == 0);
         match run_case(seed, Options { packets, workers, lut_entries, consistency, lanes, quanta }) {
             Ok(case) => coverage.add(&case),
             Err(breach) => panic!("{breach}"),
         }
     }
+    pipeline::set_portable(false);
     println!("{cases} rule sets\n{coverage}");
     assert!(coverage.overlapping * 2 >= coverage.packets, "half of the packets meet overlapping rules");
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
