@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A frame: bytes with room before and behind them.
 
-use crate::{Buffer, Meta, prefetch};
+use crate::{Lender, Loan, Memory, Meta, prefetch};
 use std::ops::{Deref, DerefMut, Range};
+use std::ptr::NonNull;
 
 /// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
 pub const HEADROOM_BYTES: usize = 128;
@@ -25,11 +26,9 @@ pub struct Frame {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Body {
-    buffer: Buffer,
+    memory: Memory,
     start: u32,
     len: u32,
-    capacity: u32,
-    home: u16,
     label: Label,
 }
 
@@ -64,7 +63,13 @@ impl Body {
     #[cold]
     fn without_buffer() -> Box<Self> {
         let label = Label { meta: Meta::NONE };
-        Box::new(Self { buffer: Buffer::default(), start: 0, len: 0, capacity: 0, home: 0, label })
+        Box::new(Self { memory: Memory::none(0), start: 0, len: 0, label })
+    }
+
+    /// Most bytes behind the headroom.
+    #[inline]
+    fn capacity(&self) -> usize {
+        self.memory.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
     #[inline]
@@ -73,7 +78,7 @@ impl Body {
     }
 
     fn set_len(&mut self, len: usize) -> bool {
-        if self.start as usize + len > HEADROOM_BYTES + self.capacity as usize || self.buffer.is_empty() {
+        if self.start as usize + len > HEADROOM_BYTES + self.capacity() || self.memory.is_empty() {
             return false;
         }
         self.len = len as u32;
@@ -86,7 +91,7 @@ impl Body {
         if at > self.len as usize || count > start {
             return false;
         }
-        self.buffer.copy_within(start..start + at, start - count);
+        self.memory.copy_within(start..start + at, start - count);
         self.start -= count as u32;
         self.len += count as u32;
         self.shift_offloads(at, count as i32);
@@ -99,7 +104,7 @@ impl Body {
         if at + count > self.len as usize {
             return false;
         }
-        self.buffer.copy_within(start..start + at, start + count);
+        self.memory.copy_within(start..start + at, start + count);
         self.start += count as u32;
         self.len -= count as u32;
         self.shift_offloads(at, -(count as i32));
@@ -126,11 +131,18 @@ impl Frame {
     /// freed.
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
-        let size = HEADROOM_BYTES + capacity + TAILROOM_BYTES;
-        let (buffer, label) = (Buffer::new(size), Label { meta: Meta::NONE });
-        let body =
-            Body { buffer, start: HEADROOM_BYTES as u32, len: 0, capacity: capacity as u32, home, label };
-        Self { body: Some(Box::new(body)) }
+        Self::with_memory(Memory::new(HEADROOM_BYTES + capacity + TAILROOM_BYTES, home))
+    }
+
+    /// A frame without memory of its own, for memory on loan. `home` is the pool it is given to when freed.
+    #[must_use]
+    pub fn shell(home: u16) -> Self {
+        Self::with_memory(Memory::none(home))
+    }
+
+    fn with_memory(memory: Memory) -> Self {
+        let label = Label { meta: Meta::NONE };
+        Self { body: Some(Box::new(Body { memory, start: HEADROOM_BYTES as u32, len: 0, label })) }
     }
 
     /// A frame without a buffer: what stands in a place whose frame has moved on. Allocates nothing.
@@ -144,7 +156,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn is_hollow(&self) -> bool {
-        self.body.as_ref().is_none_or(|body| body.buffer.is_empty())
+        self.body.as_ref().is_none_or(|body| body.memory.is_empty())
     }
 
     /// A frame of its own that holds a copy of `bytes`.
@@ -160,7 +172,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], |body| &body.buffer[body.range()])
+        self.body.as_ref().map_or(&[], |body| &body.memory[body.range()])
     }
 
     /// The frame's bytes, to write.
@@ -169,7 +181,7 @@ impl Frame {
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.body.as_mut().map_or(&mut [], |body| {
             let range = body.range();
-            &mut body.buffer[range]
+            &mut body.memory[range]
         })
     }
 
@@ -178,25 +190,60 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
-        self.body.as_ref().map_or(&[], |body| &body.buffer[body.start as usize..])
+        self.body.as_ref().map_or(&[], |body| &body.memory[body.start as usize..])
     }
 
     /// Asks for the frame's first 64 bytes, before they are needed.
     #[inline]
     pub fn prefetch(&self) {
         if let Some(body) = &self.body {
-            prefetch::element(&body.buffer, body.start as usize);
-            prefetch::element(&body.buffer, body.start as usize + 63);
+            prefetch::element(&body.memory, body.start as usize);
+            prefetch::element(&body.memory, body.start as usize + 63);
         }
     }
 
-    /// The buffer itself, where in it the frame's bytes are, and the metadata; a hollow frame has an empty one.
+    /// The memory itself, where in it the frame's bytes are, and the metadata; a hollow frame has none.
     #[must_use]
-    pub fn into_parts(self) -> (Buffer, Range<usize>, Meta) {
-        self.body.map_or((Buffer::default(), 0..0, Meta::NONE), |body| {
+    pub fn into_parts(self) -> (Memory, Range<usize>, Meta) {
+        self.body.map_or((Memory::none(0), 0..0, Meta::NONE), |body| {
             let range = body.range();
-            (body.buffer, range, body.label.meta)
+            (body.memory, range, body.label.meta)
         })
+    }
+
+    /// Takes memory on loan in the place of what the frame had. Its `len` bytes begin at offset `start`; false, and the
+    /// loan is given back, if they are not inside with [`TAILROOM_BYTES`] behind them, or the frame is not even a shell.
+    #[must_use]
+    #[inline]
+    pub fn lend(&mut self, loan: Loan, start: u32, len: u32) -> bool {
+        let fits = start as usize + len as usize + TAILROOM_BYTES <= loan.len();
+        let Some(body) = self.body.as_mut().filter(|_| fits) else { return false };
+        body.memory.lend(loan);
+        (body.start, body.len) = (start, len);
+        true
+    }
+
+    /// True if the frame's memory is on loan.
+    #[must_use]
+    #[inline]
+    pub fn is_on_loan(&self) -> bool {
+        self.body.as_ref().is_some_and(|body| body.memory.is_on_loan())
+    }
+
+    /// Where memory begins that is on loan from `lender`, and the offset of the frame's bytes in it.
+    #[must_use]
+    #[inline]
+    pub fn loan_from(&self, lender: &'static Lender) -> Option<(NonNull<u8>, u32)> {
+        self.body.as_ref().and_then(|body| Some((body.memory.loan_start(lender)?, body.start)))
+    }
+
+    /// Gives the loan out, if there is one; the frame is a shell then. Metadata stay.
+    #[inline]
+    pub fn take_loan(&mut self) -> Option<Loan> {
+        let body = self.body.as_mut()?;
+        let loan = body.memory.take_loan()?;
+        (body.start, body.len) = (HEADROOM_BYTES as u32, 0);
+        Some(loan)
     }
 
     /// Length in bytes.
@@ -213,24 +260,25 @@ impl Frame {
         self.len() == 0
     }
 
-    /// Most bytes a freshly reset frame can hold.
+    /// Most bytes a freshly reset frame can hold: none, if its memory is on loan.
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
-        self.body.as_ref().map_or(0, |body| body.capacity as usize)
+        self.body.as_ref().filter(|body| !body.memory.is_on_loan()).map_or(0, |body| body.capacity())
     }
 
     /// The pool this frame goes back to.
     #[must_use]
     #[inline]
     pub fn home(&self) -> u16 {
-        self.body.as_ref().map_or(0, |body| body.home)
+        self.body.as_ref().map_or(0, |body| body.memory.home)
     }
 
-    /// Empties the frame: no bytes, full headroom, default metadata.
+    /// Empties the frame: no bytes, full headroom, default metadata; a loan is given back.
     #[inline]
     pub fn reset(&mut self) {
         if let Some(body) = &mut self.body {
+            drop(body.memory.take_loan());
             body.start = HEADROOM_BYTES as u32;
             body.len = 0;
             body.label.meta = Meta::NONE;
@@ -247,10 +295,10 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity as usize) else {
+        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else {
             return false;
         };
-        let Some(to) = body.buffer.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {
+        let Some(to) = body.memory.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {
             return false;
         };
         to.copy_from_slice(bytes);
@@ -319,7 +367,7 @@ impl Frame {
             return false;
         };
         let start = body.start as usize;
-        body.buffer.copy_within(start..start + old, start - missing);
+        body.memory.copy_within(start..start + old, start - missing);
         body.start -= missing as u32;
         body.len += missing as u32;
         self.bytes_mut()[old..].fill(0);
@@ -330,6 +378,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::tests::{LENDER, give_back, loan};
     use crate::{Gso, GsoKind, PartialChecksum};
 
     #[test]
@@ -362,9 +411,29 @@ mod tests {
 
     #[test]
     fn parts_are_the_same_bytes() {
-        let (buffer, range, meta) = Frame::from_bytes(&[1, 2, 3]).into_parts();
-        assert_eq!((&buffer[range], meta), (&[1, 2, 3][..], Meta::default()));
+        let (memory, range, meta) = Frame::from_bytes(&[1, 2, 3]).into_parts();
+        assert_eq!((&memory[range], meta), (&[1, 2, 3][..], Meta::default()));
         assert!(Frame::hollow().into_parts().1.is_empty());
+    }
+
+    #[test]
+    fn memory_on_loan_is_like_its_own_until_it_is_given_back() {
+        let mut shell = Frame::shell(9);
+        shell.meta.stamp = 5;
+        assert!(shell.is_hollow() && shell.take_loan().is_none() && !shell.fill(&[1]));
+        assert!(!shell.lend(loan(256), 128, 65) && shell.lend(loan(256), 128, 64));
+        assert_eq!((shell.len(), shell.capacity(), shell.home(), shell.is_on_loan()), (64, 0, 9, true));
+        assert!(shell.insert(0, 128) && !shell.insert(0, 1) && shell.remove(0, 182));
+        shell.bytes_mut().copy_from_slice(&[8; 10]);
+        assert_eq!((shell.bytes(), shell.window().len()), (&[8; 10][..], 10 + TAILROOM_BYTES));
+        let (start, offset) = shell.loan_from(&LENDER).unwrap();
+        assert_eq!(offset, 182);
+        assert_eq!(shell.take_loan().unwrap().into_start(), start);
+        assert!(shell.is_hollow() && shell.is_empty() && shell.meta.stamp == 5 && shell.home() == 9);
+        give_back(start);
+        assert!(shell.lend(loan(256), 0, 1));
+        shell.reset();
+        assert!(shell.is_hollow() && !Frame::hollow().lend(loan(256), 0, 1));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's stock of frames of one size, allocated once.
+//! A worker's stock of frames of one size, or of frames for memory on loan, allocated once.
 
 use crate::Frame;
 
@@ -21,13 +21,22 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes }
     }
 
+    /// `count` frames for memory on loan, whose home is number `home`.
+    #[must_use]
+    pub fn of_shells(home: u16, count: usize) -> Self {
+        let mut free = Vec::with_capacity(count);
+        free.resize_with(count, || Frame::shell(home));
+        Self { free, home, total: count, capacity_bytes: 0 }
+    }
+
     /// An empty frame, or none when the pool is used up.
     #[inline]
     pub fn get(&mut self) -> Option<Frame> {
         self.free.pop()
     }
 
-    /// Takes a frame back. A frame of another home, or one too many, is returned to the caller.
+    /// Takes a frame back, and gives back what it has on loan. A frame of another home, or one too many, is returned to the
+    /// caller.
     #[inline]
     pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home

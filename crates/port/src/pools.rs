@@ -16,6 +16,8 @@ pub struct Pools {
     pub small: Pool,
     /// Frames of [`LARGE_FRAME_BYTES`], for GSO super-frames and jumbo frames; may be empty.
     pub large: Pool,
+    /// Frames for memory that devices lend ([`frame::Loan`]); may be empty.
+    pub shells: Pool,
 }
 
 impl Pools {
@@ -25,7 +27,14 @@ impl Pools {
         Self {
             small: Pool::new(home, small, SMALL_FRAME_BYTES),
             large: Pool::new(home, large, LARGE_FRAME_BYTES),
+            shells: Pool::of_shells(home, 0),
         }
+    }
+
+    /// The same with `shells` frames for memory on loan.
+    #[must_use]
+    pub fn with_shells(self, shells: usize) -> Self {
+        Self { shells: Pool::of_shells(self.small.home(), shells), ..self }
     }
 
     /// An empty frame with room for `len` bytes, or none when the pool for that length is used up.
@@ -62,7 +71,7 @@ impl Pools {
     /// Takes a frame back; a frame of another home is returned to the caller.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
-        self.small.put(frame).or_else(|frame| self.large.put(frame))
+        self.small.put(frame).or_else(|frame| self.shells.put(frame)).or_else(|frame| self.large.put(frame))
     }
 
     /// True if the pool for frames of `len` bytes has less than a quarter of them left.
@@ -75,7 +84,11 @@ impl Pools {
     /// The pool that frames like this are from.
     #[inline]
     fn pool_of(&self, frame: &Frame) -> &Pool {
-        if frame.capacity() == self.small.capacity_bytes() { &self.small } else { &self.large }
+        match frame.capacity() {
+            0 => &self.shells,
+            bytes if bytes == self.small.capacity_bytes() => &self.small,
+            _ => &self.large,
+        }
     }
 
     /// True if the pool that this frame is from has less than a quarter of its frames left.
@@ -92,14 +105,21 @@ impl Pools {
         has_less_than(self.pool_of(frame), 2)
     }
 
-    /// True if less than a quarter of the small frames are left.
+    /// True if less than a quarter of the small frames are left, or of the shells.
     #[must_use]
     #[inline]
     pub fn is_low(&self) -> bool {
-        has_less_than(&self.small, 4)
+        has_less_than(&self.small, 4) || has_less_than(&self.shells, 4)
     }
 
-    /// Small frames free now, the stock that reserves are counted in.
+    /// True if some queue may have found no frame.
+    #[must_use]
+    #[inline]
+    pub fn is_used_up(&self) -> bool {
+        self.small.available() == 0 || self.shells.available() == 0 && self.shells.total() > 0
+    }
+
+    /// Small frames free now.
     #[must_use]
     #[inline]
     pub fn available(&self) -> usize {

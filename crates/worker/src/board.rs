@@ -23,7 +23,7 @@ pub struct PortReport {
 }
 
 /// What is in use of a worker's room.
-pub(crate) type WorkerLevels = [Level; 10];
+pub(crate) type WorkerLevels = [Level; 11];
 
 /// Where reports are put, of a queue or a worker; none until it has told. Locked by housekeeping and by the control thread,
 /// never for a packet.

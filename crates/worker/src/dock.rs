@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where frames leave a worker: to its own queues, over rings to other workers, home, or to the control thread.
 
-use crate::handover::Peer;
+use crate::handover::{Apart, Peer};
 use crate::outbox::Outbox;
 use crate::routes::{Route, Routes};
 use flow::{DropReason, Nanos, PortNo};
@@ -33,9 +33,9 @@ pub(crate) struct Dock {
     /// Rings to the workers that send for other ports; none to itself.
     pub peers: Vec<Option<Peer>>,
     /// Rings that bring frames home to other workers.
-    pub homes: Vec<Option<Producer<Frame>>>,
+    pub homes: Vec<Option<Apart<Producer<Frame>>>>,
     /// Rings that bring frames home to this worker.
-    pub returned: Vec<Consumer<Frame>>,
+    pub returned: Vec<Apart<Consumer<Frame>>>,
     /// Frames for receiving and copying.
     pub pools: Pools,
     /// Frames for the controller.
@@ -47,7 +47,7 @@ impl Dock {
     /// Takes home what other threads have given back.
     pub fn collect(&mut self) {
         for at in 0..self.returned.len() {
-            while let Ok(frame) = self.returned[at].pop() {
+            while let Ok(frame) = self.returned[at].0.pop() {
                 self.free(frame);
             }
         }
@@ -72,7 +72,7 @@ impl Dock {
     }
 
     /// What is in use of the frames, and of the fullest rings to other workers.
-    pub fn levels(&self) -> [Level; 5] {
+    pub fn levels(&self) -> [Level; 6] {
         let frames = |name, pool: &Pool| Level::of(name, pool.total() - pool.available(), pool.total());
         let [urgent, other] = [true, false].map(|low_latency| {
             let rings = self.peers.iter().flatten().map(|peer| peer.level(low_latency));
@@ -82,6 +82,7 @@ impl Dock {
         [
             frames("small_frames", &self.pools.small),
             frames("large_frames", &self.pools.large),
+            frames("frames_on_loan", &self.pools.shells),
             frames("controller_frames", &self.stock.small),
             urgent,
             other,
@@ -195,7 +196,7 @@ impl Egress for Dock {
             Some(frame)
         };
         if let Some(frame) = stranger
-            && let Some(Some(ring)) = self.homes.get_mut(usize::from(home & !STOCK))
+            && let Some(Some(Apart(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {
             // The ring has room for all frames of that home.
             let pushed = ring.push(frame);

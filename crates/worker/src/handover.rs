@@ -17,18 +17,25 @@ pub(crate) struct Handover {
     epoch: u32,
 }
 
-/// The sender's end.
+/// The sender's end, in lines of its own.
+#[repr(align(128))]
 pub(crate) struct Peer {
     low_latency: Producer<Handover>,
     normal: Producer<Handover>,
 }
 
-/// The receiver's end.
+/// The receiver's end, likewise.
+#[repr(align(128))]
 pub(crate) struct Arrivals {
     low_latency: Consumer<Handover>,
     normal: Consumer<Handover>,
     epoch: u32,
 }
+
+/// An end of a ring that one worker writes, apart from what others do: cores fetch lines in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Apart<T>(pub T);
 
 /// Makes both ends, with room for `frames` of each kind.
 pub(crate) fn pair(frames: usize) -> (Peer, Arrivals) {

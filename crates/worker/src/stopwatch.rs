@@ -78,6 +78,7 @@ pub(crate) struct TableCosts {
 
 /// The costs of all tables in one worker, which is the only one to write.
 #[derive(Debug)]
+#[repr(align(128))]
 pub(crate) struct Costs {
     tables: Box<[TableCosts]>,
 }

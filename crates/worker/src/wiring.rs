@@ -6,7 +6,7 @@ use crate::board::{Board, Boards};
 use crate::clock::Clock;
 use crate::consistency::Consistency;
 use crate::dock::{Dock, STOCK};
-use crate::handover;
+use crate::handover::{self, Apart};
 use crate::latency::{LatencyCells, Watch};
 use crate::outbox::{OUTBOX_ALL, Outbox};
 use crate::quantum::{Quanta, Quantum};
@@ -31,6 +31,8 @@ pub struct Config {
     pub small_frames: usize,
     /// Large frames (GSO super-frames, jumbo frames) of each worker.
     pub large_frames: usize,
+    /// Frames of each worker for memory that devices lend.
+    pub shells: usize,
     /// Frames of each worker for the controller.
     pub controller_frames: usize,
     /// Operations on their way to a worker.
@@ -61,6 +63,7 @@ impl Default for Config {
             workers: 1,
             small_frames: 8_192,
             large_frames: 256,
+            shells: 0,
             controller_frames: 512,
             operations: 1_024,
             events: 1_024,
@@ -118,9 +121,12 @@ pub fn build_with<P: Probe>(
     }
     let stock_large = config.controller_frames / 16;
     let stock = config.controller_frames + stock_large;
-    let all_frames = config.small_frames + config.large_frames + stock;
+    let all_frames = config.small_frames + config.large_frames + config.shells + stock;
     let (mut peers, mut arrivals) = mesh(workers, || handover::pair(config.handovers));
-    let (mut homes, mut returned) = mesh(workers, || RingBuffer::<Frame>::new(all_frames.max(1)));
+    let (mut homes, mut returned) = mesh(workers, || {
+        let (home, returned) = RingBuffer::<Frame>::new(all_frames.max(1));
+        (Apart(home), Apart(returned))
+    });
     let mut links = Vec::with_capacity(workers);
     let mut made = Vec::with_capacity(workers);
     for (number, served) in served.into_iter().enumerate() {
@@ -148,8 +154,8 @@ pub fn build_with<P: Probe>(
             parked: VecDeque::new(),
             nudge: None,
         });
-        let mut returned: Vec<Consumer<Frame>> = std::mem::take(&mut returned[number]);
-        returned.push(recycled);
+        let mut returned: Vec<Apart<Consumer<Frame>>> = std::mem::take(&mut returned[number]);
+        returned.push(Apart(recycled));
         let dock = Dock {
             number: home,
             routes: routes(number, &senders, &served),
@@ -161,7 +167,7 @@ pub fn build_with<P: Probe>(
             peers: std::mem::take(&mut peers[number]),
             homes: std::mem::take(&mut homes[number]),
             returned,
-            pools: Pools::new(home, config.small_frames, config.large_frames),
+            pools: Pools::new(home, config.small_frames, config.large_frames).with_shells(config.shells),
             stock: Pools::new(home | STOCK, config.controller_frames, stock_large),
             events,
         };

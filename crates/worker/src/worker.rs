@@ -84,7 +84,8 @@ impl Turn {
     }
 }
 
-/// One worker. `P` listens to it; `()` does not.
+/// One worker, in lines of its own. `P` listens to it; `()` does not.
+#[repr(align(128))]
 pub struct Worker<P: Probe = ()> {
     pub(crate) pipeline: Pipeline,
     pub(crate) counters: Arc<Counters>,
@@ -128,7 +129,7 @@ impl<P: Probe> Worker<P> {
             }
             self.watch.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
-            if !lacks && self.dock.pools.available() == 0 {
+            if !lacks && self.dock.pools.is_used_up() {
                 // The next turn begins with the queue that found no frame.
                 lacks = true;
                 self.first = (at + usize::from(received > 0)) % self.served.len();
@@ -359,8 +360,8 @@ impl<P: Probe> Worker<P> {
 
     fn levels(&self) -> WorkerLevels {
         let [normal, unknown, hold, copies] = self.pipeline.levels();
-        let [small, large, controller, urgent, other] = self.dock.levels();
-        [normal, unknown, hold, copies, small, large, controller, urgent, other, self.aside.level()]
+        let [small, large, lent, controller, urgent, other] = self.dock.levels();
+        [normal, unknown, hold, copies, small, large, lent, controller, urgent, other, self.aside.level()]
     }
 
     /// Ends the worker: what waits in it is dropped as `shutdown`. To be called when no other worker has turns any more,

@@ -49,6 +49,7 @@ pub struct Record {
 
 /// Values of one table, with the entries they resolve to.
 #[derive(Debug)]
+#[repr(align(128))]
 pub struct Lut {
     pub(super) mask: Box<[u64]>,
     pub(super) keys: Box<[u64]>,

@@ -2,7 +2,7 @@
 //! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
-use frame::{Buffer, Frame, Meta, prefetch};
+use frame::{Frame, Memory, Meta, prefetch};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::RawFd;
@@ -10,23 +10,23 @@ use std::os::fd::RawFd;
 /// So many frames ahead of the one that is copied are asked for: a large set stands in no cache.
 const AHEAD: usize = 16;
 
-/// One of the set: its buffer where it was, so that a set spread over memory stays spread; the rest in line with the others'.
+/// One of the set: its memory where it was, so that a set spread over memory stays spread; the rest in line with the others'.
 #[derive(Debug)]
 struct Source {
-    buffer: Buffer,
+    memory: Memory,
     range: Range<usize>,
     meta: Meta,
 }
 
 impl Source {
     fn new(frame: Frame) -> Self {
-        let (buffer, range, meta) = frame.into_parts();
-        Self { buffer, range, meta }
+        let (memory, range, meta) = frame.into_parts();
+        Self { memory, range, meta }
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        &self.buffer[self.range.clone()]
+        &self.memory[self.range.clone()]
     }
 }
 
@@ -58,8 +58,8 @@ impl Queue for LoopQueue {
             let source = &self.set[self.next];
             let bytes = source.bytes();
             if let Some(later) = self.set.get(self.next + AHEAD) {
-                prefetch::element(&later.buffer, later.range.start);
-                prefetch::element(&later.buffer, later.range.start + 63);
+                prefetch::element(&later.memory, later.range.start);
+                prefetch::element(&later.memory, later.range.start + 63);
             }
             let Some(mut frame) = pools.get(bytes.len()) else {
                 if pools.fits(bytes.len()) {

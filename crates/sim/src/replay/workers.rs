@@ -19,6 +19,7 @@ const SIZES: Config = Config {
     workers: 1,
     small_frames: 8_192,
     large_frames: 1_024,
+    shells: 0,
     controller_frames: 4_096,
     operations: 1_024,
     events: 8_192,

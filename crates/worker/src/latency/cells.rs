@@ -73,6 +73,7 @@ impl Ages {
 
 /// What a worker counts. One writer.
 #[derive(Debug, Default)]
+#[repr(align(128))]
 pub(crate) struct LatencyCells {
     /// By lane; for each first the frames that no gap fell on, then those that one did.
     ages: [[Ages; 2]; LANES],

@@ -98,8 +98,8 @@ const IDIOMS: &[Idiom] = &[
     idiom("std::thread", NO_THREAD, Reach::Room, THREAD),
 ];
 
-/// Folders whose work is with foreign memory, and the small modules for buffers, prefetch, TSC and SIMD.
-const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/device/", "crates/frame/src/buffer"];
+/// Folders whose work is with foreign memory, and the small modules for frames' memory, prefetch, TSC and SIMD.
+const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/device/", "crates/frame/src/memory"];
 const UNSAFE_MODULES: &[&str] = &["prefetch", "tsc", "simd"];
 
 pub fn check(files: &[File]) -> Vec<Finding> {
@@ -131,8 +131,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
             }
         }
         if !may_be_unsafe(&file.path) {
-            let says =
-                "`unsafe` belongs in `port`, `device`, or a small module for buffers, prefetch, TSC or SIMD";
+            let says = "`unsafe` belongs in `port`, `device`, or a small module for frames' memory, prefetch, TSC or SIMD";
             findings.extend(
                 lines_with(&shipped, "unsafe").into_iter().map(|line| Finding::new(file, line, says)),
             );

@@ -77,7 +77,7 @@ fn unsafe_is_found_outside_its_places() {
     for path in ["crates/worker/src/a.rs", "crates/frame/src/pool.rs", "crates/tables/src/exact.rs"] {
         assert_eq!(found(path, text).len(), 1, "{path}");
     }
-    for path in ["crates/port/src/a.rs", "crates/frame/src/buffer.rs", "crates/tables/src/prefetch.rs"] {
+    for path in ["crates/port/src/a.rs", "crates/frame/src/memory.rs", "crates/tables/src/prefetch.rs"] {
         assert_eq!(found(path, text), [], "{path}");
     }
     assert_eq!(found("crates/worker/src/lib.rs", "#![deny(unsafe_code)]\n"), []);

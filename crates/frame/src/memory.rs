@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory for one frame: its own, or on loan from a device.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::mem::ManuallyDrop;
+use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
+
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line([u8; LINE_BYTES]);
+
+/// Who lends memory to frames: a driver whose device writes packets to memory of its own. Loans are told apart by the
+/// address of their lender.
+pub struct Lender {
+    give_back: unsafe fn(NonNull<u8>),
+}
+
+impl Lender {
+    /// A lender to which memory is given back by `give_back`, on whatever thread the loan ends.
+    ///
+    /// # Safety
+    /// `give_back` may be called once for each loan, with the start that [`Loan::new`] was given.
+    #[must_use]
+    pub const unsafe fn new(give_back: unsafe fn(NonNull<u8>)) -> Self {
+        Self { give_back }
+    }
+}
+
+impl fmt::Debug for Lender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lender({:p})", std::ptr::from_ref(self))
+    }
+}
+
+/// Memory on loan. Dropped, it is given back.
+#[derive(Debug)]
+pub struct Loan(Memory);
+
+impl Loan {
+    /// `bytes` bytes from `start` on.
+    ///
+    /// # Safety
+    /// They are readable and writable and nobody else uses them until they are given back; they have been written once,
+    /// if only with zeros.
+    #[must_use]
+    #[inline]
+    pub unsafe fn new(start: NonNull<u8>, bytes: u32, lender: &'static Lender) -> Self {
+        Self(Memory { start, lender: Some(lender), bytes, home: 0 })
+    }
+
+    /// Bytes on loan.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Ends the loan without giving the memory back: whose it is now, the caller knows. Returns its start.
+    #[must_use]
+    #[inline]
+    pub fn into_start(self) -> NonNull<u8> {
+        ManuallyDrop::new(self).0.start
+    }
+}
+
+/// Bytes that begin with a cache line, unless they are on loan; a frame of 64 bytes then lies in one line, not in two.
+/// Beside them the number of the pool that the frame belongs to, for its place in the cache line.
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    lender: Option<&'static Lender>,
+    bytes: u32,
+    pub(crate) home: u16,
+}
+
+// SAFETY: the bytes belong to this value alone, by allocation or by the contract of a loan, and a loan may be given back on
+// any thread.
+unsafe impl Send for Memory {}
+// SAFETY: shared, it only gives out shared slices.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Of no bytes.
+    pub(crate) const fn none(home: u16) -> Self {
+        Self { start: NonNull::<Line>::dangling().cast(), lender: None, bytes: 0, home }
+    }
+
+    /// So many bytes of its own, all 0.
+    pub(crate) fn new(bytes: usize, home: u16) -> Self {
+        let lines = Box::leak(vec![Line([0; LINE_BYTES]); bytes.div_ceil(LINE_BYTES)].into_boxed_slice());
+        Self { start: NonNull::from(lines).cast(), lender: None, bytes: bytes as u32, home }
+    }
+
+    /// Whether a lender waits for it.
+    #[inline]
+    pub(crate) fn is_on_loan(&self) -> bool {
+        self.lender.is_some()
+    }
+
+    /// Takes a loan in the place of what was there.
+    #[inline]
+    pub(crate) fn lend(&mut self, loan: Loan) {
+        let home = self.home;
+        *self = loan.0;
+        self.home = home;
+    }
+
+    /// Gives the loan out, if there is one.
+    #[inline]
+    pub(crate) fn take_loan(&mut self) -> Option<Loan> {
+        self.lender?;
+        let home = self.home;
+        Some(Loan(std::mem::replace(self, Self::none(home))))
+    }
+
+    /// Where a loan of this lender begins.
+    #[inline]
+    pub(crate) fn loan_start(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
+        self.lender.is_some_and(|mine| std::ptr::eq(mine, lender)).then_some(self.start)
+    }
+}
+
+impl Drop for Memory {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(lender) = self.lender {
+            // SAFETY: a loan ends once: here, or in `Loan::into_start`, after which nothing is dropped.
+            unsafe { (lender.give_back)(self.start) };
+        } else if self.bytes > 0 {
+            let lines = (self.bytes as usize).div_ceil(LINE_BYTES);
+            let lines = NonNull::slice_from_raw_parts(self.start.cast::<Line>(), lines);
+            // SAFETY: without a lender the bytes are those that `new` leaked as so many lines.
+            drop(unsafe { Box::from_raw(lines.as_ptr()) });
+        }
+    }
+}
+
+impl Deref for Memory {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many bytes are there, by allocation or by the contract of a loan, borrowed as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes as usize) }
+    }
+}
+
+impl DerefMut for Memory {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and nobody else uses them.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes as usize) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Every loan there was, and whether it has ended.
+    static LOANS: Mutex<Vec<(Box<[u8]>, bool)>> = Mutex::new(Vec::new());
+    // SAFETY: `take_back` may be called with anything.
+    pub(crate) static LENDER: Lender = unsafe { Lender::new(take_back) };
+
+    unsafe fn take_back(start: NonNull<u8>) {
+        give_back(start);
+    }
+
+    fn with_loan<T>(start: NonNull<u8>, what: impl FnOnce(&mut bool) -> T) -> T {
+        let mut loans = LOANS.lock().unwrap();
+        let found = loans.iter_mut().find(|(bytes, _)| std::ptr::eq(bytes.as_ptr(), start.as_ptr()));
+        what(&mut found.unwrap().1)
+    }
+
+    /// Ends a loan.
+    pub(crate) fn give_back(start: NonNull<u8>) {
+        assert!(!with_loan(start, |ended| std::mem::replace(ended, true)), "it has ended already");
+    }
+
+    fn is_lent(start: NonNull<u8>) -> bool {
+        with_loan(start, |ended| !*ended)
+    }
+
+    /// A loan of so many sevens.
+    pub(crate) fn loan(bytes: u32) -> Loan {
+        let mut loans = LOANS.lock().unwrap();
+        loans.push((vec![7; bytes as usize].into(), false));
+        let start = NonNull::new(loans.last_mut().unwrap().0.as_mut_ptr()).unwrap();
+        // SAFETY: they stay where they are for ever, and nobody looks at them.
+        unsafe { Loan::new(start, bytes, &LENDER) }
+    }
+
+    #[test]
+    fn lines_are_aligned() {
+        let mut memory = Memory::new(65, 3);
+        assert_eq!((memory.len(), memory.as_ptr() as usize % LINE_BYTES), (65, 0));
+        memory[64] = 7;
+        assert_eq!((memory[63], memory[64], memory.home), (0, 7, 3));
+        assert!(Memory::none(0).is_empty() && Memory::new(0, 0).is_empty() && !memory.is_on_loan());
+        assert!(memory.take_loan().is_none() && memory.len() == 65);
+    }
+
+    #[test]
+    fn a_loan_ends_once() {
+        // SAFETY: never called.
+        static OTHER: Lender = unsafe { Lender::new(take_back) };
+        let mut memory = Memory::new(64, 5);
+        memory.lend(loan(256));
+        let first = memory.loan_start(&LENDER).unwrap();
+        assert!(memory.is_on_loan() && memory[255] == 7 && memory.home == 5 && is_lent(first));
+        assert_eq!(memory.loan_start(&OTHER), None);
+        memory.lend(loan(128));
+        let second = memory.loan_start(&LENDER).unwrap();
+        assert!(!is_lent(first) && memory.len() == 128);
+        let taken = memory.take_loan();
+        assert!(taken.is_some() && memory.is_empty() && memory.home == 5 && is_lent(second));
+        drop(taken);
+        assert!(!is_lent(second));
+        memory.lend(loan(256));
+        let third = memory.take_loan().map(Loan::into_start).unwrap();
+        assert!(is_lent(third));
+        give_back(third);
+        memory.lend(loan(256));
+        let fourth = memory.loan_start(&LENDER).unwrap();
+        drop(memory);
+        assert!(!is_lent(fourth));
+    }
+}
