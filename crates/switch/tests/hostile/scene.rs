@@ -94,8 +94,8 @@ impl Traffic {
         let thread = std::thread::spawn(move || {
             let (mut sent, mut received) = (0, 0);
             let mut last = Instant::now();
-            while !stopped.load(Ordering::Relaxed) || received < sent {
-                while !stopped.load(Ordering::Relaxed) && sent < received + IN_FLIGHT {
+            while !stopped.load(Ordering::Relaxed) || sent == 0 || received < sent {
+                while (!stopped.load(Ordering::Relaxed) || sent == 0) && sent < received + IN_FLIGHT {
                     assert!(from.push(0, &numbered(sent)));
                     sent += 1;
                 }
