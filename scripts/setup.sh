@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|lint|demo|lab|test|bench|fuzz|conformance`. Says nothing when
+# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|test|bench|fuzz|conformance`. Says nothing when
 # nothing is missing. A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # command:package, by purpose. A command is what is checked; its package is what is installed.
 readonly build_needs=(cc:build-essential make:make git:git)
-readonly lint_needs=(shellcheck:shellcheck)
+readonly lint_needs=(shellcheck:shellcheck pkg-config:pkg-config)
 readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3)
 # Mininet without what it recommends: no Open vSwitch is started.
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
-readonly test_needs=(pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace)
+readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace)
 readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
@@ -79,6 +79,15 @@ unpack_testcontroller() {
     rm -rf "$folder"
 }
 
+# Headers, libraries and drivers, and what reads the headers.
+install_dpdk() {
+    local packages=() clang
+    pkg-config --exists 'libdpdk >= 22.11' || packages+=(libdpdk-dev)
+    clang=$(compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || true)
+    [ -n "$clang" ] || packages+=(libclang-dev)
+    if [ "${#packages[@]}" -gt 0 ]; then install_packages "${packages[@]}"; fi
+}
+
 # Not installed: the package would start a switch of its own. Its libraries are those of openvswitch-common.
 unpack_vswitchd() {
     if command -v ovs-vsctl >/dev/null || [ -d target/tools/ovs ]; then return; fi
@@ -125,13 +134,14 @@ purpose=${1:-}
 case "$purpose" in
     build | fuzz) needs=("${build_needs[@]}") ;;
     lint) needs=("${build_needs[@]}" "${lint_needs[@]}") ;;
+    dpdk) needs=("${build_needs[@]}" pkg-config:pkg-config) ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
     bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;
     conformance) needs=("${conformance_needs[@]}") ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|lint|demo|lab|test|bench|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|dpdk|lint|demo|lab|test|bench|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -160,6 +170,7 @@ if [ "$purpose" = bench ]; then
     # Libraries, for bench/dpdk.
     pkg-config --exists libdpdk || install_packages libdpdk-dev
 fi
+case "$purpose" in dpdk | lint | test) install_dpdk ;; esac
 if [ "$purpose" = conformance ]; then
     unpack_vswitchd
     install_client ryu

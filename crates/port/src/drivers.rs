@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of drivers. A new driver is a new file and a line in [`DRIVERS`].
 
-use crate::{PortError, Queue, af_packet, af_xdp, mem, pcap};
+use crate::{PortError, Queue, af_packet, af_xdp, dpdk, mem, pcap};
 
 /// What to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +41,7 @@ pub const DRIVERS: &[Driver] = &[
     Driver { name: pcap::NAME, interfaces: false, check: pcap::check, open: pcap::open },
     Driver { name: af_packet::NAME, interfaces: true, check: af_packet::check, open: af_packet::open },
     Driver { name: af_xdp::NAME, interfaces: true, check: af_xdp::check, open: af_xdp::open },
+    Driver { name: dpdk::NAME, interfaces: false, check: dpdk::check, open: dpdk::open },
 ];
 
 /// Opens a port: one queue for each worker that serves it.

@@ -16,6 +16,16 @@ pub enum PortError {
         /// The drivers there are, separated by commas.
         known: String,
     },
+    /// This build lacks the driver.
+    #[error("port {port}: this build has no driver {driver}; {how}")]
+    NotBuilt {
+        /// The port's name.
+        port: String,
+        /// The driver.
+        driver: &'static str,
+        /// How to get one that has it.
+        how: &'static str,
+    },
     /// The device string means nothing to the driver.
     #[error("port {port}: device \"{device}\" of driver {driver}: {wrong}; expected {expected}")]
     BadDevice {

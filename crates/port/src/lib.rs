@@ -6,6 +6,7 @@
 
 pub mod af_packet;
 pub mod af_xdp;
+pub mod dpdk;
 pub mod mem;
 pub mod pcap;
 pub mod wait;

@@ -15,6 +15,8 @@ pub enum Drop {
     RxOversized,
     /// Long, and all large frames of the worker's pools are in use: what is behind it must not wait for one.
     RxNoLargeFrame,
+    /// The device took it to be damaged.
+    RxError,
     /// Longer than the device's MTU allows, and not to be cut into segments.
     TxOversized,
     /// Shorter than an Ethernet header.
@@ -33,12 +35,13 @@ pub enum Drop {
 
 impl Drop {
     /// All reasons with their names, in the order of their counters.
-    pub const ALL: [(Self, &'static str); 12] = [
+    pub const ALL: [(Self, &'static str); 13] = [
         (Self::RxKernel, "rx_kernel"),
         (Self::RxTruncated, "rx_truncated"),
         (Self::RxRunt, "rx_runt"),
         (Self::RxOversized, "rx_oversized"),
         (Self::RxNoLargeFrame, "rx_no_large_frame"),
+        (Self::RxError, "rx_error"),
         (Self::TxOversized, "tx_oversized"),
         (Self::TxRunt, "tx_runt"),
         (Self::TxUnfinished, "tx_unfinished"),
@@ -141,6 +144,6 @@ mod tests {
         for (position, (_, count)) in twice.named_drops().enumerate() {
             assert_eq!(count, 2 * (position as u64 + 1));
         }
-        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (15, 51));
+        assert_eq!((statistics.rx_dropped(), statistics.tx_dropped()), (21, 57));
     }
 }

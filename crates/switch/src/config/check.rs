@@ -16,7 +16,11 @@ use std::path::{Path, PathBuf};
 use worker::{Consistency, Quanta};
 
 /// Drivers of the contract that come later.
-const LATER_DRIVERS: [&str; 2] = ["dpdk", "rtl"];
+const LATER_DRIVERS: [&str; 1] = ["rtl"];
+/// Packet buffers of a port of DPDK.
+const MBUFS: RangeInclusive<i64> = 64..=16_777_216;
+/// The MTU of one: from what IPv4 needs to what a large frame holds.
+const MTU: RangeInclusive<i64> = 68..=65_500;
 /// Workers of one daemon.
 const WORKERS: usize = 64;
 /// Controllers of one datapath, and addresses that it listens on.
@@ -37,9 +41,15 @@ pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mista
 pub fn config(file: File) -> Result<Config, Mistake> {
     let mut notes = Vec::new();
     let control = control(file.control)?;
-    if file.dpdk.is_some() {
-        notes.push("[dpdk] has no effect: this build has no dpdk driver.".to_owned());
-    }
+    let portable = match file.simd.as_deref() {
+        None | Some("auto") => false,
+        Some("portable") => true,
+        Some(other) => {
+            return Err(wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\"")));
+        }
+    };
+    let has_dpdk = file.dpdk.is_some();
+    let dpdk = dpdk(file.dpdk)?;
     let workers = workers(&file.worker)?;
     let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
         Ok([one]) => datapath(one, workers.len(), &control, &mut notes)?,
@@ -56,7 +66,24 @@ pub fn config(file: File) -> Result<Config, Mistake> {
             ));
         }
     };
-    Ok(Config { control, workers, datapath, notes })
+    if has_dpdk && datapath.ports.iter().all(|port| port.driver != port::dpdk::NAME) {
+        notes.push("[dpdk] has no effect: no port has the driver \"dpdk\".".to_owned());
+    }
+    Ok(Config { control, portable, dpdk, workers, datapath, notes })
+}
+
+fn dpdk(section: Option<file::Dpdk>) -> Result<port::dpdk::Settings, Mistake> {
+    let default = port::dpdk::Settings::default();
+    let Some(file::Dpdk { eal, mbufs, mtu }) = section else { return Ok(default) };
+    let number = |name: &str, value: Option<i64>, range| match value {
+        Some(value) => at(format!("dpdk.{name}"), in_range(value, range)).map(Some),
+        None => Ok(None),
+    };
+    Ok(port::dpdk::Settings {
+        eal: eal.unwrap_or(default.eal),
+        mbufs: number("mbufs", mbufs, MBUFS)?.map_or(default.mbufs, |mbufs| mbufs as u32),
+        mtu: number("mtu", mtu, MTU)?.map_or(default.mtu, |mtu| mtu as u16),
+    })
 }
 
 fn control(path: Option<String>) -> Result<PathBuf, Mistake> {
@@ -299,9 +326,8 @@ fn ports(list: Vec<file::Port>, workers: usize, outstanding: usize) -> Result<Ve
                     format!("\"{}\" is port[{m}]'s too; give each port a name of its own", port.name);
                 return Err(wrong(key("name"), problem));
             }
-            if other.device == port.device
-                && [&port.driver, &other.driver].iter().all(|driver| port::is_of_interfaces(driver))
-            {
+            let alone = |driver: &String| port::is_of_interfaces(driver) || driver == port::dpdk::NAME;
+            if other.device == port.device && [&port.driver, &other.driver].into_iter().all(alone) {
                 let problem = format!(
                     "\"{}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed",
                     port.device

@@ -9,6 +9,7 @@ use std::fmt;
 #[serde(deny_unknown_fields)]
 pub struct File {
     pub control: Option<String>,
+    pub simd: Option<String>,
     pub dpdk: Option<Dpdk>,
     #[serde(default)]
     pub worker: Vec<Worker>,
@@ -19,8 +20,9 @@ pub struct File {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dpdk {
-    #[serde(default, rename = "eal")]
-    pub _eal: Vec<String>,
+    pub eal: Option<Vec<String>>,
+    pub mbufs: Option<i64>,
+    pub mtu: Option<i64>,
 }
 
 #[derive(Debug, Deserialize)]

@@ -27,6 +27,10 @@ const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 pub struct Config {
     /// Path of the control socket.
     pub control: PathBuf,
+    /// Forwards without the wide instructions that the core has.
+    pub portable: bool,
+    /// How DPDK is started, for ports of its driver.
+    pub dpdk: port::dpdk::Settings,
     /// The workers, by number.
     pub workers: Vec<WorkerConfig>,
     /// The datapath.

@@ -274,10 +274,13 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("driver = \"mem\"", "driver = \"me\"", &["port[1].driver: there is no driver \"me\"", "\"mem\""]),
     (
         "driver = \"mem\"",
-        "driver = \"dpdk\"",
-        &["port[1].driver: ", "not in this build yet", "\"af_packet\"", "\"af_xdp\""],
+        "driver = \"rtl\"",
+        &["port[1].driver: ", "not in this build yet", "\"af_packet\"", "\"af_xdp\"", "\"dpdk\""],
     ),
-    ("driver = \"mem\"", "driver = \"rtl\"", &["not in this build yet"]),
+    ("control = \"/tmp/s1.sock\"", "simd = \"sse\"", &["simd: \"sse\" is unknown", "\"portable\""]),
+    ("id = 1", "id = 1\n[dpdk]\nmbufs = 1", &["dpdk.mbufs: 1 is out of range; use 64 to 16777216"]),
+    ("id = 1", "id = 1\n[dpdk]\nmtu = 10", &["dpdk.mtu: 10 is out of range"]),
+    ("id = 1", "id = 1\n[dpdk]\neal = \"-l 1\"", &["dpdk.eal: ", "a list of strings"]),
     ("device = \"null\"", "device = \"\"", &["port[1].device: is empty"]),
     (
         "driver = \"mem\"\ndevice = \"null\"",

@@ -22,8 +22,11 @@ pub const CONFIGURATION: Grammar =
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
+    ("simd", STRING, "simd = \"auto\""),
     ("dpdk", "a table", "[dpdk]"),
     ("eal", "a list of strings", "eal = [\"--in-memory\"]"),
+    ("mbufs", NUMBER, "mbufs = 16384"),
+    ("mtu", NUMBER, "mtu = 1500"),
     ("worker", TABLES, "[[worker]]"),
     ("cpu", NUMBER, "cpu = 1"),
     ("idle", STRING, "idle = \"adaptive\""),

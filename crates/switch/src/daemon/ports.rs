@@ -35,6 +35,7 @@ impl OpenPort {
 /// # Errors
 /// The first that can not be opened, or that another switch serves.
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
+    port::dpdk::configure(config.dpdk.clone());
     let open_one = |port: &PortConfig| {
         let claim = claim(port)?;
         let queues = port::open(&spec(port))?;

@@ -13,6 +13,7 @@ use crate::listener::{Listener, Purpose};
 use crate::openflow::Channels;
 use flow::PortNo;
 use model::{Changed, Model};
+use pipeline::BURST;
 use port::Link;
 use port::wait::Wake;
 use std::path::Path;
@@ -33,6 +34,14 @@ pub struct Daemon {
     /// Links as the model knows them.
     pub(super) links: Vec<(PortNo, Link)>,
     _claims: Vec<Claim>,
+}
+
+/// Frames of each worker for memory on loan, where a driver lends any: as many as it has of its own, but no more than all
+/// workers together can have without taking a port's last buffers from it.
+fn shells(config: &Config) -> usize {
+    let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
+    let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
+    if lends { share.clamp(BURST, worker::Config::default().small_frames) } else { 0 }
 }
 
 impl Daemon {
@@ -69,6 +78,7 @@ impl Daemon {
         flows: Option<&Path>,
         stop: &Stop,
     ) -> Result<Option<Self>, DaemonError> {
+        pipeline::set_portable(config.portable);
         let clock = Clock::new();
         let listener = Listener::bind(&config.control, Purpose::Control)?;
         let openflow = Channels::open(&config.datapath.openflow)?;
@@ -86,6 +96,7 @@ impl Daemon {
             .collect();
         let sizes = worker::Config {
             workers: config.workers.len(),
+            shells: shells(config),
             lut_entries: config.datapath.lut_entries,
             stopwatch: Some(clock::elapsed),
             consistency: config.datapath.consistency,

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Builds the driver for DPDK, if it is asked for.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "dpdk")]
+    dpdk::build()?;
+    Ok(())
+}
+
+#[cfg(feature = "dpdk")]
+mod dpdk {
+    use std::error::Error;
+    use std::path::PathBuf;
+
+    const VERSION: &str = "22.11";
+
+    pub fn build() -> Result<(), Box<dyn Error>> {
+        println!("cargo::rerun-if-changed=src/dpdk/shim.c");
+        println!("cargo::rerun-if-changed=src/dpdk/shim.h");
+        let found = pkg_config::Config::new().atleast_version(VERSION).probe("libdpdk").map_err(|error| {
+            format!("DPDK {VERSION} or later is needed to build with the feature `dpdk`; on Debian: apt-get install \
+                     libdpdk-dev libclang-dev pkg-config. {error}")
+        })?;
+        cc::Build::new()
+            .file("src/dpdk/shim.c")
+            .includes(&found.include_paths)
+            // What DPDK was built for, which its inline functions rely on.
+            .flag("-include")
+            .flag("rte_config.h")
+            .flag_if_supported("-msse4.2")
+            .flag("-Wno-unused-parameter")
+            .warnings(true)
+            .compile("shim");
+        let bindings = bindgen::Builder::default()
+            .header("src/dpdk/shim.h")
+            .allowlist_item("shim_.*|SHIM_.*")
+            .derive_default(true)
+            .generate()?;
+        bindings.write_to_file(PathBuf::from(std::env::var("OUT_DIR")?).join("shim.rs"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// See shim.h.
+
+#include "shim.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_dev.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+// Room for the longest ordinary packet, and behind it for wide loads near its end (frame::TAILROOM_BYTES).
+#define DATA_BYTES (2048 + 64)
+#define MEMORY_BYTES (RTE_PKTMBUF_HEADROOM + DATA_BYTES)
+#define TAIL_BYTES 64
+#define CACHE_MBUFS 256
+#define DESCRIPTORS 1024
+
+uint32_t shim_memory_bytes(void)
+{
+    return MEMORY_BYTES;
+}
+
+int shim_eal(int argc, char **argv)
+{
+    return rte_eal_init(argc, argv) < 0 ? -(rte_errno ? rte_errno : EINVAL) : 0;
+}
+
+const char *shim_error(int error)
+{
+    return rte_strerror(error < 0 ? -error : error);
+}
+
+void shim_thread(void)
+{
+    // Without an ID, mempools work too, only without their caches.
+    if (rte_lcore_id() == LCORE_ID_ANY)
+        (void)rte_thread_register();
+}
+
+struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, int *error)
+{
+    // A cache of more than two thirds of the pool is refused.
+    unsigned int cache = count / 2 < CACHE_MBUFS ? 0 : CACHE_MBUFS;
+    struct rte_mempool *pool = rte_pktmbuf_pool_create(name, count, cache, 0, MEMORY_BYTES, socket);
+    *error = pool ? 0 : -rte_errno;
+    return (struct shim_pool *)pool;
+}
+
+static int find(const char *arguments, uint16_t *port)
+{
+    struct rte_dev_iterator iterator;
+    uint16_t found;
+
+    RTE_ETH_FOREACH_MATCHING_DEV(found, arguments, &iterator)
+    {
+        rte_eth_iterator_cleanup(&iterator);
+        *port = found;
+        return 0;
+    }
+    return -ENODEV;
+}
+
+int shim_attach(const char *arguments, uint16_t *port)
+{
+    int result;
+
+    // What is attached already is not probed again, for that would be logged as a failure.
+    if (find(arguments, port) == 0)
+        return 0;
+    result = rte_dev_probe(arguments);
+    return result < 0 ? result : find(arguments, port);
+}
+
+int shim_detach(uint16_t port)
+{
+    struct rte_eth_dev_info info;
+    int result = rte_eth_dev_info_get(port, &info);
+
+    (void)rte_eth_dev_stop(port);
+    (void)rte_eth_dev_close(port);
+    return result < 0 ? result : rte_dev_remove(info.device);
+}
+
+int shim_is_gone(uint16_t port)
+{
+    return !rte_eth_dev_is_valid_port(port) || rte_eth_dev_is_removed(port);
+}
+
+int shim_device(uint16_t port, struct shim_device *device)
+{
+    struct rte_eth_dev_info info;
+    int result = rte_eth_dev_info_get(port, &info);
+    int socket = rte_eth_dev_socket_id(port);
+
+    if (result < 0)
+        return result;
+    device->max_rx_queues = info.max_rx_queues;
+    device->max_tx_queues = info.max_tx_queues;
+    device->socket = socket < 0 ? 0 : socket;
+    strncpy(device->driver, info.driver_name ? info.driver_name : "", sizeof(device->driver) - 1);
+    device->driver[sizeof(device->driver) - 1] = 0;
+    return 0;
+}
+
+// The longest packet that a device takes, without what stands before and behind it.
+static uint16_t most_mtu(const struct rte_eth_dev_info *info)
+{
+    uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+
+    // As `rte_eth_dev_configure` checks it.
+    if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
+        overhead = info->max_rx_pktlen - info->max_mtu;
+    if (info->max_rx_pktlen <= overhead || info->max_rx_pktlen - overhead > info->max_mtu)
+        return info->max_mtu;
+    return info->max_rx_pktlen - overhead;
+}
+
+int shim_start(uint16_t port, uint16_t queues, uint16_t mtu, struct shim_pool *pool)
+{
+    struct rte_eth_dev_info info;
+    struct rte_eth_conf conf = {0};
+    uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS, queue;
+    int result = rte_eth_dev_info_get(port, &info);
+    int socket = rte_eth_dev_socket_id(port);
+
+    if (result < 0)
+        return result;
+    // Packets longer than an mbuf arrive in several, where the device can do that.
+    conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+    conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    conf.rxmode.mtu = RTE_MIN(mtu, most_mtu(&info));
+    if (queues > 1 && info.flow_type_rss_offloads) {
+        conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        conf.rx_adv_conf.rss_conf.rss_hf =
+            info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+    }
+    if ((result = rte_eth_dev_configure(port, queues, queues, &conf)) < 0)
+        return result;
+    if ((result = rte_eth_dev_adjust_nb_rx_tx_desc(port, &rx, &tx)) < 0)
+        return result;
+    for (queue = 0; queue < queues; queue++) {
+        result = rte_eth_rx_queue_setup(port, queue, rx, socket < 0 ? 0 : socket, NULL, (struct rte_mempool *)pool);
+        if (result < 0)
+            return result;
+        if ((result = rte_eth_tx_queue_setup(port, queue, tx, socket < 0 ? 0 : socket, NULL)) < 0)
+            return result;
+    }
+    if ((result = rte_eth_dev_start(port)) < 0)
+        return result;
+    // Some virtual devices hand over everything anyway and know of no such mode.
+    result = rte_eth_promiscuous_enable(port);
+    return result == -ENOTSUP ? 0 : result;
+}
+
+int shim_link(uint16_t port, struct shim_link *link)
+{
+    struct rte_eth_link state;
+    struct rte_ether_addr mac;
+    int result = rte_eth_link_get_nowait(port, &state);
+
+    memset(link, 0, sizeof(*link));
+    if (result < 0)
+        return result;
+    link->up = state.link_status == RTE_ETH_LINK_UP;
+    link->speed_mbps = state.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : state.link_speed;
+    if ((result = rte_eth_macaddr_get(port, &mac)) < 0)
+        return result;
+    memcpy(link->mac, mac.addr_bytes, sizeof(link->mac));
+    return rte_eth_dev_get_mtu(port, &link->mtu);
+}
+
+int shim_drops(uint16_t port, struct shim_drops *drops)
+{
+    struct rte_eth_stats stats;
+    int result = rte_eth_stats_get(port, &stats);
+
+    if (result < 0)
+        return result;
+    drops->missed = stats.imissed;
+    drops->no_buffer = stats.rx_nombuf;
+    drops->errors = stats.ierrors;
+    return 0;
+}
+
+// The pools have no private data: an mbuf's memory is right behind it.
+static inline struct rte_mbuf *mbuf_of(uint8_t *memory)
+{
+    return (struct rte_mbuf *)memory - 1;
+}
+
+static inline int may_be_lent(const struct rte_mbuf *mbuf)
+{
+    return mbuf->nb_segs == 1 && mbuf->buf_addr == (const void *)(mbuf + 1) && mbuf->buf_len == MEMORY_BYTES &&
+           RTE_MBUF_DIRECT(mbuf) && rte_mbuf_refcnt_read(mbuf) == 1 &&
+           mbuf->data_off + mbuf->data_len + TAIL_BYTES <= MEMORY_BYTES;
+}
+
+uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets, uint16_t most)
+{
+    struct rte_mbuf *mbufs[SHIM_BURST];
+    uint16_t count = rte_eth_rx_burst(port, queue, mbufs, RTE_MIN(most, SHIM_BURST));
+
+    for (uint16_t i = 0; i < count; i++) {
+        struct rte_mbuf *mbuf = mbufs[i];
+        int lent = may_be_lent(mbuf);
+
+        packets[i].memory = lent ? mbuf->buf_addr : NULL;
+        packets[i].chain = lent ? NULL : mbuf;
+        packets[i].offset = mbuf->data_off;
+        packets[i].len = mbuf->pkt_len;
+    }
+    return count;
+}
+
+void shim_read(void *chain, uint8_t *to)
+{
+    struct rte_mbuf *mbuf = chain;
+
+    for (const struct rte_mbuf *part = mbuf; to && part; part = part->next) {
+        memcpy(to, rte_pktmbuf_mtod(part, const uint8_t *), part->data_len);
+        to += part->data_len;
+    }
+    rte_pktmbuf_free(mbuf);
+}
+
+// A copy in one mbuf, or in a chain of them if it is long.
+static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t len)
+{
+    struct rte_mbuf *first = NULL, *last = NULL;
+
+    while (len > 0 || !first) {
+        uint16_t part = RTE_MIN(len, (uint32_t)DATA_BYTES);
+        struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
+
+        if (!mbuf) {
+            rte_pktmbuf_free(first);
+            return NULL;
+        }
+        memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), bytes, part);
+        mbuf->data_len = part;
+        bytes += part;
+        len -= part;
+        if (first) {
+            last->next = mbuf;
+            first->nb_segs++;
+        } else {
+            first = mbuf;
+        }
+        first->pkt_len += part;
+        last = mbuf;
+    }
+    return first;
+}
+
+uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, struct shim_packet *packets,
+                       uint16_t count)
+{
+    struct rte_mbuf *mbufs[SHIM_BURST];
+    uint16_t ready = 0, sent;
+
+    for (count = RTE_MIN(count, SHIM_BURST); ready < count; ready++) {
+        struct shim_packet *packet = &packets[ready];
+        struct rte_mbuf *mbuf;
+
+        if (packet->memory) {
+            mbuf = mbuf_of(packet->memory);
+            mbuf->data_off = packet->offset;
+            mbuf->data_len = packet->len;
+            mbuf->pkt_len = packet->len;
+            mbuf->ol_flags = 0;
+        } else {
+            mbuf = copy((struct rte_mempool *)pool, packet->bytes, packet->len);
+            if (!mbuf)
+                break;
+        }
+        mbufs[ready] = mbuf;
+    }
+    sent = rte_eth_tx_burst(port, queue, mbufs, ready);
+    for (uint16_t i = sent; i < ready; i++)
+        if (!packets[i].memory)
+            rte_pktmbuf_free(mbufs[i]);
+    return sent;
+}
+
+void shim_free(uint8_t *memory)
+{
+    rte_pktmbuf_free_seg(mbuf_of(memory));
+}

@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One DPDK in one process: these tests share it, with memory that needs no huge pages.
+
+use super::*;
+use crate::{Drop, Pools, Queue};
+use frame::{Frame, Gso, GsoKind, PartialChecksum};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use wire::capture::{CaptureReader, CaptureWriter};
+
+const MBUFS: u32 = 512;
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A folder of one test, removed at its end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("shunt-dpdk-{}-{test}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().into()
+    }
+
+    fn write(&self, name: &str, packets: &[Vec<u8>]) -> String {
+        let path = self.file(name);
+        let mut writer = CaptureWriter::create(&path).unwrap();
+        packets.iter().for_each(|bytes| writer.write(0, bytes.len() as u32, bytes).unwrap());
+        writer.finish().unwrap();
+        path
+    }
+}
+
+impl std::ops::Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn read(path: &str) -> Vec<Vec<u8>> {
+    let mut reader = CaptureReader::open(path).unwrap();
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        packets.push(packet.bytes.to_vec());
+    }
+    packets
+}
+
+fn spec(device: &str, queues: usize) -> Spec {
+    Spec {
+        number: 5,
+        name: "p5".into(),
+        driver: NAME.into(),
+        device: device.into(),
+        queues,
+        outstanding_bytes: usize::MAX,
+    }
+}
+
+fn try_open(device: &str, queues: usize) -> Result<Queues, String> {
+    let eal = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--log-level=error"];
+    configure(Settings { eal: eal.map(String::from).to_vec(), mbufs: MBUFS, mtu: 9_000 });
+    open(&spec(device, queues)).map_err(|error| error.to_string())
+}
+
+fn open_one(device: &str) -> Box<dyn Queue> {
+    try_open(device, 1).unwrap().remove(0)
+}
+
+fn pools() -> Pools {
+    Pools::new(0, 64, 4).with_shells(128)
+}
+
+/// Receives until so many frames are there.
+fn receive(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Frame> {
+    let (start, mut frames) = (Instant::now(), Vec::new());
+    while frames.len() < count && start.elapsed() < PATIENCE {
+        queue.receive(pools, &mut frames, 32);
+    }
+    frames
+}
+
+fn send(queue: &mut dyn Queue, pools: &mut Pools, frames: Vec<Frame>) -> usize {
+    let (mut frames, mut done) = (VecDeque::from(frames), Vec::new());
+    let taken = queue.transmit(&mut frames, &mut done);
+    assert_eq!(done.len(), taken);
+    done.into_iter().chain(frames).for_each(|frame| pools.put(frame).unwrap());
+    taken
+}
+
+/// Packets that begin with their number.
+fn packets(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
+    lengths
+        .enumerate()
+        .map(|(n, len)| (0..len).map(|at| if at == 0 { n } else { at } as u8).collect())
+        .collect()
+}
+
+#[test]
+fn packets_pass_from_port_to_port_in_their_mbufs() {
+    let folder = Folder::new("pass");
+    let sent = packets((60..160).chain([1514, 2048]));
+    let (input, output) = (folder.write("in", &sent), folder.file("out"));
+    let mut queue = open_one(&format!("net_pcap_pass,rx_pcap={input},tx_pcap={output}"));
+    let mut pools = pools();
+    let mut seen = 0;
+    while seen < sent.len() {
+        let mut frames = receive(&mut *queue, &mut pools, 1);
+        assert!(!frames.is_empty(), "{seen} of {}", sent.len());
+        for frame in &mut frames {
+            assert!(frame.is_on_loan() && frame.bytes() == sent[seen]);
+            assert_eq!((frame.meta.in_port, frame.meta.sequence), (5, seen as u64));
+            // A tag in, a tag out: offsets change.
+            assert!(frame.insert(12, 4));
+            frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
+            seen += 1;
+        }
+        let count = frames.len();
+        assert_eq!(send(&mut *queue, &mut pools, frames), count);
+    }
+    assert_eq!(pools.shells.available(), 128);
+    let (statistics, bytes) = (queue.statistics(), sent.iter().map(Vec::len).sum::<usize>());
+    assert_eq!((statistics.rx_packets, statistics.rx_bytes), (sent.len() as u64, bytes as u64));
+    assert_eq!(
+        (statistics.tx_packets, statistics.tx_bytes),
+        (sent.len() as u64, (bytes + 4 * sent.len()) as u64)
+    );
+    drop(queue);
+    let tagged = |bytes: &Vec<u8>| [&bytes[..12], &[0x81, 0, 0, 7], &bytes[12..]].concat();
+    assert_eq!(read(&output), sent.iter().map(tagged).collect::<Vec<_>>());
+}
+
+#[test]
+fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
+    let folder = Folder::new("border");
+    let output = folder.file("out");
+    let mut queue =
+        open_one(&format!("net_pcap_border,tx_pcap={output},rx_pcap={}", folder.write("in", &[])));
+    let mut bytes = vec![2; 12];
+    bytes.extend([8, 0, 0x45, 0, 0, 80, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    bytes.extend([0, 9, 0, 9, 0, 60, 0, 0]);
+    bytes.extend([7; 52]);
+    // The pseudo-header's sum: 10.0.0.1 + 10.0.0.2 + 17 + 60.
+    bytes[40..42].copy_from_slice(&(0x0a00u16 + 1 + 0x0a00 + 2 + 17 + 60).to_be_bytes());
+    let (mut open, mut long, mut wrong) =
+        (Frame::from_bytes(&bytes), Frame::from_bytes(&bytes), Frame::from_bytes(&bytes));
+    open.meta.checksum = Some(PartialChecksum { start: 34, offset: 6 });
+    long.meta.checksum = open.meta.checksum;
+    long.meta.gso = Some(Gso { kind: GsoKind::Udp, ecn: false, size: 20, header_len: 42 });
+    wrong.meta.checksum = Some(PartialChecksum { start: 900, offset: 6 });
+    let jumbo = packets([8_000].into_iter()).remove(0);
+    let all = [
+        open,
+        Frame::from_bytes(&jumbo),
+        long,
+        wrong,
+        Frame::from_bytes(&[1; 5]),
+        Frame::from_bytes(&[1; 9_999]),
+    ];
+    let (mut frames, mut done) = (VecDeque::from(all), Vec::new());
+    assert_eq!((queue.transmit(&mut frames, &mut done), done.len()), (6, 6));
+    let statistics = queue.statistics();
+    assert_eq!(statistics.tx_packets, 3);
+    for reason in [Drop::TxUnfinished, Drop::TxRunt, Drop::TxOversized] {
+        assert_eq!(statistics.drops(reason), 1, "{reason:?}");
+    }
+    drop(queue);
+    let written = read(&output);
+    assert_eq!(written.iter().map(Vec::len).collect::<Vec<_>>(), [94, 8_000, 62, 62, 54]);
+    assert_eq!(written[1], jumbo);
+    // The sum over pseudo-header, UDP header and data is complete.
+    let words = |bytes: &[u8]| {
+        bytes.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>()
+    };
+    let sum = words(&written[0][26..34]) + 17 + 60 + words(&written[0][34..]);
+    assert_eq!(((sum & 0xffff) + (sum >> 16)) & 0xffff, 0xffff);
+}
+
+#[test]
+fn long_packets_arrive_whole_or_are_counted() {
+    let folder = Folder::new("long");
+    let sent = packets([2_112, 2_113, 9_000, 60].into_iter());
+    let input = folder.write("in", &sent);
+    let mut pools = pools();
+    let mut queue = open_one(&format!("net_pcap_long0,rx_pcap={input},tx_pcap={}", folder.file("out")));
+    let frames = receive(&mut *queue, &mut pools, 4);
+    assert_eq!(frames.iter().map(|frame| frame.bytes().to_vec()).collect::<Vec<_>>(), sent);
+    assert_eq!(frames.iter().map(Frame::is_on_loan).collect::<Vec<_>>(), [false, false, false, true]);
+    assert_eq!(send(&mut *queue, &mut pools, frames), 4);
+    drop(queue);
+    assert_eq!(read(&folder.file("out")), sent);
+    // Without large frames none can be taken in.
+    let mut pools = Pools::new(0, 64, 0).with_shells(8);
+    let mut queue = open_one(&format!("net_pcap_long1,rx_pcap={input},tx_pcap={}", folder.file("out")));
+    let frames = receive(&mut *queue, &mut pools, 1);
+    assert_eq!(frames.iter().map(Frame::len).collect::<Vec<_>>(), [60]);
+    assert_eq!(queue.statistics().drops(Drop::RxOversized), 3);
+    frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
+    // None is free.
+    let mut pools = Pools::new(0, 64, 1).with_shells(8);
+    let _taken = pools.get(9_000).unwrap();
+    let mut queue = open_one(&format!("net_pcap_long2,rx_pcap={input},tx_pcap={}", folder.file("out")));
+    let frames = receive(&mut *queue, &mut pools, 1);
+    assert_eq!(frames.len(), 1);
+    assert_eq!(queue.statistics().drops(Drop::RxNoLargeFrame), 3);
+}
+
+#[test]
+fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back() {
+    let folder = Folder::new("hold");
+    let input = folder.write("in", &packets([60; 10].into_iter()));
+    let mut queue =
+        open_one(&format!("net_pcap_hold,rx_pcap={input},infinite_rx=1,tx_pcap={}", folder.file("out")));
+    let mut pools = Pools::new(0, 0, 0).with_shells(2 * MBUFS as usize);
+    let mut held = Vec::new();
+    // The device keeps some buffers to itself: it hands out what is left, and no more.
+    for _ in 0..1_000 {
+        queue.receive(&mut pools, &mut held, 32);
+    }
+    let most = held.len();
+    assert!(most > MBUFS as usize / 2 && most < MBUFS as usize, "{most}");
+    assert_eq!(queue.receive(&mut pools, &mut held, 32), 0);
+    held.drain(..64).for_each(|frame| pools.put(frame).unwrap());
+    assert!(
+        receive(&mut *queue, &mut pools, 32).into_iter().map(|frame| pools.put(frame).unwrap()).count() >= 32
+    );
+    // Fewer shells than buffers: the rest waits in the device.
+    held.into_iter().for_each(|frame| pools.put(frame).unwrap());
+    let mut few = Pools::new(0, 0, 0).with_shells(3);
+    let mut burst = Vec::new();
+    for _ in 0..10 {
+        queue.receive(&mut few, &mut burst, 32);
+    }
+    assert_eq!((burst.len(), few.shells.available()), (3, 0));
+    // Frames outlive their port.
+    drop(queue);
+    assert_eq!(burst[2].len(), 60);
+    burst.into_iter().for_each(|frame| few.put(frame).unwrap());
+}
+
+#[test]
+fn a_peer_may_leave_and_return() {
+    let folder = Folder::new("memif");
+    let device = |name: &str, role: &str| {
+        format!("net_memif_{name},role={role},id=0,socket={},socket-abstract=no", folder.file("s"))
+    };
+    let mut pools = pools();
+    let mut server = open_one(&device("server", "server"));
+    assert!(!server.poll_link().up);
+    // To nobody: counted.
+    assert_eq!(server.transmit(&mut VecDeque::from([Frame::from_bytes(&[3; 60])]), &mut Vec::new()), 1);
+    assert_eq!(server.statistics().drops(Drop::TxLinkDown), 1);
+    for round in 1..=2 {
+        let mut client = open_one(&device("client", "client"));
+        let start = Instant::now();
+        while !(server.poll_link().up && client.poll_link().up) {
+            assert!(start.elapsed() < PATIENCE, "round {round}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // A client gives its server room to send to when it looks for packets.
+        assert_eq!(client.receive(&mut pools, &mut Vec::new(), 32), 0);
+        for count in [1, 20] {
+            let mut frames: VecDeque<Frame> = (0..count).map(|_| Frame::from_bytes(&[3; 100])).collect();
+            assert_eq!(client.transmit(&mut frames, &mut Vec::new()), count);
+            let frames = receive(&mut *server, &mut pools, count);
+            assert_eq!(frames.len(), count);
+            // And back, in the buffers they came in.
+            assert_eq!(send(&mut *server, &mut pools, frames), count);
+            let frames = receive(&mut *client, &mut pools, count);
+            assert_eq!((frames.len(), frames[0].len()), (count, 100));
+            frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
+        }
+        drop(client);
+        let start = Instant::now();
+        while server.poll_link().up {
+            assert!(start.elapsed() < PATIENCE, "round {round}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    assert_eq!(pools.shells.available(), 128);
+}
+
+#[test]
+fn a_device_may_be_taken_away_and_come_back() {
+    let folder = Folder::new("away");
+    let input = folder.write("in", &packets([60; 4].into_iter()));
+    let device = format!("net_pcap_away,rx_pcap={input},tx_pcap={}", folder.file("out"));
+    let mut queue = open_one(&device);
+    let mut pools = pools();
+    let held = receive(&mut *queue, &mut pools, 4);
+    assert_eq!((held.len(), queue.poll_link().up, queue.generation()), (4, true, 0));
+    // Somebody pulls it out.
+    drop(shim::Port::attach(&device).unwrap());
+    assert!(!queue.poll_link().up);
+    assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
+    // What was to be sent by it is counted, and what it had lent is there.
+    let taken = send(&mut *queue, &mut pools, held);
+    assert_eq!((taken, queue.statistics().drops(Drop::TxLinkDown)), (4, 4));
+    // It is there again.
+    assert!(queue.poll_link().up);
+    assert_eq!(queue.generation(), 1);
+    let frames = receive(&mut *queue, &mut pools, 4);
+    assert_eq!((frames.len(), frames[3].meta.sequence), (4, 7));
+    assert_eq!(send(&mut *queue, &mut pools, frames), 4);
+    let statistics = queue.statistics();
+    assert_eq!((statistics.rx_packets, statistics.tx_packets), (8, 4));
+}
+
+#[test]
+fn what_can_not_be_opened_says_why() {
+    let folder = Folder::new("errors");
+    let input = folder.write("in", &[]);
+    let pcap = format!("net_pcap_twice,rx_pcap={input},tx_pcap={}", folder.file("out"));
+    let many = pcap.replace("twice", "many");
+    let _first = try_open(&pcap, 1).unwrap();
+    for (device, queues, part) in [
+        ("", 1, "has no bytes"),
+        ("net_null\n", 1, "'\\n'"),
+        ("-l 3", 1, "begins with no name"),
+        ("net_null", 65, "1 to 64"),
+        ("net_nosuch0", 1, "attach a port of DPDK"),
+        ("net_pcap_missing,rx_pcap=/no/such/file", 1, "attach a port of DPDK"),
+        ("0000:ff:1f.7", 1, "attach a port of DPDK"),
+        (&pcap, 1, "another port has this device"),
+        (&many, 3, "gives 1 queues"),
+    ] {
+        let error = try_open(device, queues).err().unwrap_or_else(|| panic!("{device} was opened"));
+        assert!(error.contains("port p5") && error.contains(part), "{device:?}: {error}");
+    }
+    assert!(try_open(&many, 1).is_ok(), "what was refused for its queues is there for others");
+    assert!(eal::start(&Settings::default()).is_ok(), "it is started once, whatever comes later");
+}

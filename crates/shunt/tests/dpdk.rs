@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A running switch whose ports are captures of DPDK makes of them what the reference does.
+#![cfg(feature = "dpdk")]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use sim::replay::{Engine, Options, Summary, replay};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use wire::capture::{CaptureReader, CaptureWriter};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Half of a worker's share of a port's packet buffers, 8,192 by half by half.
+const MAY_WAIT: u64 = 2_048;
+
+/// A folder of its own; gone at the end, and the switch with it.
+struct Place {
+    folder: PathBuf,
+    switch: Option<Child>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(mut switch) = self.switch.take() {
+            let _ = switch.kill();
+            let _ = switch.wait();
+        }
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("shunt-dpdk-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self { folder, switch: None }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn shunt(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+        command.arg("--control").arg(self.path("control.sock")).args(arguments).stdin(Stdio::null());
+        command
+    }
+
+    /// Lets a switch forward the capture, which comes in by port 1, and gives what each port sent.
+    fn forward(
+        &mut self,
+        input: &Path,
+        flows: &Path,
+        ports: &[u32],
+        settings: &str,
+    ) -> BTreeMap<u32, Vec<Vec<u8>>> {
+        let (none, control) = (self.path("none.pcap"), self.path("control.sock"));
+        CaptureWriter::create(&none).unwrap().finish().unwrap();
+        // Memory that needs no huge pages, no files that other processes look for.
+        let mut text = format!(
+            "control = {control:?}\n[dpdk]\neal = [\"--no-huge\", \"-m\", \"768\", \"--no-pci\", \"--no-shconf\", \
+             \"--log-level=error\"]\nmbufs = 8192\nmtu = 9000\n[[worker]]\n[[datapath]]\nid = 1\n\
+             [datapath.openflow]\nfail_mode = \"secure\"\n{settings}"
+        );
+        for port in ports {
+            let received = if *port == 1 { input } else { &none };
+            let sent = self.path(&format!("sent-{port}.pcap"));
+            text.push_str(&format!(
+                "[[datapath.port]]\nnumber = {port}\nname = \"p{port}\"\ndriver = \"dpdk\"\nworkers = [0]\n\
+                 device = \"net_pcap{port},rx_pcap={},tx_pcap={}\"\n",
+                received.display(),
+                sent.display()
+            ));
+        }
+        std::fs::write(self.path("switch.toml"), text).unwrap();
+        let mut run = Command::new(env!("CARGO_BIN_EXE_shunt"));
+        run.args(["run", "-c"]).arg(self.path("switch.toml")).arg("--flows").arg(flows).stdin(Stdio::null());
+        self.switch = Some(run.spawn().unwrap());
+        self.wait_until_all_has_left();
+        let mut switch = self.switch.take().unwrap();
+        assert!(Command::new("kill").arg(switch.id().to_string()).status().unwrap().success());
+        assert_eq!(switch.wait().unwrap().code(), Some(0));
+        ports.iter().map(|port| (*port, read(&self.path(&format!("sent-{port}.pcap"))))).collect()
+    }
+
+    /// Waits until no counter of a port has moved for a while, in which each is published several times.
+    fn wait_until_all_has_left(&mut self) {
+        let (start, mut last, mut since) = (Instant::now(), Vec::new(), Instant::now());
+        while since.elapsed() < Duration::from_millis(500) {
+            assert!(start.elapsed() < PATIENCE, "packets still come");
+            std::thread::sleep(Duration::from_millis(20));
+            let ended = self.switch.as_mut().and_then(|switch| switch.try_wait().unwrap());
+            assert_eq!(ended, None, "the switch has ended");
+            let output = self.shunt(&["show", "ports", "--json"]).output().unwrap();
+            if output.stdout != last || !output.status.success() {
+                (last, since) = (output.stdout, Instant::now());
+            }
+        }
+    }
+}
+
+fn read(path: &Path) -> Vec<Vec<u8>> {
+    let mut reader = CaptureReader::open(path).unwrap();
+    let mut packets = Vec::new();
+    while let Some(packet) = reader.next_packet().unwrap() {
+        packets.push(packet.bytes.to_vec());
+    }
+    packets
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The committed captures, and the large ones where they are.
+fn captures() -> Vec<PathBuf> {
+    let committed = repository().join("crates/wire/tests/data");
+    let mut found: Vec<PathBuf> =
+        ["802.1ad_QinQ.pcap", "built.pcap", "mpls-over-udp.pcap"].map(|name| committed.join(name)).into();
+    for folder in ["../shared/data/pcap", "../shared/data/pcap/proto"] {
+        let Ok(entries) = std::fs::read_dir(repository().join(folder)) else { continue };
+        let mut more: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        more.retain(|path| path.extension().is_some_and(|e| e == "pcap") && !path.ends_with("dsa.pcap"));
+        more.sort();
+        found.extend(more);
+    }
+    found
+}
+
+/// The flows of the replay tests without what depends on time: timeouts, and MACs that are learned while packets pass.
+fn flows(place: &Place) -> PathBuf {
+    let text = std::fs::read_to_string(repository().join("crates/sim/tests/data/replay.flows")).unwrap();
+    let text = text.replace("idle_timeout=1,", "").replace("hard_timeout=2,", "").replace("NORMAL", "FLOOD");
+    std::fs::write(place.path("all.flows"), text).unwrap();
+    place.path("all.flows")
+}
+
+/// What the reference makes of it.
+fn reference(place: &Place, input: &Path, flows: &Path) -> (Summary, BTreeMap<u32, Vec<Vec<u8>>>) {
+    let out = place.path("reference");
+    let summary = replay(&Options { engine: Engine::Reference, ..Options::new(input, flows, &out) }).unwrap();
+    let sent = summary.ports.keys().map(|port| (*port, read(&out.join(format!("port-{port}.pcap")))));
+    let sent = sent.collect();
+    std::fs::remove_dir_all(out).unwrap();
+    (summary, sent)
+}
+
+#[test]
+fn captures_pass_ports_of_dpdk_as_they_pass_the_reference() {
+    let mut place = Place::new("captures");
+    let flows = flows(&place);
+    let (mut packets, mut copies) = (0, 0);
+    for capture in captures() {
+        let (summary, expected) = reference(&place, &capture, &flows);
+        let ports: Vec<u32> = expected.keys().copied().collect();
+        // In one lane, all packets keep their order.
+        let one_lane = "[datapath.lanes]\nenabled = false\n";
+        let sent = place.forward(&capture, &flows, &ports, one_lane);
+        assert!(sent == expected, "{}: {summary:?}", capture.display());
+        // In two, those of a flow do; looked at here is that nothing is lost and nothing changed. What comes faster than it is
+        // worked off must have room to wait.
+        if summary.packets < MAY_WAIT {
+            let two_lanes = "[datapath.lanes]\nnormal = 16384\nunknown = 16384\n";
+            let mut sent = place.forward(&capture, &flows, &ports, two_lanes);
+            let mut expected = expected;
+            sent.values_mut().chain(expected.values_mut()).for_each(|packets| packets.sort());
+            assert!(sent == expected, "{} in two lanes: {summary:?}", capture.display());
+        }
+        packets += summary.packets;
+        copies += summary.copies;
+    }
+    println!("{packets} packets, {copies} sent");
+    assert!(packets > 50 && copies > packets / 2);
+}
