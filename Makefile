@@ -40,6 +40,20 @@ bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
+# FULL=1 for the whole matrix (over an hour); PEERS has options of bench/peers/run.py.
+FULL ?=
+PEERS ?=
+.PHONY: bench-peers
+bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw libraries; needs root
+	scripts/setup.sh bench-peers
+	cargo build --release --package shunt --features dpdk
+	cargo build --release --package shunt-bench
+	bench/peers/run.py $(if $(FULL),--full) $(PEERS)
+	bench/peers/stages.py
+	cargo run --quiet --release --package shunt-bench --bin libraries
+	bench/peers/plot.py
+	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,libraries,stages}.jsonl
+
 .PHONY: lab
 lab: ## the experiments of lab/, figures to target/report; needs root
 	scripts/setup.sh lab

@@ -32,6 +32,14 @@ class Report:
     def __init__(self, path):
         self.path = path
 
+    def forget(self, figures):
+        """Takes out what was measured before."""
+        if os.path.exists(self.path):
+            with open(self.path, encoding="utf-8") as file:
+                lines = [line for line in file if json.loads(line)["figure"] not in figures]
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.writelines(lines)
+
     def alone(self, figure, case, unit, values):
         """A figure without a peer: one value a run."""
         low, high = interval(values)
@@ -39,17 +47,22 @@ class Report:
         print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
         self._add(figure, case, unit, median, None, None, low, high, len(values), None, None)
 
-    def against(self, figure, case, unit, ours, peers, at_most=None):
-        """Ours against a peer's: one value a round each, whose ratios count; the bar is the most that they may be."""
+    def against(self, figure, case, unit, ours, peers, at_most=None, at_least=None):
+        """Ours against a peer's: one value a round each, whose ratios count; the bar is the most that they may be, or the
+        least."""
         ratios = [our / peer for our, peer in zip(ours, peers)]
         low, high = interval(ratios)
         ratio, runs = statistics.median(ratios), len(ratios)
-        verdict = None
+        bar, verdict = None, None
         if at_most is not None:
+            bar = "<= %g" % at_most
             verdict = "met" if high <= at_most else "missed" if low > at_most else "unclear"
-            # Fewer give no interval of 95 %.
-            verdict = verdict if runs >= 6 else "unclear"
-        bar = None if at_most is None else "<= %g" % at_most
+        elif at_least is not None:
+            bar = ">= %g" % at_least
+            verdict = "met" if low >= at_least else "missed" if high < at_least else "unclear"
+        # Fewer give no interval of 95 %.
+        if verdict and runs < 6:
+            verdict = "unclear"
         our, peer = statistics.median(ours), statistics.median(peers)
         print(
             "%s, %s: %.3g to %.3g %s, ratio %.3f (%.3f to %.3f in %d rounds)%s"

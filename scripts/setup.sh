@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|test|bench|fuzz|conformance`. Says nothing when
-# nothing is missing. A tool that is already there is used as it is, wherever it came from.
+# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|test|bench|bench-peers|fuzz|conformance`. Says
+# nothing when nothing is missing. A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,6 +14,8 @@ readonly demo_needs=(ip:iproute2 ping:iputils-ping iperf3:iperf3 python3:python3
 readonly lab_needs=(mn:mininet iperf:iperf killall:psmisc ifconfig:net-tools ovs-ofctl:openvswitch-common ethtool:ethtool)
 readonly test_needs=(pkg-config:pkg-config pgrep:procps patch:patch tcpdump:tcpdump tshark:tshark strace:strace)
 readonly bench_needs=(ip:iproute2 unshare:util-linux ovs-ofctl:openvswitch-common pkg-config:pkg-config)
+readonly peers_needs=(ovs-ofctl:openvswitch-common ovsdb-server:openvswitch-common pkg-config:pkg-config python3:python3
+    taskset:util-linux setpriv:util-linux stdbuf:coreutils ldd:libc-bin)
 readonly conformance_needs=(ip:iproute2 python3:python3 ethtool:ethtool ovsdb-server:openvswitch-common)
 
 fail() {
@@ -94,6 +96,18 @@ unpack_vswitchd() {
     unpack openvswitch-switch target/tools/ovs
 }
 
+# Not installed: the package would start a switch of its own, and take the place of another. testpmd is unpacked with it.
+unpack_peers() {
+    local vswitchd=target/tools/ovs-dpdk/usr/lib/openvswitch-switch-dpdk/ovs-vswitchd-dpdk
+    [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
+    [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
+    # All but DPDK's, which come with libdpdk-dev.
+    if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep -q 'not found'; then
+        install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
+            libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g
+    fi
+}
+
 # can_make_environments PYTHON: with what it takes to build an extension of C.
 can_make_environments() {
     "$1" -c 'import ensurepip, os, sysconfig, venv
@@ -137,11 +151,12 @@ case "$purpose" in
     dpdk) needs=("${build_needs[@]}" pkg-config:pkg-config) ;;
     demo) needs=("${build_needs[@]}" "${demo_needs[@]}") ;;
     bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;
+    bench-peers) needs=("${build_needs[@]}" "${peers_needs[@]}") ;;
     conformance) needs=("${conformance_needs[@]}") ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|dpdk|lint|demo|lab|test|bench|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|dpdk|lint|demo|lab|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -170,7 +185,11 @@ if [ "$purpose" = bench ]; then
     # Libraries, for bench/dpdk.
     pkg-config --exists libdpdk || install_packages libdpdk-dev
 fi
-case "$purpose" in dpdk | lint | test) install_dpdk ;; esac
+case "$purpose" in dpdk | lint | test | bench-peers) install_dpdk ;; esac
+if [ "$purpose" = bench-peers ]; then
+    unpack_vswitchd
+    unpack_peers
+fi
 if [ "$purpose" = conformance ]; then
     unpack_vswitchd
     install_client ryu

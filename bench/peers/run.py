@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Shunt against Open vSwitch with DPDK and dpdk-testpmd, on one forwarding core: `make bench-peers`.
+
+Both sides of a row read the same capture through the same driver, and are up at the same time; while one forwards the
+other stands still. Figures go to target/report/peers.jsonl. bench/README.md tells how they are made.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import os
+import random
+import sys
+import tempfile
+import time
+
+from machine import FORWARDING_CPU, ROOT, Failed, Pages, check, end_in_order
+from openvswitch import CACHES, OpenVswitch
+from rows import STATIONS, full, named
+from shunt import Shunt
+from testpmd import Testpmd
+from traffic import write
+
+sys.path.insert(0, os.path.join(ROOT, "lab"))
+# pylint: disable-next=wrong-import-position
+from report import Report
+
+REPORT = os.path.join(ROOT, "target/report/peers.jsonl")
+LOCK = os.path.join(ROOT, "target/peers.lock")
+# 2 MiB each: packet buffers of two programs, 200,000 and some for one, 262,144 for Open vSwitch.
+HUGEPAGES = 1024
+# Beyond a capture's packets: what is on its way, and what a program keeps at hand.
+SPARE_BUFFERS = 32_768
+LEARN_S, TRIAL_S, TRIALS = 4.0, 0.5, 2
+# Settings of Open vSwitch that are tried beside its caches: where flows cost too much to be put into the datapath.
+NEW_CHOICES = ["no cache", "EMC", "no cache, few flows"]
+FEW_CHOICE, MANY_FLOWS = "SMC, few flows", 100_000
+FILL_CHOICE = "SMC"
+WARM_UP_S, WINDOW_S = 0.15, 0.4
+# Of all packets that Open vSwitch gets in them, none may come twice.
+NEW_WARM_UP_S, NEW_WINDOW_S = 0.05, 0.25
+# Of its CPU, what a thread must have in a window; how many pairs are run at most for one that counts.
+SHARE_LEAST, PAIR_TRIES = 0.6, 3
+# Most that the shares of packets which both sides send may differ.
+SHARE_OFF = 0.02
+# Where each packet is a new flow, Open vSwitch gets to see a sample of a few thousand packets.
+NEW_SHARE_OFF, SHARE_WINDOW_S = 0.05, 1.0
+
+
+class NewFlows(OpenVswitch):
+    """Open vSwitch that has forgotten all flows when a window begins, and sees no packet twice before it ends."""
+
+    def settle(self):
+        self.lift_limit()
+        self.forget()
+
+
+class Steady(OpenVswitch):
+    """Open vSwitch that knows all flows."""
+
+    def settle(self):
+        self.lift_limit()
+
+
+def speeds(peer, names, windows):
+    """Open vSwitch's Mpps here with each of some caches, by their names."""
+    found = {}
+    for name in names:
+        peer.go_on()
+        peer.choose(name)
+        time.sleep(TRIAL_S)
+        found[name] = max(peer.window(*windows).mpps for _ in range(TRIALS))
+        print("    Open vSwitch, %s: %.3g Mpps" % (name, found[name]), flush=True)
+    peer.go_on()
+    return found
+
+
+class Contest:
+    """A row, with both sides up."""
+
+    def __init__(self, row, folder, stack, without_ours):
+        self.row, self.peer_words = row, ""
+        self.windows = (NEW_WARM_UP_S, NEW_WINDOW_S) if row.popularity == "new" else (WARM_UP_S, WINDOW_S)
+        capture, flows = os.path.join(folder, "in.pcap"), os.path.join(folder, "flows")
+        packets = row.packets()
+        write(capture, packets)
+        with open(flows, "w", encoding="utf-8") as file:
+            file.writelines(line + "\n" for line in row.rules().lines(row.rewrites))
+        buffers = len(packets) + SPARE_BUFFERS
+        self.ours = None
+        if not without_ours:
+            lines = list(row.rules().lines(row.rewrites, ours=True))
+            self.ours = stack.enter_context(Shunt(folder, lines, capture, row.ours, buffers))
+            time.sleep(LEARN_S)
+            self.ours.pause()
+        if row.kind == STATIONS:
+            self.peer = stack.enter_context(Testpmd(folder, capture, buffers))
+            self.peer_words = "against testpmd macswap"
+        else:
+            self.peer = stack.enter_context(self._open_vswitch(folder, flows, capture))
+        self.peer.pause()
+
+    def _open_vswitch(self, folder, flows, capture):
+        row = self.row
+        kind = NewFlows if row.popularity == "new" else Steady
+        peer = kind(folder, flows, capture, tuned=not row.ours.defaults)
+        with contextlib.ExitStack() as undo:
+            undo.callback(peer.stop)
+            if row.ours.defaults:
+                time.sleep(LEARN_S)
+                self.peer_words = "against Open vSwitch as its package has it"
+            else:
+                self.peer_words = "against Open vSwitch, " + self._at_its_best(peer)
+            undo.pop_all()
+        return peer
+
+    def _at_its_best(self, peer):
+        """Sets Open vSwitch to that with which it is fastest here; in words."""
+        row = self.row
+        if row.popularity == "new":
+            found = speeds(peer, NEW_CHOICES, self.windows)
+        else:
+            # Flows are taken out to keep to a limit: this comes before they are all put in.
+            found = speeds(peer, [FEW_CHOICE], self.windows) if row.flows >= MANY_FLOWS else {}
+            peer.choose(FILL_CHOICE)
+            print("    Open vSwitch has %d flows in its datapath" % peer.fill(), flush=True)
+            found.update(speeds(peer, CACHES, self.windows))
+        chosen = max(found, key=found.get)
+        peer.choose(chosen)
+        return chosen if row.popularity == "new" else "%s (%d flows in its datapath)" % (chosen, peer.flows())
+
+    def sides(self):
+        """Both, or the peer alone."""
+        return [side for side in (self.ours, self.peer) if side]
+
+    def pairs(self, count, lot):
+        """Windows in pairs; who is first is drawn by lot. Pairs in which a thread had too little of its CPU are made up for."""
+        found = []
+        for _ in range(PAIR_TRIES * count):
+            sides = self.sides()
+            lot.shuffle(sides)
+            pair = {side: side.window(*self.windows) for side in sides}
+            if min(window.share for window in pair.values()) >= SHARE_LEAST:
+                found.append([pair[side] for side in self.sides()])
+            if len(found) == count:
+                return found
+        raise Failed("%s: something else keeps CPU %d busy" % (self.row.name, FORWARDING_CPU))
+
+    def fast_share(self):
+        """Of Shunt's packets in a window, those that went all the way over the fast-forwarding path."""
+        before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.fast)
+        return (after[1] - before[1]) / (after[0] - before[0])
+
+    def hold_to_all_packets(self):
+        """Fails when Shunt has lost packets: it must not gain by that."""
+        if self.ours:
+            before, after = self.ours.look(WARM_UP_S, WINDOW_S, self.ours.lost)
+            if before != after:
+                raise Failed("%s: Shunt loses packets: %s" % (self.row.name, after))
+
+    def hold_shares_together(self):
+        """Fails when one side sends what the other drops. The share that is sent."""
+        shares = [side.sent_share(self.windows[0], SHARE_WINDOW_S) for side in self.sides()]
+        if max(shares) - min(shares) > (NEW_SHARE_OFF if self.row.popularity == "new" else SHARE_OFF):
+            raise Failed("%s: one side sends %.3f of its packets, the other %.3f" % (self.row.name, *shares))
+        return shares[0]
+
+
+def measure(row, options, report, lot):
+    """Measures a row and writes its figure."""
+    print("%s" % row.name, flush=True)
+    with tempfile.TemporaryDirectory(prefix="shunt-peers-") as folder, contextlib.ExitStack() as stack:
+        contest = Contest(row, folder, stack, options.peers_only)
+        found = contest.pairs(options.pairs, lot)
+        contest.hold_to_all_packets()
+        sent = contest.hold_shares_together()
+        print("    %.1f %% of packets are sent, the rest is dropped by rules" % (100 * sent), flush=True)
+        values = list(zip(*([window.mpps for window in pair] for pair in found)))
+        if options.peers_only:
+            print("    %s: %.3g Mpps" % (contest.peer_words, sorted(values[0])[len(values[0]) // 2]), flush=True)
+            return
+        case = "%s (%.0f %% of packets over the path), %s"
+        case = case % (row.ours.words(), 100 * contest.fast_share(), contest.peer_words)
+        report.forget([row.name])
+        report.against(row.name, case, "Mpps/CPU-s", *values, at_least=row.bar)
+
+
+def main():
+    """All rows."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--full", action="store_true", help="the whole matrix")
+    parser.add_argument("--row", default="", help="only rows whose name has this text")
+    parser.add_argument("--pairs", type=int, default=15, help="pairs of windows a row (15)")
+    parser.add_argument("--peers-only", action="store_true", help="without Shunt: prints what the peers do")
+    parser.add_argument("--list", action="store_true", help="prints the rows")
+    options = parser.parse_args()
+    rows = [row for row in (full() if options.full else named()) if options.row in row.name]
+    if options.list:
+        print("\n".join(row.name for row in rows))
+        return
+    os.makedirs(os.path.dirname(LOCK), exist_ok=True)
+    report, lot = Report(REPORT), random.Random(1)
+    try:
+        check()
+        end_in_order()
+        with open(LOCK, "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with Pages(HUGEPAGES):
+                for row in rows:
+                    measure(row, options, report, lot)
+    except BlockingIOError:
+        sys.exit("bench/peers: another run is under way")
+    except Failed as failed:
+        sys.exit("bench/peers: %s" % failed)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

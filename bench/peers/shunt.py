@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shunt with one worker, from a capture to a null device."""
+
+import dataclasses
+import json
+import os
+import socket
+
+from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Failed, Process, Thread, wait_until
+from switch import Switch
+
+PROGRAM = os.path.join(ROOT, "target/release/shunt")
+LUT_ENTRIES = 4096
+# The name of drops by these rules.
+BY_RULE = "no_output"
+CONFIG = """control = "%(control)s"
+[dpdk]
+eal = ["--in-memory", "--no-pci", "--no-telemetry", "--log-level=error"]
+mbufs = %(buffers)d
+%(workers)s[[datapath]]
+id = 1
+%(settings)s
+[[datapath.port]]
+number = 1
+name = "p1"
+driver = "dpdk"
+device = "net_pcap0%(captures)s,infinite_rx=1"
+workers = %(numbers)s
+[[datapath.port]]
+number = 2
+name = "p2"
+driver = "dpdk"
+device = "net_null0,no-rx=1"
+workers = %(numbers)s
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """How Shunt is configured. With `defaults`, nothing is set that needs not be."""
+
+    lut_entries: int = LUT_ENTRIES
+    marked: bool = True
+    ffp: bool = True
+    defaults: bool = False
+
+    def words(self):
+        """For a row of a table."""
+        if self.defaults:
+            return "defaults: LUTs of %d, no rule marked low-latency" % LUT_ENTRIES
+        if not self.ffp:
+            return "lanes and FFP off"
+        return "LUTs of %d, %s rules marked low-latency, lanes off" % (self.lut_entries, "all" if self.marked else "no")
+
+    def lines(self):
+        """For the configuration."""
+        if self.defaults:
+            return ""
+        # With lanes, what is not on the path would be dropped when more comes than can be forwarded.
+        lines = "[datapath.lanes]\nenabled = false\n[datapath.ffp]\nenabled = %s\nlut_entries = %d"
+        return lines % (str(self.ffp).lower(), self.lut_entries)
+
+
+class Shunt(Switch):
+    """The switch under test, a worker on each of some CPUs; its flows are marked by the keyword of the flow syntax."""
+
+    name = "Shunt"
+
+    def __init__(self, folder, lines, capture, wanted, buffers, cpus=(FORWARDING_CPU,)):
+        super().__init__()
+        self.folder, self.cpus = folder, cpus
+        self.workers = []
+        self.begin(lambda: self._begin(lines, capture, wanted, buffers))
+
+    def _path(self, name):
+        return os.path.join(self.folder, "shunt." + name)
+
+    def _write(self, name, text):
+        with open(self._path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self._path(name)
+
+    def _begin(self, lines, capture, wanted, buffers):
+        program = os.environ.get("SHUNT", PROGRAM)
+        if not os.access(program, os.X_OK):
+            raise Failed("there is no %s: cargo build --release --package shunt --features dpdk" % program)
+        idle = "" if wanted.defaults else 'idle = "busy"\n'
+        values = {
+            "control": self._path("control"),
+            "buffers": buffers,
+            "settings": wanted.lines(),
+            "workers": "".join("[[worker]]\ncpu = %d\n%s" % (cpu, idle) for cpu in self.cpus),
+            "numbers": list(range(len(self.cpus))),
+            # The same file for each queue.
+            "captures": (",rx_pcap=" + capture) * len(self.cpus),
+        }
+        marks = "low_latency," if wanted.marked and not wanted.defaults else ""
+        flows = self._write("flows", "".join(marks + line + "\n" for line in lines))
+        config = self._write("toml", CONFIG % values)
+        command = [program, "run", "-c", config, "--flows", flows]
+        # Its worker pins itself; a CPU that the process may not use it would not get.
+        both = (CONTROL_CPU, FORWARDING_CPU)
+        self.process = self.started(Process(command, self._path("log"), cpus=both))
+        try:
+            wait_until("shunt is ready", lambda: "ready" in self.process.told(), self.process)
+        except Failed as failed:
+            raise Failed("%s\nShunt's dpdk ports are in builds with `--features dpdk`" % failed) from None
+        self.thread = Thread(self.process, "worker")
+        names = ["worker-%d" % number for number in range(len(self.cpus))]
+        self.workers = [Thread(self.process, name) for name in names]
+        keep = {worker.tid for worker in self.workers}
+        for thread in os.listdir("/proc/%d/task" % self.process.pid):
+            if int(thread) not in keep:
+                os.sched_setaffinity(int(thread), {CONTROL_CPU})
+        wait_until("packets arrive", lambda: self.count() > 0, self.process)
+
+    def ask(self, what):
+        """What `shunt show WHAT --json` says, without its process."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60)
+            connection.connect(self._path("control"))
+            connection.sendall(json.dumps({"id": 1, "request": what}).encode() + b"\n")
+            with connection.makefile("r", encoding="utf-8") as reader:
+                answer = json.loads(reader.readline())
+        if "done" not in answer:
+            raise Failed("shunt answers: %s" % answer.get("error"))
+        return answer["done"]
+
+    def count(self):
+        return self.sent()[0]
+
+    def sent(self):
+        counters = self.ask("counters")
+        return counters["forwarded"] + counters["dropped"][BY_RULE], counters["forwarded"]
+
+    def lost(self):
+        """Packets dropped for want of room, by the names of the reasons."""
+        dropped = self.ask("counters")["dropped"]
+        return {reason: count for reason, count in dropped.items() if count and reason != BY_RULE}
+
+    def fast(self):
+        """Packets received, and those of them that went all the way over the fast-forwarding path."""
+        found = self.ask("ffp")
+        return found["received"], found["fast"]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""dpdk-testpmd in mode macswap: what it costs to receive a packet, touch it and send it, without a lookup."""
+
+import os
+import re
+
+from machine import CONTROL_CPU, FORWARDING_CPU, ROOT, Process, Thread, text_of, wait_until
+from switch import Switch
+
+PROMPT = "testpmd> "
+INSTALLED = "/usr/bin/dpdk-testpmd"
+UNPACKED = os.path.join(ROOT, "target/tools/dpdk/usr/bin/dpdk-testpmd")
+
+
+class Testpmd(Switch):
+    """It is told what to do by its prompt."""
+
+    name = "testpmd macswap"
+
+    def __init__(self, folder, capture, buffers=32768):
+        super().__init__()
+        self.begin(lambda: self._begin(os.path.join(folder, "testpmd.log"), capture, buffers))
+
+    def _begin(self, log, capture, buffers):
+        cores = "-l %d,%d --main-lcore %d" % (CONTROL_CPU, FORWARDING_CPU, CONTROL_CPU)
+        command = [INSTALLED if os.access(INSTALLED, os.X_OK) else UNPACKED, *cores.split()]
+        command += ["--in-memory", "--no-pci", "--no-telemetry", "--vdev", "net_pcap0,rx_pcap=%s,infinite_rx=1" % capture]
+        command += ["--vdev", "net_null0,no-rx=1", "--", "-i", "--nb-cores=1", "--forward-mode=macswap"]
+        command += ["--total-num-mbufs=%d" % buffers, "--no-flush-rx"]
+        # Without a terminal it would hold back what it prints.
+        self.process = self.started(Process(["stdbuf", "-oL", *command], log, talks=True))
+        self.read = 0
+        self._wait()
+        self._tell("start")
+        self.thread = Thread(self.process, "rte-worker")
+        wait_until("packets arrive", lambda: self.count() > 0, self.process)
+
+    def _wait(self):
+        wait_until("testpmd answers", lambda: PROMPT in text_of(self.process.log)[self.read :], self.process)
+        text = text_of(self.process.log)
+        said, self.read = text[self.read :], len(text)
+        return said
+
+    def _tell(self, line):
+        self.process.child.stdin.write(line.encode() + b"\n")
+        self.process.child.stdin.flush()
+        return self._wait()
+
+    def count(self):
+        return self.sent()[0]
+
+    def sent(self):
+        said = self._tell("show port stats all")
+        received, _, _, sent = (int(number) for number in re.findall(r"[RT]X-packets:\s*(\d+)", said))
+        return received, sent
