@@ -71,9 +71,16 @@ class Road:
         counter = "/sys/class/net/eth0/statistics/%s_packets" % direction
         return int(self.rooms.run(self.hosts[host], ["cat", counter]))
 
+    # How the name of the thread that forwards begins; none if it is the process's first.
+    thread = None
+
     def forwarder(self):
         """The thread that forwards; none where the kernel does."""
-        return self.process.pid if self.process else None
+        if self.process is None or self.thread is None:
+            return self.process and self.process.pid
+        folder = "/proc/%d/task" % self.process.pid
+        names = ((tid, text_of("%s/%s/comm" % (folder, tid))) for tid in os.listdir(folder))
+        return next(int(tid) for tid, name in names if name.startswith(self.thread))
 
     def pause(self, number=signal.SIGSTOP):
         """Has the switches do nothing, so that those who poll without end leave others their CPU."""
@@ -95,10 +102,7 @@ class Shunt(Road):
 
     settings = ""
     driver, idle = "af_packet", "adaptive"
-
-    def forwarder(self):
-        folder = "/proc/%d/task" % self.process.pid
-        return next(int(tid) for tid in os.listdir(folder) if text_of("%s/%s/comm" % (folder, tid)).startswith("worker"))
+    thread = "worker"
 
     def begin(self):
         shunt = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
