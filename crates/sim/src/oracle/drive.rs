@@ -8,7 +8,9 @@ use super::templates::Template;
 use super::views;
 use fastrand::Rng;
 use flow::operation::PacketOut;
-use flow::{Action, Command, EgressQueue, EntryFlags, FlowMod, Nanos, PortNo, Settings, port_no};
+use flow::{
+    Action, Command, EgressQueue, EntryFlags, FlowMod, Instructions, Nanos, PortNo, Settings, port_no,
+};
 use model::{
     Change, Config, DataPlane, FlowCursor, FlowFilter, GroupCommand, Learning, Model, Notice, PortConfig,
     PortDesc, RemovedReason,
@@ -44,8 +46,9 @@ const WAITING_MAX: usize = 24;
 /// In one of so many runs of as many cases all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
-/// In one of so many cases ports have egress queues. One of those that rules choose is not there.
-const QUEUED: u64 = 4;
+/// Of 16 cases those in which ports have egress queues, one with one worker and one with two. One of the queues that rules
+/// choose is not there.
+const QUEUED: [u64; 2] = [1, 8];
 
 /// Tries to find an update that changes what becomes of a packet in use.
 const LIVE_TRIES: usize = 8;
@@ -93,8 +96,10 @@ impl Driver {
             timed_bursts: 3,
             ..worker::Config::default()
         };
-        let tight = seed % 5 < 2;
-        let egress = if seed % QUEUED == 1 { egress(&mut rng) } else { Vec::new() };
+        let queued = QUEUED.contains(&(seed % 16));
+        // Frames wait in queues only where a device does not take them.
+        let tight = seed % 5 < 2 || queued;
+        let egress = if queued { egress(&mut rng) } else { Vec::new() };
         let mut handles = Vec::new();
         let mut ports = Vec::new();
         let mut sent = Vec::new();
@@ -390,6 +395,9 @@ impl Driver {
         views::compare(&self.model, &mut self.shadow, port, &self.templates[template].bytes)?;
         self.record.traced += 1;
         let bytes = self.templates[template].bytes.clone();
+        if !self.record.egress.is_empty() && self.rng.u8(0..4) == 0 {
+            return self.requeue(template, port);
+        }
         if self.rng.u8(0..14) == 0 && down.is_none() {
             let before = self.shadow.process(port, &bytes);
             let egress = before.sent.first().map_or(port, |copy| copy.port);
@@ -461,6 +469,24 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Brings a flow to another egress queue of the port that it leaves by, by an entry that makes nothing low-latency.
+    fn requeue(&mut self, template: usize, port: PortNo) -> Result<(), String> {
+        let before = self.shadow.process(port, &self.templates[template].bytes);
+        let egress = before.sent.first().map_or(port, |copy| copy.port);
+        let table = before.hits.first().map_or(0, |(table, _)| *table);
+        let apply = vec![Action::SetQueue(self.rng.u32(0..3)), Action::output(egress)];
+        let entry = self.style.entry(&mut self.rng, table, &self.templates[template], port);
+        let requeues = FlowMod {
+            // Before all others.
+            priority: 1_000 + self.shadowed.min(10_000) as u16,
+            instructions: Instructions::apply(apply),
+            low_latency: Some(false),
+            ..entry
+        };
+        drop(self.model.flow_mod(self.now, requeues));
+        self.follow()
     }
 
     /// Sends a packet of the controller's.
