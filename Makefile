@@ -21,7 +21,7 @@ demo: ## four hosts around one switch, traffic, counters; needs root
 	scripts/demo.sh
 
 # `cargo test` comes last: its closing line is the verdict of the run. What is released has no DPDK, and passes the tests in
-# namespaces; the others run in a build with it.
+# namespaces and those of its drivers; the others run in a build with it.
 .PHONY: test
 test: ## every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
@@ -29,6 +29,7 @@ test: ## every test: documentation, namespaces, mutations, unit and integration 
 	cargo test --workspace --doc --quiet
 	scripts/tests/run.sh
 	cargo xtask mutants
+	cargo test --package port --lib --quiet
 	cargo test --workspace --features shunt/dpdk --lib --bins --tests
 
 .PHONY: bench
@@ -82,5 +83,6 @@ lint: ## format, clippy, tidy, shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --features shunt/dpdk
+	cargo clippy --package port --all-targets
 	cargo xtask tidy
 	shellcheck .ci/run $$(git ls-files '*.sh')

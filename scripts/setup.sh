@@ -85,7 +85,7 @@ unpack_testcontroller() {
 install_dpdk() {
     local packages=() clang
     pkg-config --exists 'libdpdk >= 22.11' || packages+=(libdpdk-dev)
-    clang=$(compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' || true)
+    clang=$(compgen -G '/usr/lib/llvm-*/lib/libclang[-.][0-9s]*' || true)
     [ -n "$clang" ] || packages+=(libclang-dev)
     if [ "${#packages[@]}" -gt 0 ]; then install_packages "${packages[@]}"; fi
 }
@@ -102,7 +102,7 @@ unpack_peers() {
     [ -d target/tools/ovs-dpdk ] || unpack openvswitch-switch-dpdk target/tools/ovs-dpdk
     [ -d target/tools/dpdk ] || unpack dpdk-dev target/tools/dpdk
     # All but DPDK's, which come with libdpdk-dev.
-    if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep -q 'not found'; then
+    if ldd "$vswitchd" target/tools/dpdk/usr/bin/dpdk-testpmd | grep 'not found' >/dev/null; then
         install_packages libbpf1 libcap-ng0 libnuma1 libssl3 libunbound8 libxdp1 ibverbs-providers libbsd0 libelf1 \
             libfdt1 libibverbs1 libjansson4 libpcap0.8 zlib1g
     fi

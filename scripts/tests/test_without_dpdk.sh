@@ -14,7 +14,7 @@ fail() {
     exit 1
 }
 
-if ldd "$program" | grep -q librte_; then fail "$program is a build with DPDK"; fi
+if ldd "$program" | grep librte_ >/dev/null; then fail "$program is a build with DPDK"; fi
 cat >"$folder/switch.toml" <<END
 control = "$folder/control.sock"
 [dpdk]

@@ -121,7 +121,8 @@ impl Dock {
         frame: Frame,
         urgent: bool,
     ) -> Result<(), (Frame, DropReason)> {
-        let scarce = self.pools.is_scarce(&frame);
+        // Of another worker's frames that one knows.
+        let scarce = frame.home() == self.number && self.pools.is_scarce(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         outbox
             .enqueue(queue, frame, urgent, scarce, self.now)

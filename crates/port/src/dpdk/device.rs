@@ -4,62 +4,107 @@
 use super::queue::DpdkQueue;
 use super::shim::{self, Pool, Port};
 use super::{Settings, bad, eal};
-use crate::{PortError, Queue, Queues, Spec};
+use crate::{Link, PortError, Queue, Queues, Spec, sys};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+/// Packets that wait in a device's receive queues: a quarter of its buffers in all, but so many in each at most and at least.
+const DESCRIPTORS_MAX: usize = 1_024;
+const DESCRIPTORS_MIN: usize = 32;
 
 /// Devices that are open: DPDK gives each device one number, whoever asks.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 /// Pools made so far, for their names.
 static POOLS: AtomicUsize = AtomicUsize::new(0);
 
+/// A device that is gone is looked for so often: it takes the worker's time.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// A started device. Dropped, it is closed and detached.
-pub(super) struct Attached(pub(super) Port);
+pub(super) struct Attached {
+    port: Option<Port>,
+    /// The network interface that it stands on, and its index.
+    interface: Option<(String, u32)>,
+}
+
+impl Attached {
+    pub(super) fn port(&self) -> Option<&Port> {
+        self.port.as_ref()
+    }
+
+    /// Whether the device has been taken away, or the interface under it.
+    pub(super) fn is_gone(&self) -> bool {
+        self.port.as_ref().is_none_or(Port::is_gone)
+            || self.interface.as_ref().is_some_and(|(name, index)| sys::index_of(name) != Some(*index))
+    }
+}
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        let number = self.0.number();
-        OPEN.lock().unwrap_or_else(PoisonError::into_inner).retain(|open| *open != number);
+        // Nobody gets its number before it is gone.
+        let mut open = lock(&OPEN);
+        if let Some(port) = self.port.take() {
+            let number = port.number();
+            drop(port);
+            open.retain(|open| *open != number);
+        }
     }
+}
+
+/// What a device string says of an interface of the kernel.
+fn interface(arguments: &str) -> Option<&str> {
+    arguments.split(',').find_map(|part| part.strip_prefix("iface="))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What the queues of a port have in common.
 pub(super) struct Device {
     arguments: String,
     queues: u16,
+    descriptors: u16,
     mtu: u16,
     pub(super) pool: Pool,
-    /// The device that is there; nobody has it any more once it is gone and all queues know.
-    attached: Mutex<Weak<Attached>>,
+    /// The device that is there: nobody has it any more once it is gone and all queues know. And when it was last looked for.
+    attached: Mutex<(Weak<Attached>, Option<Instant>)>,
+    /// The link as the first queue was told of it.
+    pub(super) link: Mutex<Link>,
 }
 
 impl Device {
     /// Attaches and starts it.
     fn attach(&self) -> Result<Arc<Attached>, String> {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&OPEN);
         let port = Port::attach(&self.arguments)?;
         if open.contains(&port.number()) {
             port.forget();
             return Err("another port has this device".into());
         }
-        port.start(self.queues, self.mtu, self.pool)?;
+        port.start(self.queues, self.descriptors, self.mtu, self.pool)?;
         open.push(port.number());
-        Ok(Arc::new(Attached(port)))
+        let interface =
+            interface(&self.arguments).and_then(|name| Some((name.to_owned(), sys::index_of(name)?)));
+        Ok(Arc::new(Attached { port: Some(port), interface }))
     }
 
     /// For a queue that has lost it: the device that has come back. None while it has not, or while other queues do not know
     /// yet that the old one is gone.
     pub(super) fn find(&self) -> Option<Arc<Attached>> {
-        let mut attached = self.attached.lock().unwrap_or_else(PoisonError::into_inner);
-        match attached.upgrade() {
-            Some(there) => (!there.0.is_gone()).then_some(there),
-            None => {
-                let fresh = self.attach().ok()?;
-                *attached = Arc::downgrade(&fresh);
-                Some(fresh)
-            }
+        let mut attached = lock(&self.attached);
+        if let Some(there) = attached.0.upgrade() {
+            return (!there.is_gone()).then_some(there);
         }
+        if attached.1.is_some_and(|last| last.elapsed() < PAUSE) {
+            return None;
+        }
+        attached.1 = Some(Instant::now());
+        let fresh = self.attach().ok()?;
+        attached.0 = Arc::downgrade(&fresh);
+        Some(fresh)
     }
 }
 
@@ -73,7 +118,7 @@ pub(super) fn open(spec: &Spec, settings: &Settings) -> Result<Queues, PortError
     eal::start(settings).map_err(|error| failed("start DPDK", error))?;
     let port = Port::attach(&spec.device).map_err(|error| failed("attach a port of DPDK", error))?;
     let number = port.number();
-    let taken = OPEN.lock().unwrap_or_else(PoisonError::into_inner).contains(&number);
+    let taken = lock(&OPEN).contains(&number);
     let known = port.device();
     if taken {
         port.forget();
@@ -94,14 +139,19 @@ pub(super) fn open(spec: &Spec, settings: &Settings) -> Result<Queues, PortError
     let device = Device {
         arguments: spec.device.clone(),
         queues: spec.queues as u16,
+        descriptors: (settings.mbufs as usize / 4 / spec.queues).clamp(DESCRIPTORS_MIN, DESCRIPTORS_MAX)
+            as u16,
         mtu: settings.mtu,
         pool,
         attached: Mutex::default(),
+        link: Mutex::default(),
     };
     // It is attached already, and stays so.
     port.forget();
-    let attached = device.attach().map_err(|error| failed("start it", error))?;
-    *device.attached.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&attached);
+    let attached = device
+        .attach()
+        .map_err(|error| failed("start it (of dpdk.mbufs a quarter is for its receive queues)", error))?;
+    lock(&device.attached).0 = Arc::downgrade(&attached);
     let device = Arc::new(device);
     let queue = |number| {
         let queue = DpdkQueue::new(spec.number, number as u16, Arc::clone(&device), Arc::clone(&attached));

@@ -15,15 +15,15 @@ pub(super) fn start(settings: &Settings) -> Result<(), String> {
     STARTED.get_or_init(|| start_once(&settings.eal)).clone()
 }
 
+/// Refuses options that would print something and end the process.
+pub(super) fn check(eal: &[String]) -> Result<(), String> {
+    eal.iter().find(|option| ends_the_process(option)).map_or(Ok(()), |option| {
+        Err(format!("the EAL argument \"{option}\" is for programs that do nothing else; leave it away"))
+    })
+}
+
 fn start_once(eal: &[String]) -> Result<(), String> {
-    // These would end the process.
-    if let Some(option) =
-        eal.iter().find(|option| matches!(option.as_str(), "-h" | "--help" | "-v" | "--version"))
-    {
-        return Err(format!(
-            "the EAL argument \"{option}\" is for programs that do nothing else; leave it away"
-        ));
-    }
+    check(eal)?;
     let mut arguments = vec!["shunt".to_owned()];
     let has_cores = |option: &String| CORE_OPTIONS.iter().any(|core| option.starts_with(core));
     if !eal.iter().any(has_cores) {
@@ -35,12 +35,25 @@ fn start_once(eal: &[String]) -> Result<(), String> {
     let starter =
         std::thread::Builder::new().name("dpdk-eal".into()).spawn(move || shim::start_eal(&arguments));
     let result = starter.map_err(|error| error.to_string())?.join();
-    let hint = "its messages above say more. Huge pages may be missing: reserve some (sysctl vm.nr_hugepages=512) or \
-                add \"--no-huge\", \"-m\", \"512\" to dpdk.eal";
+    let hint = if eal.iter().any(|option| option == "--no-huge") {
+        "its messages above say more"
+    } else {
+        "its messages above say more. Huge pages may be missing: reserve some (sysctl vm.nr_hugepages=512) or use \
+         dpdk.eal = [\"--no-huge\", \"-m\", \"512\", \"--no-shconf\"]"
+    };
     match result {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(format!("DPDK can not be started with {eal:?}: {error}; {hint}")),
         Err(_) => Err("the thread that starts DPDK ended early".into()),
+    }
+}
+
+/// Whether DPDK would print something and end the process. It understands options that are cut short, too, and several letters
+/// at once.
+fn ends_the_process(option: &str) -> bool {
+    match option.strip_prefix("--") {
+        Some(name) => !name.is_empty() && ["help", "version"].iter().any(|long| long.starts_with(name)),
+        None => option.starts_with("-h") || option.starts_with("-v"),
     }
 }
 

@@ -36,9 +36,9 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// Huge pages that leave nothing in the file system.
+    /// Huge pages, and nothing that is left in the file system.
     fn default() -> Self {
-        Self { eal: vec!["--in-memory".into()], mbufs: 16_384, mtu: 1_500 }
+        Self { eal: ["--in-memory", "--no-telemetry"].map(String::from).to_vec(), mbufs: 16_384, mtu: 1_500 }
     }
 }
 
@@ -73,7 +73,11 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     let wrong = match spec.device.chars().find(|c| c.is_control()) {
         _ if spec.device.is_empty() => "the name has no bytes".into(),
         Some(c) => format!("no device can have {c:?} in its name"),
-        None if spec.device.starts_with([',', '=', '-']) => "it begins with no name".into(),
+        None if spec.device.starts_with([',', '=', '-', '/']) => "it begins with no name".into(),
+        // DPDK has another notation, of layers, that it does not take everywhere.
+        None if spec.device.split(',').next().is_some_and(|name| name.contains(['=', '/'])) => {
+            "it begins with a key".into()
+        }
         None => return Ok(()),
     };
     Err(bad(spec, wrong))

@@ -7,7 +7,7 @@ use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Pools, Queue, Statistics,
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Ethernet header and two VLAN tags, which no MTU counts.
 const HEADER_BYTES: usize = 22;
@@ -59,7 +59,8 @@ impl DpdkQueue {
     /// Lets go of a device that is gone: it can come back when all queues have.
     fn lose(&mut self) {
         self.attached = None;
-        let Drops { missed, no_buffer, errors } = std::mem::take(&mut self.device_drops);
+        let Drops { missed, no_buffer, errors, unsent } = std::mem::take(&mut self.device_drops);
+        self.earlier_drops.unsent += unsent;
         self.earlier_drops.missed += missed;
         self.earlier_drops.no_buffer += no_buffer;
         self.earlier_drops.errors += errors;
@@ -74,8 +75,11 @@ impl DpdkQueue {
                     return Err(Drop::RxRunt);
                 }
                 let mut frame = pools.shells.get().ok_or(Drop::RxKernel)?;
-                let lent = frame.lend(loan, offset, len);
-                debug_assert!(lent, "the shim lends what fits");
+                // The shim lends what fits; of a shell that got nothing nothing must be left.
+                if !frame.lend(loan, offset, len) {
+                    drop(pools.put(frame));
+                    return Err(Drop::RxError);
+                }
                 Ok(frame)
             }
             Packet::Parts(chain) => {
@@ -88,8 +92,10 @@ impl DpdkQueue {
                 }
                 // It has been received: it can not wait in the device.
                 let mut frame = pools.get(len).ok_or(Drop::RxNoLargeFrame)?;
-                let read = chain.read(&mut frame);
-                debug_assert!(read, "the pool was chosen by length");
+                if !chain.read(&mut frame) {
+                    drop(pools.put(frame));
+                    return Err(Drop::RxOversized);
+                }
                 Ok(frame)
             }
         }
@@ -103,25 +109,41 @@ impl DpdkQueue {
         if frame.meta.gso.is_some() {
             return Ok(false);
         }
-        let most = self.link.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADER_BYTES);
-        if frame.len() > most { Err(Drop::TxOversized) } else { Ok(frame.meta.checksum.is_none()) }
+        if frame.len() > self.most_bytes() {
+            Err(Drop::TxOversized)
+        } else {
+            Ok(frame.meta.checksum.is_none())
+        }
     }
 
-    /// Sends the front frame with what its sender left open finished. A device that is full in the middle of segments loses
-    /// the rest: a frame half sent can not wait.
-    fn finish(&mut self, frame: &mut Frame) -> Result<bool, Drop> {
-        if frame.meta.gso.is_none() {
-            return if offload::complete_checksum(frame) { Ok(false) } else { Err(Drop::TxUnfinished) };
+    /// Finishes what a frame's sender left open: its checksum, so that it can go as it is (`Some(false)`), or it is sent in
+    /// segments (`Some(true)`). None for a device without room for the first segment; one that is full in the middle loses the
+    /// rest, for a frame half sent can not wait.
+    fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, Drop> {
+        let Some(gso) = frame.meta.gso else {
+            return if offload::complete_checksum(frame) { Ok(Some(false)) } else { Err(Drop::TxUnfinished) };
+        };
+        if usize::from(gso.header_len) + usize::from(gso.size) > self.most_bytes() {
+            return Err(Drop::TxOversized);
         }
+        let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else {
+            return Err(Drop::TxLinkDown);
+        };
         let mut segments = offload::segments(frame).ok_or(Drop::TxUnfinished)?;
+        let mut sent = false;
         while segments.remaining() > 0 {
             let len = segments.write_next(&mut self.segment).ok_or(Drop::TxUnfinished)?;
-            let Some(attached) = &self.attached else { return Err(Drop::TxLinkDown) };
-            if !self.burst.transmit_copy(&attached.0, self.number, self.device.pool, &self.segment[..len]) {
-                return Err(Drop::TxNoBuffer);
+            if !self.burst.transmit_copy(port, self.number, self.device.pool, &self.segment[..len]) {
+                return if sent { Err(Drop::TxNoBuffer) } else { Ok(None) };
             }
+            sent = true;
         }
-        Ok(true)
+        Ok(Some(true))
+    }
+
+    /// The longest frame that the device takes.
+    fn most_bytes(&self) -> usize {
+        self.link.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADER_BYTES)
     }
 
     /// Gives the device what can go as it is, from the front on; false if it did not take all of that.
@@ -132,9 +154,11 @@ impl DpdkQueue {
             if ready == 0 {
                 return true;
             }
-            let Some(attached) = &self.attached else { return false };
+            let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else {
+                return false;
+            };
             let ready_frames = frames.iter().take(ready);
-            let sent = self.burst.transmit(&attached.0, self.number, self.device.pool, ready_frames);
+            let sent = self.burst.transmit(port, self.number, self.device.pool, ready_frames);
             for mut frame in frames.drain(..sent.min(ready)) {
                 self.statistics.sent(frame.len());
                 shim::taken(&mut frame);
@@ -154,8 +178,8 @@ impl Queue for DpdkQueue {
             shim::use_thread();
             self.has_thread = true;
         }
-        let Some(attached) = &self.attached else { return 0 };
-        self.burst.receive(&attached.0, self.number, max.min(pools.shells.available()));
+        let Some(port) = self.attached.as_ref().and_then(|attached| attached.port()) else { return 0 };
+        self.burst.receive(port, self.number, max.min(pools.shells.available()));
         let before = burst.len();
         while let Some(packet) = self.burst.next() {
             match self.frame(packet, pools) {
@@ -177,11 +201,14 @@ impl Queue for DpdkQueue {
         while self.send_ready(frames, done) {
             let Some(mut frame) = frames.pop_front() else { break };
             match self.judge(&frame).and_then(|_| self.finish(&mut frame)) {
-                Ok(true) => self.statistics.sent(frame.len()),
-                // Its checksum is finished: it goes as it is.
-                Ok(false) => {
+                Ok(Some(true)) => self.statistics.sent(frame.len()),
+                Ok(Some(false)) => {
                     frames.push_front(frame);
                     continue;
+                }
+                Ok(None) => {
+                    frames.push_front(frame);
+                    break;
                 }
                 Err(reason) => self.statistics.dropped(reason),
             }
@@ -205,9 +232,12 @@ impl Queue for DpdkQueue {
     /// The device's own drops are counted at its first queue.
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
-        for Drops { missed, no_buffer, errors } in [self.device_drops, self.earlier_drops] {
+        for Drops { missed, no_buffer, errors, unsent } in [self.device_drops, self.earlier_drops] {
             statistics.dropped_many(Drop::RxKernel, missed + no_buffer);
             statistics.dropped_many(Drop::RxError, errors);
+            // The driver took these, and told later.
+            statistics.dropped_many(Drop::TxError, unsent);
+            statistics.tx_packets = statistics.tx_packets.saturating_sub(unsent);
         }
         statistics
     }
@@ -221,27 +251,26 @@ impl Queue for DpdkQueue {
             self.attached = self.device.find();
             self.generation += u64::from(self.attached.is_some());
         }
-        let told = self.attached.as_ref().filter(|attached| !attached.0.is_gone()).map(|attached| {
+        if self.attached.as_ref().is_none_or(|attached| attached.is_gone()) {
+            self.lose();
+            self.link.up = false;
+            return self.link;
+        }
+        // One queue asks for all: of one port, DPDK is asked one thing at a time.
+        if self.number == 0
+            && let Some(port) = self.attached.as_ref().and_then(|attached| attached.port())
+        {
             // It counts from 0 when it comes back.
-            if self.number == 0
-                && let Ok(drops) = attached.0.drops()
-            {
-                self.device_drops = drops;
-            }
-            attached.0.link().unwrap_or_default()
-        });
-        self.link = match told {
-            Some(link) => Link {
+            self.device_drops = port.drops().unwrap_or(self.device_drops);
+            let mut known = self.device.link.lock().unwrap_or_else(PoisonError::into_inner);
+            *known = port.link().map_or(Link { up: false, ..*known }, |link| Link {
                 up: link.up != 0,
                 speed_mbps: (link.speed_mbps > 0).then_some(link.speed_mbps),
                 mac: Some(link.mac),
                 mtu: Some(link.mtu.into()),
-            },
-            None => {
-                self.lose();
-                Link { up: false, ..self.link }
-            }
-        };
+            });
+        }
+        self.link = *self.device.link.lock().unwrap_or_else(PoisonError::into_inner);
         self.link
     }
 }

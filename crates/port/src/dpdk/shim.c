@@ -19,7 +19,8 @@
 #define MEMORY_BYTES (RTE_PKTMBUF_HEADROOM + DATA_BYTES)
 #define TAIL_BYTES 64
 #define CACHE_MBUFS 256
-#define DESCRIPTORS 1024
+// What a device has been given is not overtaken by low-latency packets.
+#define TX_DESCRIPTORS 256
 
 uint32_t shim_memory_bytes(void)
 {
@@ -121,11 +122,11 @@ static uint16_t most_mtu(const struct rte_eth_dev_info *info)
     return info->max_rx_pktlen - overhead;
 }
 
-int shim_start(uint16_t port, uint16_t queues, uint16_t mtu, struct shim_pool *pool)
+int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mtu, struct shim_pool *pool)
 {
     struct rte_eth_dev_info info;
     struct rte_eth_conf conf = {0};
-    uint16_t rx = DESCRIPTORS, tx = DESCRIPTORS, queue;
+    uint16_t rx = descriptors, tx = TX_DESCRIPTORS, queue;
     int result = rte_eth_dev_info_get(port, &info);
     int socket = rte_eth_dev_socket_id(port);
 
@@ -185,6 +186,7 @@ int shim_drops(uint16_t port, struct shim_drops *drops)
     drops->missed = stats.imissed;
     drops->no_buffer = stats.rx_nombuf;
     drops->errors = stats.ierrors;
+    drops->unsent = stats.oerrors;
     return 0;
 }
 
@@ -218,13 +220,16 @@ uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets
     return count;
 }
 
-void shim_read(void *chain, uint8_t *to)
+void shim_read(void *chain, uint8_t *to, uint32_t len)
 {
     struct rte_mbuf *mbuf = chain;
 
     for (const struct rte_mbuf *part = mbuf; to && part; part = part->next) {
-        memcpy(to, rte_pktmbuf_mtod(part, const uint8_t *), part->data_len);
-        to += part->data_len;
+        uint32_t bytes = RTE_MIN(len, (uint32_t)part->data_len);
+
+        memcpy(to, rte_pktmbuf_mtod(part, const uint8_t *), bytes);
+        to += bytes;
+        len -= bytes;
     }
     rte_pktmbuf_free(mbuf);
 }

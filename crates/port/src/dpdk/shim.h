@@ -45,6 +45,8 @@ struct shim_drops {
     uint64_t missed;
     uint64_t no_buffer;
     uint64_t errors;
+    // Sent, as far as the driver told, and then not.
+    uint64_t unsent;
 };
 
 // Bytes of memory of each mbuf that `shim_receive` lends.
@@ -64,14 +66,15 @@ int shim_detach(uint16_t port);
 // Not 0: the device has been taken away, by whoever detached it or by pulling it out.
 int shim_is_gone(uint16_t port);
 int shim_device(uint16_t port, struct shim_device *device);
-// Sets up so many queues of each kind that receive into `pool`, and starts the device.
-int shim_start(uint16_t port, uint16_t queues, uint16_t mtu, struct shim_pool *pool);
+// Sets up so many queues of each kind that receive into `pool`, with about so many descriptors to receive, and starts the
+// device.
+int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mtu, struct shim_pool *pool);
 int shim_link(uint16_t port, struct shim_link *link);
 int shim_drops(uint16_t port, struct shim_drops *drops);
 
 uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets, uint16_t most);
-// Copies a chain's bytes, of which there are as many as its packet's `len`, and frees it; frees it only, if `to` is null.
-void shim_read(void *chain, uint8_t *to);
+// Copies a chain's bytes, at most `len`, and frees it; frees it only, if `to` is null.
+void shim_read(void *chain, uint8_t *to, uint32_t len);
 // Returns how many packets were taken, from the first on; their `memory` is the device's from then on. Copies are made
 // in mbufs of `pool`; where that is used up, no further packet is taken.
 uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, struct shim_packet *packets,

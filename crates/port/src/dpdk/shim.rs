@@ -39,6 +39,10 @@ fn told(result: c_int) -> Result<(), String> {
     if result >= 0 {
         return Ok(());
     }
+    // What many drivers say to anything.
+    if result == -1 {
+        return Err("its driver gives no reason; messages above may".into());
+    }
     // SAFETY: the answer is a string of the calling thread's, and is copied at once.
     Err(unsafe { CStr::from_ptr(ffi::shim_error(result)) }.to_string_lossy().into_owned())
 }
@@ -79,7 +83,7 @@ impl Pool {
         let (name, mut error) = (text(name)?, 0);
         // SAFETY: both outlive the call.
         let pool = unsafe { ffi::shim_pool(name.as_ptr(), count, socket, &raw mut error) };
-        NonNull::new(pool).map(Self).ok_or_else(|| told(error.min(-1)).err().unwrap_or_default())
+        NonNull::new(pool).map(Self).ok_or_else(|| told(error).err().unwrap_or_default())
     }
 }
 
@@ -121,10 +125,10 @@ impl Port {
     }
 
     /// Sets so many queues up and starts the device.
-    pub(super) fn start(&self, queues: u16, mtu: u16, pool: Pool) -> Result<(), String> {
+    pub(super) fn start(&self, queues: u16, descriptors: u16, mtu: u16, pool: Pool) -> Result<(), String> {
         let _alone = alone();
         // SAFETY: a pool lives for ever.
-        told(unsafe { ffi::shim_start(self.0, queues, mtu, pool.0.as_ptr()) })
+        told(unsafe { ffi::shim_start(self.0, queues, descriptors, mtu, pool.0.as_ptr()) })
     }
 
     pub(super) fn link(&self) -> Result<Link, String> {
@@ -197,7 +201,7 @@ impl Chain {
             return false;
         }
         // SAFETY: there is room for all of its bytes, and it is freed here only.
-        unsafe { ffi::shim_read(self.mbuf.as_ptr(), frame.bytes_mut().as_mut_ptr()) };
+        unsafe { ffi::shim_read(self.mbuf.as_ptr(), frame.bytes_mut().as_mut_ptr(), self.len as u32) };
         std::mem::forget(self);
         true
     }
@@ -206,7 +210,7 @@ impl Chain {
 impl Drop for Chain {
     fn drop(&mut self) {
         // SAFETY: it is freed here only.
-        unsafe { ffi::shim_read(self.mbuf.as_ptr(), null_mut()) };
+        unsafe { ffi::shim_read(self.mbuf.as_ptr(), null_mut(), 0) };
     }
 }
 

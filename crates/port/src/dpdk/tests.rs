@@ -6,6 +6,7 @@ use crate::{Drop, Pools, Queue};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use wire::capture::{CaptureReader, CaptureWriter};
 
@@ -61,8 +62,15 @@ fn spec(device: &str, queues: usize) -> Spec {
     }
 }
 
+/// One test at a time: devices that one takes away would be another's.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn try_open(device: &str, queues: usize) -> Result<Queues, String> {
-    let eal = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--log-level=error"];
+    let eal = ["--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry", "--log-level=error"];
     configure(Settings { eal: eal.map(String::from).to_vec(), mbufs: MBUFS, mtu: 9_000 });
     open(&spec(device, queues)).map_err(|error| error.to_string())
 }
@@ -102,6 +110,7 @@ fn packets(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
 
 #[test]
 fn packets_pass_from_port_to_port_in_their_mbufs() {
+    let _alone = alone();
     let folder = Folder::new("pass");
     let sent = packets((60..160).chain([1514, 2048]));
     let (input, output) = (folder.write("in", &sent), folder.file("out"));
@@ -136,6 +145,7 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
 
 #[test]
 fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
+    let _alone = alone();
     let folder = Folder::new("border");
     let output = folder.file("out");
     let mut queue =
@@ -182,6 +192,7 @@ fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
 
 #[test]
 fn long_packets_arrive_whole_or_are_counted() {
+    let _alone = alone();
     let folder = Folder::new("long");
     let sent = packets([2_112, 2_113, 9_000, 60].into_iter());
     let input = folder.write("in", &sent);
@@ -211,6 +222,7 @@ fn long_packets_arrive_whole_or_are_counted() {
 
 #[test]
 fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back() {
+    let _alone = alone();
     let folder = Folder::new("hold");
     let input = folder.write("in", &packets([60; 10].into_iter()));
     let mut queue =
@@ -244,6 +256,7 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
 
 #[test]
 fn a_peer_may_leave_and_return() {
+    let _alone = alone();
     let folder = Folder::new("memif");
     let device = |name: &str, role: &str| {
         format!("net_memif_{name},role={role},id=0,socket={},socket-abstract=no", folder.file("s"))
@@ -286,6 +299,7 @@ fn a_peer_may_leave_and_return() {
 
 #[test]
 fn a_device_may_be_taken_away_and_come_back() {
+    let _alone = alone();
     let folder = Folder::new("away");
     let input = folder.write("in", &packets([60; 4].into_iter()));
     let device = format!("net_pcap_away,rx_pcap={input},tx_pcap={}", folder.file("out"));
@@ -312,6 +326,7 @@ fn a_device_may_be_taken_away_and_come_back() {
 
 #[test]
 fn what_can_not_be_opened_says_why() {
+    let _alone = alone();
     let folder = Folder::new("errors");
     let input = folder.write("in", &[]);
     let pcap = format!("net_pcap_twice,rx_pcap={input},tx_pcap={}", folder.file("out"));
@@ -321,6 +336,9 @@ fn what_can_not_be_opened_says_why() {
         ("", 1, "has no bytes"),
         ("net_null\n", 1, "'\\n'"),
         ("-l 3", 1, "begins with no name"),
+        ("/class=eth", 1, "begins with no name"),
+        ("class=eth,mac=02:00:00:00:00:01", 1, "begins with a key"),
+        ("bus=vdev,name=net_null3", 1, "begins with a key"),
         ("net_null", 65, "1 to 64"),
         ("net_nosuch0", 1, "attach a port of DPDK"),
         ("net_pcap_missing,rx_pcap=/no/such/file", 1, "attach a port of DPDK"),
@@ -332,5 +350,9 @@ fn what_can_not_be_opened_says_why() {
         assert!(error.contains("port p5") && error.contains(part), "{device:?}: {error}");
     }
     assert!(try_open(&many, 1).is_ok(), "what was refused for its queues is there for others");
+    for option in ["-h", "--help", "--hel", "-vn", "--version", "--v"] {
+        assert!(eal::check(&[option.into()]).is_err(), "{option}");
+    }
+    assert!(eal::check(&["--vdev".into(), "--huge-dir".into(), "-n".into()]).is_ok());
     assert!(eal::start(&Settings::default()).is_ok(), "it is started once, whatever comes later");
 }

@@ -52,6 +52,15 @@ struct EthtoolChannels {
     combined: u32,
 }
 
+/// The index of an interface of the calling thread's network namespace.
+#[cfg(feature = "dpdk")]
+pub(crate) fn index_of(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: the name outlives the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index != 0).then_some(index)
+}
+
 /// An interface by name.
 pub(crate) struct Interface<'a> {
     socket: BorrowedFd<'a>,

@@ -28,9 +28,13 @@ impl Outbox {
         if self.shaper.as_ref().is_some_and(|shaper| shaper.is_full(queue, low_latency)) {
             self.release(now);
         }
+        let stuck = self.is_stuck(low_latency);
         let Some(shaper) = &mut self.shaper else { return Err(frame) };
-        let pushed =
-            if scarce && shaper.is_held(queue) { Err(frame) } else { shaper.push(queue, frame, low_latency) };
+        let pushed = if scarce && (stuck || shaper.is_held(queue)) {
+            Err(frame)
+        } else {
+            shaper.push(queue, frame, low_latency)
+        };
         if pushed.is_err() {
             shaper.refuse(queue);
         }
