@@ -32,6 +32,22 @@ struct Body {
     label: Label,
 }
 
+impl Drop for Frame {
+    /// Most frames that are dropped have nothing: they stand where another was taken from.
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(body) = self.body.take() {
+            drop_body(body);
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn drop_body(body: Box<Body>) {
+    drop(body);
+}
+
 /// What a frame has beside its bytes, reached as the frame's own fields.
 #[derive(Debug)]
 pub struct Label {
@@ -70,6 +86,12 @@ impl Body {
     #[inline]
     fn capacity(&self) -> usize {
         self.memory.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
+    }
+
+    /// Whether so many bytes fit behind the headroom.
+    #[inline]
+    fn fits(&self, len: usize) -> bool {
+        len + HEADROOM_BYTES + TAILROOM_BYTES <= self.memory.len()
     }
 
     #[inline]
@@ -204,8 +226,8 @@ impl Frame {
 
     /// The memory itself, where in it the frame's bytes are, and the metadata; a hollow frame has none.
     #[must_use]
-    pub fn into_parts(self) -> (Memory, Range<usize>, Meta) {
-        self.body.map_or((Memory::none(0), 0..0, Meta::NONE), |body| {
+    pub fn into_parts(mut self) -> (Memory, Range<usize>, Meta) {
+        self.body.take().map_or((Memory::none(0), 0..0, Meta::NONE), |body| {
             let range = body.range();
             (body.memory, range, body.label.meta)
         })
@@ -267,6 +289,12 @@ impl Frame {
         self.body.as_ref().filter(|body| !body.memory.is_on_loan()).map_or(0, |body| body.capacity())
     }
 
+    /// Bytes of its memory, headroom and all: none, if it is on loan.
+    #[inline]
+    pub(crate) fn own_bytes(&self) -> usize {
+        self.body.as_ref().map_or(0, |body| body.memory.own_bytes())
+    }
+
     /// The pool this frame goes back to.
     #[must_use]
     #[inline]
@@ -278,7 +306,7 @@ impl Frame {
     #[inline]
     pub fn reset(&mut self) {
         if let Some(body) = &mut self.body {
-            drop(body.memory.take_loan());
+            body.memory.end_loan();
             body.start = HEADROOM_BYTES as u32;
             body.len = 0;
             body.label.meta = Meta::NONE;
@@ -295,7 +323,7 @@ impl Frame {
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
-        let Some(body) = self.body.as_mut().filter(|body| bytes.len() <= body.capacity()) else {
+        let Some(body) = self.body.as_mut().filter(|body| body.fits(bytes.len())) else {
             return false;
         };
         let Some(to) = body.memory.get_mut(HEADROOM_BYTES..HEADROOM_BYTES + bytes.len()) else {

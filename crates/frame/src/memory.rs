@@ -117,6 +117,20 @@ impl Memory {
         Some(Loan(std::mem::replace(self, Self::none(home))))
     }
 
+    /// Gives a loan back, if there is one.
+    #[inline]
+    pub(crate) fn end_loan(&mut self) {
+        if self.lender.is_some() {
+            drop(self.take_loan());
+        }
+    }
+
+    /// Bytes that are not on loan.
+    #[inline]
+    pub(crate) fn own_bytes(&self) -> usize {
+        if self.lender.is_some() { 0 } else { self.bytes as usize }
+    }
+
     /// Where a loan of this lender begins.
     #[inline]
     pub(crate) fn loan_start(&self, lender: &'static Lender) -> Option<NonNull<u8>> {

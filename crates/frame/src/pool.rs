@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's stock of frames of one size, or of frames for memory on loan, allocated once.
 
-use crate::Frame;
+use crate::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
 
 /// Free frames of one size, owned by one worker. Neither `get` nor `put` allocates.
 #[derive(Debug)]
@@ -10,6 +10,8 @@ pub struct Pool {
     home: u16,
     total: usize,
     capacity_bytes: usize,
+    /// Of each frame's memory, headroom and all.
+    memory_bytes: usize,
 }
 
 impl Pool {
@@ -18,7 +20,8 @@ impl Pool {
     pub fn new(home: u16, count: usize, capacity_bytes: usize) -> Self {
         let mut free = Vec::with_capacity(count);
         free.resize_with(count, || Frame::with_capacity(capacity_bytes, home));
-        Self { free, home, total: count, capacity_bytes }
+        let memory_bytes = HEADROOM_BYTES + capacity_bytes + TAILROOM_BYTES;
+        Self { free, home, total: count, capacity_bytes, memory_bytes }
     }
 
     /// `count` frames for memory on loan, whose home is number `home`.
@@ -26,7 +29,7 @@ impl Pool {
     pub fn of_shells(home: u16, count: usize) -> Self {
         let mut free = Vec::with_capacity(count);
         free.resize_with(count, || Frame::shell(home));
-        Self { free, home, total: count, capacity_bytes: 0 }
+        Self { free, home, total: count, capacity_bytes: 0, memory_bytes: 0 }
     }
 
     /// An empty frame, or none when the pool is used up.
@@ -41,7 +44,7 @@ impl Pool {
     pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home
             || self.free.len() == self.total
-            || frame.capacity() != self.capacity_bytes
+            || frame.own_bytes() != self.memory_bytes
         {
             return Err(frame);
         }
