@@ -208,6 +208,25 @@ fn what_waits_in_queues_leaves_frames_to_receive_with() {
 }
 
 #[test]
+fn low_latency_frames_of_a_stuck_device_leave_frames_to_receive_with_too() {
+    let mut lab = Lab::new(1, 256, usize::MAX, vec![queue(1, None, 0)]);
+    lab.flow("low_latency,in_port=1,actions=set_queue:1,output:3");
+    lab.flow("in_port=2,actions=output:1");
+    // Its device takes 1,024 of them, and then none.
+    for _ in 0..100 {
+        for _ in 0..32 {
+            lab.push(1, 0, 1, 60);
+            lab.push(2, 0, 2, 60);
+        }
+        lab.turn();
+        lab.now += 1_000;
+        while lab.handles[0].pop(0).is_some() {}
+    }
+    assert_eq!(lab.model.totals().received, 6_400);
+    assert!(lab.dropped(DropReason::QueueFull) > 1_000);
+}
+
+#[test]
 fn a_burst_that_need_not_wait_passes_the_shortest_queue() {
     let short = EgressQueue { limit_frames: 1, ..queue(0, None, 0) };
     let mut lab = Lab::new(1, 2_048, usize::MAX, vec![short]);
