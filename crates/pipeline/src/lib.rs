@@ -54,5 +54,5 @@ pub use ports::PortTable;
 pub use probe::{By, Leaving, Probe, Step};
 pub use program::Program;
 pub use record::{Copied, Hit, RECORDER, Record, Recorder};
-pub use simd::set_portable;
+pub use tables::simd::set_portable;
 pub use update::{PacketOut, Update, Updates};

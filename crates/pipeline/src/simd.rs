@@ -2,19 +2,8 @@
 //! Wide instructions, chosen when the program runs. What needs them can only be made where the core has them.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-static PORTABLE: AtomicBool = AtomicBool::new(false);
-
-/// Whether what is made from now on, in this process, does without the wide instructions that the core has.
-pub fn set_portable(portable: bool) {
-    PORTABLE.store(portable, Ordering::Relaxed);
-}
-
 #[cfg(target_arch = "x86_64")]
-fn is_portable() -> bool {
-    PORTABLE.load(Ordering::Relaxed)
-}
+use tables::simd::is_portable;
 
 /// Where each byte of a row comes from: a choice of 128 bytes in one instruction (AVX-512 VBMI).
 #[derive(Clone, Debug)]

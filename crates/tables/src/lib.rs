@@ -20,6 +20,7 @@ pub mod master;
 pub mod plan;
 pub mod scan;
 pub mod shape;
+pub mod simd;
 pub mod table;
 pub mod tuples;
 
