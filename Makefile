@@ -50,10 +50,11 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 	cargo build --release --package shunt --features dpdk
 	cargo build --release --package shunt-bench
 	bench/peers/run.py $(if $(FULL),--full) $(PEERS)
+	bench/peers/scale.py
 	bench/peers/stages.py
 	cargo run --quiet --release --package shunt-bench --bin libraries
 	bench/peers/plot.py
-	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,libraries,stages}.jsonl
+	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 
 .PHONY: lab
 lab: ## the experiments of lab/, figures to target/report; needs root

@@ -69,7 +69,6 @@ class Shunt(Switch):
     def __init__(self, folder, lines, capture, wanted, buffers, cpus=(FORWARDING_CPU,)):
         super().__init__()
         self.folder, self.cpus = folder, cpus
-        self.workers = []
         self.begin(lambda: self._begin(lines, capture, wanted, buffers))
 
     def _path(self, name):

@@ -56,18 +56,6 @@ def packets(routes, length, draw):
         yield raw("02:00:00:00:00:01") + STATION + b"\x08\x00" + header + datagram
 
 
-def windows(switch, count):
-    """Packets per CPU-second of all workers in each of some windows, in millions, and per second."""
-    found = []
-    for _ in range(count):
-        before = switch.count(), sum(worker.cpu_ns() for worker in switch.workers), time.monotonic()
-        time.sleep(WINDOW_S)
-        after = switch.count(), sum(worker.cpu_ns() for worker in switch.workers), time.monotonic()
-        done, cpu_ns, wall_s = (b - a for a, b in zip(before, after))
-        found.append((done * 1e3 / cpu_ns, done / wall_s / 1e6))
-    return found
-
-
 def measure(report, routes, case, options):
     """One number of stages, one length, some cores."""
     stages, length, cpus = case
@@ -79,12 +67,12 @@ def measure(report, routes, case, options):
             for worker in switch.workers:
                 worker.go_first(len(cpus) == 1)
             time.sleep(START_S)
-            found = windows(switch, options.windows)
+            found = [switch.shared_window(0, WINDOW_S) for _ in range(options.windows)]
     name = "%d stage%s, %d-byte packets, %d core%s"
     name %= (stages, "s" * (stages > 1), length, len(cpus), "s" * (len(cpus) > 1))
-    report.alone(FIGURE % ("9" if cpus == ONE else "11"), name, "Mpps/CPU-s", [each for each, _ in found])
+    report.alone(FIGURE % ("9" if cpus == ONE else "11"), name, "Mpps/CPU-s", [window.mpps for window in found])
     if stages == 4 and length == 256:
-        report.alone(FIGURE % "11", name + ", by the clock", "Mpps", [each for _, each in found])
+        report.alone(FIGURE % "11", name + ", by the clock", "Mpps", [window.packets_per_us for window in found])
 
 
 def main():

@@ -26,6 +26,11 @@ class Window:
         """How much of its CPU the thread had."""
         return self.cpu_s / self.wall_s
 
+    @property
+    def packets_per_us(self):
+        """Millions of packets per second by the clock."""
+        return self.packets / self.wall_s / 1e6
+
 
 class Switch:
     """A switch with a capture in front and nothing behind. A subclass sets `process` and `thread`."""
@@ -36,6 +41,8 @@ class Switch:
         self.processes = []
         self.process = None
         self.thread = None
+        # All threads that forward.
+        self.workers = []
 
     def started(self, process):
         """Notes a process that must end with this switch."""
@@ -105,6 +112,23 @@ class Switch:
             return self.count(), self.thread.cpu_ns(), time.monotonic()
 
         before, after = self.look(warm_up_s, window_s, read)
+        packets, cpu_ns, wall_s = (b - a for a, b in zip(before, after))
+        return Window(packets, cpu_ns / 1e9, wall_s)
+
+    def shared_window(self, warm_up_s, window_s):
+        """What all its threads that forward do together, beside whatever else wants their CPUs."""
+
+        def read():
+            return self.count(), sum(worker.cpu_ns() for worker in self.workers), time.monotonic()
+
+        self.go_on()
+        try:
+            time.sleep(warm_up_s)
+            before = read()
+            time.sleep(window_s)
+            after = read()
+        finally:
+            self.pause()
         packets, cpu_ns, wall_s = (b - a for a, b in zip(before, after))
         return Window(packets, cpu_ns / 1e9, wall_s)
 

@@ -17,22 +17,27 @@ class Testpmd(Switch):
 
     name = "testpmd macswap"
 
-    def __init__(self, folder, capture, buffers=32768):
+    def __init__(self, folder, capture, buffers=32768, cpus=(FORWARDING_CPU,)):
         super().__init__()
-        self.begin(lambda: self._begin(os.path.join(folder, "testpmd.log"), capture, buffers))
+        self.begin(lambda: self._begin(os.path.join(folder, "testpmd.log"), capture, buffers, cpus))
 
-    def _begin(self, log, capture, buffers):
-        cores = "-l %d,%d --main-lcore %d" % (CONTROL_CPU, FORWARDING_CPU, CONTROL_CPU)
-        command = [INSTALLED if os.access(INSTALLED, os.X_OK) else UNPACKED, *cores.split()]
-        command += ["--in-memory", "--no-pci", "--no-telemetry", "--vdev", "net_pcap0,rx_pcap=%s,infinite_rx=1" % capture]
-        command += ["--vdev", "net_null0,no-rx=1", "--", "-i", "--nb-cores=1", "--forward-mode=macswap"]
+    def _begin(self, log, capture, buffers, cpus):
+        # The prompt has a core of its own by number, whatever CPU that is on.
+        cores = ",".join(["0@%d" % CONTROL_CPU] + ["%d@%d" % (number + 1, cpu) for number, cpu in enumerate(cpus)])
+        command = [INSTALLED if os.access(INSTALLED, os.X_OK) else UNPACKED, "--lcores", cores, "--main-lcore", "0"]
+        # The same file for each queue.
+        files = (",rx_pcap=" + capture) * len(cpus)
+        command += ["--in-memory", "--no-pci", "--no-telemetry", "--vdev", "net_pcap0%s,infinite_rx=1" % files]
+        command += ["--vdev", "net_null0,no-rx=1", "--", "-i", "--nb-cores=%d" % len(cpus), "--forward-mode=macswap"]
+        command += ["--rxq=%d" % len(cpus), "--txq=%d" % len(cpus)]
         command += ["--total-num-mbufs=%d" % buffers, "--no-flush-rx"]
         # Without a terminal it would hold back what it prints.
-        self.process = self.started(Process(["stdbuf", "-oL", *command], log, talks=True))
+        self.process = self.started(Process(["stdbuf", "-oL", *command], log, talks=True, cpus=(CONTROL_CPU, *cpus)))
         self.read = 0
         self._wait()
         self._tell("start")
-        self.thread = Thread(self.process, "rte-worker")
+        self.workers = [Thread(self.process, "rte-worker-%d" % (number + 1)) for number in range(len(cpus))]
+        self.thread = self.workers[0]
         wait_until("packets arrive", lambda: self.count() > 0, self.process)
 
     def _wait(self):
