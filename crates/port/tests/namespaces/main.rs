@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The af_packet and af_xdp drivers on virtual interfaces in network namespaces.
+//! Drivers on virtual interfaces in network namespaces.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+#[cfg(feature = "dpdk")]
+mod dpdk;
 mod hosts;
 mod lab;
 mod raw;
