@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time: `mask` against `rte_acl`,
+//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time and fewer: `mask` against `rte_acl`,
 //! `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512 bits. They are
 //! lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
 
@@ -13,7 +13,7 @@ use case::Case;
 use clap::Parser;
 use peer::Peer;
 use shunt_bench::{
-    Contender, Figure, Loop, Measure, Plan, allowed_cpus, compare, measure, pin_to, read_text, whole,
+    Alone, Contender, Figure, Loop, Measure, Plan, allowed_cpus, compare, measure, pin_to, read_text, whole,
 };
 
 #[path = "libraries/case.rs"]
@@ -70,9 +70,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             })?;
         }
     }
-    for version in [4, 6] {
-        for size in [1_000, 10_000, 100_000] {
-            bench.run(&format!("{size} 5-tuples, IPv{version}"), |name| Case::exact(name, version, size))?;
+    for layout in case::exact::LAYOUTS {
+        for size in [1_000, 65_536, 1_048_576] {
+            bench.run(&format!("{size} {}", layout.name), |name| Case::exact(name, layout, size))?;
         }
     }
     Ok(())
@@ -100,6 +100,7 @@ impl Bench {
             return Ok(());
         }
         let case = make(name)?;
+        self.told(&case)?;
         let Some(program) = &self.program else { return self.alone(&case) };
         let path = std::env::temp_dir().join(format!("shunt-libraries-{}", std::process::id()));
         let peer = std::fs::write(&path, &case.file)
@@ -107,12 +108,7 @@ impl Bench {
             .and_then(|()| Peer::new(program, self.cpu, &path));
         std::fs::remove_file(&path)?;
         let mut peer = peer?;
-        writeln!(
-            io::stdout(),
-            "{name}: {} entries, the library's built in {:.0} ms",
-            case.len,
-            peer.build_ms
-        )?;
+        writeln!(io::stdout(), "{name}: the library's built in {:.0} ms", peer.build_ms)?;
         let mut ours = Vec::new();
         for keys in case.keys.chunks_exact(BURST * case.words).take(CHECKED / BURST) {
             let mut slots = [0; BURST];
@@ -121,7 +117,11 @@ impl Bench {
         }
         for method in case.methods {
             match peer.found(method, CHECKED)? {
-                Some(theirs) if theirs == ours => self.against(&case, &mut peer, method)?,
+                Some(theirs) if theirs == ours => {
+                    for &batch in case.batches {
+                        self.against(&case, &mut peer, method, batch)?;
+                    }
+                }
                 Some(_) => {
                     return Err(format!("{name}: {} ({method}) finds other rules", case.library).into());
                 }
@@ -131,14 +131,41 @@ impl Bench {
         Ok(())
     }
 
-    fn against(&self, case: &Case, peer: &mut Peer, method: &str) -> Result<(), Box<dyn Error>> {
+    /// What our engine holds, and how long it took to build.
+    fn told(&self, case: &Case) -> Result<(), Box<dyn Error>> {
+        let engine = case.engine_name();
+        for (what, value, unit) in [("memory", case.bytes() as f64, "bytes"), ("build", case.build_ms, "ms")]
+        {
+            let found = Alone { median: value, low: value, high: value, runs: 1, set_aside: 0 };
+            let figure = Figure::alone(&format!("{what}, {engine}"), &case.name, unit, &found);
+            figure.append(Path::new("target/report"), "libraries")?;
+        }
+        writeln!(
+            io::stdout(),
+            "{}: {} entries, {engine} holds {} bytes, built in {:.0} ms",
+            case.name,
+            case.len,
+            case.bytes(),
+            case.build_ms
+        )?;
+        Ok(())
+    }
+
+    fn against(
+        &self,
+        case: &Case,
+        peer: &mut Peer,
+        method: &str,
+        batch: usize,
+    ) -> Result<(), Box<dyn Error>> {
         // About a millisecond of the slower of both.
-        let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, BURST, 50).window()?);
-        let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, 50).window()?));
+        let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
+        let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, batch, 50).window()?));
         let turns = ((1_000_000.0 / slower / BURST as f64) as u32).clamp(20, 4_000);
         let plan = Plan { attempts_max: 20 * self.arguments.windows, ..Plan::new(self.arguments.windows) };
-        let found = compare(&plan, &mut lookups(case, turns), &mut peer.windows(method, BURST, turns))?;
-        let name = format!("lookup, {} by {} {method}", case.engine_name(), case.library);
+        let found =
+            compare(&plan, &mut lookups(case, batch, turns), &mut peer.windows(method, batch, turns))?;
+        let name = format!("{}, {} by {} {method}", lookup_of(batch), case.engine_name(), case.library);
         let figure = Figure::beside(&name, &case.name, "M/CPU-s", &found);
         figure.append(Path::new("target/report"), "libraries")?;
         writeln!(
@@ -155,22 +182,30 @@ impl Bench {
     }
 
     fn alone(&self, case: &Case) -> Result<(), Box<dyn Error>> {
-        let found = measure(&Plan::new(self.arguments.windows), &mut lookups(case, 200))?;
-        let name = format!("lookup, {}", case.engine_name());
-        Figure::alone(&name, &case.name, "M/CPU-s", &found)
-            .append(Path::new("target/report"), "libraries")?;
-        writeln!(io::stdout(), "{}: {name} {:.1} M/CPU-s", case.name, found.median)?;
+        for &batch in case.batches {
+            let found = measure(&Plan::new(self.arguments.windows), &mut lookups(case, batch, 200))?;
+            let name = format!("{}, {}", lookup_of(batch), case.engine_name());
+            Figure::alone(&name, &case.name, "M/CPU-s", &found)
+                .append(Path::new("target/report"), "libraries")?;
+            writeln!(io::stdout(), "{}: {name} {:.1} M/CPU-s", case.name, found.median)?;
+        }
         Ok(())
     }
 }
 
-/// Looks the keys up in turn, a burst a turn.
-fn lookups<'c>(case: &'c Case, turns: u32) -> Loop<impl FnMut() -> u64 + 'c> {
+fn lookup_of(batch: usize) -> String {
+    if batch == BURST { "lookup".to_owned() } else { format!("lookup of {batch}") }
+}
+
+/// Looks the keys up in turn, `batch` at a time, a burst a turn.
+fn lookups<'c>(case: &'c Case, batch: usize, turns: u32) -> Loop<impl FnMut() -> u64 + 'c> {
     let mut slots = [0; BURST];
     let mut bursts = case.keys.chunks_exact(BURST * case.words).cycle();
     let burst = move || {
         if let Some(keys) = bursts.next() {
-            case.look_up(keys, black_box(&mut slots));
+            for keys in keys.chunks_exact(batch * case.words) {
+                case.look_up(keys, black_box(&mut slots[..batch]));
+            }
         }
         BURST as u64
     };

@@ -1,29 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `exact`: one mask for all rules, a hash table on the masked value. Rules of the same value and different
-//! priority may stand beside each other; behind them come rules that match everything (the table-miss entry).
+//! Engine `exact`: one mask for all rules, a hash table on what of the masked values tells rules apart. Rules of the same
+//! value and different priority may stand beside each other; behind them come rules that match everything (the table-miss
+//! entry).
+//!
+//! A lookup hashes a key, reads a byte ([`pilots`]) and one cache line ([`store`]), whether the key is there or not; a group
+//! of keys waits for its lines together (docs/adr/0023).
+
+pub mod chains;
+pub mod columns;
+pub mod lines;
+pub mod pilots;
+pub mod simd;
+pub mod spill;
+pub mod store;
 
 use crate::hash::Seed;
+use crate::simd::Level;
 use crate::{BitSet, NONE};
-
-/// Directory word: high half a tag of the hash, low half slot + 1; 0 is free.
-const TAG_SHIFT: u32 = 32;
-
-/// Keys in one pass over a burst.
-const GROUP: usize = 32;
+use chains::Chains;
+use columns::Columns;
+use pilots::PILOTS;
+use simd::Wide;
+use store::{GROUP, Store, Values};
 
 /// Rules that share one mask.
 #[derive(Debug)]
 pub struct Exact {
-    words: usize,
-    mask: Box<[u64]>,
-    directory: Box<[u64]>,
-    keys: Vec<u64>,
+    columns: Box<Columns>,
+    seed: Seed,
+    wide: Option<Box<Wide>>,
+    store: Box<Store>,
     /// For each slot the next one of the same value; empty if all values differ.
     later: Box<[u32]>,
     /// Slots at and above this one match everything.
     catch_all_from: u32,
     len: u32,
-    seed: Seed,
 }
 
 impl Exact {
@@ -31,111 +42,78 @@ impl Exact {
     /// `keyed` rules; those from `keyed` to `len` match everything.
     #[must_use]
     pub fn new(words: usize, mask: &[u64], values: Vec<u64>, keyed: usize, len: usize) -> Self {
-        let size = (2 * keyed).next_power_of_two().max(2);
-        let mut made = Self {
-            words,
-            mask: mask.into(),
-            directory: vec![0; size].into_boxed_slice(),
-            keys: values,
-            later: Box::default(),
-            catch_all_from: keyed as u32,
-            len: len as u32,
-            seed: Seed::of_process(),
-        };
-        // The last slot of each value that has several, at its first.
-        let mut lasts: Vec<u32> = Vec::new();
-        for slot in 0..keyed as u32 {
-            let hash = made.seed.hash(made.row(slot), mask);
-            let mut at = made.home(hash);
-            while made.directory[at] != 0 && !made.is_value_of(slot, made.directory[at], hash) {
-                at = (at + 1) & (made.directory.len() - 1);
-            }
-            if made.directory[at] == 0 {
-                made.directory[at] = tag(hash) | (u64::from(slot) + 1);
-                continue;
-            }
-            // Rules of one value are chained in the order they come: the best first.
-            if made.later.is_empty() {
-                made.later = vec![NONE; keyed].into_boxed_slice();
-                lasts = vec![NONE; keyed];
-            }
-            let first = made.directory[at] as u32 - 1;
-            let last = std::mem::replace(&mut lasts[first as usize], slot);
-            made.later[if last == NONE { first } else { last } as usize] = slot;
+        Self::with_level(Level::found(), words, mask, values, keyed, len)
+    }
+
+    /// The same with instructions of at most a level, which the core must have.
+    #[must_use]
+    pub fn with_level(
+        level: Level,
+        words: usize,
+        mask: &[u64],
+        values: Vec<u64>,
+        keyed: usize,
+        len: usize,
+    ) -> Self {
+        Self::with_tries(PILOTS, level, (words, mask), values, keyed, len)
+    }
+
+    /// The same, trying so many pilots for a group.
+    fn with_tries(
+        tries: u8,
+        level: Level,
+        (words, mask): (usize, &[u64]),
+        values: Vec<u64>,
+        keyed: usize,
+        len: usize,
+    ) -> Self {
+        let columns = Columns::new(mask, &values);
+        let wide = Wide::new(level.min(Level::found()), &columns);
+        let seed = Seed::of_process();
+        // Rows of no words are for other engines: `choice.rs`.
+        let stored = columns.stored().len();
+        let mut packed = vec![0; keyed * stored];
+        for (row, packed) in values.chunks_exact(words.max(1)).zip(packed.chunks_exact_mut(stored.max(1))) {
+            columns.pack(row, packed);
         }
-        made
-    }
-
-    /// The masked value of a slot.
-    pub(crate) fn row(&self, slot: u32) -> &[u64] {
-        &self.keys[slot as usize * self.words..][..self.words]
-    }
-
-    fn is_value_of(&self, slot: u32, word: u64, hash: u64) -> bool {
-        (word ^ tag(hash)) >> TAG_SHIFT == 0 && self.row(slot) == self.row(word as u32 - 1)
+        drop(values);
+        let hash = |packed: &[u64]| match &wide {
+            Some(wide) => wide.aes.hash(packed),
+            None => seed.hash_masked(packed),
+        };
+        let mut hashes: Vec<u64> = packed.chunks_exact(stored.max(1)).map(hash).collect();
+        let value = |slot: u32| &packed[slot as usize * stored..][..stored];
+        let Chains { firsts: mut slots, later } = Chains::new(&hashes, |a, b| value(a).cmp(value(b)));
+        slots.sort_unstable();
+        if !later.is_empty() {
+            hashes = slots.iter().map(|&slot| hashes[slot as usize]).collect();
+        }
+        let values = Values { hashes: &hashes, slots: &slots, words: stored, packed: &packed };
+        let store = Box::new(Store::new(&values, tries));
+        let columns = Box::new(columns);
+        Self { columns, seed, wide, store, later, catch_all_from: keyed as u32, len: len as u32 }
     }
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        // Short keys, of a length known to the compiler, are compared without loops.
-        match self.words {
-            1 => self.lookup_short::<1>(keys, dead, slots),
-            2 => self.lookup_short::<2>(keys, dead, slots),
-            3 => self.lookup_short::<3>(keys, dead, slots),
-            4 => self.lookup_short::<4>(keys, dead, slots),
-            words => self.lookup_rows(keys.chunks_exact(words), &self.mask, dead, slots),
-        }
-    }
-
-    fn lookup_short<const WORDS: usize>(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        if let Some(mask) = self.mask.first_chunk::<WORDS>() {
-            self.lookup_rows(keys.as_chunks::<WORDS>().0.iter(), mask, dead, slots);
-        }
-    }
-
-    #[inline(always)]
-    fn lookup_rows<'k, K: AsRef<[u64]> + ?Sized + 'k>(
-        &self,
-        mut keys: impl Iterator<Item = &'k K> + Clone,
-        mask: &[u64],
-        dead: &BitSet,
-        slots: &mut [u32],
-    ) {
-        for slots in slots.chunks_mut(GROUP) {
-            // All directory words of the group are asked for before the first is used.
-            let mut hashes = [0u64; GROUP];
-            let mut found = [0u64; GROUP];
-            for ((key, hash), word) in keys.clone().zip(&mut hashes).zip(&mut found) {
-                *hash = self.seed.hash(key.as_ref(), mask);
-                *word = self.directory[self.home(*hash)];
+        let catch_all = (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
+        let words = self.columns.words().max(1) * GROUP;
+        for (keys, slots) in keys.chunks(words).zip(slots.chunks_mut(GROUP)) {
+            match &self.wide {
+                Some(wide) => wide.lookup(&self.store, keys, slots),
+                None => self.store.lookup(&self.columns, self.seed, keys, slots),
             }
-            for ((slot, hash), word) in slots.iter_mut().zip(hashes).zip(found) {
-                let Some(key) = keys.next() else { return };
-                *slot = self.find(key.as_ref(), mask, hash, word, dead);
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn find(&self, key: &[u64], mask: &[u64], hash: u64, mut word: u64, dead: &BitSet) -> u32 {
-        let mut at = self.home(hash);
-        while word != 0 {
-            if (word ^ tag(hash)) >> TAG_SHIFT == 0 {
-                let slot = word as u32 - 1;
-                if self.equals(key, mask, slot) {
-                    if dead.is_empty() || !dead.contains(slot) {
-                        return slot;
-                    }
-                    match self.living(slot, dead) {
-                        NONE => break,
-                        slot => return slot,
-                    }
+            if !dead.is_empty() {
+                for slot in slots.iter_mut().filter(|slot| dead.contains(**slot)) {
+                    *slot = self.living(*slot, dead);
                 }
             }
-            at = (at + 1) & (self.directory.len() - 1);
-            word = self.directory[at];
+            if catch_all != NONE {
+                for slot in slots.iter_mut() {
+                    *slot = (*slot).min(catch_all);
+                }
+            }
         }
-        (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE)
     }
 
     /// The first living rule of a value behind a dead one.
@@ -148,82 +126,37 @@ impl Exact {
         slot
     }
 
-    #[inline(always)]
-    fn equals(&self, key: &[u64], mask: &[u64], slot: u32) -> bool {
-        let row = &self.keys[slot as usize * key.len()..][..key.len()];
-        // All words at once: a branch a word costs more than comparing the rest.
-        row.iter()
-            .zip(key)
-            .zip(mask)
-            .fold(0, |differing, ((rule, key), mask)| differing | (key & mask ^ rule))
-            == 0
-    }
-
-    #[inline]
-    fn home(&self, hash: u64) -> usize {
-        hash as usize & (self.directory.len() - 1)
+    /// The masked values of all slots below those that match everything, a row of words each.
+    #[must_use]
+    pub fn rows(&self) -> Vec<u64> {
+        let words = self.columns.words();
+        let mut rows = vec![0; words * self.catch_all_from as usize];
+        let mut each = |packed: &[u64], first: u32| {
+            let mut slot = first;
+            while let Some(row) = rows.get_mut(slot as usize * words..(slot as usize + 1) * words) {
+                self.columns.unpack(packed, row);
+                slot = self.later.get(slot as usize).copied().unwrap_or(NONE);
+                if slot == NONE {
+                    break;
+                }
+            }
+        };
+        self.store.for_each(&mut each);
+        rows
     }
 
     /// The mask of all rules but those that match everything.
     #[must_use]
     pub fn mask(&self) -> &[u64] {
-        &self.mask
+        self.columns.mask()
     }
 
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        (self.directory.len() + self.keys.len() + self.mask.len()) * 8 + self.later.len() * 4
+        size_of::<Self>() + self.store.bytes() + self.columns.bytes() + self.later.len() * 4
     }
-}
-
-#[inline]
-fn tag(hash: u64) -> u64 {
-    hash >> TAG_SHIFT << TAG_SHIFT
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_catch_all_and_the_dead() {
-        // Two rules of value 5 (the first is better), one of 6, a miss entry.
-        let exact = Exact::new(1, &[0xff], vec![5, 6, 5], 3, 4);
-        let mut dead = BitSet::new(4);
-        let mut slots = [0; 3];
-        exact.lookup(&[0x105, 6, 9], &dead, &mut slots);
-        assert_eq!(slots, [0, 1, 3]);
-        dead.insert(0);
-        dead.insert(1);
-        exact.lookup(&[5, 6, 9], &dead, &mut slots);
-        assert_eq!(slots, [2, 3, 3]);
-        dead.insert(3);
-        exact.lookup(&[5, 6, 9], &dead, &mut slots);
-        assert_eq!(slots, [2, NONE, NONE]);
-    }
-
-    #[test]
-    fn many_keys_in_many_groups() {
-        let values: Vec<u64> = (0..5_000u64).flat_map(|i| [i, i * 7]).collect();
-        let exact = Exact::new(2, &[u64::MAX; 2], values.clone(), 5_000, 5_000);
-        let mut slots = vec![0; 5_000];
-        exact.lookup(&values, &BitSet::new(5_000), &mut slots);
-        assert!(slots.iter().enumerate().all(|(at, slot)| *slot == at as u32));
-        let wrong: Vec<u64> = (0..70u64).flat_map(|i| [i, i * 7 + 1]).collect();
-        exact.lookup(&wrong, &BitSet::new(5_000), &mut slots[..70]);
-        assert!(slots[..70].iter().all(|slot| *slot == NONE));
-    }
-
-    #[test]
-    fn many_rules_of_one_value_cost_no_more_to_build_than_others() {
-        let exact = Exact::new(1, &[u64::MAX], vec![7; 200_000], 200_000, 200_000);
-        let mut dead = BitSet::new(200_000);
-        for slot in (0..199_999).rev() {
-            dead.insert(slot);
-        }
-        let mut slots = [0; 2];
-        exact.lookup(&[7, 8], &dead, &mut slots);
-        assert_eq!(slots, [199_999, NONE]);
-    }
-}
+mod tests;

@@ -2,7 +2,9 @@
 //! The hash of keys: a folded 64 x 64 -> 128 bit multiplication for two words, seeded once a process so that nobody outside
 //! can choose colliding packets.
 
-use std::hash::{BuildHasher, RandomState};
+pub mod simd;
+
+use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
 /// Seeds of the key hash.
@@ -30,6 +32,14 @@ impl Seed {
         let (first, second) = (fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, fold(!seed, 0xd1b5_4a32_d192_ed03) | 1);
         let fixed = *SEED.get_or_init(|| Self { first, second });
         (fixed.first, fixed.second) == (first, second)
+    }
+
+    /// Another secret of the process: those of different numbers tell nothing of each other.
+    #[must_use]
+    pub fn derive(self, number: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.first, self.second, number).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The hash of a key's words under their masks.

@@ -183,7 +183,7 @@ impl Master {
         let mut numbers = Vec::new();
         // Rows that stay as they were are not encoded again.
         let known = (hashed && *plan == *self.view.plan()).then(|| Arc::clone(self.view.base()));
-        let known = known.as_ref().and_then(|base| base.exact());
+        let known = known.as_ref().and_then(|base| base.exact()).map(Exact::rows);
         for rule in order {
             let entry = &rule.entry;
             if let Some(index) = entry.matching.index() {
@@ -192,10 +192,14 @@ impl Master {
                 continue;
             }
             if !(hashed && entry.matching.is_any()) {
-                match (known, rule.place) {
-                    (Some(exact), Place::Base(slot)) if !masks.is_empty() && slot != crate::NONE => {
-                        values.extend_from_slice(exact.row(slot));
+                let known = match (&known, rule.place) {
+                    (Some(rows), Place::Base(slot)) if !masks.is_empty() => {
+                        rows.get(slot as usize * words..).and_then(|rows| rows.get(..words))
                     }
+                    _ => None,
+                };
+                match known {
+                    Some(row) => values.extend_from_slice(row),
                     _ => {
                         if hashed {
                             masks.clear();

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A table under test: our engine with its keys, and the same as the program of the DPDK libraries reads it.
 
-use std::collections::HashSet;
 use std::error::Error;
 use std::net::IpAddr;
+use std::time::Instant;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 use shunt_bench::paper::{AccessList, FiveTuple};
 use tables::base::Engine;
-use tables::exact::Exact;
 use tables::lpm::{Lpm, Piece};
 use tables::mask::Mask;
 use tables::{BitSet, KeyPlan, NONE};
+
+pub mod exact;
 
 /// Keys that are looked up in turn.
 const KEYS: usize = 100_000;
@@ -32,6 +33,10 @@ pub struct Case {
     pub keys: Vec<u64>,
     /// What `bench/dpdk/libraries.c` reads.
     pub file: Vec<u8>,
+    /// How many keys are looked up at a time.
+    pub batches: &'static [usize],
+    /// How long our engine took to build, ms.
+    pub build_ms: f64,
     engine: Engine,
     dead: BitSet,
     /// The rule of each entry; empty if each is a rule of its own.
@@ -78,7 +83,7 @@ impl Case {
         }
         let mut rng = Rng::with_seed(1);
         let packets: Vec<FiveTuple> = (0..KEYS).map(|_| list.draw(&mut rng)).collect();
-        let engine = Engine::Mask(Mask::new(&rows.plan, rows.len(), &rows.values, &rows.masks));
+        let engine = || Engine::Mask(Mask::new(&rows.plan, rows.len(), &rows.values, &rows.masks));
         let mut made = Self::new(name, rows.len(), engine, ("rte_acl", &["scalar", "avx2", "avx512"]));
         made.rules = ternary.ids.to_vec();
         made.keys_of(&rows.plan, packets.iter().map(|packet| key_of(&fields, version, packet)));
@@ -100,7 +105,7 @@ impl Case {
         }
         let pieces = Piece::of_field(&rows.plan, field);
         let words = rows.plan.words();
-        let engine = Engine::Lpm(Lpm::new(words, &pieces, rows.len(), &rows.values, &rows.masks));
+        let engine = || Engine::Lpm(Lpm::new(words, &pieces, rows.len(), &rows.values, &rows.masks));
         let library = if version == 6 { "rte_fib6" } else { "rte_fib" };
         let mut made = Self::new(name, rows.len(), engine, (library, &["scalar", "avx512"]));
         let mut rng = Rng::with_seed(1);
@@ -111,7 +116,7 @@ impl Case {
         let addresses: Vec<u128> = (0..KEYS).map(|_| draw()).collect();
         let exact = |&value: &u128| vec![ether_type(version), FieldMatch::exact(field, value)];
         made.keys_of(&rows.plan, addresses.iter().map(exact));
-        made.file = head(if version == 6 { b'F' } else { b'f' }, routes.len());
+        made.file = head(if version == 6 { b'F' } else { b'f' }, routes.len(), KEYS);
         // Addresses stand at the beginning of what the library reads.
         let up = 128 - bits;
         for (value, length) in &routes {
@@ -123,43 +128,15 @@ impl Case {
         Ok(made)
     }
 
-    /// So many 5-tuples.
-    pub fn exact(name: &str, version: u8, size: usize) -> Result<Self, Box<dyn Error>> {
-        let fields = tuple_fields(version)?;
-        let mut rows = Rows::new(&fields)?;
-        let mut rng = Rng::with_seed(1);
-        let full = fields[1].full_mask();
-        let mut draw = || FiveTuple {
-            addresses: [rng.u128(..) & full, rng.u128(..) & full],
-            ports: [rng.u16(..), rng.u16(..)],
-            protocol: rng.choice([6, 17]).unwrap_or(6),
-        };
-        let mut seen = HashSet::new();
-        let mut tuples = Vec::new();
-        while tuples.len() < size {
-            let tuple = draw();
-            if seen.insert((tuple.addresses, tuple.ports, tuple.protocol)) {
-                tuples.push(tuple);
-            }
-        }
-        tuples.iter().for_each(|tuple| rows.push(exact_fields(&fields, version, tuple)));
-        let (words, len) = (rows.plan.words(), rows.len());
-        let engine = Engine::Exact(Exact::new(words, &rows.masks[..words], rows.values.clone(), len, len));
-        let mut made = Self::new(name, len, engine, ("rte_hash", &["bulk"]));
-        let mut rng = Rng::with_seed(2);
-        let packets: Vec<FiveTuple> = (0..KEYS).map(|_| tuples[rng.usize(..size)]).collect();
-        made.keys_of(&rows.plan, packets.iter().map(|tuple| exact_fields(&fields, version, tuple)));
-        made.file = head(if version == 6 { b'H' } else { b'h' }, size);
-        tuples.iter().chain(&packets).for_each(|tuple| made.file.extend(library_key(version, tuple)));
-        Ok(made)
-    }
-
     fn new(
         name: &str,
         len: usize,
-        engine: Engine,
+        engine: impl FnOnce() -> Engine,
         (library, methods): (&'static str, &'static [&'static str]),
     ) -> Self {
+        let start = Instant::now();
+        let engine = engine();
+        let build_ms = start.elapsed().as_secs_f64() * 1e3;
         Self {
             name: name.to_owned(),
             library,
@@ -168,6 +145,8 @@ impl Case {
             words: 0,
             keys: Vec::new(),
             file: Vec::new(),
+            batches: &[32],
+            build_ms,
             engine,
             dead: BitSet::new(len),
             rules: Vec::new(),
@@ -190,8 +169,19 @@ impl Case {
     pub fn engine_name(&self) -> &'static str {
         match self.engine {
             Engine::Exact(_) => "exact",
-            Engine::Lpm(_) => "lpm",
+            Engine::Lpm(_) | Engine::Foreign(_) => "lpm",
             _ => "mask",
+        }
+    }
+
+    /// Bytes that our engine holds.
+    pub fn bytes(&self) -> usize {
+        match &self.engine {
+            Engine::Exact(engine) => engine.bytes(),
+            Engine::Lpm(engine) => engine.bytes(),
+            Engine::Mask(engine) => engine.bytes(),
+            Engine::Scan(engine) => engine.bytes(),
+            Engine::Foreign(engine) => engine.bytes(),
         }
     }
 
@@ -208,8 +198,8 @@ impl Case {
     }
 }
 
-fn head(kind: u8, rules: usize) -> Vec<u8> {
-    [u32::from(kind), rules as u32, KEYS as u32].into_iter().flat_map(u32::to_le_bytes).collect()
+fn head(kind: u8, rules: usize, keys: usize) -> Vec<u8> {
+    [u32::from(kind), rules as u32, keys as u32].into_iter().flat_map(u32::to_le_bytes).collect()
 }
 
 fn ether_type(version: u8) -> FieldMatch {
@@ -248,15 +238,6 @@ fn exact_fields(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<Fie
     let values = [source, destination, packet.protocol.into(), from, to];
     let others = fields[1..].iter().zip(values).map(|(&field, value)| FieldMatch::exact(field, value));
     [ether_type(version)].into_iter().chain(others).collect()
-}
-
-/// Keys of 40 and of 16 bytes: addresses, ports, protocol, zeros.
-fn library_key(version: u8, packet: &FiveTuple) -> Vec<u8> {
-    let from = if version == 6 { 0 } else { 12 };
-    let mut key: Vec<u8> = packet.addresses.iter().flat_map(|a| a.to_be_bytes()[from..].to_vec()).collect();
-    key.extend(packet.ports.iter().flat_map(|port| port.to_be_bytes()));
-    key.extend([packet.protocol, 0, 0, 0]);
-    key
 }
 
 /// `address/length`.

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control side: rules of one value, of which only the best is hashed and leads to the others.
+
+use crate::NONE;
+use std::cmp::Ordering;
+
+/// Rules in a part that is sorted by itself, on average.
+const PART: usize = 4;
+
+/// The best rule of each value, and what hangs behind it.
+#[derive(Debug)]
+pub struct Chains {
+    /// Slots that are the best of their values, in no order.
+    pub firsts: Vec<u32>,
+    /// For each slot the next one of the same value, or [`NONE`]; empty if all values differ.
+    pub later: Box<[u32]>,
+}
+
+impl Chains {
+    /// Sorts slots by value: `hashes` holds the hash of each slot's value, `compare` orders values in any way. Takes time
+    /// in proportion to n log n whatever the hashes and values are.
+    #[must_use]
+    pub fn new(hashes: &[u64], compare: impl Fn(u32, u32) -> Ordering) -> Self {
+        let len = hashes.len();
+        let bits = (len / PART).max(1).ilog2();
+        let part = |hash: u64| (hash >> 32 << bits >> 32) as usize;
+        let mut ends = vec![0u32; (1 << bits) + 1];
+        for &hash in hashes {
+            ends[part(hash) + 1] += 1;
+        }
+        for at in 1..ends.len() {
+            ends[at] += ends[at - 1];
+        }
+        let mut order = vec![0u32; len];
+        // Each part's end moves from its beginning to its end.
+        for (slot, &hash) in hashes.iter().enumerate() {
+            let end = &mut ends[part(hash)];
+            order[*end as usize] = slot as u32;
+            *end += 1;
+        }
+        let mut made = Self { firsts: Vec::with_capacity(len), later: Box::default() };
+        let by_value =
+            |a: u32, b: u32| hashes[a as usize].cmp(&hashes[b as usize]).then_with(|| compare(a, b));
+        let mut from = 0;
+        for &end in &ends[..1 << bits] {
+            let slots = &mut order[from..end as usize];
+            from = end as usize;
+            slots.sort_unstable_by(|&a, &b| by_value(a, b).then(a.cmp(&b)));
+            for equal in slots.chunk_by(|&a, &b| by_value(a, b).is_eq()) {
+                made.firsts.push(equal[0]);
+                for pair in equal.windows(2) {
+                    if made.later.is_empty() {
+                        made.later = vec![NONE; len].into();
+                    }
+                    made.later[pair[0] as usize] = pair[1];
+                }
+            }
+        }
+        made
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_leads_to_the_others_whatever_the_hashes() {
+        let values = [5, 6, 5, 7, 6, 5];
+        let spread = values.map(|value: u64| value.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for hashes in [spread, values, [1; 6]] {
+            let chains = Chains::new(&hashes, |a, b| values[a as usize].cmp(&values[b as usize]));
+            let mut firsts = chains.firsts.clone();
+            firsts.sort_unstable();
+            assert_eq!(firsts, [0, 1, 3]);
+            assert_eq!(*chains.later, [2, 4, 5, NONE, NONE, NONE]);
+        }
+        assert!(Chains::new(&[3, 4], |a, b| a.cmp(&b)).later.is_empty());
+        assert!(Chains::new(&[], |a, b| a.cmp(&b)).firsts.is_empty());
+    }
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which words of a row tell rules apart. A word that is the same in all of them (presence, `EtherType`) is kept once, and
+//! of the others only what the mask lets through is stored, word behind word.
+
+use super::lines::LINE;
+
+/// Rows that fit in a line, with a slot, are stored whole if so many of their words tell rules apart.
+const WHOLE_MIN: usize = 4;
+
+/// Words of a row, sorted by whether they tell rules apart.
+#[derive(Debug)]
+pub struct Columns {
+    mask: Box<[u64]>,
+    /// What every rule has in the words that tell nothing apart; 0 in the others.
+    common: Box<[u64]>,
+    /// Words that every rule has alike and that are examined.
+    alike: Box<[usize]>,
+    /// Words that are stored; at least one.
+    stored: Box<[usize]>,
+}
+
+impl Columns {
+    /// Looks through rules, masked, `mask.len()` words each.
+    #[must_use]
+    pub fn new(mask: &[u64], values: &[u64]) -> Self {
+        let words = mask.len();
+        let mut rows = values.chunks_exact(words.max(1));
+        let mut common = rows.next().map_or_else(|| vec![0; words], <[u64]>::to_vec);
+        let mut differing = vec![0; words];
+        for row in rows {
+            for ((differing, word), first) in differing.iter_mut().zip(row).zip(&common) {
+                *differing |= word ^ first;
+            }
+        }
+        let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
+            (0..words).partition(|&word| differing[word] == 0);
+        if stored.len() >= WHOLE_MIN && words < LINE {
+            // A row of its own has room for all of it: what is compared need not be picked out first.
+            stored = (0..words).collect();
+            alike.clear();
+        }
+        if stored.is_empty() {
+            stored.extend(alike.pop());
+        }
+        alike.retain(|&word| mask[word] != 0);
+        stored.iter().for_each(|&word| common[word] = 0);
+        Self { mask: mask.into(), common: common.into(), alike: alike.into(), stored: stored.into() }
+    }
+
+    /// The mask of a row.
+    #[must_use]
+    pub fn mask(&self) -> &[u64] {
+        &self.mask
+    }
+
+    /// Words of a row.
+    #[must_use]
+    #[inline]
+    pub fn words(&self) -> usize {
+        self.mask.len()
+    }
+
+    /// Which words of a row are stored, in this order.
+    #[must_use]
+    #[inline]
+    pub fn stored(&self) -> &[usize] {
+        &self.stored
+    }
+
+    /// What rules have in words that are not stored; 0 in the others.
+    #[must_use]
+    pub fn common(&self) -> &[u64] {
+        &self.common
+    }
+
+    /// Leaves a row's stored words in `into` and tells whether its other words are what rules have in them.
+    #[inline(always)]
+    pub fn pack(&self, row: &[u64], into: &mut [u64]) -> bool {
+        for (into, &word) in into.iter_mut().zip(&self.stored) {
+            *into = row[word] & self.mask[word];
+        }
+        self.alike
+            .iter()
+            .fold(0, |differing, &word| differing | (row[word] & self.mask[word] ^ self.common[word]))
+            == 0
+    }
+
+    /// The row of stored words.
+    pub fn unpack(&self, stored: &[u64], row: &mut [u64]) {
+        row.copy_from_slice(&self.common);
+        for (value, &word) in stored.iter().zip(&self.stored) {
+            row[word] = *value;
+        }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        (self.mask.len() + self.common.len() + self.alike.len() + self.stored.len()) * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_tells_rules_apart_is_stored() {
+        let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
+        let mut packed = [9];
+        assert!(columns.pack(&[5, 77, 0x706, 10], &mut packed));
+        assert_eq!((columns.stored(), packed), (&[2][..], [6]));
+        assert!(!columns.pack(&[6, 77, 6, 10], &mut packed), "a word that all rules have otherwise");
+        let mut row = [9; 4];
+        columns.unpack(&[6], &mut row);
+        assert_eq!(row, [1, 0, 6, 2]);
+    }
+
+    #[test]
+    fn some_word_is_stored_always() {
+        assert_eq!(Columns::new(&[1, 0], &[1, 0, 1, 0]).stored().len(), 1);
+        assert_eq!(Columns::new(&[1, 0], &[]).stored().len(), 1);
+    }
+}

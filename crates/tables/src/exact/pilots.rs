@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which bucket a value stands in: a hash sends it to a group of a few values, and the group's pilot, one byte, sends all
+//! of them to buckets that have room, so that a lookup reads one bucket and no other. (Perfect hashing with pilots: Pibiri
+//! and Trani, PTHash, SIGIR 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025. Here buckets may hold several
+//! values, and some are left free, so that nearly all pilots are found at once.)
+
+use crate::NONE;
+
+/// Pilots.
+pub const PILOTS: u8 = u8::MAX;
+
+/// Pilot of a group for which there is none: its values are spilled.
+const SPILLED: u8 = PILOTS;
+
+/// Bytes behind the last pilot: whoever loads a pilot may load eight bytes.
+pub const PADDING: usize = 8;
+
+/// What spreads pilots, and what mixes them with hashes (odd).
+pub const SPREAD: u32 = 0x9e37_79b1;
+/// See above.
+pub const MIX: u32 = 0x85eb_ca6b;
+
+/// From here on the product of both is mixed best: 32 bits of it.
+pub const MIX_SHIFT: u32 = 16;
+
+/// A group of more values is spilled: no hash makes one that is not broken.
+const GROUP_MAX: usize = 64;
+
+/// Buckets, and the pilot of each group.
+#[derive(Debug)]
+pub struct Pilots {
+    pilots: Box<[u8]>,
+    groups: u32,
+    buckets: u32,
+}
+
+impl Pilots {
+    /// Finds pilots for values of these hashes, for buckets of `ways` places, and for each value its place: its bucket times
+    /// `ways`, and which of its places; or [`NONE`] if it is spilled. Tries `tries` pilots for a group.
+    #[must_use]
+    pub fn new(hashes: &[u64], ways: usize, tries: u8) -> (Self, Vec<u32>) {
+        // The fewer ways, the more room it takes to find pilots quickly: places taken, percent, and values in a group, tenths.
+        let (load, in_group) = match ways {
+            1 => (80, 25),
+            2 => (84, 30),
+            _ => (88, 35),
+        };
+        let buckets = (hashes.len() * 100).div_ceil(ways * load).max(1) as u32;
+        let groups = (hashes.len() * 10).div_ceil(in_group).max(1);
+        let pilots = vec![0; groups + PADDING].into();
+        let mut made = Self { pilots, groups: groups as u32, buckets };
+        let (order, ends) = made.sorted(hashes);
+        let mut lens = vec![0u8; buckets as usize];
+        let mut places = vec![NONE; hashes.len()];
+        for group in by_size(&ends) {
+            let values = &order[ends[group] as usize..ends[group + 1] as usize];
+            made.pilots[group] = if values.len() > GROUP_MAX {
+                SPILLED
+            } else {
+                let room = Room { ways, tries, lens: &mut lens };
+                made.pilot(hashes, values, room).unwrap_or(SPILLED)
+            };
+            if made.pilots[group] == SPILLED {
+                continue;
+            }
+            for &value in values {
+                let bucket = made.bucket(hashes[value as usize]);
+                // Ways are told from the last to the first.
+                places[value as usize] = (bucket * ways) as u32;
+            }
+        }
+        number_ways(&mut places, ways, &mut lens);
+        (made, places)
+    }
+
+    /// Values sorted by their groups, and where each group begins.
+    fn sorted(&self, hashes: &[u64]) -> (Vec<u32>, Vec<u32>) {
+        let mut ends = vec![0u32; self.groups as usize + 2];
+        for &hash in hashes {
+            ends[self.group(hash) + 2] += 1;
+        }
+        for at in 2..ends.len() {
+            ends[at] += ends[at - 1];
+        }
+        let mut order = vec![0; hashes.len()];
+        // The beginning of each group moves to its end, which is the beginning of the next.
+        for (value, &hash) in (0..).zip(hashes) {
+            let next = &mut ends[self.group(hash) + 1];
+            order[*next as usize] = value;
+            *next += 1;
+        }
+        ends.pop();
+        (order, ends)
+    }
+
+    /// The first pilot that sends all of a group's values to buckets with room, which is taken.
+    fn pilot(&self, hashes: &[u64], values: &[u32], room: Room<'_>) -> Option<u8> {
+        let Room { ways, tries, lens } = room;
+        (0..tries).find(|&pilot| {
+            for (at, &value) in values.iter().enumerate() {
+                let len = &mut lens[self.bucket_by(hashes[value as usize], pilot)];
+                if usize::from(*len) < ways {
+                    *len += 1;
+                    continue;
+                }
+                for &value in &values[..at] {
+                    lens[self.bucket_by(hashes[value as usize], pilot)] -= 1;
+                }
+                return false;
+            }
+            true
+        })
+    }
+
+    /// Buckets.
+    #[must_use]
+    #[inline(always)]
+    pub fn buckets(&self) -> u32 {
+        self.buckets
+    }
+
+    /// Groups.
+    #[must_use]
+    #[inline(always)]
+    pub fn groups(&self) -> u32 {
+        self.groups
+    }
+
+    /// The pilots, and [`PADDING`].
+    #[must_use]
+    #[inline(always)]
+    pub fn pilots(&self) -> &[u8] {
+        &self.pilots
+    }
+
+    /// The group of a hash: by its lower half.
+    #[must_use]
+    #[inline(always)]
+    pub fn group(&self, hash: u64) -> usize {
+        (((hash & 0xffff_ffff) * u64::from(self.groups)) >> 32) as usize
+    }
+
+    /// The bucket of a hash: by its upper half and its group's pilot.
+    #[must_use]
+    #[inline(always)]
+    pub fn bucket(&self, hash: u64) -> usize {
+        self.bucket_by(hash, self.pilots[self.group(hash)])
+    }
+
+    /// The bucket of a hash, by its upper half, for a pilot.
+    #[must_use]
+    #[inline(always)]
+    pub fn bucket_by(&self, hash: u64, pilot: u8) -> usize {
+        let spread = (hash >> 32) as u32 ^ u32::from(pilot).wrapping_mul(SPREAD);
+        let mixed = (u64::from(spread) * u64::from(MIX)) >> MIX_SHIFT & 0xffff_ffff;
+        ((mixed * u64::from(self.buckets)) >> 32) as usize
+    }
+
+    /// Whether the value of a hash is spilled, if it is there at all.
+    #[must_use]
+    #[inline]
+    pub fn is_spilled(&self, hash: u64) -> bool {
+        self.pilots[self.group(hash)] == SPILLED
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pilots.len()
+    }
+}
+
+/// What is taken of the buckets on the way.
+struct Room<'l> {
+    ways: usize,
+    tries: u8,
+    lens: &'l mut [u8],
+}
+
+/// Numbers the values of each bucket, of which `lens` tells how many there are.
+fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
+    for place in places.iter_mut().filter(|place| **place != NONE) {
+        let len = &mut lens[*place as usize / ways];
+        *len -= 1;
+        *place += u32::from(*len);
+    }
+}
+
+/// Groups, the largest first: while there is room for them.
+fn by_size(ends: &[u32]) -> Vec<usize> {
+    let size = |group: usize| ((ends[group + 1] - ends[group]) as usize).min(GROUP_MAX + 1);
+    let groups = ends.len() - 1;
+    let mut starts = [0; GROUP_MAX + 3];
+    (0..groups).for_each(|group| starts[GROUP_MAX + 2 - size(group)] += 1);
+    for at in 1..starts.len() {
+        starts[at] += starts[at - 1];
+    }
+    let mut order = vec![0; groups];
+    for group in 0..groups {
+        let start = &mut starts[GROUP_MAX + 1 - size(group)];
+        order[*start] = group;
+        *start += 1;
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    fn spilled(places: &[u32]) -> usize {
+        places.iter().filter(|place| **place == NONE).count()
+    }
+
+    #[test]
+    fn every_value_has_a_place_of_its_own_in_its_bucket() {
+        let mut rng = Rng::with_seed(1);
+        for len in [0, 1, 2, 3, 7, 30, 1_000, 100_000] {
+            for ways in [1, 2, 3, 5] {
+                let hashes: Vec<u64> = (0..len).map(|_| rng.u64(..)).collect();
+                let (pilots, places) = Pilots::new(&hashes, ways, PILOTS);
+                assert!(spilled(&places) * 10_000 <= len, "{} of {len} by {ways}", spilled(&places));
+                let mut taken: Vec<u32> = Vec::new();
+                for (&place, &hash) in places.iter().zip(&hashes) {
+                    assert_eq!(place == NONE, pilots.is_spilled(hash));
+                    if place != NONE {
+                        assert_eq!(place as usize / ways, pilots.bucket(hash));
+                        taken.push(place);
+                    }
+                }
+                taken.sort_unstable();
+                assert!(taken.windows(2).all(|pair| pair[0] != pair[1]));
+                assert!(taken.last().is_none_or(|last| *last < pilots.buckets() * ways as u32));
+            }
+        }
+    }
+
+    #[test]
+    fn hashes_that_are_all_alike_spill_in_bounded_time() {
+        for hashes in [vec![7; 300_000], (0..300_000).collect(), (0..300_000).map(|at| at % 5).collect()] {
+            let (pilots, places) = Pilots::new(&hashes, 3, PILOTS);
+            assert!(
+                hashes.iter().zip(places).all(|(&hash, place)| pilots.is_spilled(hash) == (place == NONE))
+            );
+        }
+    }
+}

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Prefetches, and lookups by AVX-512 and AES instructions for rows of up to eight words: several keys are hashed at once,
+//! a bucket is compared by one instruction, and nothing but the rare branches on what a key finds.
+#![allow(unsafe_code)]
+
+use super::columns::Columns;
+use super::lines::LINE;
+use super::store::{NO_SLOT_AT, ways};
+use crate::hash::simd::Aes;
+use crate::simd::Level;
+
+/// Asks for the cache line at the element `at` of a slice; for any other line, or none, if there is no such element.
+#[inline(always)]
+pub fn prefetch<T>(slice: &[T], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, harmless at any address; nothing is read that the program sees. SSE belongs to every x86-64 core.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (slice, at);
+}
+
+/// What lookups of one table have in common.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Wide {
+    mask: [u64; LINE],
+    /// Which words of a row are stored, over and over, as they stand in a bucket.
+    picked: [u64; LINE],
+    /// What rules have in words that are not stored, and the mask of those, for eight rows one behind the other.
+    common: [u64; LINE * LINE],
+    alike: [u64; LINE * LINE],
+    /// For each set of words of a bucket that equal those of a key, a bit each, the byte where the slot of a value stands that
+    /// does as a whole, or else [`NO_SLOT_AT`].
+    slot_at: [u8; 256],
+    pub(super) aes: Aes,
+    /// A bit for each word of a row, and for each stored word, counted.
+    all: u8,
+    stored: u8,
+    words: usize,
+    /// Two words of a row are stored, and the second is the next after the first.
+    is_pair: bool,
+    /// There are words that are not stored but examined.
+    has_alike: bool,
+}
+
+impl Wide {
+    /// None where the core, or the level, lacks the instructions, or rows are longer.
+    #[must_use]
+    pub fn new(level: Level, columns: &Columns) -> Option<Box<Self>> {
+        let (words, stored) = (columns.words(), columns.stored());
+        // A bucket of more than a line is not for these instructions.
+        if level < Level::Avx512 || words > LINE || stored.len() >= LINE {
+            return None;
+        }
+        let bits = |count: usize| ((1u16 << count) - 1) as u8;
+        let alike = |word: usize| if stored.contains(&word) { 0 } else { columns.mask()[word] };
+        Some(Box::new(Self {
+            mask: std::array::from_fn(|at| columns.mask().get(at).copied().unwrap_or(0)),
+            picked: std::array::from_fn(|at| stored[at % stored.len()] as u64),
+            common: std::array::from_fn(|at| columns.common()[at % words]),
+            alike: std::array::from_fn(|at| alike(at % words)),
+            slot_at: std::array::from_fn(|equal| slot_at(stored.len(), equal as u8)),
+            aes: Aes::of_process()?,
+            all: bits(words),
+            stored: bits(stored.len()),
+            words,
+            is_pair: stored.len() == 2 && stored[1] == stored[0] + 1,
+            has_alike: (0..words).any(|word| alike(word) != 0),
+        }))
+    }
+}
+
+/// The byte of a bucket where the slot of the value stands whose words all equal those of a key.
+fn slot_at(words: usize, equal: u8) -> u8 {
+    let ways = ways(words);
+    let all = (1u8 << words) - 1;
+    let way = (0..ways).find(|way| equal >> (way * words) & all == all);
+    way.map_or(NO_SLOT_AT, |way| (ways * words * 8 + way * 4) as u8)
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::super::lines::LINE;
+    use super::super::pilots::{MIX, MIX_SHIFT, Pilots, SPREAD};
+    use super::super::store::{GROUP, Store};
+    use super::Wide;
+    use crate::NONE;
+    use std::arch::x86_64::{
+        __m128i, __m512i, _MM_HINT_T0, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm_set_epi64x,
+        _mm512_and_si512, _mm512_broadcast_i64x2, _mm512_castsi128_si512, _mm512_cmpeq_epi64_mask,
+        _mm512_i64gather_epi64, _mm512_inserti64x2, _mm512_load_si512, _mm512_loadu_si512,
+        _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_mul_epu32, _mm512_permutex2var_epi64,
+        _mm512_permutexvar_epi64, _mm512_set1_epi64, _mm512_setr_epi64, _mm512_setzero_si512,
+        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_store_si512, _mm512_storeu_si512,
+        _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
+    };
+    use std::mem::MaybeUninit;
+
+    /// `a | (b & c)`.
+    const OR_BOTH: i32 = 0xf8;
+
+    /// Bytes of a line, as a power of two.
+    const LINE_SHIFT: u32 = 6;
+
+    /// Keys of one pass of the loop.
+    const STEP: usize = 8;
+
+    /// What is kept of the keys of a group from the first pass to the second: their stored words, and where their buckets
+    /// begin, bytes.
+    #[repr(C, align(64))]
+    struct Kept<const WORDS: usize> {
+        keys: [[u64; WORDS]; GROUP],
+        hashes: [u64; STEP],
+        buckets: [u64; GROUP],
+    }
+
+    impl Wide {
+        /// Looks up a group of keys.
+        pub fn lookup(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
+            let count = slots.len().min(GROUP).min(keys.len() / self.words.max(1));
+            let (keys, slots) = (&keys[..count * self.words], &mut slots[..count]);
+            if count == 0 {
+                return;
+            }
+            // SAFETY: `new` has found these instructions, and nothing else makes a `Wide`; it was made for the columns of
+            // this store.
+            let foreign = unsafe {
+                match of.words {
+                    1 => self.lookup_short::<1, false>(of, keys, slots),
+                    2 if self.is_pair => self.lookup_short::<2, true>(of, keys, slots),
+                    2 => self.lookup_short::<2, false>(of, keys, slots),
+                    _ => self.lookup_long(of, keys, slots),
+                }
+                self.has_alike && self.are_foreign(keys)
+            };
+            if foreign {
+                self.strike_foreign(keys, slots);
+            }
+            if of.has_spilled() {
+                self.find_spilled(of, keys, slots);
+            }
+        }
+
+        /// Nothing is found for rows that differ from all rules in words that these have alike.
+        fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
+            for (row, slot) in keys.chunks_exact(self.words).zip(slots) {
+                if self.is_foreign(row) {
+                    *slot = NONE;
+                }
+            }
+        }
+
+        #[inline]
+        fn is_foreign(&self, row: &[u64]) -> bool {
+            let words = row.iter().zip(&self.common).zip(&self.alike);
+            words.fold(0, |differing, ((row, common), alike)| differing | (row ^ common) & alike) != 0
+        }
+
+        #[cold]
+        fn find_spilled(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
+            for (row, slot) in keys.chunks_exact(self.words).zip(slots).filter(|(_, slot)| **slot == NONE) {
+                if !self.is_foreign(row) {
+                    let mut packed = [0; LINE];
+                    for (packed, &word) in packed.iter_mut().zip(&self.picked[..of.words]) {
+                        *packed = row[word as usize] & self.mask[word as usize];
+                    }
+                    let packed = &packed[..of.words];
+                    *slot = of.find_spilled(packed, self.aes.hash(packed));
+                }
+            }
+        }
+
+        /// Whether rows differ in words that all rules have alike: eight rows are as many lines as a row has words.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
+        fn are_foreign(&self, keys: &[u64]) -> bool {
+            let mut differing = _mm512_setzero_si512();
+            // SAFETY: arrays of 64 bytes, aligned: the words of a row over and over are the same in each eighth row.
+            let line = |of: &[u64; LINE * LINE], at: usize| unsafe {
+                _mm512_load_si512(of.as_ptr().add(at * LINE).cast())
+            };
+            let (eights, rest) = keys.as_chunks::<LINE>();
+            let mut at = 0;
+            for eight in eights {
+                // SAFETY: 64 bytes.
+                let row = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+                let bits = _mm512_xor_si512(row, line(&self.common, at));
+                differing = _mm512_ternarylogic_epi64::<OR_BOTH>(differing, bits, line(&self.alike, at));
+                at += 1;
+                at = if at == self.words { 0 } else { at };
+            }
+            if !rest.is_empty() {
+                let all = ((1u16 << rest.len()) - 1) as u8;
+                // SAFETY: no more words are loaded than there are.
+                let row = unsafe { _mm512_maskz_loadu_epi64(all, rest.as_ptr().cast()) };
+                let bits = _mm512_maskz_mov_epi64(all, _mm512_xor_si512(row, line(&self.common, at)));
+                differing = _mm512_ternarylogic_epi64::<OR_BOTH>(differing, bits, line(&self.alike, at));
+            }
+            _mm512_test_epi64_mask(differing, differing) != 0
+        }
+
+        /// Looks up keys of which `W` words are stored, one or two; of a `PAIR` the second is the next.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
+        fn lookup_short<const W: usize, const PAIR: bool>(
+            &self,
+            of: &Store,
+            keys: &[u64],
+            slots: &mut [u32],
+        ) {
+            const { assert!(W == 1 || W == 2) };
+            let mut kept = MaybeUninit::<Kept<2>>::uninit();
+            let kept = kept.as_mut_ptr();
+            let rounds = self.aes.rounds();
+            let wide = |at: usize| self.mask[self.picked[at] as usize].cast_signed();
+            let mask = _mm512_broadcast_i64x2(_mm_set_epi64x(if W == 2 { wide(1) } else { 0 }, wide(0)));
+            let evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+            let steps = Steps { count: slots.len(), words: self.words };
+            let mut from = 0;
+            loop {
+                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `Steps`.
+                unsafe {
+                    let row = |at: usize| self.packed::<W, PAIR>(steps.row(keys, from, at));
+                    let four = |at: usize| {
+                        let four = _mm512_castsi128_si512(row(at));
+                        let four = _mm512_inserti64x2::<1>(four, row(at + 1));
+                        let four = _mm512_inserti64x2::<2>(four, row(at + 2));
+                        let four = _mm512_and_si512(_mm512_inserti64x2::<3>(four, row(at + 3)), mask);
+                        _mm512_storeu_si512(
+                            (&raw mut (*kept).keys).cast::<u128>().add(from + at).cast(),
+                            four,
+                        );
+                        rounds.each(four)
+                    };
+                    let hashes = _mm512_permutex2var_epi64(four(0), evens, four(4));
+                    ask(of, hashes, (&raw mut (*kept).buckets).cast::<u64>().add(from));
+                }
+                match steps.next(from) {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+            for (at, slot) in slots.iter_mut().enumerate() {
+                // SAFETY: both were stored above.
+                *slot = unsafe {
+                    let key = (&raw const (*kept).keys).cast::<__m128i>().add(at);
+                    let key = if W == 2 {
+                        _mm512_broadcast_i64x2(_mm_loadu_si128(key))
+                    } else {
+                        _mm512_set1_epi64(*key.cast())
+                    };
+                    self.slot_in(of, *(&raw const (*kept).buckets).cast::<u64>().add(at), key)
+                };
+            }
+        }
+
+        /// The words of a row that are stored, one or two.
+        ///
+        /// # Safety
+        /// There is a row.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        unsafe fn packed<const W: usize, const PAIR: bool>(&self, row: *const u64) -> __m128i {
+            // SAFETY: the words are in the row: `new`.
+            unsafe {
+                let first = row.add(self.picked[0] as usize);
+                if PAIR {
+                    _mm_loadu_si128(first.cast())
+                } else if W == 2 {
+                    let second = row.add(self.picked[1] as usize);
+                    _mm_set_epi64x((*second).cast_signed(), (*first).cast_signed())
+                } else {
+                    _mm_loadu_si64(first.cast())
+                }
+            }
+        }
+
+        /// Looks up keys of which three to seven words are stored.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
+        fn lookup_long(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
+            let mut kept = MaybeUninit::<Kept<LINE>>::uninit();
+            let kept = kept.as_mut_ptr();
+            let rounds = self.aes.rounds();
+            // SAFETY: arrays of 64 bytes, aligned.
+            let (mask, picked) = unsafe {
+                (_mm512_load_si512(self.mask.as_ptr().cast()), _mm512_load_si512(self.picked.as_ptr().cast()))
+            };
+            let steps = Steps { count: slots.len(), words: self.words };
+            let mut from = 0;
+            loop {
+                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `Steps`. No more words are
+                // loaded than a row has.
+                unsafe {
+                    for at in 0..STEP {
+                        let row = _mm512_maskz_loadu_epi64(self.all, steps.row(keys, from, at).cast());
+                        let packed = _mm512_permutexvar_epi64(picked, _mm512_and_si512(row, mask));
+                        _mm512_store_si512((&raw mut (*kept).keys).cast::<__m512i>().add(from + at), packed);
+                        let hash = rounds.one(_mm512_maskz_mov_epi64(self.stored, packed));
+                        (&raw mut (*kept).hashes).cast::<u64>().add(at).write(hash);
+                    }
+                    let hashes = _mm512_load_si512((&raw const (*kept).hashes).cast());
+                    ask(of, hashes, (&raw mut (*kept).buckets).cast::<u64>().add(from));
+                }
+                match steps.next(from) {
+                    Some(next) => from = next,
+                    None => break,
+                }
+            }
+            for (at, slot) in slots.iter_mut().enumerate() {
+                // SAFETY: both were stored above.
+                *slot = unsafe {
+                    let key = _mm512_load_si512((&raw const (*kept).keys).cast::<__m512i>().add(at));
+                    self.slot_in(of, *(&raw const (*kept).buckets).cast::<u64>().add(at), key)
+                };
+            }
+        }
+
+        /// The slot of a key in the bucket that begins at a byte, or [`NONE`].
+        ///
+        /// # Safety
+        /// A bucket of the store begins there.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        unsafe fn slot_in(&self, of: &Store, byte: u64, key: __m512i) -> u32 {
+            debug_assert!(byte as usize / 8 + LINE <= of.buckets().len());
+            // SAFETY: a bucket is a line, and `slot_at` leads to one of its words.
+            unsafe {
+                let bucket = of.buckets().as_ptr().cast::<u8>().add(byte as usize);
+                let equal = _mm512_cmpeq_epi64_mask(_mm512_load_si512(bucket.cast()), key);
+                *bucket.add(usize::from(self.slot_at[usize::from(equal)])).cast()
+            }
+        }
+    }
+
+    /// How a group is hashed, eight keys a step. The last eight may have been in part among those before; where there are
+    /// fewer than eight in all, the last is hashed again.
+    #[derive(Clone, Copy)]
+    struct Steps {
+        /// At least one, at most a group.
+        count: usize,
+        words: usize,
+    }
+
+    impl Steps {
+        /// The row of one of the keys of a step.
+        ///
+        /// # Safety
+        /// There are `count` rows.
+        #[inline(always)]
+        unsafe fn row(self, keys: &[u64], from: usize, at: usize) -> *const u64 {
+            debug_assert!(keys.len() == self.count * self.words);
+            // SAFETY: `from` and seven more are below `count` if that is eight or more.
+            unsafe {
+                if self.count < STEP {
+                    return keys.as_ptr().add(at.min(self.count - 1) * self.words);
+                }
+                keys.as_ptr().add(from * self.words).add(at * self.words)
+            }
+        }
+
+        /// Where the next step begins.
+        #[inline(always)]
+        fn next(self, from: usize) -> Option<usize> {
+            (from + STEP < self.count).then(|| (from + STEP).min(self.count - STEP))
+        }
+    }
+
+    /// Leaves at `at` where the buckets of eight hashes begin, bytes, as [`Pilots::bucket`] has it, and asks for them.
+    ///
+    /// # Safety
+    /// There is room for eight numbers.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn ask(of: &Store, hashes: __m512i, at: *mut u64) {
+        let pilots: &Pilots = &of.pilots;
+        let wide = |number: u32| _mm512_set1_epi64(i64::from(number));
+        let groups = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, wide(pilots.groups())));
+        // SAFETY: a group is below the number of groups, of which each has a pilot and seven bytes behind it at least.
+        let pilot = unsafe { _mm512_i64gather_epi64::<1>(groups, pilots.pilots().as_ptr().cast()) };
+        let spread = _mm512_mul_epu32(_mm512_and_si512(pilot, wide(0xff)), wide(SPREAD));
+        let mixed = _mm512_mul_epu32(_mm512_xor_si512(_mm512_srli_epi64::<32>(hashes), spread), wide(MIX));
+        let mixed = _mm512_srli_epi64::<MIX_SHIFT>(mixed);
+        let bucket = _mm512_srli_epi64::<32>(_mm512_mul_epu32(mixed, wide(pilots.buckets())));
+        // SAFETY: as the caller says. Read again, where a compiler would rather take vectors apart; the hints are harmless at
+        // any address.
+        unsafe {
+            _mm512_storeu_si512(at.cast(), _mm512_slli_epi64::<LINE_SHIFT>(bucket));
+            for byte in at.cast::<[u64; STEP]>().read_volatile() {
+                _mm_prefetch::<_MM_HINT_T0>(of.buckets().as_ptr().cast::<i8>().wrapping_add(byte as usize));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+impl Wide {
+    /// Not to be had.
+    pub fn lookup(&self, _: &super::store::Store, _: &[u64], _: &mut [u32]) {}
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values in buckets of one cache line: as many as fit in with their slots; one value a bucket where it takes more than
+//! half of a line, and a bucket of more words where it takes more than a line.
+
+use super::columns::Columns;
+use super::lines::{LINE, Lines};
+use super::pilots::Pilots;
+use super::simd::prefetch;
+use super::spill::Spill;
+use crate::NONE;
+use crate::hash::Seed;
+
+/// Keys in one pass over a burst.
+pub const GROUP: usize = 32;
+
+/// Words of keys that a pass keeps.
+const KEPT: usize = 256;
+
+/// Values, each once, to be put in buckets.
+#[derive(Debug)]
+pub struct Values<'v> {
+    /// Their hashes.
+    pub hashes: &'v [u64],
+    /// Their best slots.
+    pub slots: &'v [u32],
+    /// Stored words of a value.
+    pub words: usize,
+    /// For each slot, whether it is the best of its value or not, its stored words.
+    pub packed: &'v [u64],
+}
+
+/// Values in buckets. In a bucket stand values, then for each its slot in 32 bits, [`NONE`] if there is none; the last 32
+/// bits of a line are [`NONE`] too.
+#[derive(Debug)]
+pub struct Store {
+    /// Words of a value.
+    pub(super) words: usize,
+    /// Values in a bucket.
+    ways: usize,
+    /// Words of a bucket.
+    pub(super) stride: usize,
+    pub(super) pilots: Pilots,
+    buckets: Lines,
+    spill: Spill,
+}
+
+/// The byte of a line where no slot stands.
+pub const NO_SLOT_AT: u8 = 60;
+
+/// Values that fit in a line with their slots, and 32 bits.
+pub const fn ways(words: usize) -> usize {
+    let ways = (LINE * 8 - 4) / (words * 8 + 4);
+    if ways == 0 { 1 } else { ways }
+}
+
+impl Store {
+    /// Puts values in buckets, trying so many pilots for a group.
+    #[must_use]
+    pub fn new(values: &Values<'_>, tries: u8) -> Self {
+        let (words, ways) = (values.words, ways(values.words));
+        let stride = LINE.max(words + 1);
+        let (pilots, places) = Pilots::new(values.hashes, ways, tries);
+        let mut buckets = Lines::new(pilots.buckets() as usize * stride);
+        for bucket in buckets.words_mut().chunks_exact_mut(stride) {
+            bucket[ways * words..].fill(u64::MAX);
+        }
+        let mut spilled = Vec::new();
+        for (&place, &slot) in places.iter().zip(values.slots) {
+            let packed = &values.packed[slot as usize * words..][..words];
+            if place == NONE {
+                spilled.push((packed.to_vec(), slot));
+                continue;
+            }
+            let (bucket, way) = (place as usize / ways, place as usize % ways);
+            let bucket = &mut buckets.words_mut()[bucket * stride..][..stride];
+            bucket[way * words..][..words].copy_from_slice(packed);
+            // Was all ones.
+            bucket[ways * words + way / 2] ^= u64::from(!slot) << (way % 2 * 32);
+        }
+        Self { words, ways, stride, pilots, buckets, spill: Spill::new(words, spilled) }
+    }
+
+    /// The buckets' words.
+    #[inline(always)]
+    pub(super) fn buckets(&self) -> &[u64] {
+        self.buckets.words()
+    }
+
+    /// Looks up keys, rows as `columns` describes them: a slot is the best one of the key's value, or [`NONE`].
+    pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        match self.words {
+            1 => self.lookup_all::<1>(columns, seed, keys, slots),
+            2 => self.lookup_all::<2>(columns, seed, keys, slots),
+            3 => self.lookup_all::<3>(columns, seed, keys, slots),
+            4 => self.lookup_all::<4>(columns, seed, keys, slots),
+            5 => self.lookup_all::<5>(columns, seed, keys, slots),
+            6 => self.lookup_all::<6>(columns, seed, keys, slots),
+            _ => self.lookup_all::<0>(columns, seed, keys, slots),
+        }
+    }
+
+    /// `W` words of a value, if the compiler is to know; else 0.
+    fn lookup_all<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        // Long keys come in smaller groups.
+        let at_once = (KEPT / self.words.max(1)).clamp(1, GROUP);
+        let words = columns.words().max(1);
+        for (keys, slots) in keys.chunks(at_once * words).zip(slots.chunks_mut(at_once)) {
+            self.lookup_group::<W>(columns, seed, keys, slots);
+        }
+    }
+
+    #[inline(always)]
+    fn lookup_group<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
+        let (words, ways) = if W == 0 { (self.words, self.ways) } else { (W, ways(W)) };
+        let (mut kept, mut hashes) = ([0; KEPT], [0; GROUP]);
+        let mut foreign = 0u32;
+        let buckets = self.buckets();
+        let rows = keys.chunks_exact(columns.words()).take(slots.len().min(GROUP));
+        for (at, (row, packed)) in rows.zip(kept.chunks_exact_mut(words)).enumerate() {
+            foreign |= u32::from(!columns.pack(row, packed)) << at;
+            hashes[at] = seed.hash_masked(packed);
+            let bucket = self.pilots.bucket(hashes[at]);
+            prefetch(buckets, bucket * self.stride);
+            if self.stride > LINE {
+                prefetch(buckets, bucket * self.stride + LINE);
+            }
+            if let Some(slot) = slots.get_mut(at) {
+                *slot = bucket as u32;
+            }
+        }
+        for ((at, slot), packed) in slots.iter_mut().enumerate().zip(kept.chunks_exact(words)) {
+            let bucket = &buckets[*slot as usize * self.stride..][..self.stride];
+            *slot = in_bucket(bucket, ways, packed) | 0u32.wrapping_sub(foreign >> at & 1);
+        }
+        if self.has_spilled() {
+            self.find_all_spilled(&kept, &hashes, foreign, slots);
+        }
+    }
+
+    #[cold]
+    fn find_all_spilled(&self, kept: &[u64], hashes: &[u64], foreign: u32, slots: &mut [u32]) {
+        for (at, slot) in slots.iter_mut().enumerate() {
+            if *slot == NONE && foreign >> at & 1 == 0 {
+                *slot = self.find_spilled(&kept[at * self.words..][..self.words], hashes[at]);
+            }
+        }
+    }
+
+    /// Whether values are spilled.
+    #[inline(always)]
+    pub(super) fn has_spilled(&self) -> bool {
+        !self.spill.is_empty()
+    }
+
+    /// The slot of a value, if it is spilled.
+    #[cold]
+    pub(super) fn find_spilled(&self, packed: &[u64], hash: u64) -> u32 {
+        if self.pilots.is_spilled(hash) { self.spill.find(packed).unwrap_or(NONE) } else { NONE }
+    }
+
+    /// Each value and its slot.
+    pub fn for_each(&self, mut each: impl FnMut(&[u64], u32)) {
+        for bucket in self.buckets().chunks_exact(self.stride).take(self.pilots.buckets() as usize) {
+            for way in 0..self.ways {
+                let slot = slot_in(bucket, self.ways * self.words, way);
+                if slot != NONE {
+                    each(&bucket[way * self.words..][..self.words], slot);
+                }
+            }
+        }
+        self.spill.iter().for_each(|(packed, slot)| each(packed, slot));
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pilots.bytes() + self.buckets.bytes() + self.spill.bytes()
+    }
+}
+
+#[inline(always)]
+fn slot_in(bucket: &[u64], slots_at: usize, way: usize) -> u32 {
+    (bucket[slots_at + way / 2] >> (way % 2 * 32)) as u32
+}
+
+/// The slot of a value in a bucket, or [`NONE`].
+#[inline(always)]
+fn in_bucket(bucket: &[u64], ways: usize, packed: &[u64]) -> u32 {
+    let mut found = NONE;
+    for way in 0..ways {
+        let values = bucket[way * packed.len()..].iter().zip(packed);
+        let differing = values.fold(0, |differing, (a, b)| differing | a ^ b);
+        let slot = slot_in(bucket, ways * packed.len(), way);
+        // Free places have no slot.
+        found = if differing == 0 { slot.min(found) } else { found };
+    }
+    found
+}
