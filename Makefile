@@ -26,7 +26,7 @@ demo: ## four hosts around one switch, traffic, counters; needs root
 test: ## every test: documentation, namespaces, mutations, unit and integration tests; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt
-	cargo test --workspace --doc --quiet
+	cargo test --workspace --features shunt/dpdk --doc --quiet
 	scripts/tests/run.sh
 	cargo xtask mutants
 	cargo test --package port --lib --quiet

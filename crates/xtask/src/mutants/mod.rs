@@ -2,7 +2,7 @@
 //! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass without it.
 //!
 //! The tree is copied once to `target/mutants/tree`, where each patch is applied, tested and taken back in turn; one
-//! place and one build folder keep the builds incremental.
+//! place keeps the builds incremental. They share the build folder of the tree itself, for the sake of its dependencies.
 
 use std::fs;
 use std::io;
@@ -36,7 +36,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
     let logs = target.join("mutants");
     fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
     let copy = Copy::make(root, &logs.join("tree"))?;
-    let runner = Runner::new(copy.root(), &target.join("mutants-build"), &logs)?;
+    let runner = Runner::new(copy.root(), &target, &logs)?;
 
     let unpatched = run_unpatched(&runner, &patches)?;
     let mut rows = Vec::new();
