@@ -17,6 +17,14 @@ impl Index {
         Self { ids: vec![NONE; capacity].into_boxed_slice() }
     }
 
+    /// The same with room for `capacity` numbers.
+    #[must_use]
+    pub fn longer(&self, capacity: usize) -> Self {
+        let mut longer = Self::new(capacity.max(self.ids.len()));
+        longer.ids[..self.ids.len()].copy_from_slice(&self.ids);
+        longer
+    }
+
     /// Puts an entry (or [`NONE`]) at a number; a number beyond the capacity is ignored.
     pub fn set(&mut self, index: u32, id: u32) {
         if let Some(place) = self.ids.get_mut(index as usize) {

@@ -10,6 +10,7 @@ pub mod additions;
 pub mod base;
 pub mod bits;
 pub mod choice;
+pub mod compile;
 pub mod exact;
 pub mod hash;
 pub mod head;

@@ -74,9 +74,28 @@ impl Table {
         self.dead.len()
     }
 
+    /// Those.
+    pub(crate) fn dead(&self) -> &BitSet {
+        &self.dead
+    }
+
     /// Numbers of a linear table that there is room for.
     pub(crate) fn index_capacity(&self) -> usize {
         self.index.capacity()
+    }
+
+    /// Makes room for a number of a linear table, and for `least` of them; true if there was.
+    pub(crate) fn make_room(&mut self, index: u32, least: usize) -> bool {
+        let fits = (index as usize) < self.index.capacity();
+        if !fits {
+            self.index = self.index.longer((index as usize + 1).next_power_of_two().max(least));
+        }
+        fits
+    }
+
+    /// Takes the numbers of a linear table, for another view of it.
+    pub(crate) fn take_index(&mut self) -> Index {
+        std::mem::take(&mut self.index)
     }
 
     /// The layout of the keys.

@@ -3,6 +3,7 @@
 //! opens no socket: whoever owns a [`Worker`] calls [`Worker::turn`].
 
 mod aside;
+mod aside_bases;
 mod board;
 mod bypass;
 mod cell_store;
@@ -28,6 +29,7 @@ mod tsc;
 mod wiring;
 mod worker;
 
+pub use aside_bases::Errand;
 pub use board::PortReport;
 pub use clock::Clock;
 pub use consistency::Consistency;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
 
+use crate::aside_bases::{AsideBases, Errand};
 use crate::board::{Board, Boards, PortReport, WorkerLevels};
 use crate::bypass::Measured;
 use crate::cell_store::CellStore;
@@ -87,6 +88,8 @@ pub struct WorkerSet {
     meters: Meters,
     pub(crate) version: u64,
     next_link: usize,
+    /// Compiles bases while rules change, if there is a thread for it.
+    aside: Option<AsideBases>,
     pub(crate) recording: Option<Recording>,
     /// What recorded times are told by.
     pub(crate) clock: Option<fn() -> Nanos>,
@@ -118,6 +121,7 @@ impl WorkerSet {
             meters: Meters::default(),
             version: 0,
             next_link: 0,
+            aside: None,
             recording: None,
             clock: config.stopwatch,
             latency_clock: config.clock,
@@ -129,6 +133,12 @@ impl WorkerSet {
         if let Some(link) = self.links.get_mut(worker) {
             link.nudge = Some(nudge);
         }
+    }
+
+    /// Lets tables' next bases be compiled elsewhere: `run` is given what is to be done, one thing after the other. Without,
+    /// a table is compiled as part of the change that its head has no room for.
+    pub fn set_aside(&mut self, run: Box<dyn FnMut(Errand) + Send>) {
+        self.aside = Some(AsideBases::new(run));
     }
 
     /// Lets a caller make the engines of all tables, from the next base of each on: for comparisons.
@@ -339,22 +349,34 @@ impl WorkerSet {
     }
 
     fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
-        let Ok(updates) = self.masters[usize::from(number)].change(changes, in_all, parts.len()) else {
+        let master = &mut self.masters[usize::from(number)];
+        let Ok(updates) = master.change(changes, in_all, parts.len()) else {
             // The model accepts no rules beyond the limits of a key.
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;
         };
-        for (parts, updates) in parts.iter_mut().zip(updates) {
-            parts.extend(updates.into_iter().map(|update| match update {
-                TableUpdate::Swap(table) => {
-                    let extractor = Extractor::new(table.plan());
-                    Update::SwapTable(number, Some(Box::new((*table, extractor))))
-                }
-                single => Update::Table(number, single),
-            }));
+        if let Some(aside) = &mut self.aside {
+            aside.follow(number, master);
         }
+        bring(number, updates, parts);
     }
 
+    /// Puts bases in force that have been compiled aside. True if there is something to send.
+    fn install(&mut self, parts: &mut [Vec<Update>]) -> bool {
+        let (mut spent, mut installed) = (Vec::new(), false);
+        while let Some((number, compiled)) = self.aside.as_mut().and_then(AsideBases::next) {
+            let swaps = self.masters[usize::from(number)].install(compiled, parts.len(), &mut spent);
+            let Some(swaps) = swaps else { continue };
+            bring(number, swaps, parts);
+            // The path may pass the new base in another way.
+            self.table(number, &[], 0, parts);
+            installed = true;
+        }
+        if let Some(aside) = self.aside.as_mut().filter(|_| !spent.is_empty()) {
+            aside.free(spent);
+        }
+        installed
+    }
     fn port_table(&self, parts: &mut [Vec<Update>]) {
         let table = Arc::new(PortTable::new(self.ports.values().copied().collect()));
         for parts in parts {
@@ -391,6 +413,19 @@ impl WorkerSet {
     }
 }
 
+/// Adds what a table's views are told to what workers are sent.
+fn bring(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
+    for (parts, updates) in parts.iter_mut().zip(updates) {
+        parts.extend(updates.into_iter().map(|update| match update {
+            TableUpdate::Swap(table) => {
+                let extractor = Extractor::new(table.plan());
+                Update::SwapTable(number, Some(Box::new((*table, extractor))))
+            }
+            single => Update::Table(number, single),
+        }));
+    }
+}
+
 /// Whether packets stay low-latency by an entry: it is marked, and its instructions allow it.
 pub(crate) fn is_low_latency(entry: &FlowEntry) -> bool {
     entry.low_latency && entry.instructions.may_be_low_latency()
@@ -424,6 +459,7 @@ impl DataPlane for WorkerSet {
         self.version += 1;
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
         let mut changed = Changed::default();
+        self.install(&mut parts);
         match operation {
             Operation::All(all) => {
                 for operation in all {
@@ -451,7 +487,7 @@ impl DataPlane for WorkerSet {
 
     fn tick(&mut self, now: Nanos) {
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
-        let mut changed = false;
+        let mut changed = self.install(&mut parts);
         for (number, master) in (0..=u8::MAX).zip(&self.masters) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
             changed |= self.luts.judge(now, number, master, measured, &mut parts);

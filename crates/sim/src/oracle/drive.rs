@@ -113,7 +113,11 @@ impl Driver {
             let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
             ports.push(PortQueues { number, queues: boxed.collect(), egress: egress.clone() });
         }
-        let (plane, workers) = build_with(&config, ports, OrderLog::default);
+        let (mut plane, workers) = build_with(&config, ports, OrderLog::default);
+        if seed % 4 < 2 {
+            // Compiled at once, in force with what comes next.
+            plane.set_aside(Box::new(|errand| errand()));
+        }
         let mut recorder = Recorder::new(plane);
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);

@@ -16,11 +16,13 @@ use model::{Changed, Model};
 use pipeline::BURST;
 use port::Link;
 use port::wait::Wake;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use worker::{PortQueues, Rest};
+use worker::{Errand, PortQueues, Rest};
 
 /// A switch that forwards.
 pub struct Daemon {
@@ -42,6 +44,15 @@ fn shells(config: &Config) -> usize {
     let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
     let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
     if lends { share.clamp(BURST, worker::Config::default().small_frames) } else { 0 }
+}
+
+/// A thread on which tables are compiled while their rules change. It ends when nobody asks for anything any more.
+fn bases() -> io::Result<Sender<Errand>> {
+    let (sender, errands) = channel::<Errand>();
+    std::thread::Builder::new()
+        .name("bases".into())
+        .spawn(move || errands.into_iter().for_each(|errand| errand()))?;
+    Ok(sender)
 }
 
 impl Daemon {
@@ -115,6 +126,8 @@ impl Daemon {
             let shared = Arc::clone(shared);
             plane.set_nudge(number, Box::new(move || shared.nudge()));
         }
+        let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
+        plane.set_aside(Box::new(move |errand| drop(bases.send(errand))));
         let mut model = Model::new(model_config(config), plane, clock.now());
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;

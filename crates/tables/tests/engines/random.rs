@@ -17,7 +17,7 @@ fn cases() -> u64 {
 /// Adds and removes rules of a kind, and holds lookups against the plain list on the way. Returns the engine that most
 /// steps were served by.
 fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Match)) -> &'static str {
-    let mut rig = Rig::default();
+    let mut rig = Rig::with_aside(rng.bool().then(|| rng.usize(0..8)));
     let mut served: std::collections::BTreeMap<&'static str, usize> = Default::default();
     let first = rng.usize(..300);
     rig.add((0..first).map(|_| rule(rng)).collect::<Vec<_>>());

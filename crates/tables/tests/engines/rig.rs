@@ -6,6 +6,7 @@ use fastrand::Rng;
 use flow::{FlowEntry, Match};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tables::compile::Job;
 use tables::master::RuleChange;
 use tables::{Master, Table, TableUpdate};
 
@@ -23,9 +24,19 @@ pub struct Rig {
     operations: usize,
     /// Operations that became a swap.
     pub swaps: usize,
+    /// Bases are compiled aside: what a job makes comes after so many more operations.
+    aside: Option<usize>,
+    job: Option<(usize, Job)>,
+    /// Bases that were put in force so.
+    pub installed: usize,
 }
 
 impl Rig {
+    /// A table whose bases are compiled aside.
+    pub fn with_aside(aside: Option<usize>) -> Self {
+        Self { aside, ..Self::default() }
+    }
+
     /// Adds rules as one operation.
     pub fn add(&mut self, rules: impl IntoIterator<Item = (u16, Match)>) -> Vec<u32> {
         let mut ids = Vec::new();
@@ -53,6 +64,20 @@ impl Rig {
         let in_all = if self.operations.is_multiple_of(3) { 1_000 } else { changes.len() };
         let updates = self.master.change(changes, in_all, WORKERS).unwrap();
         self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
+        self.bring(updates);
+        let Some(later) = self.aside else { return };
+        if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations)
+            && let Some(updates) = self.master.install(job.run(), WORKERS, &mut Vec::new())
+        {
+            self.installed += 1;
+            self.bring(updates);
+        }
+        if self.job.is_none() {
+            self.job = self.master.job_aside().map(|job| (self.operations + later, job));
+        }
+    }
+
+    fn bring(&mut self, updates: Vec<Vec<TableUpdate>>) {
         for (view, updates) in self.views.iter_mut().zip(updates) {
             for mut update in updates {
                 view.apply(&mut update);

@@ -107,3 +107,67 @@ fn rules_that_match_everything_compile_seldom() {
         rig.check(&rig.packets(&mut Rng::with_seed(1), 30), engine);
     }
 }
+
+/// One at a time, rules come and go while the next base is compiled: that the head fills up is never waited for.
+#[test]
+fn bases_compiled_aside_come_before_the_head_is_full() {
+    for later in [0, 1, 100, 300] {
+        let mut rng = Rng::with_seed(5);
+        let mut rig = Rig::with_aside(Some(later));
+        rig.add(some(&mut rng, 4_000));
+        for step in 0..4_000 {
+            if step % 2 == 0 {
+                rig.add(some(&mut rng, 1));
+            } else {
+                let gone = rig.any_entry(&mut rng).unwrap().id;
+                rig.remove(&[gone]);
+            }
+            if step % 100 < 3 {
+                rig.check(&rig.packets(&mut rng, 20), "rules come and go");
+            }
+        }
+        assert_eq!(rig.master.compiled(), 1 + rig.installed, "{later}: all the others were made aside");
+        assert!(rig.installed >= 4, "{later}: {} bases", rig.installed);
+    }
+}
+
+/// What is removed and comes back under its old number while a base is compiled is the new rule, not the old one.
+#[test]
+fn numbers_may_be_used_again_while_a_base_is_compiled() {
+    let mut master = Master::default();
+    let mut view = tables::Table::default();
+    let mut bring = |updates: Vec<Vec<TableUpdate>>| {
+        for mut update in updates.into_iter().flatten() {
+            view.apply(&mut update);
+        }
+    };
+    let add = |id: u32, value: u32| RuleChange::Add(Arc::new(entry(id, 7, route(value, 32))));
+    bring(master.change(&(0..1_000).map(|id| add(id, id)).collect::<Vec<_>>(), 1_000, 1).unwrap());
+    (1_000..1_100).for_each(|id| bring(master.change(&[add(id, id)], 1, 1).unwrap()));
+    let job = master.job_aside().unwrap();
+    assert!(master.job_aside().is_none(), "one at a time");
+    // One of the base, one of the head, one that the base being compiled does not have.
+    for id in [5, 1_050, 1_100] {
+        bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
+        bring(master.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
+    }
+    bring(master.install(job.run(), 1, &mut Vec::new()).unwrap());
+    assert_eq!(master.compiled(), 2);
+    // And once more: their places are known.
+    bring(master.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
+    let key = |value: u32| {
+        let plan = Arc::clone(master.plan());
+        let (mut values, mut masks) = (Vec::new(), Vec::new());
+        plan.encode(&route(value, 32), &mut values, &mut masks);
+        values
+    };
+    let found: Vec<u32> = [5, 50_005, 1_050, 51_050, 51_100, 6, 7, 1_060]
+        .map(|value| {
+            let mut ids = [0];
+            view.lookup(&key(value), &mut ids);
+            ids[0]
+        })
+        .to_vec();
+    let none = tables::NONE;
+    assert_eq!(found, [none, 5, none, none, 1_100, none, 7, 1_060]);
+}

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Large tables under a steady stream of changes: rules are taken away and others put in their place, one at a time, at even
+//! distances, while a second thread compiles new bases. How soon each is in force, and what lookups lose by the changes.
+//!
+//! In force: the control thread has made the updates of a change and one worker has applied them. Time is virtual: changes
+//! arrive at their times, one waits for the one before, and each takes the CPU time that it took. Bases are compiled in
+//! real time, by which changes arrive as well.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use fastrand::Rng;
+use flow::{Field, FieldMatch, FlowEntry, Instructions, Match};
+use packet::Packet;
+use shunt_bench::{
+    Bar, Comparison, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, median, pin_to, whole,
+};
+use tables::compile::{Compiled, Job};
+use tables::master::{RuleChange, Spent};
+use tables::{Master, Table, TableUpdate};
+
+#[path = "../../../crates/tables/tests/engines/packet.rs"]
+mod packet;
+#[path = "../../../crates/tables/tests/engines/sets.rs"]
+mod sets;
+
+/// Keys of a lookup, and how many lookups come before the first key comes again.
+const BURST: usize = 32;
+const BURSTS: usize = 1_000;
+/// Of the rules, those that are not in the table at first: changes put them in the place of others.
+const SPARE_PART: usize = 10;
+/// How often lookups are compared.
+const LOOKS: u32 = 6;
+/// What a change may take, at the 99th percentile, and what is left of lookups.
+const IN_FORCE_US: f64 = 50.0;
+const LOOKUPS_LEFT: f64 = 0.8;
+
+/// Writes target/report/updates.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Only tables whose names contain this.
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Changes a second.
+    #[arg(long, default_value_t = 10_000)]
+    rate: u32,
+    /// Seconds of each table.
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Pairs of windows of each look at lookups.
+    #[arg(long, default_value_t = 20)]
+    pairs: usize,
+    /// Entries of the exact table.
+    #[arg(long, default_value_t = 1_000_000)]
+    exact: u64,
+}
+
+/// A rule with its priority.
+type Rule = (u16, Match);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    let cpus = allowed_cpus()?;
+    let (first, last) = (*cpus.first().ok_or("no CPU is allowed")?, *cpus.last().ok_or("no CPU is allowed")?);
+    let (errands, work) = channel();
+    let (sender, done) = channel();
+    // Ends with the last errand.
+    let compiler = thread::spawn(move || {
+        // Where there is but one CPU, both share it.
+        drop(pin_to(first));
+        work_off(&work, &sender);
+    });
+    pin_to(last)?;
+    let bases = Bases { errands, done };
+    let tables: [(&str, fn(&Arguments) -> Result<Vec<Rule>, Box<dyn Error>>); 4] = [
+        ("access list", access_list),
+        ("IPv4 routes", |_| routes("ipv4")),
+        ("IPv6 routes", |_| routes("ipv6")),
+        ("exact", |arguments| exact(arguments.exact)),
+    ];
+    for (name, rules) in tables {
+        if name.contains(&arguments.case) {
+            run(&arguments, name, rules(&arguments)?, &bases)?;
+        }
+    }
+    drop(bases);
+    compiler.join().map_err(|_| "the thread that compiles has panicked")?;
+    Ok(())
+}
+
+/// What the second thread is to do.
+enum Errand {
+    Compile(Job),
+    Free(Vec<Spent>),
+}
+
+struct Bases {
+    errands: Sender<Errand>,
+    done: Receiver<Compiled>,
+}
+
+fn work_off(work: &Receiver<Errand>, done: &Sender<Compiled>) {
+    for errand in work {
+        match errand {
+            Errand::Compile(job) => drop(done.send(job.run())),
+            Errand::Free(spent) => drop(spent),
+        }
+    }
+}
+
+fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    Ok(match whole(name)? {
+        Some(text) => text,
+        None => shunt_bench::read_text(&folder.join(sample))?,
+    })
+}
+
+/// Rules of 10,000, the first the best.
+fn access_list(_: &Arguments) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let text = data("classbench/acl1_10k.rules.gz", "acl1.rules")?;
+    let list = sets::access_list(&text).into_iter().zip((0..=u16::MAX).rev());
+    Ok(list.flat_map(|(matches, priority)| matches.into_iter().map(move |one| (priority, one))).collect())
+}
+
+/// A whole table; the longest prefix is the best.
+fn routes(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let text = data(&format!("rib/{name}_full.txt.gz"), &format!("{name}.txt"))?;
+    let length = |route: &Match| route.fields().last().map_or(0, |last| last.mask.count_ones() as u16);
+    Ok(sets::routes(&text).into_iter().map(|route| (length(&route), route)).collect())
+}
+
+/// Pairs of MAC addresses.
+fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let mac = |field, value: u64| FieldMatch::exact(field, (value & 0xffff_ffff_ffff).into());
+    let pair = |n: u64| {
+        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Match::new([mac(Field::EthDst, mixed >> 16), mac(Field::EthSrc, mixed.rotate_left(29) ^ n)])
+    };
+    (0..count).map(|n| Ok((9, pair(n)?))).collect()
+}
+
+fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
+    Arc::new(FlowEntry {
+        id,
+        table: 0,
+        priority,
+        matching,
+        instructions: Instructions::default().into(),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency: false,
+    })
+}
+
+/// A table with its rules.
+struct Changing<'b> {
+    master: Master,
+    view: Table,
+    living: Vec<Arc<FlowEntry>>,
+    spare: VecDeque<Rule>,
+    bases: &'b Bases,
+    /// A base is being compiled.
+    waits: bool,
+    swaps: usize,
+    rng: Rng,
+}
+
+impl<'b> Changing<'b> {
+    fn new(mut rules: Vec<Rule>, bases: &'b Bases) -> Result<Self, Box<dyn Error>> {
+        let mut rng = Rng::with_seed(1);
+        rng.shuffle(&mut rules);
+        let spare = rules.split_off(rules.len() - rules.len() / SPARE_PART);
+        let living: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
+        let mut master = Master::default();
+        let view = compiled(&mut master, &living)?;
+        Ok(Self { master, view, living, spare: spare.into(), bases, waits: false, swaps: 0, rng })
+    }
+
+    /// Takes a rule away, or puts another in the place of the last that went. How long that kept both threads, ns.
+    fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
+        let change = if number.is_multiple_of(2) {
+            let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
+            self.spare.push_back((gone.priority, gone.matching.clone()));
+            RuleChange::Remove(gone.id)
+        } else {
+            let rule = self.spare.pop_front().ok_or("there are too few rules")?;
+            let id = (self.living.len() + self.spare.len()) as u32 + number;
+            let added = entry(id, rule);
+            self.living.push(Arc::clone(&added));
+            RuleChange::Add(added)
+        };
+        let mut spent = Vec::new();
+        let start = ThreadCpu::now();
+        let installed = match self.bases.done.try_recv() {
+            Ok(compiled) => {
+                self.waits = false;
+                self.master.install(compiled, 1, &mut spent)
+            }
+            Err(_) => None,
+        };
+        let updates = self.master.change(&[change], 1, 1)?;
+        let mut job = None;
+        if !self.waits {
+            job = self.master.job_aside();
+            self.waits = job.is_some();
+        }
+        let mut updates: Vec<TableUpdate> =
+            installed.into_iter().flatten().chain(updates).flatten().collect();
+        updates.iter_mut().for_each(|update| self.view.apply(update));
+        self.swaps += updates.iter().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
+        drop(updates);
+        job.into_iter().try_for_each(|job| self.bases.errands.send(Errand::Compile(job)))?;
+        if !spent.is_empty() {
+            self.bases.errands.send(Errand::Free(spent))?;
+        }
+        Ok(start.elapsed_ns())
+    }
+
+    /// Waits for a base that is being compiled, which is of no use any more.
+    fn end(self) -> Result<(), Box<dyn Error>> {
+        if self.waits {
+            drop(self.bases.done.recv()?);
+        }
+        Ok(())
+    }
+
+    /// Lookups of packets that rules are for, in the table as it is by those in one compiled from the same rules.
+    fn look(&mut self, pairs: usize) -> Result<Comparison, Box<dyn Error>> {
+        let fresh = compiled(&mut Master::default(), &self.living)?;
+        let rng = &mut self.rng;
+        let packets: Vec<Packet> = (0..BURSTS * BURST)
+            .map(|_| Packet::matching(rng, &self.living[rng.usize(..self.living.len())].matching))
+            .collect();
+        let keys = |table: &Table| -> Vec<u64> {
+            packets.iter().flat_map(|packet| packet.key(table.plan())).collect()
+        };
+        let (keys, fresh_keys) = (keys(&self.view), keys(&fresh));
+        for (now, then) in
+            keys.chunks(BURST * self.view.plan().words()).zip(fresh_keys.chunks(BURST * fresh.plan().words()))
+        {
+            let mut found = [[0; BURST]; 2];
+            self.view.lookup(now, &mut found[0]);
+            fresh.lookup(then, &mut found[1]);
+            let priority =
+                |id: u32| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
+            // Of equal rules the order of adding counts, which a table of the same rules does not know.
+            if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
+                && priority(found[0][at]) != priority(found[1][at])
+            {
+                return Err("a lookup finds another rule than a table of the same rules".into());
+            }
+        }
+        let plan = Plan { attempts_max: 20 * pairs, ..Plan::new(pairs) };
+        Ok(compare(&plan, &mut lookups(&self.view, &keys), &mut lookups(&fresh, &fresh_keys))?)
+    }
+}
+
+/// A view of the rules, compiled at once.
+fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
+    let changes: Vec<_> = rules.iter().map(|rule| RuleChange::Add(Arc::clone(rule))).collect();
+    let mut view = Table::default();
+    let updates = master.change(&changes, changes.len(), 1)?;
+    updates.into_iter().flatten().for_each(|mut update| view.apply(&mut update));
+    Ok(view)
+}
+
+fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
+    let mut ids = [0; BURST];
+    let mut bursts = keys.chunks_exact(BURST * table.plan().words()).cycle();
+    let lookup = move || {
+        if let Some(keys) = bursts.next() {
+            table.lookup(keys, black_box(&mut ids));
+        }
+        BURST as u64
+    };
+    Loop::new(100, lookup).gap_limit(Duration::from_micros(200))
+}
+
+fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Result<(), Box<dyn Error>> {
+    let mut table = Changing::new(rules, bases)?;
+    let case =
+        format!("{name} of {}, {} changes/s for {} s", table.living.len(), arguments.rate, arguments.seconds);
+    let distance = Duration::from_secs(1) / arguments.rate;
+    let (changes, looks) = (arguments.rate * arguments.seconds, LOOKS.min(arguments.seconds));
+    let (mut latencies_us, mut looked) = (Vec::with_capacity(changes as usize), Vec::new());
+    let mut free_ns = 0;
+    let mut start = Instant::now();
+    for number in 0..changes {
+        let due = distance * number;
+        while start.elapsed() < due {
+            thread::sleep(Duration::from_micros(500));
+        }
+        let due_ns = due.as_nanos() as u64;
+        free_ns = due_ns.max(free_ns) + table.change(number)?;
+        latencies_us.push((free_ns - due_ns) as f64 / 1e3);
+        if (number + 1) % (changes / looks) == 0 {
+            let pause = Instant::now();
+            looked.push(table.look(arguments.pairs)?);
+            start += pause.elapsed();
+        }
+    }
+    let swaps = table.swaps;
+    table.end()?;
+    latencies_us.sort_unstable_by(f64::total_cmp);
+    let at = |part: f64| latencies_us[((latencies_us.len() - 1) as f64 * part) as usize];
+    writeln!(
+        io::stdout(),
+        "{case}: in force after {:.1} us at the median, {:.1} at p99, {:.0} at p99.9, {:.0} at most; {swaps} bases",
+        at(0.5),
+        at(0.99),
+        at(0.999),
+        at(1.0)
+    )?;
+    let folder = Path::new("target/report");
+    for (figure, part, bar) in [
+        ("in force, median", 0.5, None),
+        ("in force, p99", 0.99, Some(IN_FORCE_US)),
+        ("in force, p99.9", 0.999, None),
+    ] {
+        let figure = Figure::limited(figure, &case, "us", &[at(part)], bar).ok_or("no changes")?;
+        figure.append(folder, "updates")?;
+    }
+    let ratios: Vec<f64> = looked.iter().map(|look| look.ratio).collect();
+    let look = looked.into_iter().min_by(|one, other| {
+        let middle = median(&ratios).unwrap_or(0.0);
+        (one.ratio - middle).abs().total_cmp(&(other.ratio - middle).abs())
+    });
+    let look = look.ok_or("nothing was looked up")?;
+    let figure = Figure::new(
+        "lookups amid changes, by freshly compiled",
+        &case,
+        "M/CPU-s",
+        &look,
+        Bar::AtLeast(LOOKUPS_LEFT),
+    );
+    figure.append(folder, "updates")?;
+    writeln!(
+        io::stdout(),
+        "{case}: lookups {:.1} and {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2}) in the middle of {:.2?}",
+        look.ours.median,
+        look.peer.median,
+        look.ratio,
+        look.low,
+        look.high,
+        ratios
+    )?;
+    Ok(())
+}

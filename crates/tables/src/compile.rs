@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control side: compiles a table's rules into a base. What is to be compiled is told by sharing, so that it costs little to
+//! ask for: the last base's rules with those that are dead, and what was added since. A [`Job`] may run on another thread while
+//! the rules go on changing; what has changed meanwhile is put into the head and the dead set of the new base.
+
+use crate::additions::Additions;
+use crate::base::{Engine, Maker};
+use crate::choice::Choice;
+use crate::exact::Exact;
+use crate::lpm::{Lpm, Piece};
+use crate::mask::Mask;
+use crate::scan::Scan;
+use crate::{Base, BitSet, KeyPlan, NONE};
+use flow::FlowEntry;
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+/// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules.
+const HEAD_PART: usize = 4;
+
+/// Fewest additions a head has room for.
+pub(crate) const HEAD_MIN: usize = 64;
+
+/// A rule of a base, or one that was added since.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    pub entry: Arc<FlowEntry>,
+    /// When it was added: of equal priorities the first is the best.
+    pub sequence: u64,
+}
+
+impl Row {
+    fn precedence(&self) -> (Reverse<u16>, u64) {
+        (Reverse(self.entry.priority), self.sequence)
+    }
+}
+
+/// Rules to be compiled.
+#[derive(Debug)]
+pub struct Job {
+    pub(crate) plan: Arc<KeyPlan>,
+    pub(crate) choice: Choice,
+    pub(crate) maker: Option<Maker>,
+    /// The last base, its rules in order of precedence, and those of them that are dead.
+    pub(crate) base: Arc<Base>,
+    pub(crate) rows: Arc<Vec<Row>>,
+    pub(crate) dead: BitSet,
+    /// Living rules that were added since, in the order they came.
+    pub(crate) added: Arc<Vec<Row>>,
+    /// Of the last rule that the table has had.
+    pub(crate) sequence: u64,
+    /// Bases that the table had before.
+    pub(crate) compiled: usize,
+}
+
+/// What a job makes.
+#[derive(Debug)]
+pub struct Compiled {
+    pub(crate) base: Arc<Base>,
+    pub(crate) rows: Arc<Vec<Row>>,
+    /// For each entry's number its slot.
+    pub(crate) slots: Vec<u32>,
+    /// An empty head's.
+    pub(crate) additions: Additions,
+    pub(crate) sequence: u64,
+    pub(crate) compiled: usize,
+}
+
+impl Job {
+    /// Compiles. Takes time in proportion to the rules.
+    #[must_use]
+    pub fn run(self) -> Compiled {
+        let (rows, before) = self.merged();
+        let (engine, keyed) = self.engine(&rows, &before);
+        let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
+        let highest = rows.iter().map(|row| row.entry.id as usize + 1).max().unwrap_or(0);
+        let mut slots = vec![NONE; highest];
+        for (slot, row) in rows.iter().enumerate() {
+            slots[row.entry.id as usize] = slot as u32;
+            ids.push(row.entry.id);
+            priorities.push(row.entry.priority);
+        }
+        let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
+        let additions = match &engine {
+            Engine::Exact(engine) => Additions::new(&self.plan, room, [engine.mask()], ids.len() - keyed),
+            Engine::Mask(engine) => Additions::new(&self.plan, room, engine.masks(), engine.walked()),
+            Engine::Lpm(engine) => Additions::new(&self.plan, room, [], engine.catch_alls()),
+            Engine::Scan(_) | Engine::Foreign(_) => Additions::new(&self.plan, room, [], ids.len()),
+        };
+        Compiled {
+            base: Arc::new(Base::new(self.plan, engine, ids, priorities)),
+            rows: Arc::new(rows),
+            slots,
+            additions,
+            sequence: self.sequence,
+            compiled: self.compiled,
+        }
+    }
+
+    /// The living rules in order of precedence, which those of the last base are in already, with the slots that they had in
+    /// it.
+    fn merged(&self) -> (Vec<Row>, Vec<u32>) {
+        let mut added: Vec<&Row> = self.added.iter().collect();
+        added.sort_unstable_by_key(|row| row.precedence());
+        let len = self.rows.len() - self.dead.len() + added.len();
+        let (mut merged, mut before) = (Vec::with_capacity(len), Vec::with_capacity(len));
+        let mut added = added.into_iter().peekable();
+        for (slot, row) in (0..).zip(self.rows.iter()) {
+            if self.dead.contains(slot) {
+                continue;
+            }
+            while let Some(other) = added.next_if(|other| other.precedence() < row.precedence()) {
+                merged.push(other.clone());
+                before.push(NONE);
+            }
+            merged.push(row.clone());
+            before.push(slot);
+        }
+        merged.extend(added.cloned());
+        before.resize(merged.len(), NONE);
+        (merged, before)
+    }
+
+    /// The engine, and how many rules come before those that match everything, if it hashes them.
+    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize) {
+        let words = self.plan.words();
+        let hashed = self.choice == Choice::Exact;
+        let mut values = Vec::with_capacity(words * rows.len());
+        let mut masks = Vec::with_capacity(if hashed { words } else { words * rows.len() });
+        let keyed =
+            if hashed { rows.partition_point(|row| !row.entry.matching.is_any()) } else { rows.len() };
+        // Rows that stay as they were are not encoded again.
+        let known = if hashed && *self.plan == **self.base.plan() { self.base.exact() } else { None };
+        let known = known.map(Exact::rows);
+        for (row, slot) in rows[..keyed].iter().zip(before) {
+            let known = match &known {
+                Some(rows) if !masks.is_empty() => {
+                    rows.get(*slot as usize * words..).and_then(|rows| rows.get(..words))
+                }
+                _ => None,
+            };
+            match known {
+                Some(row) => values.extend_from_slice(row),
+                None => {
+                    if hashed {
+                        masks.clear();
+                    }
+                    self.plan.encode(&row.entry.matching, &mut values, &mut masks);
+                }
+            }
+        }
+        let foreign = self.maker.filter(|_| !hashed);
+        let foreign = foreign.and_then(|make| make(self.choice, &self.plan, &values, &masks));
+        let engine = match (foreign, self.choice) {
+            (Some(engine), _) => Engine::Foreign(engine),
+            (None, Choice::Exact) => Engine::Exact(Exact::new(words, &masks, values, keyed, rows.len())),
+            (None, Choice::Scan) => Engine::Scan(Scan::new(words, rows.len(), &values, &masks)),
+            (None, Choice::Lpm(field)) => {
+                Engine::Lpm(Lpm::new(words, &Piece::of_field(&self.plan, field), rows.len(), &values, &masks))
+            }
+            (None, Choice::Mask) => Engine::Mask(Mask::new(&self.plan, rows.len(), &values, &masks)),
+        };
+        (engine, keyed)
+    }
+}

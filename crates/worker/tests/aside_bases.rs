@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Rules come and go one at a time while tables are compiled on another thread: packets always meet the rules in force.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::{Action, Command, Field, FieldMatch, FlowMod, Instructions, Match};
+use model::{Config, Model, PortDesc};
+use port::Queue;
+use port::mem;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use worker::{Errand, PortQueues, build};
+
+const STEPS: u64 = 6_000;
+/// Addresses that rules are about.
+const ADDRESSES: u32 = 500;
+
+fn packet(address: u32) -> Vec<u8> {
+    let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x08, 0x00];
+    bytes.extend([0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1]);
+    bytes.extend(address.to_be_bytes());
+    bytes.resize(60, 0);
+    bytes
+}
+
+/// A rule about addresses that begin alike: those of one host, or of some.
+fn rule(address: u32, length: u32, port: u32, command: Command) -> FlowMod {
+    let mask = u32::MAX << (32 - length);
+    let prefix = FieldMatch { field: Field::Ipv4Dst, value: (address & mask).into(), mask: mask.into() };
+    FlowMod {
+        command,
+        matching: Match::new([FieldMatch::exact(Field::EthType, 0x0800), prefix]).unwrap(),
+        priority: 100 + length as u16,
+        instructions: Instructions::apply(vec![Action::output(port)]),
+        ..FlowMod::default()
+    }
+}
+
+#[test]
+fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
+    let (mut handles, mut ports) = (Vec::new(), Vec::new());
+    for number in 1..=3 {
+        let (mut queues, handle) = mem::pair(number, 1, 64);
+        handles.push(handle);
+        ports.push(PortQueues {
+            number,
+            queues: vec![(0, Box::new(queues.remove(0)) as Box<dyn Queue>)],
+            egress: Vec::new(),
+        });
+    }
+    let (mut set, mut workers) = build(&worker::Config { workers: 1, ..worker::Config::default() }, ports);
+    let (errands, work) = mpsc::channel::<Errand>();
+    let compiled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&compiled);
+    let thread = thread::spawn(move || {
+        for errand in work {
+            errand();
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    set.set_aside(Box::new(move |errand| errands.send(errand).unwrap()));
+    let mut model = Model::new(Config::default(), set, 0);
+    for number in 1..=3 {
+        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        model.add_port(0, desc, true).unwrap();
+    }
+    let mut rng = fastrand::Rng::with_seed(1);
+    // What each prefix leads to.
+    let mut rules: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    for step in 0..STEPS {
+        let length = [32, 30, 28][rng.usize(..3)];
+        let prefix = (rng.u32(..ADDRESSES) & u32::MAX << (32 - length), length);
+        let port = rng.u32(2..=3);
+        let command = if rng.u8(..3) == 0 { Command::DeleteStrict } else { Command::Add };
+        model.flow_mod(step, rule(prefix.0, length, port, command)).unwrap();
+        if command == Command::Add {
+            rules.insert(prefix, port);
+        } else {
+            rules.remove(&prefix);
+        }
+        let address = rng.u32(..ADDRESSES);
+        assert!(handles[0].push(0, &packet(address)));
+        while workers[0].turn(step).received == 0 {}
+        workers[0].turn(step);
+        while model.poll(step) {}
+        let best =
+            [32, 30, 28].iter().find_map(|length| rules.get(&(address & u32::MAX << (32 - length), *length)));
+        let found = [2, 3].into_iter().find(|port| handles[*port as usize - 1].pop(0).is_some());
+        assert_eq!(found.as_ref(), best, "step {step}");
+    }
+    drop((model, workers));
+    thread.join().unwrap();
+    let compiled = compiled.load(Ordering::Relaxed);
+    assert!(compiled > 10, "{compiled} things done aside");
+}
