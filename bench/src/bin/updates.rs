@@ -66,6 +66,9 @@ struct Arguments {
 /// A rule with its priority.
 type Rule = (u16, Match);
 
+/// Makes a table's rules.
+type Maker = fn(&Arguments) -> Result<Vec<Rule>, Box<dyn Error>>;
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments::parse();
     let cpus = allowed_cpus()?;
@@ -80,7 +83,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     });
     pin_to(last)?;
     let bases = Bases { errands, done };
-    let tables: [(&str, fn(&Arguments) -> Result<Vec<Rule>, Box<dyn Error>>); 4] = [
+    let tables: [(&str, Maker); 4] = [
         ("access list", access_list),
         ("IPv4 routes", |_| routes("ipv4")),
         ("IPv6 routes", |_| routes("ipv6")),
@@ -172,6 +175,8 @@ struct Changing<'b> {
     bases: &'b Bases,
     /// A base is being compiled.
     waits: bool,
+    /// Of the rule that was taken away last.
+    number: u32,
     swaps: usize,
     rng: Rng,
 }
@@ -184,7 +189,7 @@ impl<'b> Changing<'b> {
         let living: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         let mut master = Master::default();
         let view = compiled(&mut master, &living)?;
-        Ok(Self { master, view, living, spare: spare.into(), bases, waits: false, swaps: 0, rng })
+        Ok(Self { master, view, living, spare: spare.into(), bases, waits: false, number: 0, swaps: 0, rng })
     }
 
     /// Takes a rule away, or puts another in the place of the last that went. How long that kept both threads, ns.
@@ -192,31 +197,25 @@ impl<'b> Changing<'b> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
             self.spare.push_back((gone.priority, gone.matching.clone()));
+            self.number = gone.id;
             RuleChange::Remove(gone.id)
         } else {
             let rule = self.spare.pop_front().ok_or("there are too few rules")?;
-            let id = (self.living.len() + self.spare.len()) as u32 + number;
-            let added = entry(id, rule);
+            // As the model does, which numbers its entries anew as soon as it can.
+            let added = entry(self.number, rule);
             self.living.push(Arc::clone(&added));
             RuleChange::Add(added)
         };
-        let mut spent = Vec::new();
         let start = ThreadCpu::now();
-        let installed = match self.bases.done.try_recv() {
-            Ok(compiled) => {
-                self.waits = false;
-                self.master.install(compiled, 1, &mut spent)
-            }
-            Err(_) => None,
-        };
-        let updates = self.master.change(&[change], 1, 1)?;
-        let mut job = None;
-        if !self.waits {
-            job = self.master.job_aside();
-            self.waits = job.is_some();
+        if let Ok(compiled) = self.bases.done.try_recv() {
+            self.waits = false;
+            self.master.install(compiled);
         }
-        let mut updates: Vec<TableUpdate> =
-            installed.into_iter().flatten().chain(updates).flatten().collect();
+        let updates = self.master.change(&[change], 1, 1)?;
+        let job = self.master.job_aside();
+        self.waits |= job.is_some();
+        let spent = self.master.take_spent();
+        let mut updates: Vec<TableUpdate> = updates.into_iter().flatten().collect();
         updates.iter_mut().for_each(|update| self.view.apply(update));
         self.swaps += updates.iter().filter(|update| matches!(update, TableUpdate::Swap(_))).count();
         drop(updates);
@@ -240,7 +239,10 @@ impl<'b> Changing<'b> {
         let fresh = compiled(&mut Master::default(), &self.living)?;
         let rng = &mut self.rng;
         let packets: Vec<Packet> = (0..BURSTS * BURST)
-            .map(|_| Packet::matching(rng, &self.living[rng.usize(..self.living.len())].matching))
+            .map(|_| {
+                let rule = &self.living[rng.usize(..self.living.len())];
+                Packet::matching(rng, &rule.matching)
+            })
             .collect();
         let keys = |table: &Table| -> Vec<u64> {
             packets.iter().flat_map(|packet| packet.key(table.plan())).collect()

@@ -11,8 +11,9 @@ use crate::lpm::{Lpm, Piece};
 use crate::mask::Mask;
 use crate::scan::Scan;
 use crate::{Base, BitSet, KeyPlan, NONE};
-use flow::FlowEntry;
+use flow::{EntryId, FlowEntry};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules.
@@ -59,7 +60,7 @@ pub struct Compiled {
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
     /// For each entry's number its slot.
-    pub(crate) slots: Vec<u32>,
+    pub(crate) slots: HashMap<EntryId, u32>,
     /// An empty head's.
     pub(crate) additions: Additions,
     pub(crate) sequence: u64,
@@ -73,10 +74,9 @@ impl Job {
         let (rows, before) = self.merged();
         let (engine, keyed) = self.engine(&rows, &before);
         let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let highest = rows.iter().map(|row| row.entry.id as usize + 1).max().unwrap_or(0);
-        let mut slots = vec![NONE; highest];
-        for (slot, row) in rows.iter().enumerate() {
-            slots[row.entry.id as usize] = slot as u32;
+        let mut slots = HashMap::with_capacity(rows.len());
+        for (slot, row) in (0..).zip(&rows) {
+            slots.insert(row.entry.id, slot);
             ids.push(row.entry.id);
             priorities.push(row.entry.priority);
         }

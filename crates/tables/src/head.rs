@@ -12,6 +12,12 @@ use flow::EntryId;
 /// Directory word: high half a tag of the hash, low half number of the bucket + 1; 0 is free.
 const TAG_SHIFT: u32 = 32;
 
+/// Keys in one pass.
+pub(crate) const GROUP: usize = 32;
+
+/// Bits of the filter for each bucket there is room for.
+const FILTER_BITS: usize = 8;
+
 /// What hangs off an addition's slot.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -31,6 +37,9 @@ pub struct Head {
     capacity: usize,
     seed: Seed,
     directory: Box<[u64]>,
+    /// One bit for each hash that is in the directory, at its highest bits: most keys have no addition, and the filter stays in
+    /// caches that the directory does not fit.
+    filter: Box<[u64]>,
     /// For each bucket its first addition.
     buckets: Vec<u32>,
     places: Vec<Place>,
@@ -52,6 +61,7 @@ impl Clone for Head {
             capacity: self.capacity,
             seed: self.seed,
             directory: self.directory.clone(),
+            filter: self.filter.clone(),
             buckets: Vec::with_capacity(self.buckets.capacity()),
             places: Vec::with_capacity(self.places.capacity()),
             rows: Vec::with_capacity(self.rows.capacity()),
@@ -88,6 +98,7 @@ impl Head {
             capacity,
             seed: Seed::of_process(),
             directory: vec![0; (2 * capacity).next_power_of_two().max(2)].into_boxed_slice(),
+            filter: vec![0; (FILTER_BITS * capacity / 64).next_power_of_two()].into_boxed_slice(),
             buckets: Vec::with_capacity(capacity),
             places: Vec::with_capacity(capacity),
             rows: Vec::with_capacity(capacity * 2 * words),
@@ -130,6 +141,8 @@ impl Head {
             at = (at + 1) & (self.directory.len() - 1);
         }
         self.directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (u64::from(bucket) + 1);
+        let (word, bit) = self.filter_place(hash);
+        self.filter[word] |= bit;
     }
 
     /// Keeps the tuples in order of their highest priority.
@@ -163,28 +176,53 @@ impl Head {
         self.living -= 1;
     }
 
-    /// The best living addition that matches the key and has a priority above `floor`, or [`NONE`].
-    #[must_use]
-    pub fn find(&self, key: &[u64], floor: Option<u16>) -> u32 {
-        let mut best = NONE;
-        let mut least = floor.map_or(0, |floor| u32::from(floor) + 1);
+    /// Where a hash stands in the filter: word and bit.
+    #[inline]
+    fn filter_place(&self, hash: u64) -> (usize, u64) {
+        // The lowest bits place it in the directory.
+        ((hash >> 32) as usize & (self.filter.len() - 1), 1 << (hash >> 58))
+    }
+
+    /// For each of up to [`GROUP`] keys, one row of words each, the best living addition that matches, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], found: &mut [u32]) {
+        found.fill(NONE);
+        let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
-            // Of equal priority this tuple may have one that was added earlier.
-            if u32::from(highest) < least {
-                break;
-            }
             let mask = &self.masks[tuple as usize * self.words..][..self.words];
-            let hash = bucket_hash(self.seed, tuple, key, mask);
-            let mut at = hash as usize & (self.directory.len() - 1);
-            while self.directory[at] != 0 {
-                let word = self.directory[at];
-                if (word ^ hash) >> TAG_SHIFT == 0 {
-                    best = self.find_in_bucket(word as u32 - 1, key, least, best);
-                    least =
-                        least.max(self.places.get(best as usize).map_or(0, |place| place.priority.into()));
-                }
-                at = (at + 1) & (self.directory.len() - 1);
+            // Of all keys before the first is sought: then no load waits for another.
+            let mut maybe = 0u32;
+            for (at, hash) in hashes[..found.len()].iter_mut().enumerate() {
+                *hash = bucket_hash(self.seed, tuple, &keys[at * self.words..][..self.words], mask);
+                let (word, bit) = self.filter_place(*hash);
+                maybe |= u32::from(self.filter[word] & bit != 0) << at;
             }
+            while maybe != 0 {
+                let at = maybe.trailing_zeros() as usize;
+                maybe &= maybe - 1;
+                let key = &keys[at * self.words..][..self.words];
+                found[at] = self.find(key, hashes[at], highest, found[at]);
+            }
+        }
+    }
+
+    /// The best addition of the buckets of a hash in a tuple, if it is better than `best`; else that.
+    #[inline(never)]
+    fn find(&self, key: &[u64], hash: u64, highest: u16, mut best: u32) -> u32 {
+        let priority =
+            |slot: u32| self.places.get(slot as usize).map_or(0, |place| u32::from(place.priority));
+        let mut least = priority(best);
+        // Of equal priority this tuple may have one that was added earlier.
+        if u32::from(highest) < least {
+            return best;
+        }
+        let mut at = hash as usize & (self.directory.len() - 1);
+        while self.directory[at] != 0 {
+            let word = self.directory[at];
+            if (word ^ hash) >> TAG_SHIFT == 0 {
+                best = self.find_in_bucket(word as u32 - 1, key, least, best);
+                least = least.max(priority(best));
+            }
+            at = (at + 1) & (self.directory.len() - 1);
         }
         best
     }
@@ -209,6 +247,12 @@ impl Head {
         let (values, masks) =
             self.rows[slot as usize * 2 * self.words..][..2 * self.words].split_at(self.words);
         key.iter().zip(values).zip(masks).all(|((key, value), mask)| key & mask == *value)
+    }
+
+    /// The priority of a slot.
+    #[must_use]
+    pub fn priority(&self, slot: u32) -> u16 {
+        self.places[slot as usize].priority
     }
 
     /// The entry of a slot.

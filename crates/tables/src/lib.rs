@@ -12,6 +12,7 @@ pub mod bits;
 pub mod choice;
 pub mod compile;
 pub mod exact;
+pub mod ground;
 pub mod hash;
 pub mod head;
 pub mod index;

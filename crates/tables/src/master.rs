@@ -3,17 +3,16 @@
 //! do. Small changes go to heads and dead sets. Many changes at once become one swap, of views with the same base as long
 //! as they fit its head. A head that is full, or a rule that does not suit the base, means a new base.
 
-use crate::additions::{Additions, Link};
 use crate::base::Maker;
 use crate::choice::choose;
 use crate::compile::{Compiled, HEAD_MIN, Job, Row};
-use crate::head::Head;
+use crate::ground::{Ground, Rule};
+use crate::index::Index;
 use crate::plan::PlanError;
 use crate::shape::Shape;
-use crate::{KeyPlan, Place, Table, TableUpdate};
+use crate::{KeyPlan, TableUpdate};
 use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 /// More changes than this in one operation become swaps. An addition takes a worker 55 to 145 ns in a large table, so
@@ -26,34 +25,29 @@ const COMPILED_PART: usize = 16;
 /// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
 const DEAD_MIN: usize = 1024;
 
-/// More dead rules of one match than this are not kept in a base: a lookup may meet them all, one by one. What else it
-/// meets of the dead is bounded by how rules of different matches stand together.
-const DEAD_EQUAL_MAX: u32 = 64;
-
 /// A base is worth being compiled aside once so many additions stand beside it, or this part of it: what lookups pay for
 /// them grows, and the head must not be full before the next base is there.
 const ASIDE_MIN: usize = 48;
 const ASIDE_PART: usize = 16;
 
-/// A living rule.
+/// Of what has changed while a base was compiled aside, so much is put beside it with each further change: more than one, so
+/// that it ends, and few, so that no change waits for it.
+const CATCH_UP: usize = 8;
+
+/// The base that comes next.
 #[derive(Debug)]
-struct Rule {
-    entry: Arc<FlowEntry>,
+struct Next {
+    /// What was added since the last base and goes into this one.
+    added: Arc<Vec<Row>>,
+    /// Of the last rule that does.
     sequence: u64,
-    /// Its slot in the head, if it is none of the base's.
-    head: u32,
+    /// Rules in it that have gone since, by their entries' numbers.
+    removed: Vec<EntryId>,
+    /// Compiled, and about to know what else has changed.
+    ground: Option<Ground>,
 }
 
-/// A base that is being compiled aside.
-#[derive(Debug)]
-struct Aside {
-    /// Additions before it.
-    added: Arc<Vec<Row>>,
-    /// Of the last rule that is in it.
-    sequence: u64,
-    /// Rules in it that are gone meanwhile.
-    removed: Vec<EntryId>,
-}
+pub use crate::ground::Spent;
 
 /// A change of the rules.
 #[derive(Clone, Debug)]
@@ -64,37 +58,25 @@ pub enum RuleChange {
     Remove(EntryId),
 }
 
-/// What a table had on the control side before it got another base.
-#[derive(Debug)]
-pub struct Spent {
-    _rows: Arc<Vec<Row>>,
-    _slots: Vec<u32>,
-}
-
 /// A table's rules on the control side.
 #[derive(Debug, Default)]
 pub struct Master {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
-    /// What each worker's view is when it has applied all updates.
-    view: Table,
-    /// The base's rules, dead ones too, and for each entry's number its slot.
-    rows: Arc<Vec<Row>>,
-    slots: Vec<u32>,
-    /// Of the last rule that went into the base.
-    base_sequence: u64,
-    /// What the heads hold; none before the first base.
-    additions: Option<Additions>,
-    /// What was added since the base was asked for, in the order of the heads' slots; none in the place of what is gone.
-    added: Vec<Option<Row>>,
-    /// Slots of the heads before these: they went into the base that is being compiled.
-    added_from: u32,
-    aside: Option<Aside>,
-    /// For the hash of each match how many rules of the base are dead.
-    dead_equal: HashMap<u64, u32>,
-    hasher: RandomState,
+    /// What workers have when they have applied all updates.
+    now: Ground,
+    /// What will be in its place, if that is being made.
+    next: Option<Next>,
+    /// What was added behind the last rule of the last base that was asked for, in order; none in the place of what has gone, and of
+    /// entries of linear tables.
+    log: Vec<Option<Row>>,
+    /// Of that rule.
+    log_from: u64,
+    /// Of the last rule.
     sequence: u64,
     compiled: usize,
+    compiled_aside: usize,
+    spent: Vec<Spent>,
     /// Makes engines in place of ours.
     maker: Option<Maker>,
 }
@@ -117,33 +99,28 @@ impl Master {
         in_all: usize,
         workers: usize,
     ) -> Result<Vec<Vec<TableUpdate>>, PlanError> {
-        let mut compile = changes.len() > SINGLY.max(self.view.base().len() / COMPILED_PART);
+        let mut compile = changes.len() > SINGLY.max(self.now.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
         for change in changes {
-            let mut update = match change {
+            match change {
                 RuleChange::Add(entry) => match self.add(entry, compile) {
-                    Some(update) => update,
-                    None => {
-                        compile = true;
-                        continue;
-                    }
+                    Some(update) => updates.push(update),
+                    None => compile = true,
                 },
                 RuleChange::Remove(id) => {
                     let Some(rule) = self.rules.remove(id) else { continue };
-                    self.shape.remove(&rule.entry.matching, rule.entry.priority);
-                    let place = self.place(*id, &rule);
-                    compile |= self.leave(*id, &rule, place);
-                    TableUpdate::Remove(place)
+                    let (update, many) = self.remove(*id, &rule);
+                    updates.push(update);
+                    compile |= many;
                 }
-            };
-            self.view.apply(&mut update);
-            updates.push(update);
+            }
         }
-        compile |= self.view.dead_count() > DEAD_MIN.max(self.view.base().len() / 2);
+        compile |= self.now.view.dead().len() > DEAD_MIN.max(self.now.view.base().len() / 2);
+        let arrived = !compile && self.step(CATCH_UP * changes.len())?;
         if compile {
             self.compile()?;
         }
-        if compile || in_all > SINGLY {
+        if compile || arrived || in_all > SINGLY {
             return Ok(self.swaps(workers));
         }
         Ok((0..workers).map(|_| updates.iter().map(copy_of).collect()).collect())
@@ -151,7 +128,7 @@ impl Master {
 
     /// A swap for each worker to the view as it is now.
     fn swaps(&self, workers: usize) -> Vec<Vec<TableUpdate>> {
-        (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.view.clone()))]).collect()
+        (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
     /// Takes a rule in. How workers put it where it stands; none if that takes a new base, or one comes anyway.
@@ -159,194 +136,146 @@ impl Master {
         self.sequence += 1;
         let (id, sequence) = (entry.id, self.sequence);
         self.shape.add(&entry.matching, entry.priority);
-        let rule = |head| Rule { entry: Arc::clone(entry), sequence, head };
+        self.rules.insert(id, Rule { entry: Arc::clone(entry), sequence });
         if let Some(index) = entry.matching.index() {
-            self.rules.insert(id, rule(crate::NONE));
-            let fits = self.view.make_room(index, HEAD_MIN);
-            let mut update = TableUpdate::AddIndex { index, id };
-            if fits {
-                return Some(update);
-            }
-            // Workers get the longer one by a swap.
-            self.view.apply(&mut update);
+            self.log.push(None);
+            self.now.pass_over();
+            let fits = self.now.view.make_room(index, HEAD_MIN);
+            self.now.view.apply(&mut TableUpdate::AddIndex { index, id });
+            // Workers get a longer one by a swap.
+            return fits.then_some(TableUpdate::AddIndex { index, id });
+        }
+        self.log.push(Some(Row { entry: Arc::clone(entry), sequence }));
+        if compile {
+            self.now.pass_over();
             return None;
         }
-        let row = Row { entry: Arc::clone(entry), sequence };
-        let link = if compile { None } else { self.link(entry) };
-        // What has no place in the heads is in the base before anybody asks.
-        let slot = self.added_from + self.added.len() as u32;
-        self.rules.insert(id, rule(slot));
-        self.added.push(Some(row));
-        let (row, link, at) = link?;
-        debug_assert_eq!(at, slot, "additions and heads count alike");
-        Some(TableUpdate::Add { id, priority: entry.priority, row, link })
+        self.now.add(entry)
     }
 
-    /// Where the heads put a rule; nowhere if it takes a new base.
-    fn link(&mut self, entry: &FlowEntry) -> Option<(Box<[u64]>, Link, u32)> {
-        let plan = self.view.plan();
-        let additions = self.additions.as_mut().filter(|_| plan.covers(&entry.matching))?;
-        let (mut values, mut masks) = (Vec::new(), Vec::new());
-        plan.encode(&entry.matching, &mut values, &mut masks);
-        additions.add(entry.priority, &values, &masks)
-    }
-
-    /// Where a rule stands.
-    fn place(&self, id: EntryId, rule: &Rule) -> Place {
-        match rule.entry.matching.index() {
-            Some(index) => Place::Index(index),
-            None if rule.sequence <= self.base_sequence => {
-                Place::Base(self.slots.get(id as usize).copied().unwrap_or(crate::NONE))
+    /// Takes a rule out that is none of `rules` any more. True if the base should be compiled for it.
+    fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
+        self.shape.remove(&rule.entry.matching, rule.entry.priority);
+        if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)
+            && let Some(row) = self.log.get_mut(at as usize)
+        {
+            *row = None;
+        }
+        match &mut self.next {
+            Some(Next { ground: Some(ground), .. })
+                if rule.sequence <= ground.sequence() && rule.entry.matching.index().is_none() =>
+            {
+                ground.remove(id, rule);
             }
-            None => Place::Head(rule.head),
-        }
-    }
-
-    /// Notes that a rule leaves its place. True if the base should be compiled for it.
-    fn leave(&mut self, id: EntryId, rule: &Rule, place: Place) -> bool {
-        if let Some(aside) = self.aside.as_mut().filter(|aside| rule.sequence <= aside.sequence) {
-            aside.removed.push(id);
-        }
-        match place {
-            Place::Base(_) => self.leave_base(rule),
-            Place::Head(slot) => {
-                if let Some(row) =
-                    slot.checked_sub(self.added_from).and_then(|at| self.added.get_mut(at as usize))
-                {
-                    *row = None;
-                }
-                self.additions.iter_mut().for_each(|additions| additions.remove(slot));
-                false
+            Some(Next { ground: None, removed, sequence, .. }) if rule.sequence <= *sequence => {
+                removed.push(id);
             }
-            Place::Index(_) => false,
+            _ => {}
         }
+        self.now.remove(id, rule)
     }
 
-    /// Notes that a rule of the base is dead. True if there are too many of its match.
-    fn leave_base(&mut self, rule: &Rule) -> bool {
-        let dead = self.dead_equal.entry(self.hasher.hash_one(&rule.entry.matching)).or_default();
-        *dead += 1;
-        *dead > DEAD_EQUAL_MAX
-    }
-
-    /// Compiles all rules into a new base; heads start empty.
+    /// Compiles all rules into a new base; heads start empty. Whatever is being compiled aside is of no use any more.
     fn compile(&mut self) -> Result<(), PlanError> {
-        let job = self.whole();
-        if job.is_err() {
-            // Nothing goes beside the last base any more.
-            self.additions = None;
+        let plan = KeyPlan::new(&self.shape.fields()).inspect_err(|_| self.now.close())?;
+        let mut added: Vec<Row> = Vec::new();
+        if let Some(next) = self.next.take() {
+            let lives =
+                |row: &&Row| self.rules.get(&row.entry.id).is_some_and(|rule| rule.sequence == row.sequence);
+            added.extend(next.added.iter().filter(lives).cloned());
         }
-        self.put(job?.run());
+        added.extend(self.log.drain(..).flatten());
+        self.log_from = self.sequence;
+        let compiled = self.job(plan, Arc::new(added)).run();
+        let index = self.now.view.take_index();
+        self.now = Ground::new(compiled, index);
+        self.compiled += 1;
         Ok(())
     }
 
-    /// All that is to be compiled now. Whatever is being compiled aside is of no use any more.
-    fn whole(&mut self) -> Result<Job, PlanError> {
-        let plan = Arc::new(KeyPlan::new(&self.shape.fields())?);
-        let mut added: Vec<Row> = Vec::new();
-        if let Some(aside) = self.aside.take() {
-            let lives =
-                |row: &&Row| self.rules.get(&row.entry.id).is_some_and(|rule| rule.sequence == row.sequence);
-            added.extend(aside.added.iter().filter(lives).cloned());
-        }
-        added.extend(self.added.drain(..).flatten());
-        Ok(self.job(plan, Arc::new(added)))
-    }
-
-    fn job(&self, plan: Arc<KeyPlan>, added: Arc<Vec<Row>>) -> Job {
+    fn job(&self, plan: KeyPlan, added: Arc<Vec<Row>>) -> Job {
         Job {
-            plan,
+            plan: Arc::new(plan),
             choice: choose(&self.shape),
             maker: self.maker,
-            base: Arc::clone(self.view.base()),
-            rows: Arc::clone(&self.rows),
-            dead: self.view.dead().clone(),
+            base: Arc::clone(self.now.view.base()),
+            rows: Arc::clone(&self.now.rows),
+            dead: self.now.view.dead().clone(),
             added,
             sequence: self.sequence,
             compiled: self.compiled,
         }
     }
 
-    /// Puts a base in the place of the last one; heads start empty.
-    fn put(&mut self, compiled: Compiled) {
-        let Compiled { base, rows, slots, additions, sequence, .. } = compiled;
-        let head = Head::new(base.plan().words(), additions.capacity(), additions.masks());
-        (self.rows, self.slots, self.base_sequence) = (rows, slots, sequence);
-        self.additions = Some(additions);
-        (self.added_from, self.aside) = (0, None);
-        self.dead_equal.clear();
-        self.compiled += 1;
-        let index = self.view.take_index();
-        self.view = Table::new(base, head, index);
-    }
-
     /// A base that is worth being compiled on another thread: what was added or is dead makes lookups slower, or there will soon
     /// be no room for more. None while one is under way. Rules may go on changing; what the job makes is for
     /// [`Master::install`].
     pub fn job_aside(&mut self) -> Option<Job> {
-        let len = self.view.base().len();
-        let added = self.added.len() >= ASIDE_MIN.max(len / ASIDE_PART);
-        let dead = self.view.dead_count() > DEAD_MIN.max(len / 2) / 2;
-        if self.aside.is_some() || !(added || dead) {
+        let len = self.now.view.base().len();
+        let added = self.now.added() >= ASIDE_MIN.max(len / ASIDE_PART);
+        let dead = self.now.view.dead().len() > DEAD_MIN.max(len / 2) / 2;
+        if self.next.is_some() || !(added || dead) {
             return None;
         }
         let plan = KeyPlan::new(&self.shape.fields()).ok()?;
-        self.added_from += self.added.len() as u32;
-        let added = Arc::new(self.added.drain(..).flatten().collect::<Vec<_>>());
-        let aside = Aside { added: Arc::clone(&added), sequence: self.sequence, removed: Vec::new() };
-        self.aside = Some(aside);
-        Some(self.job(Arc::new(plan), added))
+        let added = Arc::new(self.log.drain(..).flatten().collect::<Vec<_>>());
+        self.log_from = self.sequence;
+        let next =
+            Next { added: Arc::clone(&added), sequence: self.sequence, removed: Vec::new(), ground: None };
+        self.next = Some(next);
+        Some(self.job(plan, added))
     }
 
-    /// Puts what a job has made in force: the swaps for `workers`, or none if the table has got another base meanwhile.
-    /// What is no longer used is left in `spent`: to free it takes long.
-    pub fn install(
-        &mut self,
-        compiled: Compiled,
-        workers: usize,
-        spent: &mut Vec<Spent>,
-    ) -> Option<Vec<Vec<TableUpdate>>> {
-        if compiled.compiled != self.compiled {
-            spent.push(Spent { _rows: compiled.rows, _slots: compiled.slots });
-            return None;
+    /// Takes what a job has made. It is in force when it knows what has changed meanwhile, which it is told by and by, with
+    /// each further change and by [`Master::catch_up`].
+    pub fn install(&mut self, compiled: Compiled) {
+        let is_wanted = compiled.compiled == self.compiled;
+        let ground = Ground::new(compiled, Index::default());
+        match &mut self.next {
+            Some(next) if is_wanted => next.ground = Some(ground),
+            _ => self.spent.push(Spent::new(ground, Arc::default())),
         }
-        let removed = self.aside.take().map(|aside| aside.removed).unwrap_or_default();
-        let since = std::mem::take(&mut self.added);
-        let before = (Arc::clone(&self.rows), std::mem::take(&mut self.slots));
-        self.put(compiled);
-        spent.push(Spent { _rows: before.0, _slots: before.1 });
-        for id in removed {
-            // A rule that came later may have its number.
-            let slot = self.slots.get(id as usize).copied().unwrap_or(crate::NONE);
-            if let Some(row) = self.rows.get(slot as usize) {
-                *self.dead_equal.entry(self.hasher.hash_one(&row.entry.matching)).or_default() += 1;
+    }
+
+    /// Tells a base that was compiled aside more of what has changed meanwhile: the swaps for `workers` when it knows all.
+    ///
+    /// # Errors
+    /// As for [`Master::change`].
+    pub fn catch_up(&mut self, workers: usize) -> Result<Option<Vec<Vec<TableUpdate>>>, PlanError> {
+        Ok(self.step(CATCH_UP)?.then(|| self.swaps(workers)))
+    }
+
+    /// So many steps of it; true if the base is in force.
+    fn step(&mut self, steps: usize) -> Result<bool, PlanError> {
+        let Some(Next { removed, ground: Some(ground), .. }) = &mut self.next else { return Ok(false) };
+        for _ in 0..steps {
+            if let Some(id) = removed.pop() {
+                ground.remove_from_base(id);
+                continue;
             }
-            self.view.apply(&mut TableUpdate::Remove(Place::Base(slot)));
-        }
-        let mut fits = true;
-        for row in since.into_iter().flatten() {
-            let entry = Arc::clone(&row.entry);
-            let link = if fits { self.link(&entry) } else { None };
-            let slot = self.added.len() as u32;
-            self.added.push(Some(row));
-            if let Some(rule) = self.rules.get_mut(&entry.id) {
-                rule.head = slot;
-            }
-            match link {
-                Some((row, link, _)) => self.view.apply(&mut TableUpdate::Add {
-                    id: entry.id,
-                    priority: entry.priority,
-                    row,
-                    link,
-                }),
-                None => fits = false,
+            match self.log.get(ground.added()) {
+                None => break,
+                Some(None) => ground.pass_over(),
+                Some(Some(row)) if ground.add(&row.entry).is_some() => {}
+                // Rules that all came in no time, and have no place beside the new base.
+                Some(Some(_)) => return self.compile().map(|()| true),
             }
         }
-        // Rules that all came in no time, and have no place beside the new base.
-        if !fits {
-            self.compile().ok()?;
+        if !removed.is_empty() || ground.added() < self.log.len() {
+            return Ok(false);
         }
-        Some(self.swaps(workers))
+        if let Some(Next { ground: Some(mut ground), added, .. }) = self.next.take() {
+            ground.view.put_index(self.now.view.take_index());
+            self.spent.push(Spent::new(std::mem::replace(&mut self.now, ground), added));
+            self.compiled += 1;
+            self.compiled_aside += 1;
+        }
+        Ok(true)
+    }
+
+    /// What is no longer used since the last call: to free it takes long.
+    pub fn take_spent(&mut self) -> Vec<Spent> {
+        std::mem::take(&mut self.spent)
     }
 
     /// Rules.
@@ -367,33 +296,39 @@ impl Master {
         self.compiled
     }
 
+    /// How many of them were compiled aside.
+    #[must_use]
+    pub fn compiled_aside(&self) -> usize {
+        self.compiled_aside
+    }
+
     /// The bits of a row that some rule examines, in the layout of the base.
     #[must_use]
     pub fn examined(&self) -> Vec<u64> {
         let (mut values, mut masks) = (Vec::new(), Vec::new());
         let fields = self.shape.examined().into_iter();
         let fields = fields.map(|(field, mask)| flow::FieldMatch { field, value: 0, mask });
-        self.view.plan().encode_fields(fields, &mut values, &mut masks);
+        self.now.view.plan().encode_fields(fields, &mut values, &mut masks);
         masks
     }
 
     /// The layout of the base.
     #[must_use]
     pub fn plan(&self) -> &Arc<KeyPlan> {
-        self.view.base().plan()
+        self.now.view.base().plan()
     }
 
     /// Name of the engine in use.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
-        let base = self.view.base();
-        if self.view.index_capacity() > 0 && base.is_empty() { "index" } else { base.engine_name() }
+        let base = self.now.view.base();
+        if self.now.view.index_capacity() > 0 && base.is_empty() { "index" } else { base.engine_name() }
     }
 
     /// Bytes of the compiled base.
     #[must_use]
     pub fn base_bytes(&self) -> usize {
-        self.view.base().bytes()
+        self.now.view.base().bytes()
     }
 }
 

@@ -2,7 +2,7 @@
 //! A worker's view of a table: shared base, private head of additions, dead sets, places by number.
 
 use crate::additions::Link;
-use crate::head::Head;
+use crate::head::{GROUP, Head};
 use crate::index::Index;
 use crate::{Base, BitSet, KeyPlan, NONE};
 use flow::EntryId;
@@ -70,11 +70,6 @@ impl Table {
     }
 
     /// Rules of the base that are dead.
-    pub(crate) fn dead_count(&self) -> usize {
-        self.dead.len()
-    }
-
-    /// Those.
     pub(crate) fn dead(&self) -> &BitSet {
         &self.dead
     }
@@ -98,6 +93,11 @@ impl Table {
         std::mem::take(&mut self.index)
     }
 
+    /// Puts them into it.
+    pub(crate) fn put_index(&mut self, index: Index) {
+        self.index = index;
+    }
+
     /// The layout of the keys.
     #[must_use]
     #[inline]
@@ -116,14 +116,21 @@ impl Table {
             return;
         }
         let words = self.plan().words();
-        for (at, id) in ids.iter_mut().enumerate() {
-            // Whatever the base holds was added before what the head holds: of equal priority it wins.
-            let floor = (*id != NONE).then(|| self.base.priority(*id));
-            *id = match (self.head.find(&keys[at * words..(at + 1) * words], floor), *id) {
-                (NONE, NONE) => NONE,
-                (NONE, slot) => self.base.id(slot),
-                (slot, _) => self.head.id(slot),
-            };
+        let mut found = [NONE; GROUP];
+        for (number, ids) in ids.chunks_mut(GROUP).enumerate() {
+            let found = &mut found[..ids.len()];
+            self.head.lookup(&keys[number * GROUP * words..], found);
+            for (id, slot) in ids.iter_mut().zip(found) {
+                *id = match (*id, *slot) {
+                    (NONE, NONE) => NONE,
+                    (NONE, slot) => self.head.id(slot),
+                    // Whatever the base holds was added before what the head holds: of equal priority it wins.
+                    (id, slot) if slot == NONE || self.base.priority(id) >= self.head.priority(slot) => {
+                        self.base.id(id)
+                    }
+                    (_, slot) => self.head.id(slot),
+                };
+            }
         }
     }
 

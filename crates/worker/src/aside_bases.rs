@@ -22,8 +22,12 @@ impl AsideBases {
         Self { run, sender, done }
     }
 
-    /// Has a table's next base compiled, if it is worth one.
+    /// Has a table's next base compiled, if it is worth one, and frees what the table has no use for.
     pub fn follow(&mut self, number: u8, master: &mut Master) {
+        let spent = master.take_spent();
+        if !spent.is_empty() {
+            (self.run)(Box::new(move || drop(spent)));
+        }
         if let Some(job) = master.job_aside() {
             let sender = self.sender.clone();
             // Who asked may be gone: then nobody needs it.
@@ -34,10 +38,5 @@ impl AsideBases {
     /// A base that has been compiled, and its table's number.
     pub fn next(&mut self) -> Option<(u8, Compiled)> {
         self.done.try_recv().ok()
-    }
-
-    /// Has something freed that takes long to free.
-    pub fn free(&mut self, what: impl Send + 'static) {
-        (self.run)(Box::new(move || drop(what)));
     }
 }

@@ -361,22 +361,24 @@ impl WorkerSet {
         bring(number, updates, parts);
     }
 
-    /// Puts bases in force that have been compiled aside. True if there is something to send.
-    fn install(&mut self, parts: &mut [Vec<Update>]) -> bool {
-        let (mut spent, mut installed) = (Vec::new(), false);
-        while let Some((number, compiled)) = self.aside.as_mut().and_then(AsideBases::next) {
-            let swaps = self.masters[usize::from(number)].install(compiled, parts.len(), &mut spent);
-            let Some(swaps) = swaps else { continue };
+    /// Takes bases that have been compiled aside a step on their way into force. True if there is something to send.
+    fn catch_up(&mut self, parts: &mut [Vec<Update>]) -> bool {
+        let Some(aside) = &mut self.aside else { return false };
+        while let Some((number, compiled)) = aside.next() {
+            self.masters[usize::from(number)].install(compiled);
+        }
+        let mut arrived = false;
+        for number in 0..=MAC_TABLE {
+            let master = &mut self.masters[usize::from(number)];
+            let Ok(Some(swaps)) = master.catch_up(parts.len()) else { continue };
             bring(number, swaps, parts);
             // The path may pass the new base in another way.
             self.table(number, &[], 0, parts);
-            installed = true;
+            arrived = true;
         }
-        if let Some(aside) = self.aside.as_mut().filter(|_| !spent.is_empty()) {
-            aside.free(spent);
-        }
-        installed
+        arrived
     }
+
     fn port_table(&self, parts: &mut [Vec<Update>]) {
         let table = Arc::new(PortTable::new(self.ports.values().copied().collect()));
         for parts in parts {
@@ -459,7 +461,6 @@ impl DataPlane for WorkerSet {
         self.version += 1;
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
         let mut changed = Changed::default();
-        self.install(&mut parts);
         match operation {
             Operation::All(all) => {
                 for operation in all {
@@ -487,7 +488,7 @@ impl DataPlane for WorkerSet {
 
     fn tick(&mut self, now: Nanos) {
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
-        let mut changed = self.install(&mut parts);
+        let mut changed = self.catch_up(&mut parts);
         for (number, master) in (0..=u8::MAX).zip(&self.masters) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
             changed |= self.luts.judge(now, number, master, measured, &mut parts);

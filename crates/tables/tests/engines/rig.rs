@@ -27,8 +27,6 @@ pub struct Rig {
     /// Bases are compiled aside: what a job makes comes after so many more operations.
     aside: Option<usize>,
     job: Option<(usize, Job)>,
-    /// Bases that were put in force so.
-    pub installed: usize,
 }
 
 impl Rig {
@@ -66,10 +64,10 @@ impl Rig {
         self.swaps += usize::from(updates[0].iter().any(|update| matches!(update, TableUpdate::Swap(_))));
         self.bring(updates);
         let Some(later) = self.aside else { return };
-        if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations)
-            && let Some(updates) = self.master.install(job.run(), WORKERS, &mut Vec::new())
-        {
-            self.installed += 1;
+        if let Some((_, job)) = self.job.take_if(|(due, _)| *due <= self.operations) {
+            self.master.install(job.run());
+        }
+        if let Some(updates) = self.master.catch_up(WORKERS).unwrap() {
             self.bring(updates);
         }
         if self.job.is_none() {
