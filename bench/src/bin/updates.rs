@@ -212,7 +212,7 @@ impl<'b> Changing<'b> {
             self.master.install(compiled);
         }
         let updates = self.master.change(&[change], 1, 1)?;
-        let job = self.master.job_aside();
+        let job = self.master.job_aside(worker::ASIDE_LEAST);
         self.waits |= job.is_some();
         let spent = self.master.take_spent();
         let mut updates: Vec<TableUpdate> = updates.into_iter().flatten().collect();

@@ -25,9 +25,8 @@ const COMPILED_PART: usize = 16;
 /// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
 const DEAD_MIN: usize = 1024;
 
-/// A base is worth being compiled aside once so many additions stand beside it, or this part of it: what lookups pay for
+/// A base is worth being compiled aside once additions stand beside it that are this part of it: what lookups pay for
 /// them grows, and the head must not be full before the next base is there.
-const ASIDE_MIN: usize = 48;
 const ASIDE_PART: usize = 16;
 
 /// Of what has changed while a base was compiled aside, so much is put beside it with each further change: more than one, so
@@ -207,12 +206,12 @@ impl Master {
         }
     }
 
-    /// A base that is worth being compiled on another thread: what was added or is dead makes lookups slower, or there will soon
-    /// be no room for more. None while one is under way. Rules may go on changing; what the job makes is for
-    /// [`Master::install`].
-    pub fn job_aside(&mut self) -> Option<Job> {
+    /// A base that is worth being compiled on another thread: what was added (`least` rules or more) or is dead makes lookups
+    /// slower, or there will soon be no room for more. None while one is under way. Rules may go on changing; what the job
+    /// makes is for [`Master::install`].
+    pub fn job_aside(&mut self, least: usize) -> Option<Job> {
         let len = self.now.view.base().len();
-        let added = self.now.added() >= ASIDE_MIN.max(len / ASIDE_PART);
+        let added = self.now.added() >= least.max(len / ASIDE_PART);
         let dead = self.now.view.dead().len() > DEAD_MIN.max(len / 2) / 2;
         if self.next.is_some() || !(added || dead) {
             return None;

@@ -9,17 +9,21 @@ use tables::compile::Compiled;
 /// Something to be done on another thread.
 pub type Errand = Box<dyn FnOnce() + Send>;
 
+/// Fewest additions beside a base for which the next one is compiled, unless somebody wants it otherwise.
+pub const ASIDE_LEAST: usize = 48;
+
 /// The way to that thread and back.
 pub(crate) struct AsideBases {
+    least: usize,
     run: Box<dyn FnMut(Errand) + Send>,
     sender: Sender<(u8, Compiled)>,
     done: Receiver<(u8, Compiled)>,
 }
 
 impl AsideBases {
-    pub fn new(run: Box<dyn FnMut(Errand) + Send>) -> Self {
+    pub fn new(least: usize, run: Box<dyn FnMut(Errand) + Send>) -> Self {
         let (sender, done) = channel();
-        Self { run, sender, done }
+        Self { least, run, sender, done }
     }
 
     /// Has a table's next base compiled, if it is worth one, and frees what the table has no use for.
@@ -28,7 +32,7 @@ impl AsideBases {
         if !spent.is_empty() {
             (self.run)(Box::new(move || drop(spent)));
         }
-        if let Some(job) = master.job_aside() {
+        if let Some(job) = master.job_aside(self.least) {
             let sender = self.sender.clone();
             // Who asked may be gone: then nobody needs it.
             (self.run)(Box::new(move || drop(sender.send((number, job.run())))));

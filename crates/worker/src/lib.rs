@@ -29,7 +29,7 @@ mod tsc;
 mod wiring;
 mod worker;
 
-pub use aside_bases::Errand;
+pub use aside_bases::{ASIDE_LEAST, Errand};
 pub use board::PortReport;
 pub use clock::Clock;
 pub use consistency::Consistency;

@@ -135,10 +135,11 @@ impl WorkerSet {
         }
     }
 
-    /// Lets tables' next bases be compiled elsewhere: `run` is given what is to be done, one thing after the other. Without,
-    /// a table is compiled as part of the change that its head has no room for.
-    pub fn set_aside(&mut self, run: Box<dyn FnMut(Errand) + Send>) {
-        self.aside = Some(AsideBases::new(run));
+    /// Lets tables' next bases be compiled elsewhere, once `least` rules stand beside the last ([`ASIDE_LEAST`](crate::ASIDE_LEAST)
+    /// does no harm): `run` is given what is to be done, one thing after the other. Without, a table is compiled as part of the change that its
+    /// head has no room for.
+    pub fn set_aside(&mut self, least: usize, run: Box<dyn FnMut(Errand) + Send>) {
+        self.aside = Some(AsideBases::new(least, run));
     }
 
     /// Lets a caller make the engines of all tables, from the next base of each on: for comparisons.

@@ -60,7 +60,7 @@ fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    set.set_aside(Box::new(move |errand| errands.send(errand).unwrap()));
+    set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
     let mut model = Model::new(Config::default(), set, 0);
     for number in 1..=3 {
         let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };

@@ -116,7 +116,7 @@ impl Driver {
         let (mut plane, workers) = build_with(&config, ports, OrderLog::default);
         if seed % 4 < 2 {
             // Compiled at once, in force with what comes next.
-            plane.set_aside(Box::new(|errand| errand()));
+            plane.set_aside(2, Box::new(|errand| errand()));
         }
         let mut recorder = Recorder::new(plane);
         if (seed / RECORDED).is_multiple_of(RECORDED) {

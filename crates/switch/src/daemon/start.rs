@@ -127,7 +127,7 @@ impl Daemon {
             plane.set_nudge(number, Box::new(move || shared.nudge()));
         }
         let bases = bases().map_err(DaemonError::io("start the thread that compiles tables"))?;
-        plane.set_aside(Box::new(move |errand| drop(bases.send(errand))));
+        plane.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| drop(bases.send(errand))));
         let mut model = Model::new(model_config(config), plane, clock.now());
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;

@@ -12,6 +12,9 @@ use tables::{Master, Table, TableUpdate};
 
 const WORKERS: usize = 2;
 
+/// Additions for which a base is compiled aside.
+const LEAST: usize = 12;
+
 /// A table under test.
 #[derive(Default)]
 pub struct Rig {
@@ -71,7 +74,7 @@ impl Rig {
             self.bring(updates);
         }
         if self.job.is_none() {
-            self.job = self.master.job_aside().map(|job| (self.operations + later, job));
+            self.job = self.master.job_aside(LEAST).map(|job| (self.operations + later, job));
         }
     }
 
