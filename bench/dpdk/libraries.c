@@ -4,7 +4,7 @@
  *
  * FILE (little-endian): u32 kind, u32 rules, u32 keys, then the rules and the keys as below, addresses in network order.
  * Kinds: '4', '6' access list of that family, rte_acl; 'L' IPv6 routes, rte_lpm6; 'F', 'f' IPv6 and IPv4 routes, rte_fib6
- * and rte_fib; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it obeys one line at a time:
+ * and rte_fib; 'S', 's' the same, to 256 next hops in turn; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it obeys one line at a time:
  *   METHOD BATCH TURNS   looks TURNS batches of keys up, on from where the last such line ended, and prints a window
  *   METHOD check N       prints what the first N keys find: a rule's number, or -1
  * METHOD is scalar, sse, avx2 or avx512 for access lists, scalar or avx512 for rte_fib, else bulk. One that cannot be had
@@ -12,6 +12,7 @@
  */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +31,9 @@
 #define GAP_NS 100000
 /* More than rules there can be, and as much as four bytes with a flag hold. */
 #define NO_RULE 0x3fffffff
+/* Next hops that routes share, and as much as two bytes with a flag hold. */
+#define HOPS 256
+#define NO_HOP 0x3fff
 
 struct acl_rule {
 	uint8_t address[2][16];
@@ -51,6 +55,9 @@ struct route {
 
 struct contender {
 	uint32_t kind, rules, keys;
+	/* Of routes: they lead to shared hops; what stands for none. */
+	bool shared;
+	uint32_t none;
 	size_t rule_size, key_size;
 	uint8_t *rule_bytes;
 	/* Keys as the library takes them, and for rte_acl and rte_hash a pointer to each. */
@@ -185,33 +192,40 @@ static void build_lpm(struct contender *of)
 	}
 }
 
+static uint32_t hop_of(const struct contender *of, uint32_t route)
+{
+	return of->shared ? route % HOPS : route;
+}
+
 static void build_fib6(struct contender *of)
 {
 	const struct route *routes = (const void *)of->rule_bytes;
-	struct rte_fib6_conf config = { .type = RTE_FIB6_TRIE, .default_nh = NO_RULE, .max_routes = (int)of->rules + 1 };
+	struct rte_fib6_conf config = { .type = RTE_FIB6_TRIE, .default_nh = of->none, .max_routes = (int)of->rules + 1 };
 
+	/* Two bytes tell fewer groups than a full table takes. */
 	config.trie.nh_sz = RTE_FIB6_TRIE_4B;
 	config.trie.num_tbl8 = groups(of);
 	of->fib6 = rte_fib6_create("fib6", 0, &config);
 	if (of->fib6 == NULL)
 		fail("rte_fib6_create failed: too little memory (-m)?");
 	for (uint32_t i = 0; i < of->rules; i++)
-		if (rte_fib6_add(of->fib6, routes[i].address, (uint8_t)routes[i].length, i) != 0)
+		if (rte_fib6_add(of->fib6, routes[i].address, (uint8_t)routes[i].length, hop_of(of, i)) != 0)
 			fail("rte_fib6_add failed");
 }
 
 static void build_fib(struct contender *of)
 {
 	const struct route *routes = (const void *)of->rule_bytes;
-	struct rte_fib_conf config = { .type = RTE_FIB_DIR24_8, .default_nh = NO_RULE, .max_routes = (int)of->rules + 1 };
+	struct rte_fib_conf config = { .type = RTE_FIB_DIR24_8, .default_nh = of->none, .max_routes = (int)of->rules + 1 };
 
-	config.dir24_8.nh_sz = RTE_FIB_DIR24_8_4B;
-	config.dir24_8.num_tbl8 = of->rules + 1000;
+	config.dir24_8.nh_sz = of->shared ? RTE_FIB_DIR24_8_2B : RTE_FIB_DIR24_8_4B;
+	/* Two bytes tell fewer groups than there are routes: most routes need none. */
+	config.dir24_8.num_tbl8 = of->shared && of->rules > 30000 ? 30000 : of->rules + 1000;
 	of->fib = rte_fib_create("fib", 0, &config);
 	if (of->fib == NULL)
 		fail("rte_fib_create failed: too little memory (-m)?");
 	for (uint32_t i = 0; i < of->rules; i++)
-		if (rte_fib_add(of->fib, host32(routes[i].address), (uint8_t)routes[i].length, i) != 0)
+		if (rte_fib_add(of->fib, host32(routes[i].address), (uint8_t)routes[i].length, hop_of(of, i)) != 0)
 			fail("rte_fib_add failed");
 	/* It takes addresses in the host's order. */
 	for (uint32_t i = 0; i < of->keys; i++) {
@@ -241,6 +255,10 @@ static void build_hash(struct contender *of)
 
 static void choose_sizes(struct contender *of)
 {
+	of->shared = of->kind == 'S' || of->kind == 's';
+	of->none = of->shared ? NO_HOP : NO_RULE;
+	if (of->shared)
+		of->kind = of->kind == 'S' ? 'F' : 'f';
 	switch (of->kind) {
 	case '4':
 	case '6':
@@ -348,7 +366,7 @@ static int32_t rule_of(const struct contender *of, const union results *results)
 		return results->numbers[0];
 	case 'F':
 	case 'f':
-		return results->hops[0] == NO_RULE ? -1 : (int32_t)results->hops[0];
+		return results->hops[0] == of->none ? -1 : (int32_t)results->hops[0];
 	case 'H':
 	case 'h':
 		return results->numbers[0] < 0 ? -1 : of->rule_at[results->numbers[0]];

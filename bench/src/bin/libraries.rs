@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time and fewer: `mask` against `rte_acl`,
-//! `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512 bits. They are
-//! lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
+//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time and fewer: `mask` against
+//! `rte_acl`, `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512
+//! bits. They are lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -66,9 +66,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         let text = text.map_or_else(|| sample(&format!("ipv{version}.txt")), Ok)?;
         for size in [1_000, 10_000, 100_000] {
             bench.run(&format!("{size} routes, IPv{version}"), |name| {
-                Case::routes(name, &text, version, size)
+                Case::routes(name, &text, version, size, false)
             })?;
         }
+        bench.run(&format!("all routes, IPv{version}"), |name| {
+            Case::routes(name, &text, version, usize::MAX, false)
+        })?;
+        bench.run(&format!("all routes to 256 next hops, IPv{version}"), |name| {
+            Case::routes(name, &text, version, usize::MAX, true)
+        })?;
     }
     for layout in case::exact::LAYOUTS {
         for size in [1_000, 65_536, 1_048_576] {

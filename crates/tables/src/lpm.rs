@@ -3,17 +3,29 @@
 //! table with its EtherType, or several, told apart by a VLAN).
 //!
 //! Prefixes cut a field's values into intervals, at most two for each prefix, and all values of an interval have the
-//! same longest prefix. A lookup finds the interval (a small array by the value's first bits, then binary search), and
-//! from its longest prefix a chain leads through all rules that match: equal prefixes, then shorter ones. Priorities
-//! may contradict lengths: then the best rule of each chain is kept beside it. Memory is linear in the rules whatever
-//! the prefixes are, a lookup takes at most log2(2 x rules) steps, and one more for each dead rule that it meets.
-//! Compare DXR (Zec, Rizzo, Mikuc, CCR 2012), which searches the same intervals.
+//! same longest prefix. Where no prefix has more than 32 bits, a compressed trie of 64-way nodes leads to the interval
+//! (`trie.rs`), else a search tree of nine-way nodes (`forest.rs`). From the longest prefix a chain leads through all
+//! rules that match (`chains.rs`). Priorities may contradict lengths: then the best rule of each chain is kept beside
+//! it. Memory is linear in the rules whatever the prefixes are; a lookup takes at most seven steps in a trie, at most
+//! 2 + log9(2 x rules) in a tree (twice that for prefixes beyond 64 bits), and one more for each dead rule that it
+//! meets. Up to 32 keys go from step to step together (docs/adr/0024).
 
 mod build;
+mod chains;
+mod forest;
+mod keys;
+mod simd;
+mod trie;
 
 use crate::exact::Exact;
+use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE, Part};
+use chains::Chains;
 use flow::Field;
+use forest::{Forest, Node};
+use keys::{BURST, Keys};
+use simd::Kernel;
+use trie::Trie;
 
 /// Where the prefixes' field stands in the key: the word, the position of its last bit there, and its bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,119 +68,116 @@ impl Piece {
     }
 }
 
-/// First values of intervals, ascending within each group: as many of their first bits as the longest prefix needs.
+/// From a value to the number of its longest prefix, in each group.
 #[derive(Debug)]
-enum Starts {
-    Bits32(Vec<u32>),
-    Bits64(Vec<u64>),
-    Bits128(Vec<u128>),
+enum Search {
+    Trie(Trie),
+    Forest(Forest),
 }
 
-/// Rules whose other fields are equal.
-#[derive(Clone, Copy, Debug)]
-struct Group {
-    /// Its place in `roots`.
-    root: u32,
-    /// First bits of a value that pick a place there.
-    bits: u32,
-    /// The rule of length 0, or none.
-    whole: u32,
+/// Prefixes of one field that lead to numbers.
+#[derive(Debug)]
+pub struct Prefixes {
+    keys: Keys,
+    /// From the other fields' value to a group, if they have several values.
+    others: Option<Exact>,
+    none_dead: BitSet,
+    /// For each group the number of the prefix of length 0, or none.
+    wholes: Vec<u32>,
+    /// The field's bits behind the first 64.
+    low: Option<Piece>,
+    search: Search,
+    kernel: Kernel,
+}
+
+impl Prefixes {
+    /// Looks up `numbers.len()` keys, one row of words each: for each the number of the longest prefix, or [`NONE`].
+    pub fn lookup(&self, keys: &[u64], numbers: &mut [u32]) {
+        for (rows, numbers) in keys.chunks(BURST * self.keys.words).zip(numbers.chunks_mut(BURST)) {
+            if let Some(others) = &self.others {
+                others.lookup(rows, &self.none_dead, numbers);
+            }
+            self.kernel.look_up(self, rows, numbers);
+        }
+    }
+
+    /// Up to [`BURST`] keys, one by one. `numbers` hold their groups, where there are several.
+    #[inline(always)]
+    fn each(&self, rows: &[u64], numbers: &mut [u32], count: impl Fn(&Node, u64) -> u32 + Copy) {
+        for (row, number) in rows.chunks_exact(self.keys.words).zip(numbers) {
+            let group = if self.others.is_some() { *number } else { 0 };
+            *number = self.one(row, group, count);
+        }
+    }
+
+    #[inline(always)]
+    fn one(&self, row: &[u64], group: u32, count: impl Fn(&Node, u64) -> u32 + Copy) -> u32 {
+        let seen = self.keys.read(row);
+        if !seen.ours || group == NONE {
+            return NONE;
+        }
+        if !seen.present {
+            return self.wholes[group as usize];
+        }
+        match &self.search {
+            Search::Trie(trie) => trie.find(group, seen.high),
+            Search::Forest(forest) => {
+                let number = forest.find(forest.tree_of(group), seen.high, count);
+                self.second(forest, number, row, count)
+            }
+        }
+    }
+
+    /// Goes on with what intervals of the first 64 bits do not tell.
+    #[inline(always)]
+    fn second(&self, forest: &Forest, number: u32, row: &[u64], count: impl Fn(&Node, u64) -> u32) -> u32 {
+        match (forest.second(number), self.low) {
+            (Some(tree), Some(low)) => forest.find(tree, low.left_aligned(row), count),
+            _ => number,
+        }
+    }
+
+    /// Bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let search = match &self.search {
+            Search::Trie(trie) => trie.bytes(),
+            Search::Forest(forest) => forest.bytes(),
+        };
+        let others = self.others.as_ref().map_or(0, Exact::bytes);
+        size_of::<Self>() + self.wholes.len() * 4 + self.keys.bytes() + search + others
+    }
 }
 
 /// Rules that are prefixes of one field.
 #[derive(Debug)]
 pub struct Lpm {
-    words: usize,
-    field: Box<[Piece]>,
-    /// Headers that word 0 must show for a prefix longer than 0: without them the field is absent, not zero.
-    present: u64,
-    /// From the other fields' value to a group.
-    others: Exact,
-    groups: Vec<Group>,
-    /// For each group and first bits the interval of the smallest such value; one more place at each group's end.
-    roots: Vec<u32>,
-    starts: Starts,
-    /// For each interval the first rule of its longest prefix.
-    longest: Vec<u32>,
-    /// For each rule the first one of the next shorter prefix that contains its own.
-    up: Vec<u32>,
-    /// For each rule the next one of the same prefix; empty if there are no two of one.
-    equal: Vec<u32>,
-    /// For each first rule of a prefix the best of its chain; empty if that is always the rule itself.
-    best: Vec<u32>,
+    /// They lead to the first rule of the longest prefix.
+    prefixes: Box<Prefixes>,
+    chains: Chains,
     /// Rules that match everything, best first.
     catch_alls: Vec<u32>,
-    none_dead: BitSet,
 }
 
 impl Lpm {
+    /// Compiles `len` rules given in order of precedence, `words` words each in `values` and `masks`, that are prefixes
+    /// of the field in `field` (one piece or two, the first bits first), or match everything; whatever else they
+    /// examine they examine under one mask.
+    #[must_use]
+    pub fn new(words: usize, field: &[Piece], len: usize, values: &[u64], masks: &[u64]) -> Self {
+        Self::with_level(Level::found(), words, field, len, values, masks)
+    }
+
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        match &self.starts {
-            Starts::Bits32(starts) => self.lookup_in(starts, keys, dead, slots),
-            Starts::Bits64(starts) => self.lookup_in(starts, keys, dead, slots),
-            Starts::Bits128(starts) => self.lookup_in(starts, keys, dead, slots),
-        }
-    }
-
-    fn lookup_in<B: Bound>(&self, starts: &[B], keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         let catch_all = self.catch_alls.iter().copied().find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
-        self.others.lookup(keys, &self.none_dead, slots);
-        for (key, slot) in keys.chunks_exact(self.words).zip(slots) {
-            let found = match self.groups.get(*slot as usize) {
-                None => NONE,
-                Some(group) if key[0] & self.present != self.present => group.whole,
-                Some(group) => self.longest(starts, *group, self.value(key)),
-            };
-            *slot = self.living(found, dead).min(catch_all);
+        self.prefixes.lookup(keys, slots);
+        if !self.chains.are_plain(dead) {
+            slots.iter_mut().for_each(|slot| *slot = self.chains.living(*slot, dead));
         }
-    }
-
-    /// The field's first bits.
-    #[inline]
-    fn value<B: Bound>(&self, key: &[u64]) -> B {
-        match *self.field {
-            [only] => B::first(only.left_aligned(key), 0),
-            // The first of two pieces fills a word.
-            [high, low] => B::first(high.left_aligned(key), low.left_aligned(key)),
-            _ => B::first(0, 0),
+        if catch_all != NONE {
+            slots.iter_mut().for_each(|slot| *slot = catch_all.min(*slot));
         }
-    }
-
-    #[inline]
-    fn longest<B: Bound>(&self, starts: &[B], group: Group, value: B) -> u32 {
-        let place = group.root as usize + value.first_bits(group.bits);
-        let (low, high) = (self.roots[place] as usize, self.roots[place + 1] as usize);
-        self.longest[low + starts[low + 1..=high].partition_point(|start| *start <= value)]
-    }
-
-    /// The best living rule of a chain.
-    #[inline]
-    fn living(&self, first: u32, dead: &BitSet) -> u32 {
-        if first == NONE {
-            return NONE;
-        }
-        let best = self.best.get(first as usize).copied().unwrap_or(first);
-        if dead.is_empty() || !dead.contains(best) {
-            return best;
-        }
-        let mut found = NONE;
-        let mut prefix = first;
-        while prefix != NONE {
-            // Of equal prefixes the first that lives is the best.
-            let mut slot = prefix;
-            while slot < found && dead.contains(slot) {
-                slot = self.equal.get(slot as usize).copied().unwrap_or(NONE);
-            }
-            if slot < found {
-                found = slot;
-                if self.best.is_empty() {
-                    break;
-                }
-            }
-            prefix = self.up[prefix as usize];
-        }
-        found
     }
 
     /// Rules that match everything.
@@ -180,41 +189,6 @@ impl Lpm {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let starts = match &self.starts {
-            Starts::Bits32(starts) => starts.len() * 4,
-            Starts::Bits64(starts) => starts.len() * 8,
-            Starts::Bits128(starts) => starts.len() * 16,
-        };
-        let words =
-            self.roots.len() + self.longest.len() + self.up.len() + self.equal.len() + self.best.len();
-        starts + words * 4 + self.groups.len() * size_of::<Group>() + self.others.bytes()
+        self.prefixes.bytes() + self.chains.bytes() + self.catch_alls.len() * 4
     }
 }
-
-/// The first bits of a field's value: no more than the longest prefix has need to be compared.
-trait Bound: Copy + Ord {
-    /// Of the value's first and second 64 bits.
-    fn first(high: u64, low: u64) -> Self;
-    /// Its first `bits` bits, 1 to 32.
-    fn first_bits(self, bits: u32) -> usize;
-}
-
-macro_rules! bound {
-    ($type:ty) => {
-        impl Bound for $type {
-            #[inline]
-            fn first(high: u64, low: u64) -> Self {
-                ((u128::from(high) << 64 | u128::from(low)) >> (128 - <$type>::BITS)) as $type
-            }
-
-            #[inline]
-            fn first_bits(self, bits: u32) -> usize {
-                (self >> (<$type>::BITS - bits)) as usize
-            }
-        }
-    };
-}
-
-bound!(u32);
-bound!(u64);
-bound!(u128);

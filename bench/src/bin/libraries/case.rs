@@ -2,18 +2,17 @@
 //! A table under test: our engine with its keys, and the same as the program of the DPDK libraries reads it.
 
 use std::error::Error;
-use std::net::IpAddr;
 use std::time::Instant;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 use shunt_bench::paper::{AccessList, FiveTuple};
 use tables::base::Engine;
-use tables::lpm::{Lpm, Piece};
 use tables::mask::Mask;
 use tables::{BitSet, KeyPlan, NONE};
 
 pub mod exact;
+mod routes;
 
 /// Keys that are looked up in turn.
 const KEYS: usize = 100_000;
@@ -88,43 +87,6 @@ impl Case {
         made.rules = ternary.ids.to_vec();
         made.keys_of(&rows.plan, packets.iter().map(|packet| key_of(&fields, version, packet)));
         made.file = list.library_file(&packets);
-        Ok(made)
-    }
-
-    /// `size` routes of a table, spread over it.
-    pub fn routes(name: &str, text: &str, version: u8, size: usize) -> Result<Self, Box<dyn Error>> {
-        let (field, bits) = if version == 6 { (Field::Ipv6Dst, 128_u32) } else { (Field::Ipv4Dst, 32) };
-        let all: Vec<(u128, u32)> = text.lines().filter_map(route).collect();
-        let step = (all.len() / size).max(1);
-        let mut routes: Vec<(u128, u32)> = all.into_iter().step_by(step).take(size).collect();
-        routes.sort_by_key(|route| std::cmp::Reverse(route.1));
-        let mut rows = Rows::new(&[Field::EthType, field])?;
-        let mask_of = |length: u32| u128::MAX.checked_shl(bits - length).unwrap_or(0) & field.full_mask();
-        for &(value, length) in &routes {
-            rows.push([ether_type(version), FieldMatch { field, value, mask: mask_of(length) }]);
-        }
-        let pieces = Piece::of_field(&rows.plan, field);
-        let words = rows.plan.words();
-        let engine = || Engine::Lpm(Lpm::new(words, &pieces, rows.len(), &rows.values, &rows.masks));
-        let library = if version == 6 { "rte_fib6" } else { "rte_fib" };
-        let mut made = Self::new(name, rows.len(), engine, (library, &["scalar", "avx512"]));
-        let mut rng = Rng::with_seed(1);
-        let mut draw = || {
-            let (value, length) = routes[rng.usize(..routes.len())];
-            value | rng.u128(..) & field.full_mask() & !mask_of(length)
-        };
-        let addresses: Vec<u128> = (0..KEYS).map(|_| draw()).collect();
-        let exact = |&value: &u128| vec![ether_type(version), FieldMatch::exact(field, value)];
-        made.keys_of(&rows.plan, addresses.iter().map(exact));
-        made.file = head(if version == 6 { b'F' } else { b'f' }, routes.len(), KEYS);
-        // Addresses stand at the beginning of what the library reads.
-        let up = 128 - bits;
-        for (value, length) in &routes {
-            made.file.extend((value << up).to_be_bytes());
-            made.file.extend(length.to_le_bytes());
-        }
-        let bytes = bits as usize / 8;
-        addresses.iter().for_each(|value| made.file.extend(&(value << up).to_be_bytes()[..bytes]));
         Ok(made)
     }
 
@@ -238,14 +200,4 @@ fn exact_fields(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<Fie
     let values = [source, destination, packet.protocol.into(), from, to];
     let others = fields[1..].iter().zip(values).map(|(&field, value)| FieldMatch::exact(field, value));
     [ether_type(version)].into_iter().chain(others).collect()
-}
-
-/// `address/length`.
-fn route(line: &str) -> Option<(u128, u32)> {
-    let (address, length) = line.trim().split_once('/')?;
-    let value = match address.parse().ok()? {
-        IpAddr::V4(address) => u128::from(u32::from(address)),
-        IpAddr::V6(address) => u128::from(address),
-    };
-    Some((value, length.parse().ok()?))
 }

@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Control side: compiles prefixes into intervals, in one walk over them in order with a stack of those that are open.
 
-use super::{Bound, Group, Lpm, Piece, Starts};
+use super::chains::Chains;
+use super::forest::Forest;
+use super::keys::Keys;
+use super::simd::Kernel;
+use super::trie::Trie;
+use super::{Lpm, Piece, Prefixes, Search};
 use crate::exact::Exact;
+use crate::simd::Level;
 use crate::{BitSet, NONE};
 use std::collections::HashMap;
 
-/// Most first bits that pick an interval: a quarter of a million places.
-const ROOT_BITS_MAX: u32 = 18;
+/// Longest prefixes that a trie tells apart.
+const TRIE_BITS: u32 = 32;
 
 /// A rule as a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,12 +31,22 @@ impl Prefix {
     }
 }
 
-impl Lpm {
-    /// Compiles `len` rules given in order of precedence, `words` words each in `values` and `masks`, that are prefixes
-    /// of the field in `field` (one piece or two, the first bits first), or match everything; whatever else they
-    /// examine they examine under one mask.
-    #[must_use]
-    pub fn new(words: usize, field: &[Piece], len: usize, values: &[u64], masks: &[u64]) -> Self {
+/// Rules as prefixes, and what else all of them examine.
+struct Rules {
+    words: usize,
+    field: Vec<Piece>,
+    /// Mask of what all examine beside the field; presence bits that only rules with the field examine.
+    others: Vec<u64>,
+    present: u64,
+    /// Sorted.
+    prefixes: Vec<Prefix>,
+    /// The other fields' values, by group.
+    numbers: Numbers,
+    catch_alls: Vec<u32>,
+}
+
+impl Rules {
+    fn new(words: usize, field: &[Piece], len: usize, values: &[u64], masks: &[u64]) -> Self {
         let field_bits: u32 = field.iter().map(|piece| piece.bits).sum();
         let (others, present) = other_bits(words, field, masks);
         let mut numbers = Numbers::default();
@@ -53,37 +69,80 @@ impl Lpm {
         }
         // Of equal prefixes the first slot is the best.
         prefixes.sort_unstable();
-        let mut intervals = Intervals { up: vec![NONE; len], equal: vec![NONE; len], ..Intervals::default() };
-        let groups = numbers.count() as usize;
-        let mut made = Vec::with_capacity(groups);
-        let mut roots = Vec::new();
-        for group in prefixes.chunk_by(|a, b| a.group == b.group) {
-            made.push(intervals.add(group, field_bits, &mut roots));
-        }
-        let contradicted = intervals.up.iter().enumerate().any(|(slot, above)| (*above as usize) < slot);
-        let best = if contradicted { best_of_chains(&prefixes, &intervals.up) } else { Vec::new() };
-        let equal = if intervals.repeats { intervals.equal } else { Vec::new() };
-        let starts = match prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0) {
-            ..=32 => Starts::Bits32(narrowed(&intervals.starts)),
-            33..=64 => Starts::Bits64(narrowed(&intervals.starts)),
-            _ => Starts::Bits128(intervals.starts),
+        Self { words, field: field.to_vec(), others, present, prefixes, numbers, catch_alls }
+    }
+
+    /// What finds the numbers of the intervals.
+    fn find(self, level: Level, intervals: &Intervals, wholes: Vec<u32>) -> Prefixes {
+        let longest = self.prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0);
+        let groups = wholes.len();
+        let (mask, value, others) = if groups == 1 {
+            (self.others, self.numbers.values, None)
+        } else {
+            // Nothing is left to compare: their number tells the group.
+            let exact = Exact::new(self.words, &self.others, self.numbers.values, groups, groups);
+            (vec![0; self.words], vec![0; self.words], Some(exact))
         };
-        Self {
-            words,
-            field: field.into(),
-            present,
-            others: Exact::new(words, &others, numbers.values, groups, groups),
-            groups: made,
-            roots,
-            starts,
-            longest: intervals.longest,
-            up: intervals.up,
-            equal,
-            best,
-            catch_alls,
+        Prefixes {
+            keys: Keys::new(self.words, &self.field, self.present, &mask, &value),
+            others,
             none_dead: BitSet::default(),
+            wholes,
+            low: self.field.get(1).copied(),
+            search: intervals.search(longest),
+            kernel: Kernel::new(level),
         }
     }
+}
+
+impl Prefixes {
+    /// Compiles rules as [`Lpm::new`] does, of which each leads to its number (below 2^31) in `numbers`; several may lead
+    /// to one, and then take less room than as many rules. Rules that match everything lead nowhere.
+    #[must_use]
+    pub fn new(
+        level: Level,
+        words: usize,
+        field: &[Piece],
+        values: &[u64],
+        masks: &[u64],
+        numbers: &[u32],
+    ) -> Self {
+        let rules = Rules::new(words, field, numbers.len(), values, masks);
+        let mut intervals = Intervals::new(numbers.len());
+        let mut wholes = intervals.add_all(&rules.prefixes);
+        intervals.renumber(numbers);
+        wholes.iter_mut().for_each(|slot| *slot = number_of(numbers, *slot));
+        rules.find(level, &intervals, wholes)
+    }
+}
+
+impl Lpm {
+    /// The same as [`Self::new`], with no more than the instructions of a level.
+    #[must_use]
+    pub fn with_level(
+        level: Level,
+        words: usize,
+        field: &[Piece],
+        len: usize,
+        values: &[u64],
+        masks: &[u64],
+    ) -> Self {
+        let mut rules = Rules::new(words, field, len, values, masks);
+        let mut intervals = Intervals::new(len);
+        let wholes = intervals.add_all(&rules.prefixes);
+        let up = std::mem::take(&mut intervals.up);
+        let contradicted = up.iter().enumerate().any(|(slot, above)| (*above as usize) < slot);
+        let best = if contradicted { best_of_chains(&rules.prefixes, &up) } else { Vec::new() };
+        let equal = std::mem::take(&mut intervals.equal);
+        let equal = if intervals.repeats { equal } else { Vec::new() };
+        let catch_alls = std::mem::take(&mut rules.catch_alls);
+        let prefixes = rules.find(level, &intervals, wholes);
+        Self { prefixes: Box::new(prefixes), chains: Chains { up, equal, best }, catch_alls }
+    }
+}
+
+fn number_of(numbers: &[u32], slot: u32) -> u32 {
+    numbers.get(slot as usize).copied().unwrap_or(NONE)
 }
 
 /// The best of each prefix's chain, for rules whose priorities contradict their lengths.
@@ -122,10 +181,6 @@ fn joined(field: &[Piece], row: &[u64]) -> u128 {
     field.iter().fold(0, |value, piece| value << piece.bits | u128::from(piece.of(row)))
 }
 
-fn narrowed<B: Bound>(starts: &[u128]) -> Vec<B> {
-    starts.iter().map(|start| B::first((start >> 64) as u64, *start as u64)).collect()
-}
-
 /// Numbers for the values of the other fields.
 #[derive(Default)]
 struct Numbers {
@@ -151,16 +206,15 @@ impl Numbers {
         self.last = Some((masked, number));
         number
     }
-
-    fn count(&self) -> u32 {
-        self.known.len() as u32
-    }
 }
 
 #[derive(Default)]
 struct Intervals {
+    /// First values, left-aligned, and first rules of the longest prefixes, group by group.
     starts: Vec<u128>,
     longest: Vec<u32>,
+    /// Where each group ends.
+    ends: Vec<usize>,
     up: Vec<u32>,
     equal: Vec<u32>,
     /// Some prefixes are equal.
@@ -168,8 +222,31 @@ struct Intervals {
 }
 
 impl Intervals {
-    /// Adds a group's prefixes, sorted, and its places among the roots.
-    fn add(&mut self, prefixes: &[Prefix], field_bits: u32, roots: &mut Vec<u32>) -> Group {
+    fn new(len: usize) -> Self {
+        Self { up: vec![NONE; len], equal: vec![NONE; len], ..Self::default() }
+    }
+
+    /// Adds the prefixes of all groups, sorted. For each group the first one of length 0, or none.
+    fn add_all(&mut self, prefixes: &[Prefix]) -> Vec<u32> {
+        prefixes.chunk_by(|a, b| a.group == b.group).map(|group| self.add(group)).collect()
+    }
+
+    /// Lets rules lead to numbers; neighbours that come to lead to the same become one.
+    fn renumber(&mut self, numbers: &[u32]) {
+        let old = std::mem::take(self);
+        let mut from = 0;
+        for end in old.ends {
+            let group = self.starts.len();
+            for at in from..end {
+                self.begin(group, old.starts[at], number_of(numbers, old.longest[at]));
+            }
+            self.ends.push(self.starts.len());
+            from = end;
+        }
+    }
+
+    /// Adds a group's prefixes, sorted. The first one of length 0, or none.
+    fn add(&mut self, prefixes: &[Prefix]) -> u32 {
         let from = self.starts.len();
         self.begin(from, 0, NONE);
         let mut open: Vec<Prefix> = Vec::new();
@@ -194,17 +271,8 @@ impl Intervals {
         while !open.is_empty() {
             self.close(from, &mut open);
         }
-        let starts = &self.starts[from..];
-        let bits = starts.len().ilog2().clamp(1, ROOT_BITS_MAX).min(field_bits);
-        let root = roots.len() as u32;
-        let mut at = 0;
-        for place in 0..1u128 << bits {
-            let smallest = place << (128 - bits);
-            at += starts[at..].partition_point(|start| *start <= smallest) - 1;
-            roots.push((from + at) as u32);
-        }
-        roots.push((self.starts.len() - 1) as u32);
-        Group { root, bits, whole }
+        self.ends.push(self.starts.len());
+        whole
     }
 
     /// Ends the innermost prefix: what contains it goes on behind it.
@@ -225,5 +293,18 @@ impl Intervals {
         }
         self.starts.push(start);
         self.longest.push(longest);
+    }
+
+    /// What finds the interval of a value, if no prefix is longer than this.
+    fn search(&self, longest: u32) -> Search {
+        let ranges = self.ends.iter().scan(0, |from, &end| Some(std::mem::replace(from, end)..end));
+        if longest <= TRIE_BITS {
+            let starts: Vec<u64> = self.starts.iter().map(|start| (start >> 64) as u64).collect();
+            let groups = ranges.clone().map(|range| (&starts[range.clone()], &self.longest[range]));
+            if let Some(trie) = Trie::new(groups) {
+                return Search::Trie(trie);
+            }
+        }
+        Search::Forest(Forest::new(ranges.map(|range| (&self.starts[range.clone()], &self.longest[range]))))
     }
 }

@@ -6,6 +6,7 @@
 mod files;
 mod lag;
 mod packet;
+mod prefixes;
 mod random;
 mod rig;
 mod sets;

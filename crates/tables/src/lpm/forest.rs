@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values of up to 128 bits to numbers, by search trees over the intervals' first 64 bits, in the manner of PlanB (NSDI
+//! 2026): a node is a cache line of eight keys, compared at once, and its nine children are found by counting; nodes
+//! stand level by level, without pointers. Where intervals differ behind the first 64 bits, a second tree of the same
+//! forest tells them apart.
+
+use crate::NONE;
+
+/// Keys of a node.
+pub(super) const NODE: usize = 8;
+
+/// Children of a node.
+pub(super) const WAYS: u32 = NODE as u32 + 1;
+
+/// A number that is a tree's: of those whose first 64 bits are equal.
+const SECOND: u32 = 1 << 31;
+
+/// A cache line of keys, ascending: the last values before intervals. Behind the last the greatest there is, which is below
+/// none.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Node(pub [u64; NODE]);
+
+/// A tree, the root's level first.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tree {
+    level: u32,
+    depth: u32,
+    /// Numbers of its intervals.
+    number: u32,
+}
+
+/// Search trees, one for each group of rules, and second ones.
+#[derive(Debug)]
+pub(super) struct Forest {
+    pub nodes: Vec<Node>,
+    /// The first node of each level.
+    levels: Vec<u32>,
+    trees: Vec<Tree>,
+    numbers: Vec<u32>,
+}
+
+impl Forest {
+    /// One tree for each group of intervals: `starts` are their first values, left-aligned and ascending from 0,
+    /// `numbers` (below 2^31, or [`NONE`]) what their values lead to.
+    pub fn new<'i>(groups: impl Iterator<Item = (&'i [u128], &'i [u32])> + Clone) -> Self {
+        let mut made = Self { nodes: Vec::new(), levels: Vec::new(), trees: Vec::new(), numbers: Vec::new() };
+        made.trees.resize(groups.clone().count(), Tree::default());
+        for (group, (starts, numbers)) in groups.enumerate() {
+            let (starts, numbers) = made.first_bits(starts, numbers);
+            made.trees[group] = made.tree(&starts, &numbers);
+        }
+        made
+    }
+
+    /// Intervals of the first 64 bits; second trees where that is not all.
+    fn first_bits(&mut self, starts: &[u128], numbers: &[u32]) -> (Vec<u64>, Vec<u32>) {
+        let high = |start: &u128| (*start >> 64) as u64;
+        let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));
+        let mut begin = |start: u64, number: u32| {
+            // An interval that ended right here is none.
+            if firsts.last() == Some(&start) {
+                firsts.pop();
+                made.pop();
+            }
+            firsts.push(start);
+            made.push(number);
+        };
+        let mut before = NONE;
+        let mut at = 0;
+        for same in starts.chunk_by(|a, b| high(a) == high(b)) {
+            let own = &numbers[at..at + same.len()];
+            at += same.len();
+            let first = high(&same[0]);
+            if let ([0], [number]) = (&same.iter().map(|start| *start as u64).collect::<Vec<_>>()[..], own) {
+                begin(first, *number);
+            } else {
+                let whole = same[0] as u64 == 0;
+                let lows = (!whole).then_some(0).into_iter().chain(same.iter().map(|start| *start as u64));
+                let inner = (!whole).then_some(before).into_iter().chain(own.iter().copied());
+                let (lows, inner): (Vec<u64>, Vec<u32>) = lows.zip(inner).unzip();
+                let tree = self.tree(&lows, &inner);
+                self.trees.push(tree);
+                begin(first, SECOND | (self.trees.len() as u32 - 1));
+                if let (Some(next), Some(last)) = (first.checked_add(1), own.last()) {
+                    begin(next, *last);
+                }
+            }
+            before = own.last().copied().unwrap_or(before);
+        }
+        (firsts, made)
+    }
+
+    fn tree(&mut self, starts: &[u64], numbers: &[u32]) -> Tree {
+        let number = self.numbers.len() as u32;
+        self.numbers.extend_from_slice(numbers);
+        // The first interval is where nothing is counted.
+        let keys = starts.get(1..).unwrap_or_default();
+        let mut sizes = Vec::new();
+        let mut size = keys.len().div_ceil(NODE);
+        while size > 0 {
+            sizes.push(size);
+            size = if size == 1 { 0 } else { size.div_ceil(WAYS as usize) };
+        }
+        let level = self.levels.len() as u32;
+        for (height, size) in sizes.iter().enumerate().rev() {
+            let first = self.nodes.len() as u32;
+            self.levels.push(first);
+            for node in 0..*size {
+                let key = |at: usize| {
+                    // Of leaves each key; above, the first of what hangs off each child but the first.
+                    let leaves = (WAYS as usize).pow((height as u32).saturating_sub(1));
+                    let place = match height {
+                        0 => node * NODE + at,
+                        _ => (node * WAYS as usize + at + 1) * leaves * NODE,
+                    };
+                    keys.get(place).map_or(u64::MAX, |key| key - 1)
+                };
+                self.nodes.push(Node(std::array::from_fn(key)));
+            }
+        }
+        Tree { level, depth: sizes.len() as u32, number }
+    }
+
+    /// The first node of each level of a tree, the root's first.
+    #[inline(always)]
+    pub fn levels_of(&self, tree: Tree) -> &[u32] {
+        &self.levels[tree.level as usize..][..tree.depth as usize]
+    }
+
+    /// A group's tree.
+    #[inline(always)]
+    pub fn tree_of(&self, group: u32) -> Tree {
+        self.trees[group as usize]
+    }
+
+    /// The numbers of a tree's intervals.
+    #[inline(always)]
+    pub fn numbers_of(&self, tree: Tree) -> &[u32] {
+        &self.numbers[tree.number as usize..]
+    }
+
+    /// Whether a number stands for several, which a tree tells apart.
+    #[inline(always)]
+    pub fn is_second(number: u32) -> bool {
+        (SECOND..NONE).contains(&number)
+    }
+
+    /// The tree that tells apart what this number stands for, if it does for several.
+    #[inline(always)]
+    pub fn second(&self, number: u32) -> Option<Tree> {
+        Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])
+    }
+
+    /// The number of a value's first 64 bits.
+    #[inline(always)]
+    pub fn find(&self, tree: Tree, value: u64, count: impl Fn(&Node, u64) -> u32) -> u32 {
+        let Some((leaves, inner)) = self.levels_of(tree).split_last() else {
+            return self.numbers_of(tree)[0];
+        };
+        let node = |first: &u32, place: u32| &self.nodes[(first + place) as usize];
+        let place = inner.iter().fold(0, |place, first| place * WAYS + count(node(first, place), value));
+        let place = place * NODE as u32 + count(node(leaves, place), value);
+        self.numbers_of(tree)[place as usize]
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        size_of_val(&*self.nodes)
+            + size_of_val(&*self.levels)
+            + size_of_val(&*self.trees)
+            + size_of_val(&*self.numbers)
+    }
+}
+
+/// Keys below a value.
+#[inline(always)]
+pub(super) fn count(node: &Node, value: u64) -> u32 {
+    node.0.iter().map(|key| u32::from(*key < value)).sum()
+}

@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The same steps with wide instructions. AVX2: what a compiler makes of the portable code if it may use it. AVX-512: 8
+//! rows, 16 values of a trie or one node of a tree at a time, without branches on what they are.
+#![allow(unsafe_code)]
+
+use super::Prefixes;
+use crate::simd::Level;
+
+/// Which instructions are used. Only [`Kernel::new`] makes one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    level: Level,
+}
+
+impl Kernel {
+    /// Those of a level, as far as the core has them.
+    pub fn new(level: Level) -> Self {
+        Self { level: level.min(Level::found()).min(most()) }
+    }
+
+    /// Up to [`super::BURST`] keys ([`Prefixes::each`]).
+    #[inline]
+    pub fn look_up(self, prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found these instructions, and nothing else makes a `Kernel`.
+            Level::Avx512 => unsafe { wide::look_up(prefixes, rows, numbers) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { half::look_up(prefixes, rows, numbers) },
+            _ => prefixes.each(rows, numbers, super::forest::count),
+        }
+    }
+}
+
+/// Beside the level's own instructions, AVX-512's part counts bits.
+#[cfg(target_arch = "x86_64")]
+fn most() -> Level {
+    if is_x86_feature_detected!("avx512vpopcntdq") { Level::Avx512 } else { Level::Avx2 }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn most() -> Level {
+    Level::Portable
+}
+
+#[cfg(target_arch = "x86_64")]
+mod half {
+    use super::super::forest::count;
+    use super::Prefixes;
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub fn look_up(prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
+        prefixes.each(rows, numbers, count);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use super::super::forest::{Forest, NODE, Node, Tree, WAYS};
+    use super::super::keys::{BURST, Keys};
+    use super::super::trie::{ITEM_UNIT, STEP, Trie, UNIT};
+    use super::super::{Prefixes, Search};
+    use crate::NONE;
+    use std::arch::x86_64::*;
+
+    /// So many keys are looked up one by one.
+    const FEW: usize = 4;
+
+    /// Sixteen words, and a bit for each of them and another.
+    #[derive(Clone, Copy)]
+    struct Rows {
+        ours: u16,
+        present: u16,
+        /// The fields' first bits, left-aligned.
+        high: [__m512i; 2],
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    pub fn look_up(prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
+        match numbers.len() {
+            0..=FEW => prefixes.each(rows, numbers, |node, value| count(node, value)),
+            len if len <= 16 => together::<1>(prefixes, rows, numbers),
+            _ => together::<2>(prefixes, rows, numbers),
+        }
+    }
+
+    /// Up to sixteen times `V` keys.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    fn together<const V: usize>(prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
+        let len = numbers.len().min(16 * V).min(rows.len() / prefixes.keys.words);
+        let mut seen = [Rows { ours: 0, present: 0, high: [_mm512_setzero_si512(); 2] }; V];
+        let mut groups = [_mm512_setzero_si512(); V];
+        for v in 0..V {
+            seen[v] = read(&prefixes.keys, rows, 16 * v, len.saturating_sub(16 * v).min(16));
+            if prefixes.others.is_some() {
+                let lanes = ((1u32 << len.saturating_sub(16 * v).min(16)) - 1) as u16;
+                // SAFETY: as many as there are.
+                groups[v] = unsafe { _mm512_maskz_loadu_epi32(lanes, numbers.as_ptr().add(16 * v).cast()) };
+                let known = _mm512_cmpneq_epi32_mask(groups[v], _mm512_set1_epi32(-1));
+                seen[v].ours &= known;
+                seen[v].present &= known;
+            }
+        }
+        // Where rows are ours and lack the field.
+        let mut absent = 0u32;
+        for (v, seen) in seen.iter().enumerate() {
+            absent |= u32::from(seen.ours & !seen.present) << (16 * v);
+        }
+        let mut wholes = [NONE; BURST];
+        while absent != 0 {
+            let at = absent.trailing_zeros() as usize;
+            let group = if prefixes.others.is_some() { numbers[at] } else { 0 };
+            wholes[at] = prefixes.wholes[group as usize];
+            absent &= absent - 1;
+        }
+        match &prefixes.search {
+            Search::Trie(trie) => {
+                descend(trie, prefixes.others.is_some(), &groups, &seen, &wholes, &mut numbers[..len])
+            }
+            Search::Forest(forest) => climb(prefixes, forest, rows, &seen, &wholes, &mut numbers[..len]),
+        }
+    }
+
+    /// Reads up to sixteen rows ([`Keys::read`]).
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    fn read(keys: &Keys, rows: &[u64], from: usize, len: usize) -> Rows {
+        let words = keys.words;
+        let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        let steps = _mm256_mullo_epi32(lanes, _mm256_set1_epi32(words as i32));
+        let each = |word: u64| _mm512_set1_epi64(word.cast_signed());
+        let pairs = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let mut seen = Rows { ours: 0, present: 0, high: [_mm512_setzero_si512(); 2] };
+        for block in 0..2 {
+            let all = ((1u32 << len.saturating_sub(8 * block).min(8)) - 1) as u8;
+            let (mut ours, mut present) = (all, all);
+            let mut first = _mm512_setzero_si512();
+            for column in &keys.columns {
+                // SAFETY: behind the first `from` rows and 8 to a block there are as many as `all` has bits, of `words`
+                // words each, and a column's word is one of them (`Keys::new`). Nothing is read if there is none.
+                let word = unsafe {
+                    let from = rows.as_ptr().wrapping_add((from + 8 * block) * words);
+                    if words == 2 && all == u8::MAX {
+                        let low = _mm512_loadu_si512(from.cast());
+                        let high = _mm512_loadu_si512(from.add(8).cast());
+                        let places = _mm512_add_epi64(pairs, _mm512_set1_epi64(column.word as i64));
+                        _mm512_permutex2var_epi64(low, places, high)
+                    } else {
+                        let from = from.wrapping_add(column.word).cast();
+                        _mm512_mask_i32gather_epi64::<8>(_mm512_setzero_si512(), all, steps, from)
+                    }
+                };
+                let (mask, needed) = (each(column.mask), each(column.present));
+                ours = _mm512_mask_cmpeq_epi64_mask(ours, _mm512_and_si512(word, mask), each(column.value));
+                present = _mm512_mask_cmpeq_epi64_mask(present, _mm512_and_si512(word, needed), needed);
+                let left = _mm512_sll_epi64(word, _mm_cvtsi32_si128(column.left as i32));
+                first = _mm512_or_si512(first, _mm512_and_si512(left, each(column.field)));
+            }
+            seen.ours |= u16::from(ours) << (8 * block);
+            seen.present |= u16::from(present & ours) << (8 * block);
+            seen.high[block] = first;
+        }
+        seen
+    }
+
+    /// Numbers of values in tries ([`Trie::find`]).
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
+    fn descend<const V: usize>(
+        trie: &Trie,
+        grouped: bool,
+        groups: &[__m512i; V],
+        seen: &[Rows; V],
+        wholes: &[u32; BURST],
+        numbers: &mut [u32],
+    ) {
+        let zero = _mm512_setzero_si512();
+        let none = each(trie.none);
+        let (mut rest, mut items, mut active) = ([zero; V], [zero; V], [0u16; V]);
+        // What the next step reads is asked for before any of it is used.
+        let (mut nodes, mut bases, mut inner) = ([zero; V], [zero; V], [zero; V]);
+        for v in 0..V {
+            let lanes = seen[v].present;
+            let [low, high] = seen[v].high;
+            let value = narrow(_mm512_srli_epi64::<32>(low), _mm512_srli_epi64::<32>(high));
+            let (at, bits) = if grouped {
+                // SAFETY: the groups of rows that are ours are those that there are roots for.
+                unsafe {
+                    let from = trie.roots.as_ptr();
+                    let at = _mm512_mask_i32gather_epi32::<8>(zero, lanes, groups[v], from.cast());
+                    let from = (&raw const (*from).bits).cast();
+                    (at, _mm512_mask_i32gather_epi32::<8>(zero, lanes, groups[v], from))
+                }
+            } else {
+                (each(trie.roots[0].at), each(trie.roots[0].bits))
+            };
+            let place = _mm512_srlv_epi32(value, _mm512_sub_epi32(each(u32::BITS), bits));
+            let word = _mm512_add_epi32(at, _mm512_srli_epi32::<6>(place));
+            rest[v] = _mm512_sllv_epi32(value, bits);
+            // SAFETY: a root has a word for each 64 places, of two words of 64 bits.
+            let ([low, high], infos) = unsafe {
+                let word = _mm512_slli_epi32::<1>(word);
+                let from = trie.words.as_ptr().cast::<u64>();
+                (gather(lanes, word, from), gather(lanes, word, from.add(1)))
+            };
+            // The places up to the value's own go to the upper end.
+            let [low_up, high_up] = lengthen(_mm512_andnot_si512(place, each(63)));
+            let (low, high) = (_mm512_sllv_epi64(low, low_up), _mm512_sllv_epi64(high, high_up));
+            let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
+            let rank = narrow(_mm512_popcnt_epi64(low), _mm512_popcnt_epi64(high));
+            let first = narrow(infos[0], infos[1]);
+            bases[v] = narrow(_mm512_srli_epi64::<32>(infos[0]), _mm512_srli_epi64::<32>(infos[1]));
+            let node = _mm512_add_epi32(_mm512_add_epi32(first, rank), each(NONE));
+            // Of lanes that are not wanted the first.
+            nodes[v] = _mm512_maskz_mov_epi32(lanes, node);
+            inner[v] = _mm512_mask_srli_epi32::<{ u32::BITS - STEP }>(each(63), own, rest[v]);
+            ask(trie.maps.as_ptr().cast(), nodes[v], size_of::<u64>());
+        }
+        let mut bits = [zero; V];
+        let mut widths = [zero; V];
+        for v in 0..V {
+            let lanes = seen[v].present;
+            // SAFETY: a word's starts are as many as the nodes from its first one on, and a node has a map, and an offset
+            // with another behind it.
+            let (maps, offset) = unsafe {
+                let offsets = trie.offsets.as_ptr().cast();
+                let maps = gather(lanes, nodes[v], trie.maps.as_ptr());
+                (maps, _mm512_mask_i32gather_epi32::<2>(zero, lanes, nodes[v], offsets))
+            };
+            let offset = _mm512_and_si512(offset, each(0xffff));
+            let first = _mm512_slli_epi32::<{ ITEM_UNIT.ilog2() }>(_mm512_add_epi32(bases[v], offset));
+            let (rank, width) = rank_of(trie, maps, inner[v]);
+            bits[v] = _mm512_add_epi32(first, _mm512_mullo_epi32(rank, width));
+            widths[v] = width;
+            ask(trie.items.as_ptr(), _mm512_srli_epi32::<3>(_mm512_maskz_mov_epi32(lanes, bits[v])), 1);
+        }
+        for v in 0..V {
+            let lanes = seen[v].present;
+            // SAFETY: a node has an item for each of its bits, and behind the last there are bytes.
+            let word = unsafe {
+                let byte = _mm512_srli_epi32::<3>(bits[v]);
+                _mm512_mask_i32gather_epi32::<1>(zero, lanes, byte, trie.items.as_ptr().cast())
+            };
+            items[v] = item_of(word, bits[v], widths[v]);
+            active[v] = _mm512_mask_cmpgt_epu32_mask(lanes, items[v], none);
+        }
+        while active != [0; V] {
+            for v in 0..V {
+                let lanes = active[v];
+                rest[v] = _mm512_slli_epi32::<STEP>(rest[v]);
+                let node = _mm512_sub_epi32(_mm512_sub_epi32(items[v], none), each(1));
+                let node = _mm512_slli_epi32::<{ UNIT.ilog2() }>(node);
+                // SAFETY: where a node begins there is a map.
+                let maps = unsafe {
+                    let from = trie.below.as_ptr();
+                    let (low, high) = (_mm512_castsi512_si256(node), _mm512_extracti64x4_epi64::<1>(node));
+                    [
+                        _mm512_mask_i32gather_epi64::<1>(zero, lanes as u8, low, from.cast()),
+                        _mm512_mask_i32gather_epi64::<1>(zero, (lanes >> 8) as u8, high, from.cast()),
+                    ]
+                };
+                let (rank, width) = rank_of(trie, maps, _mm512_srli_epi32::<{ u32::BITS - STEP }>(rest[v]));
+                let bit = _mm512_mullo_epi32(rank, width);
+                // SAFETY: a node has an item for each of its bits behind its map, and behind the last there are bytes.
+                let word = unsafe {
+                    let byte = _mm512_add_epi32(node, _mm512_srli_epi32::<3>(bit));
+                    let from = trie.below.as_ptr().add(size_of::<u64>()).cast();
+                    _mm512_mask_i32gather_epi32::<1>(zero, lanes, byte, from)
+                };
+                items[v] = _mm512_mask_mov_epi32(items[v], lanes, item_of(word, bit, width));
+                active[v] = _mm512_mask_cmpgt_epu32_mask(lanes, items[v], none);
+            }
+        }
+        for v in 0..V {
+            let some = _mm512_mask_cmpneq_epi32_mask(seen[v].present, items[v], none);
+            let lanes = ((1u32 << numbers.len().saturating_sub(16 * v).min(16)) - 1) as u16;
+            // SAFETY: an array of 32 numbers, of which 16 begin here; and no more are stored than there is room for.
+            unsafe {
+                let wholes = _mm512_loadu_si512(wholes.as_ptr().add(16 * v).cast());
+                let found = _mm512_mask_mov_epi32(wholes, some, items[v]);
+                _mm512_mask_storeu_epi32(numbers.as_mut_ptr().wrapping_add(16 * v).cast(), lanes, found);
+            }
+        }
+    }
+
+    /// Prefetches what stands at sixteen places of things of a size.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn ask(from: *const u8, places: __m512i, size: usize) {
+        let mut each = [0u32; 16];
+        // SAFETY: an array of sixteen numbers.
+        unsafe { _mm512_storeu_si512(each.as_mut_ptr().cast(), places) };
+        // Read back from memory: taken out of a vector one by one they cost more.
+        for place in *std::hint::black_box(&each) {
+            _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(place as usize * size).cast());
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn each(number: u32) -> __m512i {
+        _mm512_set1_epi32(number.cast_signed())
+    }
+
+    /// The words at sixteen places.
+    ///
+    /// # Safety
+    /// There are words at the places that `lanes` have a bit for.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    unsafe fn gather(lanes: u16, places: __m512i, from: *const u64) -> [__m512i; 2] {
+        let zero = _mm512_setzero_si512();
+        let (low, high) = (_mm512_castsi512_si256(places), _mm512_extracti64x4_epi64::<1>(places));
+        // SAFETY: as the caller says.
+        unsafe {
+            [
+                _mm512_mask_i32gather_epi64::<8>(zero, lanes as u8, low, from.cast()),
+                _mm512_mask_i32gather_epi64::<8>(zero, (lanes >> 8) as u8, high, from.cast()),
+            ]
+        }
+    }
+
+    /// The ranks of places in maps, from 0, and the widths of their items.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq")]
+    fn rank_of(trie: &Trie, [low, high]: [__m512i; 2], places: __m512i) -> (__m512i, __m512i) {
+        let one = _mm512_set1_epi64(1);
+        let wide = [low, high].map(|map| u16::from(_mm512_test_epi64_mask(map, one)));
+        let width = _mm512_mask_mov_epi32(each(trie.width), wide[0] | wide[1] << 8, each(trie.wide));
+        let [low_up, high_up] = lengthen(_mm512_sub_epi32(each(63), places));
+        let low = _mm512_sllv_epi64(_mm512_or_si512(low, one), low_up);
+        let high = _mm512_sllv_epi64(_mm512_or_si512(high, one), high_up);
+        let rank = narrow(_mm512_popcnt_epi64(low), _mm512_popcnt_epi64(high));
+        (_mm512_sub_epi32(rank, each(1)), width)
+    }
+
+    /// Items from the words that they begin in.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn item_of(words: __m512i, bits: __m512i, widths: __m512i) -> __m512i {
+        let items = _mm512_srlv_epi32(words, _mm512_and_si512(bits, each(7)));
+        _mm512_andnot_si512(_mm512_sllv_epi32(each(NONE), widths), items)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    fn lengthen(numbers: __m512i) -> [__m512i; 2] {
+        let high = _mm512_extracti64x4_epi64::<1>(numbers);
+        [_mm512_cvtepu32_epi64(_mm512_castsi512_si256(numbers)), _mm512_cvtepu32_epi64(high)]
+    }
+
+    /// The low halves of sixteen words.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+    fn narrow(low: __m512i, high: __m512i) -> __m512i {
+        let low = _mm512_castsi256_si512(_mm512_cvtepi64_epi32(low));
+        _mm512_inserti64x4::<1>(low, _mm512_cvtepi64_epi32(high))
+    }
+
+    /// Numbers of the first `len` values in one tree: eight go from level to level together, and what the last steps read is
+    /// asked for before any of it is used.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    fn climb_one(forest: &Forest, tree: Tree, values: &[u64; BURST], found: &mut [u32]) {
+        let len = found.len();
+        let levels = forest.levels_of(tree);
+        let mut places = [0usize; BURST];
+        let numbers = forest.numbers_of(tree);
+        if let Some((leaves, inner)) = levels.split_last() {
+            let blocks = places.as_chunks_mut::<8>().0.iter_mut().zip(values.as_chunks::<8>().0);
+            for (places, values) in blocks.take(len.div_ceil(8)) {
+                let mut at = [0; 8];
+                for first in inner {
+                    for (at, value) in at.iter_mut().zip(values) {
+                        // SAFETY: no count leads beyond a level's last node: its fillings are below no value.
+                        let node = unsafe { forest.nodes.get_unchecked(*first as usize + *at) };
+                        *at = apart(*at * WAYS as usize + count(node, *value) as usize);
+                    }
+                }
+                for (place, at) in places.iter_mut().zip(at) {
+                    *place = *leaves as usize + at;
+                    _mm_prefetch::<_MM_HINT_T0>(forest.nodes.as_ptr().wrapping_add(*place).cast());
+                }
+            }
+            for (place, value) in places[..len].iter_mut().zip(values) {
+                // SAFETY: as above.
+                let count = count(unsafe { forest.nodes.get_unchecked(*place) }, *value) as usize;
+                *place = (*place - *leaves as usize) * NODE + count;
+                _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().wrapping_add(*place).cast());
+            }
+        }
+        for (number, place) in found.iter_mut().zip(places) {
+            *number = numbers[place];
+        }
+    }
+
+    /// The number, in a register of its own: eight of them in one vector would wait for each other.
+    #[inline(always)]
+    fn apart(mut number: usize) -> usize {
+        // SAFETY: there are no instructions.
+        unsafe {
+            std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
+        }
+        number
+    }
+
+    /// Numbers of values in trees ([`Forest::find`]): all values from level to level together, if they have one tree.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    fn climb<const V: usize>(
+        prefixes: &Prefixes,
+        forest: &Forest,
+        rows: &[u64],
+        seen: &[Rows; V],
+        wholes: &[u32; BURST],
+        numbers: &mut [u32],
+    ) {
+        let mut values = [0; BURST];
+        let mut wanted = 0u32;
+        for (v, seen) in seen.iter().enumerate() {
+            for (block, high) in seen.high.iter().enumerate() {
+                // SAFETY: an array of 32 words, of which eight begin here.
+                unsafe { _mm512_storeu_si512(values.as_mut_ptr().add(16 * v + 8 * block).cast(), *high) };
+            }
+            wanted |= u32::from(seen.present) << (16 * v);
+        }
+        let all = u32::MAX >> (BURST - numbers.len());
+        if prefixes.others.is_none() {
+            climb_one(forest, forest.tree_of(0), &values, numbers);
+        } else {
+            for at in (0..numbers.len()).filter(|at| wanted >> at & 1 != 0) {
+                let tree = forest.tree_of(numbers[at]);
+                numbers[at] = forest.find(tree, values[at], |node, value| count(node, value));
+            }
+        }
+        for at in (0..numbers.len()).filter(|_| wanted != all) {
+            if wanted >> at & 1 == 0 {
+                numbers[at] = wholes[at];
+            }
+        }
+        // Few intervals of the first 64 bits are told apart by more.
+        if numbers.iter().fold(false, |any, number| any | Forest::is_second(*number)) {
+            let each_row = rows.chunks_exact(prefixes.keys.words).enumerate();
+            for (number, (at, row)) in numbers.iter_mut().zip(each_row) {
+                if wanted >> at & 1 != 0 {
+                    *number = prefixes.second(forest, *number, row, |node, value| count(node, value));
+                }
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
+    fn count(node: &Node, value: u64) -> u32 {
+        // SAFETY: a node is eight words, aligned as it takes.
+        let keys = unsafe { _mm512_load_si512(node.0.as_ptr().cast()) };
+        _mm512_cmplt_epu64_mask(keys, _mm512_set1_epi64(value.cast_signed())).count_ones()
+    }
+}

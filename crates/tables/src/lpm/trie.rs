@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Values of up to 32 bits to numbers, by a trie of 64-way nodes in the manner of Poptrie (Asai, Ohara, SIGCOMM 2015): a
+//! node is a bitmap of the places where something new begins, and the rank of a place among those bits leads to its item.
+//!
+//! Most values are found in the front, in three steps. A bitmap over the values' first 18 bits (in small tables fewer) tells
+//! where a node begins, its rank the node; in the node's bitmap the next six bits tell the item; items are packed to as
+//! many bits as they need. Where nothing differs within a place no node begins: then the last item of the node before it
+//! counts. What differs behind the front hangs below it, nodes with their items right behind their bitmaps.
+
+use crate::NONE;
+
+/// Bits of a node's step.
+pub(super) const STEP: u32 = 6;
+
+/// First bits that the front's places have: leaves whole steps to the 24th bit.
+const FRONT_BITS: [u32; 3] = [18, 12, 6];
+
+/// A front takes no more than so many bytes for an interval.
+const FRONT_BYTES: usize = 64;
+
+/// Most bits of an item: with those before it in its byte they are read at once.
+const WIDTH_MAX: u32 = 25;
+
+/// An item that leads to a node below.
+const CHILD: u32 = 1 << 31;
+
+/// Nodes below begin at every second byte.
+pub(super) const UNIT: u32 = 2;
+
+/// Items of the front's nodes begin at every second bit.
+pub(super) const ITEM_UNIT: u32 = 2;
+
+/// Of so many items one may be deeper than where lookups begin to ask.
+const RARE: usize = 32;
+
+/// The front of a tree.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Root {
+    /// Its first word.
+    pub at: u32,
+    /// First bits of a value that pick a place.
+    pub bits: u32,
+}
+
+/// 64 places of a front.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(super) struct Word {
+    /// The places where a node begins; the first always.
+    pub starts: u64,
+    /// The first node.
+    pub node: u32,
+    /// Where the items of its nodes begin, in units.
+    pub base: u32,
+}
+
+/// Tries over the first 32 bits of values.
+#[derive(Debug)]
+pub(super) struct Trie {
+    pub roots: Vec<Root>,
+    pub words: Vec<Word>,
+    /// For each node of the front the places where an item begins (the first one always; its bit tells whether items are
+    /// wide), and where its items begin from its word's base, in units; one more offset.
+    pub maps: Vec<u64>,
+    pub offsets: Vec<u16>,
+    /// Their items: a number, or `none`, or behind it, if they are wide, where a node below begins. Readable a few bytes
+    /// beyond the last.
+    pub items: Vec<u8>,
+    /// Nodes below: a map of eight bytes, then the items. Readable in the same way.
+    pub below: Vec<u8>,
+    /// Bits of an item, and of a wide one.
+    pub width: u32,
+    pub wide: u32,
+    /// The item for nothing.
+    pub none: u32,
+    /// Steps below the front that are worth taking at once.
+    steps: u32,
+}
+
+/// A node to be made: its first value and bits, and the intervals that meet it.
+struct Pending {
+    start: u64,
+    bits: u32,
+    first: usize,
+    last: usize,
+}
+
+impl Trie {
+    /// One trie for each group of intervals: `starts` are their first values, left-aligned and ascending from 0, with no
+    /// bit behind the 32nd; `numbers` what their values lead to. None if there are too many of them.
+    pub fn new<'i>(groups: impl Iterator<Item = (&'i [u64], &'i [u32])> + Clone) -> Option<Self> {
+        let numbers = groups.clone().flat_map(|(_, numbers)| numbers.iter());
+        let none = numbers.filter(|number| **number != NONE).max().map_or(0, |most| most + 1);
+        let mut draft = Draft { none, ..Draft::default() };
+        groups.for_each(|(starts, numbers)| draft.add(starts, numbers));
+        draft.trie()
+    }
+
+    /// The number of a value, of which the first 32 bits count, or [`NONE`].
+    #[inline(always)]
+    pub fn find(&self, group: u32, value: u64) -> u32 {
+        let root = self.roots[group as usize];
+        let place = value >> (u64::BITS - root.bits);
+        let word = self.words[root.at as usize + (place / 64) as usize];
+        let mut rest = value << root.bits;
+        // The places up to the value's own go to the upper end.
+        let starts = word.starts << (63 - place % 64);
+        let node = (word.node + starts.count_ones() - 1) as usize;
+        let inner = if starts >> 63 != 0 { rest >> (u64::BITS - STEP) } else { 63 };
+        let map = self.maps[node];
+        let first = (word.base + u32::from(self.offsets[node])) * ITEM_UNIT;
+        let mut item = self.item(&self.items, first as usize, map, inner);
+        for _ in 0..self.steps {
+            rest <<= STEP;
+            let below = self.below(item.saturating_sub(self.none + 1), rest);
+            item = if item > self.none { below } else { item };
+        }
+        while item > self.none {
+            rest <<= STEP;
+            item = self.below(item - self.none - 1, rest);
+        }
+        if item == self.none { NONE } else { item }
+    }
+
+    /// What is found in a node below at the place that a value's first bits tell.
+    #[inline(always)]
+    fn below(&self, node: u32, rest: u64) -> u32 {
+        let node = (node * UNIT) as usize;
+        let map = self.below[node..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+        self.item(&self.below, (node + size_of::<u64>()) * 8, map, rest >> (u64::BITS - STEP))
+    }
+
+    /// The item of a node's place, of those that begin at a bit.
+    #[inline(always)]
+    fn item(&self, items: &[u8], first: usize, map: u64, place: u64) -> u32 {
+        let rank = ((map | 1) << (63 - place)).count_ones() - 1;
+        let width = if map & 1 == 0 { self.width } else { self.wide };
+        let bit = first + (rank * width) as usize;
+        let word = items[bit / 8..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        word >> (bit % 8) & !(u32::MAX << width)
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let front = size_of_val(&*self.words) + size_of_val(&*self.maps) + size_of_val(&*self.offsets);
+        size_of_val(&*self.roots) + front + self.items.len() + self.below.len()
+    }
+}
+
+/// Nodes that are not in their places yet; items that are children tell the node's number.
+#[derive(Default)]
+struct Nodes {
+    maps: Vec<u64>,
+    /// Where each node's items begin.
+    firsts: Vec<usize>,
+    items: Vec<u32>,
+}
+
+impl Nodes {
+    fn items_of(&self, node: usize) -> &[u32] {
+        let end = self.firsts.get(node + 1).copied().unwrap_or(self.items.len());
+        &self.items[self.firsts[node]..end]
+    }
+
+    /// Each node's map, with the flag for wide items, those items, and how wide they are.
+    fn each(&self, width: u32, wide: u32) -> impl Iterator<Item = (u64, &[u32], u32)> {
+        (0..self.maps.len()).map(move |node| {
+            let items = self.items_of(node);
+            let is_wide = items.iter().any(|item| *item >= CHILD);
+            (self.maps[node] & !1 | u64::from(is_wide), items, if is_wide { wide } else { width })
+        })
+    }
+}
+
+/// A trie whose nodes are not in their places yet.
+#[derive(Default)]
+struct Draft {
+    none: u32,
+    roots: Vec<Root>,
+    /// Words of fronts, without bases.
+    words: Vec<Word>,
+    front: Nodes,
+    below: Nodes,
+    /// Nodes below that have a number, whether they are drawn or not.
+    numbered: u32,
+    /// For each step below the items that it leads to.
+    found: [usize; 8],
+}
+
+impl Draft {
+    fn add(&mut self, starts: &[u64], numbers: &[u32]) {
+        let room = starts.len() * FRONT_BYTES;
+        let suits = |bits: &&u32| size_of::<Word>() << (**bits - STEP) <= room;
+        let bits = FRONT_BITS.iter().find(suits).copied().unwrap_or(STEP);
+        self.roots.push(Root { at: self.words.len() as u32, bits });
+        let mut level = Vec::new();
+        let mut last = 0;
+        let mut front = std::mem::take(&mut self.front);
+        for word in 0..1u64 << (bits - STEP) {
+            let node = front.maps.len() as u32;
+            let mut begun = 0;
+            for place in 0..64 {
+                let pending = meeting(starts, (word * 64 + place) << (u64::BITS - bits), bits, last);
+                last = pending.last;
+                if pending.first != pending.last {
+                    begun |= 1 << place;
+                    self.node(&mut front, starts, numbers, &pending, &mut level);
+                    continue;
+                }
+                let item = numbers[pending.first].min(self.none);
+                if place == 0 || front.items.last() != Some(&item) {
+                    begun |= 1 << place;
+                    front.maps.push(1);
+                    front.firsts.push(front.items.len());
+                    front.items.push(item);
+                }
+            }
+            self.words.push(Word { starts: begun, node, base: 0 });
+        }
+        self.front = front;
+        let mut below = std::mem::take(&mut self.below);
+        for depth in 0.. {
+            if level.is_empty() {
+                break;
+            }
+            let mut next = Vec::new();
+            let before = below.items.len();
+            for node in &level {
+                self.node(&mut below, starts, numbers, node, &mut next);
+            }
+            self.found[depth] += below.items.len() - before;
+            level = next;
+        }
+        self.below = below;
+    }
+
+    fn node(
+        &mut self,
+        nodes: &mut Nodes,
+        starts: &[u64],
+        numbers: &[u32],
+        node: &Pending,
+        below: &mut Vec<Pending>,
+    ) {
+        let bits = node.bits + STEP;
+        let first = nodes.items.len();
+        let (mut map, mut last) = (0, node.first);
+        for place in 0..1 << STEP {
+            let start = node.start + (place << (u64::BITS - bits));
+            let pending = meeting(&starts[..=node.last], start, bits, last);
+            last = pending.last;
+            let item = if pending.first == pending.last {
+                numbers[pending.first].min(self.none)
+            } else {
+                below.push(pending);
+                self.numbered += 1;
+                CHILD | (self.numbered - 1)
+            };
+            if place == 0 || nodes.items.last() != Some(&item) {
+                map |= 1 << place;
+                nodes.items.push(item);
+            }
+        }
+        nodes.maps.push(map);
+        nodes.firsts.push(first);
+    }
+
+    /// Puts everything in its place; nowhere if that takes too many bits.
+    fn trie(mut self) -> Option<Trie> {
+        let bits_of = |number: usize| usize::BITS - number.leading_zeros();
+        let width = bits_of(self.none as usize);
+        // Wide items tell where nodes begin, and the wider they are the later some begin.
+        let (wide, places) = (width..=WIDTH_MAX).find_map(|wide| {
+            let places = self.places(width, wide);
+            let end = places.last().copied().unwrap_or(0) / UNIT as usize;
+            (bits_of(self.none as usize + end) <= wide).then_some((wide, places))
+        })?;
+        let coded = |item: u32| match item {
+            ..CHILD => item,
+            _ => self.none + 1 + (places[(item ^ CHILD) as usize] / UNIT as usize) as u32,
+        };
+        let mut below = vec![0; places.last().copied().unwrap_or(0) + size_of::<u64>()];
+        for ((map, items, width), &at) in self.below.each(width, wide).zip(&places) {
+            below[at..at + size_of::<u64>()].copy_from_slice(&map.to_le_bytes());
+            let first = (at + size_of::<u64>()) * 8;
+            items.iter().enumerate().for_each(|(which, item)| {
+                put(&mut below, first + which * width as usize, coded(*item));
+            });
+        }
+        let mut packed = vec![0; self.front.items.len() * wide as usize / 8 + self.front.maps.len() + 8];
+        let (mut maps, mut offsets, mut bit) = (Vec::with_capacity(self.front.maps.len()), Vec::new(), 0);
+        let mut words = self.words.iter_mut().peekable();
+        let mut base = 0;
+        for (node, (map, items, width)) in self.front.each(width, wide).enumerate() {
+            if let Some(word) = words.next_if(|word| word.node as usize == node) {
+                base = bit / ITEM_UNIT as usize;
+                word.base = u32::try_from(bit).ok()? / ITEM_UNIT;
+            }
+            maps.push(map);
+            offsets.push((bit / ITEM_UNIT as usize - base) as u16);
+            for item in items {
+                put(&mut packed, bit, coded(*item));
+                bit += width as usize;
+            }
+            bit = bit.next_multiple_of(ITEM_UNIT as usize);
+        }
+        u32::try_from(bit).ok()?;
+        packed.truncate(bit / 8 + 8);
+        packed.shrink_to_fit();
+        offsets.push(0);
+        let steps = self.steps();
+        let Self { none, roots, words, .. } = self;
+        Some(Trie { roots, words, maps, offsets, items: packed, below, width, wide, none, steps })
+    }
+
+    /// Where each node below begins, and where the last one ends.
+    fn places(&self, width: u32, wide: u32) -> Vec<usize> {
+        let mut at = 0;
+        let mut places = vec![0];
+        for (_, items, width) in self.below.each(width, wide) {
+            at += size_of::<u64>() + (items.len() * width as usize).div_ceil(8);
+            at = at.next_multiple_of(UNIT as usize);
+            places.push(at);
+        }
+        places
+    }
+
+    /// Steps below the front that all but a few items are found in.
+    fn steps(&self) -> u32 {
+        let all = self.front.items.len() + self.below.items.len();
+        let deeper = |steps: &u32| self.found[*steps as usize..].iter().sum::<usize>() <= all / RARE;
+        (0..8).find(deeper).unwrap_or(0)
+    }
+}
+
+/// Puts an item where there are zeros.
+fn put(bytes: &mut [u8], bit: usize, item: u32) {
+    let item = (u64::from(item) << (bit % 8)).to_le_bytes();
+    bytes[bit / 8..].iter_mut().zip(item).take(4).for_each(|(to, byte)| *to |= byte);
+}
+
+/// The intervals that meet the values that begin with `bits` bits of `start`; the one at `from` begins no later.
+fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
+    let end = start | u64::MAX.checked_shr(bits).unwrap_or(0);
+    let next = |mut at: usize, to: u64| {
+        while starts.get(at + 1).is_some_and(|next| *next <= to) {
+            at += 1;
+        }
+        at
+    };
+    let first = next(from, start);
+    Pending { start, bits, first, last: next(first, end) }
+}
