@@ -1,267 +1,272 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `mask`: rules of arbitrary masks and priorities, hashed under few coarse masks (see [`crate::tuples`]).
+//! Engine `mask`: rules of arbitrary masks and priorities (docs/adr/0025).
 //!
-//! A lookup probes the tuples in the order of their best rules and stops when what it found beats all that are left.
-//! In a bucket the rules are compared one by one, best first. Rules of tuples that hold next to nothing are walked
-//! in blocks, last.
+//! The bits that tell rules apart are put together to a dense key ([`layout`]). While there are more rules than
+//! [`LABELED_MAX`], trees take those that are exact in the bits that a tree cuts ([`trees`]): a step is one load, and a
+//! leaf compares four whole rules in one instruction. What trees leave, mostly rules that are open in all long fields,
+//! are bit vectors ([`labels`]): for each 16 bits of the key one, taken together they leave the rules that match. A lookup
+//! does all that in stages, each for all keys of a group, and takes the best of what it finds.
 //!
-//! At worst a lookup probes [`crate::tuples::TUPLES_MAX`] tuples, compares [`crate::tuples::BUCKET_MAX`] rules in each
-//! with what is dead beside them, and walks, eight at a time, the rules that no tuple took: none unless the rules have
-//! hundreds of masks that share no leading bits of any field.
+//! What neither takes, or takes too much memory for, is hashed in merged tuples ([`buckets`]): rules made for it, and keys
+//! of more than 512 bits that tell rules apart.
 
-use crate::hash::Seed;
-use crate::scan::Scan;
-use crate::tuples::{Tuples, WALKED, bucket_hash};
+use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE};
+use buckets::Buckets;
+use labels::Labels;
+use layout::{DENSE_MAX, Group, Layout};
+use simd::{COMPARED, Kernel, MORE_SHIFT, Nodes, Width, Work};
+use trees::{Grove, Rules};
+
+mod buckets;
+mod labels;
+mod layout;
+mod simd;
+mod trees;
+
+/// Rules of which bit vectors are made rather than trees: as many as have their bits in four lines.
+const LABELED_MAX: usize = 2_048;
 
 /// Keys in one pass.
 const GROUP: usize = 32;
 
-/// Directory word: high half a tag of the hash, low half place of the bucket's first rule + 1; 0 is free.
-const TAG_SHIFT: u32 = 32;
+/// Set in the slot of a rule that examines more than the words compared in blocks.
+const PARTIAL: u32 = 1 << 31;
 
-/// Set in the slot of a bucket's last rule.
-const LAST: u32 = 1 << 31;
+/// Bits of a dense word that stand in a tree's word.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    word: usize,
+    shift: u32,
+    mask: u64,
+}
 
-/// Tuples of no more rules than this are walked: a probe costs as much as comparing a few rules in blocks.
-const SPARSE: usize = 2;
-
-/// But not more rules than this.
-const SPARSE_TOTAL: usize = 64;
-
-/// Rules hashed under one mask.
+/// A tree.
 #[derive(Debug)]
-struct Tuple {
-    mask: Box<[u64]>,
-    number: u32,
+struct Tree {
+    /// What its word is made of.
+    pieces: Vec<Piece>,
+    root: u32,
+    /// Steps to the deepest leaf.
+    depth: u32,
     /// Its best rule.
     first: u32,
-    directory: Box<[u64]>,
+}
+
+/// Trees and labels.
+#[derive(Debug)]
+struct Wide {
+    width: Width,
+    layout: Layout,
+    /// Best first.
+    trees: Vec<Tree>,
+    nodes: Nodes,
+    /// Dense rules by slot, if they are longer than what blocks compare.
+    rows: Vec<u64>,
+    /// What no tree took.
+    labels: Option<Labels>,
 }
 
 /// Rules of any masks.
 #[derive(Debug)]
 pub struct Mask {
-    words: usize,
-    seed: Seed,
-    /// Best first.
-    tuples: Vec<Tuple>,
-    /// Bucket by bucket, best first: values, then masks.
-    rows: Vec<u64>,
-    slots: Vec<u32>,
-    walked: Scan,
-    walked_slots: Vec<u32>,
+    wide: Option<Wide>,
+    buckets: Option<Buckets>,
 }
 
 impl Mask {
     /// Compiles `len` rules given in order of precedence, a row of the plan's words each in `values` and `masks`.
     #[must_use]
     pub fn new(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64]) -> Self {
-        let words = plan.words();
-        let row = |slot: u32| slot as usize * words..(slot as usize + 1) * words;
-        let mut tuples = Tuples::new(plan, [], u32::MAX);
-        let mut members: Vec<(u32, u32)> = Vec::with_capacity(len);
-        for slot in 0..len as u32 {
-            if let Some(spot) = tuples.place(&values[row(slot)], &masks[row(slot)]) {
-                members.push((spot.bucket, slot));
-            }
-        }
-        members.sort_unstable();
-        let buckets: Vec<(u32, u64)> = tuples.buckets().collect();
-        let mut sizes = vec![0usize; tuples.len()];
-        for (bucket, _) in &members {
-            sizes[buckets[*bucket as usize].0 as usize] += 1;
-        }
-        let sparse = sparse(&sizes);
-        let mut bucket_counts = vec![0usize; tuples.len()];
-        for (tuple, _) in &buckets {
-            bucket_counts[*tuple as usize] += 1;
-        }
-        let mut made: Vec<Tuple> = (0..tuples.len() as u32)
-            .map(|number| Tuple {
-                mask: tuples.mask(number).into(),
-                number,
-                first: NONE,
-                directory: vec![0; (2 * bucket_counts[number as usize]).next_power_of_two().max(2)].into(),
-            })
-            .collect();
-        let (mut rows, mut slots) = (Vec::with_capacity(2 * words * len), Vec::with_capacity(len));
-        let mut walked_slots = Vec::new();
-        for bucket in members.chunk_by(|a, b| a.0 == b.0) {
-            let (number, hash) = buckets[bucket[0].0 as usize];
-            if sparse[number as usize] {
-                walked_slots.extend(bucket.iter().map(|(_, slot)| *slot));
-                continue;
-            }
-            let tuple = &mut made[number as usize];
-            tuple.first = tuple.first.min(bucket[0].1);
-            enter(&mut tuple.directory, hash, slots.len());
-            for (_, slot) in bucket {
-                rows.extend_from_slice(&values[row(*slot)]);
-                rows.extend_from_slice(&masks[row(*slot)]);
-                slots.push(*slot);
-            }
-            if let Some(last) = slots.last_mut() {
-                *last |= LAST;
-            }
-        }
-        made.retain(|tuple| tuple.first != NONE);
-        made.sort_unstable_by_key(|tuple| tuple.first);
-        walked_slots.sort_unstable();
-        let gather = |from: &[u64]| -> Vec<u64> {
-            walked_slots.iter().flat_map(|slot| &from[row(*slot)]).copied().collect()
+        Self::with_level(plan, len, values, masks, Level::found())
+    }
+
+    /// The same for a core of no more than this level.
+    #[must_use]
+    pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
+        let all = || (0..len as u32).collect::<Vec<u32>>();
+        let (wide, left) = match Wide::new(plan.words(), len, values, masks, level) {
+            Some((wide, left)) => (Some(wide), left),
+            None => (None, all()),
         };
-        let walked = Scan::new(words, walked_slots.len(), &gather(values), &gather(masks));
-        Self { words, seed: Seed::of_process(), tuples: made, rows, slots, walked, walked_slots }
+        let buckets = (!left.is_empty()).then(|| Buckets::new(plan, &left, values, masks));
+        Self { wide, buckets }
     }
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
-            // Short keys, of a length known to the compiler, are compared without loops.
-            match self.words {
-                2 => self.lookup_group::<2>(keys, dead, slots),
-                3 => self.lookup_group::<3>(keys, dead, slots),
-                4 => self.lookup_group::<4>(keys, dead, slots),
-                5 => self.lookup_group::<5>(keys, dead, slots),
-                _ => self.lookup_group::<0>(keys, dead, slots),
-            }
+        match &self.buckets {
+            None => slots.fill(NONE),
+            Some(buckets) => buckets.lookup(keys, dead, slots),
         }
-    }
-
-    /// `WORDS` is the length of a key, or 0 for any.
-    #[inline(always)]
-    fn lookup_group<const WORDS: usize>(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
-        let words = if WORDS == 0 { self.words } else { WORDS };
-        let row = |at: u8| &keys[usize::from(at) * words..][..words];
-        slots.fill(NONE);
-        let mut waiting: [u8; GROUP] = std::array::from_fn(|at| at as u8);
-        let mut count = slots.len();
-        let mut places = [(0u64, 0u64); GROUP];
-        for tuple in &self.tuples {
-            // What a key has found beats this tuple and all after it.
-            let mut left = 0;
-            for at in 0..count {
-                let key = waiting[at];
-                waiting[left] = key;
-                left += usize::from(slots[usize::from(key)] > tuple.first);
-            }
-            count = left;
-            if count == 0 {
-                break;
-            }
-            // All directory words of the group are asked for before the first is used.
-            for (place, key) in places.iter_mut().zip(&waiting[..count]) {
-                let hash = bucket_hash(self.seed, tuple.number, row(*key), &tuple.mask[..words]);
-                *place = (hash, tuple.directory[hash as usize & (tuple.directory.len() - 1)]);
-            }
-            for ((hash, word), at) in places.iter().zip(&waiting[..count]) {
-                if *word != 0 {
-                    let slot = &mut slots[usize::from(*at)];
-                    *slot = self.find(tuple, row(*at), *hash, *word, dead, *slot);
-                }
-            }
-        }
-        if !self.walked_slots.is_empty() {
-            for (at, slot) in slots.iter_mut().enumerate() {
-                *slot = self.walk(row(at as u8), dead, *slot);
-            }
-        }
-    }
-
-    /// The best living rule that a tuple has for the key, if it beats `found`; else `found`.
-    #[inline(always)]
-    fn find(&self, tuple: &Tuple, key: &[u64], hash: u64, word: u64, dead: &BitSet, mut found: u32) -> u32 {
-        let (mut at, mut word) = (hash as usize, word);
-        while word != 0 {
-            if (word ^ hash) >> TAG_SHIFT == 0 {
-                found = self.find_in_bucket(word as u32 as usize - 1, key, dead, found);
-            }
-            at += 1;
-            word = tuple.directory[at & (tuple.directory.len() - 1)];
-        }
-        found
-    }
-
-    #[inline(always)]
-    fn find_in_bucket(&self, from: usize, key: &[u64], dead: &BitSet, found: u32) -> u32 {
-        let mut rows = self.rows[from * 2 * key.len()..].chunks_exact(2 * key.len());
-        for marked in &self.slots[from..] {
-            let slot = marked & !LAST;
-            let Some((value, mask)) = rows.next().and_then(|row| row.split_at_checked(key.len())) else {
-                break;
-            };
-            if slot >= found {
-                break;
-            }
-            let differing = key
-                .iter()
-                .zip(value)
-                .zip(mask)
-                .fold(0, |differing, ((key, value), mask)| differing | (key & mask ^ value));
-            if differing == 0 && (dead.is_empty() || !dead.contains(slot)) {
-                return slot;
-            }
-            if marked & LAST != 0 {
-                break;
-            }
-        }
-        found
-    }
-
-    /// The best living rule among the walked, if it beats `found`; else `found`.
-    fn walk(&self, key: &[u64], dead: &BitSet, found: u32) -> u32 {
-        let below = self.walked_slots.partition_point(|slot| *slot < found);
-        match self.walked.find_if(key, below, |place| !dead.contains(self.walked_slots[place as usize])) {
-            NONE => found,
-            place => self.walked_slots[place as usize],
+        if let Some(wide) = &self.wide {
+            wide.width.run(Lookup { wide, keys, dead, slots });
         }
     }
 
     /// Masks of the tuples that are probed.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
-        self.tuples.iter().map(|tuple| &*tuple.mask)
+        self.buckets.iter().flat_map(Buckets::masks)
     }
 
     /// Rules that are walked.
     #[must_use]
     pub fn walked(&self) -> usize {
-        self.walked_slots.len()
+        self.buckets.as_ref().map_or(0, Buckets::walked)
     }
 
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tuples: usize = self
-            .tuples
-            .iter()
-            .map(|tuple| size_of::<Tuple>() + (tuple.mask.len() + tuple.directory.len()) * 8)
-            .sum();
-        tuples + self.rows.len() * 8 + (self.slots.len() + self.walked_slots.len()) * 4 + self.walked.bytes()
+        self.wide.as_ref().map_or(0, Wide::bytes) + self.buckets.as_ref().map_or(0, Buckets::bytes)
     }
 }
 
-fn enter(directory: &mut [u64], hash: u64, place: usize) {
-    let mut at = hash as usize & (directory.len() - 1);
-    while directory[at] != 0 {
-        at = (at + 1) & (directory.len() - 1);
-    }
-    directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (place as u64 + 1);
-}
-
-/// Which tuples' rules are walked: the walked one's, and those of next to no rules.
-fn sparse(sizes: &[usize]) -> Vec<bool> {
-    let mut order: Vec<usize> = (0..sizes.len()).filter(|tuple| *tuple != WALKED as usize).collect();
-    order.sort_unstable_by_key(|tuple| sizes[*tuple]);
-    let mut sparse = vec![false; sizes.len()];
-    sparse[WALKED as usize] = true;
-    let mut total = 0;
-    for tuple in order {
-        total += sizes[tuple];
-        if sizes[tuple] > SPARSE || total > SPARSE_TOTAL {
-            break;
+impl Wide {
+    /// Compiles; the second are the rules that it has no room for. None if no bits tell the rules apart, or too many.
+    fn new(
+        words: usize,
+        len: usize,
+        values: &[u64],
+        masks: &[u64],
+        level: Level,
+    ) -> Option<(Self, Vec<u32>)> {
+        let layout = Layout::new(words, values, masks)?;
+        let dense = layout.dense();
+        let mut rows = Vec::with_capacity(len * 2 * dense);
+        for (value, mask) in values.chunks_exact(words).zip(masks.chunks_exact(words)) {
+            let (value, mask) = layout.rule(value, mask);
+            rows.extend_from_slice(&value[..dense]);
+            rows.extend_from_slice(&mask[..dense]);
         }
-        sparse[tuple] = true;
+        let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
+        let mut left = (0..len as u32).collect();
+        while LABELED_MAX < Vec::len(&left) && grove.has_room() {
+            left = grove.grow(left);
+        }
+        let Grove { entries, blocks, slots, trees, .. } = grove;
+        let nodes = Nodes::new(entries, blocks, slots)?;
+        let labels = Labels::new(&left, &rows, dense);
+        if labels.is_some() {
+            left.clear();
+        }
+        if dense <= COMPARED {
+            rows = Vec::new();
+        }
+        Some((Self { width: Width::new(level), layout, trees, nodes, rows, labels }, left))
     }
-    sparse
+
+    fn bytes(&self) -> usize {
+        let labels = self.labels.as_ref().map_or(0, Labels::bytes);
+        self.nodes.bytes() + self.rows.len() * 8 + self.layout.bytes() + labels
+    }
+}
+
+struct Lookup<'l> {
+    wide: &'l Wide,
+    keys: &'l [u64],
+    dead: &'l BitSet,
+    slots: &'l mut [u32],
+}
+
+impl Work for Lookup<'_> {
+    #[inline(always)]
+    fn run<K: Kernel>(self, kernel: K) {
+        // Fewer keys need less room, which has to be cleared.
+        match self.slots.len() {
+            0..=2 => self.groups::<K, 2>(kernel),
+            3..=8 => self.groups::<K, 8>(kernel),
+            _ => self.groups::<K, GROUP>(kernel),
+        }
+    }
+}
+
+impl Lookup<'_> {
+    #[inline(always)]
+    fn groups<K: Kernel, const G: usize>(self, kernel: K) {
+        let groups = self.keys.chunks(G * self.wide.layout.words()).zip(self.slots.chunks_mut(G));
+        for (keys, slots) in groups {
+            self.wide.group::<K, G>(kernel, keys, self.dead, slots);
+        }
+    }
+}
+
+impl Wide {
+    #[inline(always)]
+    fn group<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+        let mut dense: Group<G> = [[0; G]; DENSE_MAX];
+        let mut words = [0u64; G];
+        let mut leaves = [0u32; G];
+        let count = slots.len().min(G);
+        self.layout.keys(kernel, keys, &mut dense);
+        if let Some(labels) = &self.labels {
+            labels.lookup(kernel, &dense, dead, slots);
+        }
+        for tree in &self.trees {
+            if slots.iter().all(|found| *found < tree.first) {
+                break;
+            }
+            tree.words(kernel, &dense, count, &mut words);
+            self.nodes.descend(kernel, tree.root, tree.depth, &words[..count], &mut leaves[..count]);
+            for (at, (leaf, found)) in leaves.iter().zip(&mut *slots).enumerate() {
+                let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
+                let slot = self.nodes.first(kernel, *leaf, key);
+                // Further blocks, words that are not compared, dead rules: all seldom, or in all keys alike.
+                if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || !dead.is_empty() {
+                    *found = self.search(kernel, *leaf, &dense, at, dead, *found);
+                } else {
+                    *found = (*found).min(slot);
+                }
+            }
+        }
+    }
+
+    /// The best living rule of a leaf that a key matches, if it beats `found`; else `found`.
+    #[inline(always)]
+    fn search<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        leaf: u32,
+        dense: &Group<G>,
+        at: usize,
+        dead: &BitSet,
+        found: u32,
+    ) -> u32 {
+        let size = 2 * self.layout.dense();
+        let fits = |slot: u32| {
+            let row = self.rows.get(slot as usize * size..).unwrap_or_default();
+            let (values, masks) = row.split_at(row.len().min(size / 2));
+            let mut rules = dense.iter().zip(values).zip(masks);
+            rules.all(|((key, value), mask)| key[at] & mask == *value)
+        };
+        let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
+        for slot in self.nodes.suiting(kernel, leaf, key) {
+            let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
+            if slot >= found {
+                break;
+            }
+            if (!partial || fits(slot)) && !dead.contains(slot) {
+                return slot;
+            }
+        }
+        found
+    }
+}
+
+impl Tree {
+    #[inline(always)]
+    fn words<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        keys: &Group<G>,
+        count: usize,
+        words: &mut [u64; G],
+    ) {
+        words.fill(0);
+        for piece in &self.pieces {
+            for (word, key) in words.iter_mut().zip(&keys[piece.word % DENSE_MAX][..count]) {
+                *word |= kernel.extract(*key, piece.mask) << piece.shift;
+            }
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 mod files;
 mod lag;
+mod levels;
 mod packet;
 mod prefixes;
 mod random;

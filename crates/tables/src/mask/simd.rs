@@ -1,0 +1,641 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The inner loops of trees and labels, and what they need of a core: bits gathered, rules compared, memory asked for.
+//! What is looked up without asking for bounds is held against them when it is made.
+#![allow(unsafe_code)]
+
+use super::layout::{DENSE_MAX, Group};
+use crate::NONE;
+use crate::simd::Level;
+use std::collections::HashMap;
+
+/// Rules of a block.
+pub(super) const LANES: usize = 4;
+
+/// Words of a dense key that a block compares.
+pub(super) const COMPARED: usize = 2;
+
+/// Four rules' first dense words: values, then masks.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(128))]
+pub(super) struct Block {
+    pub values: [u64; LANES * COMPARED],
+    pub masks: [u64; LANES * COMPARED],
+}
+
+impl Block {
+    /// One that no key matches.
+    pub const EMPTY: Self = Self { values: [1; LANES * COMPARED], masks: [0; LANES * COMPARED] };
+}
+
+/// A node, or a leaf.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C, align(16))]
+pub(super) struct Entry {
+    /// The bits of the tree's word that choose a child; none for a leaf.
+    pub mask: u64,
+    /// The first child, or a leaf's own place.
+    pub next: u32,
+    /// A leaf's first block, and from [`MORE_SHIFT`] on how many follow.
+    pub leaf: u32,
+}
+
+/// Where the number of further blocks stands in `Entry::leaf`.
+pub(super) const MORE_SHIFT: u32 = 27;
+
+impl Entry {
+    /// Where to go from here: a leaf stays.
+    #[inline(always)]
+    fn follow<K: Kernel>(&self, kernel: K, word: u64) -> u32 {
+        self.next + kernel.extract(word, self.mask) as u32
+    }
+
+    /// The leaf's blocks.
+    #[inline(always)]
+    pub fn blocks(&self) -> std::ops::RangeInclusive<usize> {
+        let first = (self.leaf & ((1 << MORE_SHIFT) - 1)) as usize;
+        first..=first + (self.leaf >> MORE_SHIFT) as usize
+    }
+}
+
+/// Nodes, leaves and blocks of all trees.
+#[derive(Debug)]
+pub(super) struct Nodes {
+    entries: Vec<Entry>,
+    blocks: Vec<Block>,
+    /// For each rule of a block its slot, or [`NONE`]; block 0 has none.
+    slots: Vec<[u32; LANES]>,
+}
+
+impl Nodes {
+    /// None if an entry leads where nothing is.
+    pub fn new(entries: Vec<Entry>, blocks: Vec<Block>, slots: Vec<[u32; LANES]>) -> Option<Self> {
+        let leads = |entry: &Entry| {
+            let last = u64::from(entry.next) + (1u64 << entry.mask.count_ones().min(32)) - 1;
+            last < entries.len() as u64 && *entry.blocks().end() < blocks.len()
+        };
+        let sound =
+            entries.iter().all(leads) && slots.len() == blocks.len() && slots.first() == Some(&[NONE; LANES]);
+        sound.then_some(Self { entries, blocks, slots })
+    }
+
+    /// Follows the words of keys from `root` to leaves, `depth` steps away at most.
+    #[inline(always)]
+    pub fn descend<K: Kernel>(&self, kernel: K, root: u32, depth: u32, words: &[u64], leaves: &mut [u32]) {
+        let root = self.entries[root as usize];
+        for (leaf, word) in leaves.iter_mut().zip(words) {
+            *leaf = root.follow(kernel, *word);
+            kernel.prefetch(&self.entries, *leaf as usize);
+        }
+        for _ in 1..depth {
+            for (leaf, word) in leaves.iter_mut().zip(words) {
+                // SAFETY: `new` has seen that each entry, and so the root, leads to entries only.
+                let entry = unsafe { self.entries.get_unchecked(*leaf as usize) };
+                *leaf = entry.follow(kernel, *word);
+                kernel.prefetch(&self.entries, *leaf as usize);
+            }
+        }
+        for leaf in leaves {
+            // SAFETY: as above.
+            let entry = unsafe { self.entries.get_unchecked(*leaf as usize) };
+            *leaf = entry.leaf;
+            kernel.prefetch(&self.blocks, entry.leaf as usize);
+        }
+    }
+
+    /// The first rule of a leaf's only block that suits a key in the words compared, or [`NONE`].
+    #[inline(always)]
+    pub fn first<K: Kernel>(&self, kernel: K, leaf: u32, key: [u64; COMPARED]) -> u32 {
+        let Some(block) = self.blocks.get(leaf as usize) else { return NONE };
+        let found = kernel.suiting(block, key);
+        let lane = found.trailing_zeros() as usize / 2 % LANES;
+        let at = if found == 0 { 0 } else { leaf as usize };
+        // SAFETY: there are as many rows of slots as blocks, of which there is one at least.
+        unsafe { self.slots.get_unchecked(at)[lane] }
+    }
+
+    /// The rules of a leaf that suit a key in the words compared, best first.
+    #[inline(always)]
+    pub fn suiting<K: Kernel>(
+        &self,
+        kernel: K,
+        leaf: u32,
+        key: [u64; COMPARED],
+    ) -> impl Iterator<Item = u32> {
+        let blocks = Entry { leaf, ..Entry::default() }.blocks();
+        blocks.flat_map(move |block| {
+            let mut found = self.blocks.get(block).map_or(0, |block| kernel.suiting(block, key));
+            std::iter::from_fn(move || {
+                let lane = (found != 0).then_some(found.trailing_zeros() as usize / 2 % LANES)?;
+                found &= found - 1;
+                Some(self.slots[block][lane])
+            })
+        })
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.entries.len() * size_of::<Entry>() + self.blocks.len() * (size_of::<Block>() + 4 * LANES)
+    }
+}
+
+/// 512 bits of a vector: one for each rule.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Line(pub [u64; 8]);
+
+/// Bits of a line.
+pub(super) const LINE_BITS: u32 = 512;
+
+/// Bits of a chunk.
+pub(super) const CHUNK_BITS: u32 = 16;
+
+/// A chunk of a key and the vectors of its values.
+#[derive(Debug)]
+pub(super) struct Chunk {
+    /// Its word of a dense key, and its place there.
+    word: u8,
+    shift: u8,
+    /// First line of its vectors.
+    base: u32,
+    /// For each upper byte the row of `lows` for the lower bytes. Four bytes more than are used: a core may read them.
+    highs: Box<[u8; 256 + 4]>,
+    /// For each lower byte its vector's first line behind `base`; at the end two more than are used.
+    lows: Vec<u16>,
+}
+
+impl Chunk {
+    /// `starts` tells for each value its vector's first line behind `base`. Upper bytes under which all are equal share
+    /// their memory: it is mostly so, and what is looked up often stays in the nearest cache.
+    pub fn new(word: u8, shift: u8, base: u32, starts: &[u16; 1 << CHUNK_BITS]) -> Self {
+        let (rows, _) = starts.as_chunks::<256>();
+        let mut lows: Vec<u16> = Vec::new();
+        let mut known = HashMap::new();
+        let mut highs = Box::new([0; 256 + 4]);
+        for (high, row) in highs.iter_mut().zip(rows) {
+            // There are no more than 256.
+            *high = *known.entry(row).or_insert_with(|| {
+                lows.extend_from_slice(row);
+                (lows.len() / 256 - 1) as u8
+            });
+        }
+        lows.extend([0; 2]);
+        Self { word, shift, base, highs, lows }
+    }
+
+    /// The first line of a value's vector.
+    #[inline(always)]
+    fn start(&self, word: u64) -> u32 {
+        let [low, high] = ((word >> self.shift) as u16).to_le_bytes();
+        let at = usize::from(self.highs[usize::from(high)]) * 256 + usize::from(low);
+        // SAFETY: `new` alone makes chunks, and numbers rows that it has pushed.
+        self.base + u32::from(unsafe { *self.lows.get_unchecked(at) })
+    }
+
+    /// The last of the lines at which vectors begin.
+    fn last(&self) -> u32 {
+        self.base + self.lows.iter().copied().max().map_or(0, u32::from)
+    }
+}
+
+/// The vectors of all values: which rules suit.
+#[derive(Debug)]
+pub(super) struct Vectors {
+    chunks: Vec<Chunk>,
+    lines: Vec<Line>,
+    /// Lines of a vector.
+    length: u32,
+}
+
+/// Chunks at most.
+pub(super) const CHUNKS_MAX: usize = DENSE_MAX * 4;
+
+/// Lines that stay in a core's own cache: asking for them early would only take time.
+const NEAR_LINES: usize = 1 << 12;
+
+impl Vectors {
+    /// None if a value has no vector, or there are too many chunks.
+    pub fn new(chunks: Vec<Chunk>, lines: Vec<Line>, length: u32) -> Option<Self> {
+        let end = |chunk: &Chunk| chunk.last() as usize + length as usize;
+        let sound = chunks.len() <= CHUNKS_MAX
+            && length as usize <= lines.len()
+            && chunks.iter().all(|chunk| end(chunk) <= lines.len());
+        sound.then_some(Self { chunks, lines, length })
+    }
+
+    /// For each key the first bit that all of its vectors have and that is `wanted`: to `found`. `others` gives for a key
+    /// the beginnings of further vectors, `more` of them.
+    #[inline(always)]
+    pub fn lookup<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        keys: &Group<G>,
+        len: usize,
+        more: usize,
+        others: impl Fn(usize, usize) -> u32,
+        wanted: impl Fn(u32) -> bool + Copy,
+        found: impl FnMut(usize, u32),
+    ) {
+        let mut starts = [[0; G]; CHUNKS_MAX];
+        let len = len.min(G);
+        for (chunk, starts) in self.chunks.iter().zip(&mut starts) {
+            kernel.starts(chunk, &keys[usize::from(chunk.word) % DENSE_MAX], starts);
+        }
+        for nth in 0..more.min(CHUNKS_MAX - self.chunks.len()) {
+            for at in 0..len {
+                let start = others(nth, at);
+                starts[self.chunks.len() + nth][at] = if self.has(start) { start } else { 0 };
+            }
+        }
+        if self.lines.len() > NEAR_LINES {
+            for starts in &starts[..self.chunks.len()] {
+                starts[..len].iter().for_each(|start| kernel.prefetch(&self.lines, *start as usize));
+            }
+        }
+        // SAFETY: set or approved above; there is a vector at 0, or no line is looked at.
+        unsafe { self.first(kernel, self.chunks.len() + more, &starts, len, wanted, found) };
+    }
+
+    /// For each key the first bit that is in all of its vectors, `count` of them, and that is `wanted`: to `found`.
+    ///
+    /// # Safety
+    /// The starts are those of the chunks' values, or were approved by [`Self::has`].
+    #[inline(always)]
+    unsafe fn first<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        count: usize,
+        starts: &[[u32; G]; CHUNKS_MAX],
+        len: usize,
+        wanted: impl Fn(u32) -> bool + Copy,
+        found: impl FnMut(usize, u32),
+    ) {
+        // The usual counts: the compiler lays these out one after the other.
+        // SAFETY: as the caller promises.
+        unsafe {
+            match count {
+                5 => self.first_of::<K, G, 5>(kernel, count, starts, len, wanted, found),
+                6 => self.first_of::<K, G, 6>(kernel, count, starts, len, wanted, found),
+                7 => self.first_of::<K, G, 7>(kernel, count, starts, len, wanted, found),
+                8 => self.first_of::<K, G, 8>(kernel, count, starts, len, wanted, found),
+                9 => self.first_of::<K, G, 9>(kernel, count, starts, len, wanted, found),
+                10 => self.first_of::<K, G, 10>(kernel, count, starts, len, wanted, found),
+                _ => self.first_of::<K, G, 0>(kernel, count, starts, len, wanted, found),
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn first_of<K: Kernel, const G: usize, const N: usize>(
+        &self,
+        kernel: K,
+        count: usize,
+        starts: &[[u32; G]; CHUNKS_MAX],
+        len: usize,
+        wanted: impl Fn(u32) -> bool + Copy,
+        mut found: impl FnMut(usize, u32),
+    ) {
+        let count = if N == 0 { count.min(CHUNKS_MAX) } else { N };
+        'keys: for at in 0..len {
+            for line in 0..self.length {
+                // SAFETY: as the caller promises, and `new` has seen, vectors are whole.
+                let of = |nth: usize| unsafe { self.lines.get_unchecked((starts[nth][at] + line) as usize) };
+                let mut bits = kernel.line(of(0));
+                for nth in 1..count {
+                    bits = kernel.meet(bits, of(nth));
+                }
+                let mut bit = kernel.first_bit(bits);
+                while bit < LINE_BITS {
+                    if wanted(line * LINE_BITS + bit) {
+                        found(at, line * LINE_BITS + bit);
+                        continue 'keys;
+                    }
+                    bits = kernel.without(bits, bit);
+                    bit = kernel.first_bit(bits);
+                }
+            }
+        }
+    }
+
+    /// Whether there is a whole vector from this line on.
+    #[inline(always)]
+    pub fn has(&self, start: u32) -> bool {
+        u64::from(start) + u64::from(self.length) <= self.lines.len() as u64
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.chunks
+            .iter()
+            .map(|chunk| size_of::<Chunk>() + chunk.highs.len() + chunk.lows.len() * 2)
+            .sum::<usize>()
+            + self.lines.len() * size_of::<Line>()
+    }
+}
+
+/// A core's way to do it. One that needs special instructions only exists inside of [`Width::run`], which has asked for them.
+pub(super) trait Kernel: Copy {
+    /// The bits of `word` under a mask, put together at the lower end.
+    fn extract(self, word: u64, mask: u64) -> u64;
+
+    /// The rules of a block that a key matches in the words compared: bits 0, 2, 4 and 6.
+    fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32;
+
+    /// For each of a group's words the first line of the vector of its chunk.
+    fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]);
+
+    /// What lines have in common.
+    type Meet: Copy;
+
+    /// A line.
+    fn line(self, line: &Line) -> Self::Meet;
+
+    /// What a line has in common with others.
+    fn meet(self, others: Self::Meet, line: &Line) -> Self::Meet;
+
+    /// The first bit that is set, or [`LINE_BITS`].
+    fn first_bit(self, of: Self::Meet) -> u32;
+
+    /// The same without a bit.
+    fn without(self, of: Self::Meet, bit: u32) -> Self::Meet;
+
+    /// Asks for the cache line of `at`, which need not be there.
+    fn prefetch<T>(self, of: &[T], at: usize);
+}
+
+/// Work to be done with a kernel.
+pub(super) trait Work {
+    /// Does it; must be inlined.
+    fn run<K: Kernel>(self, kernel: K);
+}
+
+/// What every core can do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Portable;
+
+impl Kernel for Portable {
+    #[inline(always)]
+    fn extract(self, word: u64, mask: u64) -> u64 {
+        // Run by run: masks are mostly made of a few.
+        let (mut left, mut made, mut shift) = (mask, 0, 0);
+        while left != 0 {
+            let from = left.trailing_zeros();
+            let length = (!(left >> from)).trailing_zeros();
+            let run = u64::MAX >> (64 - length);
+            made |= (word >> from & run) << shift;
+            shift += length;
+            left &= !(run << from);
+        }
+        made
+    }
+
+    #[inline(always)]
+    fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
+        let mut found = 0;
+        for lane in 0..LANES {
+            let differs = |word: usize| {
+                let at = lane * COMPARED + word;
+                key[word] & block.masks[at] ^ block.values[at]
+            };
+            found |= u32::from(differs(0) | differs(1) == 0) << (2 * lane);
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
+        for (word, start) in words.iter().zip(starts) {
+            *start = chunk.start(*word);
+        }
+    }
+
+    type Meet = Line;
+
+    #[inline(always)]
+    fn line(self, line: &Line) -> Line {
+        *line
+    }
+
+    #[inline(always)]
+    fn meet(self, others: Line, line: &Line) -> Line {
+        Line(std::array::from_fn(|at| others.0[at] & line.0[at]))
+    }
+
+    #[inline(always)]
+    fn first_bit(self, of: Line) -> u32 {
+        let word = of.0.iter().position(|word| *word != 0);
+        word.map_or(LINE_BITS, |word| 64 * word as u32 + of.0[word].trailing_zeros())
+    }
+
+    #[inline(always)]
+    fn without(self, mut of: Line, bit: u32) -> Line {
+        of.0[bit as usize / 64 % 8] &= !(1 << (bit % 64));
+        of
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(self, _: &[T], _: usize) {}
+}
+
+/// The level that kernels are chosen by: one that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Width(Level);
+
+impl Width {
+    /// This level, or what was found if that is less.
+    pub fn new(level: Level) -> Self {
+        Self(level.min(Level::found()))
+    }
+
+    /// Does work with the best kernel there is.
+    #[inline]
+    pub fn run(self, work: impl Work) {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` alone makes a width, of what was found.
+            Level::Avx512 => unsafe { wide::run_avx512(work) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { wide::run_avx2(work) },
+            _ => work.run(Portable),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use super::{Block, COMPARED, Chunk, Kernel, LANES, LINE_BITS, Line, Portable, Work};
+    use std::arch::x86_64::*;
+
+    #[derive(Clone, Copy)]
+    pub struct Avx2(());
+    #[derive(Clone, Copy)]
+    pub struct Avx512(());
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub unsafe fn run_avx2(work: impl Work) {
+        work.run(Avx2(()));
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vl,avx512dq")]
+    pub unsafe fn run_avx512(work: impl Work) {
+        work.run(Avx512(()));
+    }
+
+    #[inline(always)]
+    fn prefetch<T>(of: &[T], at: usize) {
+        // SAFETY: asking for a line reads nothing; the address is not followed.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(of.as_ptr().wrapping_add(at).cast()) };
+    }
+
+    impl Kernel for Avx2 {
+        #[inline(always)]
+        fn extract(self, word: u64, mask: u64) -> u64 {
+            // SAFETY: an `Avx2` exists in `run_avx2` only.
+            unsafe { _pext_u64(word, mask) }
+        }
+
+        #[inline(always)]
+        fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
+            // SAFETY: as above; a block has eight values and eight masks, and is aligned.
+            unsafe {
+                let key =
+                    _mm256_broadcastsi128_si256(_mm_set_epi64x(key[1].cast_signed(), key[0].cast_signed()));
+                let half = |at: usize| {
+                    let value = _mm256_load_si256(block.values.as_ptr().add(at).cast());
+                    let mask = _mm256_load_si256(block.masks.as_ptr().add(at).cast());
+                    let equal = _mm256_cmpeq_epi64(_mm256_and_si256(key, mask), value);
+                    _mm256_movemask_pd(_mm256_castsi256_pd(equal)).cast_unsigned()
+                };
+                let words = half(0) | half(LANES) << LANES;
+                words & words >> 1 & 0x55
+            }
+        }
+
+        #[inline(always)]
+        fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
+            // Gathers of eight win nothing over eight loads.
+            Portable.starts(chunk, words, starts);
+        }
+
+        type Meet = Line;
+
+        #[inline(always)]
+        fn line(self, line: &Line) -> Line {
+            *line
+        }
+
+        #[inline(always)]
+        fn meet(self, others: Line, line: &Line) -> Line {
+            Line(std::array::from_fn(|at| others.0[at] & line.0[at]))
+        }
+
+        #[inline(always)]
+        fn first_bit(self, of: Line) -> u32 {
+            let word = of.0.iter().position(|word| *word != 0);
+            word.map_or(LINE_BITS, |word| 64 * word as u32 + of.0[word].trailing_zeros())
+        }
+
+        #[inline(always)]
+        fn without(self, mut of: Line, bit: u32) -> Line {
+            of.0[bit as usize / 64 % 8] &= !(1 << (bit % 64));
+            of
+        }
+
+        #[inline(always)]
+        fn prefetch<T>(self, of: &[T], at: usize) {
+            prefetch(of, at);
+        }
+    }
+
+    impl Kernel for Avx512 {
+        #[inline(always)]
+        fn extract(self, word: u64, mask: u64) -> u64 {
+            // SAFETY: an `Avx512` exists in `run_avx512` only.
+            unsafe { _pext_u64(word, mask) }
+        }
+
+        #[inline(always)]
+        fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
+            // SAFETY: as above; a block has eight values and eight masks, and is aligned.
+            unsafe {
+                let key = _mm512_broadcast_i64x2(_mm_set_epi64x(key[1].cast_signed(), key[0].cast_signed()));
+                let value = _mm512_load_si512(block.values.as_ptr().cast());
+                let mask = _mm512_load_si512(block.masks.as_ptr().cast());
+                let words = u32::from(_mm512_cmpeq_epi64_mask(_mm512_and_si512(key, mask), value));
+                words & words >> 1 & 0x55
+            }
+        }
+
+        #[inline(always)]
+        fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
+            let (words, words_left) = words.as_chunks::<16>();
+            let (starts, starts_left) = starts.as_chunks_mut::<16>();
+            for (words, starts) in words.iter().zip(starts) {
+                // SAFETY: as above. What is gathered are four bytes from each of the 256 of `highs` on, which has four more,
+                // and from each of the numbers in the rows of `lows` on, behind which there are two more.
+                unsafe {
+                    let shift = _mm_cvtsi32_si128(i32::from(chunk.shift));
+                    let half = |at: usize| {
+                        let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());
+                        _mm512_cvtepi64_epi32(_mm512_srl_epi64(words, shift))
+                    };
+                    let value = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(half(0)), half(8));
+                    let high = _mm512_and_si512(_mm512_srli_epi32::<8>(value), _mm512_set1_epi32(0xff));
+                    let row = _mm512_i32gather_epi32::<1>(high, chunk.highs.as_ptr().cast());
+                    let low = _mm512_and_si512(value, _mm512_set1_epi32(0xff));
+                    let row = _mm512_slli_epi32::<8>(_mm512_and_si512(row, _mm512_set1_epi32(0xff)));
+                    let at = _mm512_or_si512(row, low);
+                    let start = _mm512_i32gather_epi32::<2>(at, chunk.lows.as_ptr().cast());
+                    let start = _mm512_and_si512(start, _mm512_set1_epi32(0xffff));
+                    let start = _mm512_add_epi32(start, _mm512_set1_epi32(chunk.base.cast_signed()));
+                    _mm512_storeu_si512(starts.as_mut_ptr().cast(), start);
+                }
+            }
+            for (word, start) in words_left.iter().zip(starts_left) {
+                *start = chunk.start(*word);
+            }
+        }
+
+        type Meet = __m512i;
+
+        #[inline(always)]
+        fn line(self, line: &Line) -> __m512i {
+            // SAFETY: as above; a line is 64 bytes, and aligned.
+            unsafe { _mm512_load_si512(line.0.as_ptr().cast()) }
+        }
+
+        #[inline(always)]
+        fn meet(self, others: __m512i, line: &Line) -> __m512i {
+            // SAFETY: as above; a line is 64 bytes, and aligned.
+            unsafe { _mm512_and_si512(others, _mm512_load_si512(line.0.as_ptr().cast())) }
+        }
+
+        #[inline(always)]
+        fn first_bit(self, of: __m512i) -> u32 {
+            // SAFETY: as above.
+            unsafe {
+                let words = _mm512_test_epi64_mask(of, of);
+                if words == 0 {
+                    return LINE_BITS;
+                }
+                let first = _mm512_maskz_compress_epi64(words, of);
+                let first = _mm_cvtsi128_si64(_mm512_castsi512_si128(first)).cast_unsigned();
+                64 * words.trailing_zeros() + first.trailing_zeros()
+            }
+        }
+
+        #[inline(always)]
+        fn without(self, of: __m512i, bit: u32) -> __m512i {
+            // SAFETY: as above; a line has eight words.
+            unsafe {
+                let word = 1u8.wrapping_shl(bit / 64);
+                _mm512_mask_andnot_epi64(of, word, _mm512_set1_epi64(1i64.wrapping_shl(bit)), of)
+            }
+        }
+
+        #[inline(always)]
+        fn prefetch<T>(self, of: &[T], at: usize) {
+            prefetch(of, at);
+        }
+    }
+}
