@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <rte_acl.h>
 #include <rte_eal.h>
@@ -29,6 +30,7 @@
 
 #define BATCH_MAX 32
 #define GAP_NS 100000
+#define BUILD_MAX_S 300
 /* More than rules there can be, and as much as four bytes with a flag hold. */
 #define NO_RULE 0x3fffffff
 /* Next hops that routes share, and as much as two bytes with a flag hold. */
@@ -467,7 +469,10 @@ int main(int argc, char **argv)
 		fail("usage: libraries EAL-ARGUMENTS -- FILE");
 	load(&of, argv[used + 1]);
 	start = clock_ns(CLOCK_MONOTONIC);
+	/* A table that takes longer is of no use; the process ends. */
+	alarm(BUILD_MAX_S);
 	build(&of);
+	alarm(0);
 	printf("ready %" PRIu64 "\n", (clock_ns(CLOCK_MONOTONIC) - start) / 1000000);
 	fflush(stdout);
 	while (fgets(line, sizeof line, stdin) != NULL) {

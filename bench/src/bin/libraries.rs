@@ -3,6 +3,8 @@
 //! `rte_acl`, `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512
 //! bits. They are lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::hint::black_box;
 use std::io::{self, Write};
@@ -49,18 +51,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let cpu = *allowed_cpus()?.last().ok_or("no CPU is allowed")?;
     pin_to(cpu)?;
-    let bench = Bench { arguments, program, cpu };
-    for list in ["acl1", "fw1"] {
-        for size in ["1k", "10k"] {
-            let text = whole(&format!("classbench/{list}_{size}.rules.gz"))?;
-            let text = text.map_or_else(|| sample(&format!("{list}.rules")), Ok)?;
-            for version in [4, 6] {
-                bench.run(&format!("{list} of {size}, IPv{version}"), |name| {
-                    Case::access_list(name, &text, version)
-                })?;
-            }
+    let bench = Bench { arguments, program, cpu, ratios: RefCell::default() };
+    for (list, size, file) in case::access::LISTS {
+        let Some(text) = whole(&format!("classbench/{list}_{file}.rules.gz"))? else { continue };
+        for version in [4, 6] {
+            bench.run(&format!("{list} of {size}, IPv{version}"), |name| {
+                Case::access_list(name, &text, version)
+            })?;
         }
     }
+    if whole("classbench/acl1_1k.rules.gz")?.is_none() {
+        let text = sample("acl1.rules")?;
+        bench.run("acl1, a sample, IPv4", |name| Case::access_list(name, &text, 4))?;
+    }
+    bench.means()?;
     for version in [4, 6] {
         let text = whole(&format!("rib/ipv{version}_full.txt.gz"))?;
         let text = text.map_or_else(|| sample(&format!("ipv{version}.txt")), Ok)?;
@@ -94,6 +98,8 @@ struct Bench {
     arguments: Arguments,
     program: Option<PathBuf>,
     cpu: usize,
+    /// By figure the cases' ratios so far: medians and intervals.
+    ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
 }
 
 impl Bench {
@@ -113,7 +119,17 @@ impl Bench {
             .map_err(Box::from)
             .and_then(|()| Peer::new(program, self.cpu, &path));
         std::fs::remove_file(&path)?;
-        let mut peer = peer?;
+        let mut peer = match peer {
+            Ok(peer) => peer,
+            Err(error) => {
+                writeln!(
+                    io::stdout(),
+                    "{name}: {} was not built in 5 minutes, or failed: {error}",
+                    case.library
+                )?;
+                return self.alone(&case);
+            }
+        };
         writeln!(io::stdout(), "{name}: the library's built in {:.0} ms", peer.build_ms)?;
         let mut ours = Vec::new();
         for keys in case.keys.chunks_exact(BURST * case.words).take(CHECKED / BURST) {
@@ -172,6 +188,8 @@ impl Bench {
         let found =
             compare(&plan, &mut lookups(case, batch, turns), &mut peer.windows(method, batch, turns))?;
         let name = format!("{}, {} by {} {method}", lookup_of(batch), case.engine_name(), case.library);
+        let ratios = [found.ratio, found.low, found.high];
+        self.ratios.borrow_mut().entry(name.clone()).or_default().push(ratios);
         let figure = Figure::beside(&name, &case.name, "M/CPU-s", &found);
         figure.append(Path::new("target/report"), "libraries")?;
         writeln!(
@@ -184,6 +202,28 @@ impl Bench {
             found.low,
             found.high
         )?;
+        Ok(())
+    }
+
+    /// The geometric means of the ratios of each figure, of all cases since this was asked last.
+    fn means(&self) -> Result<(), Box<dyn Error>> {
+        for (name, ratios) in self.ratios.take() {
+            let mean = |at: usize| {
+                let sum: f64 = ratios.iter().map(|ratio| ratio[at].ln()).sum();
+                (sum / ratios.len() as f64).exp()
+            };
+            let least = ratios.iter().map(|ratio| ratio[0]).fold(f64::INFINITY, f64::min);
+            let (median, low, high) = (mean(0), mean(1), mean(2));
+            let found = Alone { median, low, high, runs: ratios.len(), set_aside: 0 };
+            let figure =
+                Figure::alone(&format!("{name}, geometric mean of ratios"), "all lists", "times", &found);
+            figure.append(Path::new("target/report"), "libraries")?;
+            writeln!(
+                io::stdout(),
+                "{name}: geometric mean {median:.2} ({low:.2} to {high:.2}) of {} cases, the least {least:.2}",
+                ratios.len()
+            )?;
+        }
         Ok(())
     }
 

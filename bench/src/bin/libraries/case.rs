@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Slice, SliceBase};
-use shunt_bench::paper::{AccessList, FiveTuple};
+use shunt_bench::paper::FiveTuple;
 use tables::base::Engine;
-use tables::mask::Mask;
 use tables::{BitSet, KeyPlan, NONE};
 
+pub mod access;
 pub mod exact;
 mod routes;
 
@@ -64,32 +64,6 @@ impl Rows {
 }
 
 impl Case {
-    /// An access list in `ClassBench`'s format, for IPv6 with its addresses mapped.
-    pub fn access_list(name: &str, text: &str, version: u8) -> Result<Self, Box<dyn Error>> {
-        let list = AccessList::parse(text);
-        let list = if version == 6 { list.to_ipv6() } else { list };
-        let fields = tuple_fields(version)?;
-        let mut rows = Rows::new(&fields)?;
-        let ternary = list.rows();
-        let ternary = ternary.as_rows();
-        let each = ternary.values.chunks_exact(ternary.words).zip(ternary.masks.chunks_exact(ternary.words));
-        for (value, mask) in each {
-            let (value, mask) = (unpacked(value), unpacked(mask));
-            let conditions = fields[1..].iter().zip(value).zip(mask);
-            let looked_at = conditions.filter(|(_, mask)| *mask != 0);
-            let conditions = looked_at.map(|((&field, value), mask)| FieldMatch { field, value, mask });
-            rows.push([ether_type(version)].into_iter().chain(conditions));
-        }
-        let mut rng = Rng::with_seed(1);
-        let packets: Vec<FiveTuple> = (0..KEYS).map(|_| list.draw(&mut rng)).collect();
-        let engine = || Engine::Mask(Mask::new(&rows.plan, rows.len(), &rows.values, &rows.masks));
-        let mut made = Self::new(name, rows.len(), engine, ("rte_acl", &["scalar", "avx2", "avx512"]));
-        made.rules = ternary.ids.to_vec();
-        made.keys_of(&rows.plan, packets.iter().map(|packet| key_of(&fields, version, packet)));
-        made.file = list.library_file(&packets);
-        Ok(made)
-    }
-
     fn new(
         name: &str,
         len: usize,
@@ -174,24 +148,6 @@ fn tuple_fields(version: u8) -> Result<[Field; 6], Box<dyn Error>> {
         if version == 6 { [Field::Ipv6Src, Field::Ipv6Dst] } else { [Field::Ipv4Src, Field::Ipv4Dst] };
     let port = |offset| Slice::new(SliceBase::L4, offset, 16).map(Field::Slice);
     Ok([Field::EthType, source, destination, Field::IpProto, port(0)?, port(16)?])
-}
-
-/// Addresses, protocol and ports of a row as `AccessList` lays them out.
-fn unpacked(row: &[u64]) -> [u128; 5] {
-    let wide = |at: usize| u128::from(row[at]) << 64 | u128::from(row[at + 1]);
-    let (source, destination) = match row.len() {
-        2 => (u128::from(row[0] >> 32), u128::from(row[0] & 0xffff_ffff)),
-        _ => (wide(0), wide(2)),
-    };
-    let last = u128::from(row[row.len() - 1]);
-    [source, destination, last >> 56, last >> 40 & 0xffff, last >> 24 & 0xffff]
-}
-
-/// A packet of an access list, whose addresses stand at the upper end.
-fn key_of(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
-    let down = if version == 6 { 0 } else { 96 };
-    let addresses = packet.addresses.map(|address| address >> down);
-    exact_fields(fields, version, &FiveTuple { addresses, ..*packet })
 }
 
 fn exact_fields(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
