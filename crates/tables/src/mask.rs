@@ -19,6 +19,7 @@ use simd::{COMPARED, Kernel, MORE_SHIFT, Nodes, Width, Work};
 use trees::{Grove, Rules};
 
 mod buckets;
+mod labeling;
 mod labels;
 mod layout;
 mod simd;

@@ -6,7 +6,6 @@
 //! others are ranked by how many pairs of rules they tell apart, so that the first dense words hold the best.
 
 use super::simd::{COMPARED, Kernel, Portable};
-use std::collections::HashMap;
 
 /// Words of a dense key.
 pub(super) const DENSE_MAX: usize = 8;
@@ -98,7 +97,8 @@ impl Layout {
         let mut room = |bits: u32| {
             let run = u64::MAX >> (64 - bits);
             let fits = |used: u64| {
-                let mut shifts = (0..=64 - bits).rev().filter(|shift| bits < 16 || (shift + bits) % 16 == 0);
+                let mut shifts =
+                    (0..=64 - bits).rev().filter(|shift| bits < 16 || (shift + bits).is_multiple_of(16));
                 shifts.find(|shift| used >> shift & run == 0)
             };
             let found = used.iter().enumerate().find_map(|(to, used)| Some((to, fits(*used)?)));
@@ -196,19 +196,21 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
 
 /// The sets of bits that count as one. Held against every rule: that their marks are equal proves nothing.
 fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<Common> {
-    let mut sets: HashMap<(usize, u64), Common> = HashMap::new();
+    let mut sets: Vec<(u64, Common)> = Vec::new();
     for (at, of) in asked.iter().enumerate() {
         if (of.zeros == 0) != (of.ones == 0) {
-            let (word, bit) = (at / 64, at % 64);
-            let fresh = Common { word: word as u8, to: 0, shift: 0, mask: 0, value: 0 };
-            let set = sets.entry((word, of.marks)).or_insert(fresh);
-            set.mask |= 1 << bit;
-            set.value |= u64::from(of.ones != 0) << bit;
+            let (word, bit) = ((at / 64) as u8, at % 64);
+            let known = sets.iter().position(|(marks, set)| (*marks, set.word) == (of.marks, word));
+            let known = known.unwrap_or_else(|| {
+                sets.push((of.marks, Common { word, to: 0, shift: 0, mask: 0, value: 0 }));
+                sets.len() - 1
+            });
+            sets[known].1.mask |= 1 << bit;
+            sets[known].1.value |= u64::from(of.ones != 0) << bit;
         }
     }
-    let mut found: Vec<Common> =
-        sets.into_values().filter(|set| set.mask.count_ones() >= COMMON_MIN).collect();
-    found.sort_by_key(|set| (set.word, set.mask));
+    let sets = sets.into_iter().map(|(_, set)| set);
+    let mut found: Vec<Common> = sets.filter(|set| set.mask.count_ones() >= COMMON_MIN).collect();
     for (value, mask) in values.chunks_exact(words).zip(masks.chunks_exact(words)) {
         found.retain(|set| {
             let (value, mask) = (value[usize::from(set.word)], mask[usize::from(set.word)] & set.mask);

@@ -6,7 +6,6 @@
 use super::layout::{DENSE_MAX, Group};
 use crate::NONE;
 use crate::simd::Level;
-use std::collections::HashMap;
 
 /// Rules of a block.
 pub(super) const LANES: usize = 4;
@@ -169,14 +168,14 @@ impl Chunk {
     pub fn new(word: u8, shift: u8, base: u32, starts: &[u16; 1 << CHUNK_BITS]) -> Self {
         let (rows, _) = starts.as_chunks::<256>();
         let mut lows: Vec<u16> = Vec::new();
-        let mut known = HashMap::new();
         let mut highs = Box::new([0; 256 + 4]);
         for (high, row) in highs.iter_mut().zip(rows) {
+            let known = lows.chunks_exact(256).position(|known| known == row);
             // There are no more than 256.
-            *high = *known.entry(row).or_insert_with(|| {
+            *high = known.unwrap_or(lows.len() / 256) as u8;
+            if known.is_none() {
                 lows.extend_from_slice(row);
-                (lows.len() / 256 - 1) as u8
-            });
+            }
         }
         lows.extend([0; 2]);
         Self { word, shift, base, highs, lows }
@@ -228,8 +227,7 @@ impl Vectors {
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
         kernel: K,
-        keys: &Group<G>,
-        len: usize,
+        (keys, len): (&Group<G>, usize),
         more: usize,
         others: impl Fn(usize, usize) -> u32,
         wanted: impl Fn(u32) -> bool + Copy,
@@ -241,9 +239,9 @@ impl Vectors {
             kernel.starts(chunk, &keys[usize::from(chunk.word) % DENSE_MAX], starts);
         }
         for nth in 0..more.min(CHUNKS_MAX - self.chunks.len()) {
-            for at in 0..len {
+            for (at, own) in starts[self.chunks.len() + nth][..len].iter_mut().enumerate() {
                 let start = others(nth, at);
-                starts[self.chunks.len() + nth][at] = if self.has(start) { start } else { 0 };
+                *own = if self.has(start) { start } else { 0 };
             }
         }
         if self.lines.len() > NEAR_LINES {
@@ -295,6 +293,7 @@ impl Vectors {
         mut found: impl FnMut(usize, u32),
     ) {
         let count = if N == 0 { count.min(CHUNKS_MAX) } else { N };
+        #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
         'keys: for at in 0..len {
             for line in 0..self.length {
                 // SAFETY: as the caller promises, and `new` has seen, vectors are whole.

@@ -137,7 +137,7 @@ fn masks_with_holes_on_long_keys() {
                     let full = field.full_mask();
                     let dense = rng.u128(..) | rng.u128(..);
                     let mask = if field.maskable() { dense & full } else { full };
-                    FieldMatch { field, value: rng.u128(..16) * 0x1111_1111_1111 & mask, mask }
+                    FieldMatch { field, value: (rng.u128(..16) * 0x1111_1111_1111) & mask, mask }
                 });
                 Match::new(conditions.collect::<Vec<_>>()).unwrap_or_default()
             };
