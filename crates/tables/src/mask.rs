@@ -71,7 +71,7 @@ struct Wide {
 /// Rules of any masks.
 #[derive(Debug)]
 pub struct Mask {
-    wide: Option<Wide>,
+    wide: Option<Box<Wide>>,
     buckets: Option<Buckets>,
 }
 
@@ -87,7 +87,7 @@ impl Mask {
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
         let all = || (0..len as u32).collect::<Vec<u32>>();
         let (wide, left) = match Wide::new(plan.words(), len, values, masks, level) {
-            Some((wide, left)) => (Some(wide), left),
+            Some((wide, left)) => (Some(Box::new(wide)), left),
             None => (None, all()),
         };
         let buckets = (!left.is_empty()).then(|| Buckets::new(plan, &left, values, masks));
@@ -119,7 +119,7 @@ impl Mask {
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.wide.as_ref().map_or(0, Wide::bytes) + self.buckets.as_ref().map_or(0, Buckets::bytes)
+        self.wide.as_ref().map_or(0, |wide| wide.bytes()) + self.buckets.as_ref().map_or(0, Buckets::bytes)
     }
 }
 

@@ -293,11 +293,22 @@ impl Vectors {
         mut found: impl FnMut(usize, u32),
     ) {
         let count = if N == 0 { count.min(CHUNKS_MAX) } else { N };
+        let lines = self.lines.as_ptr();
         #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
         'keys: for at in 0..len {
+            // SAFETY: as the caller promises, and `new` has seen, vectors are whole.
+            let known: [*const Line; N] =
+                std::array::from_fn(|nth| unsafe { lines.add(starts[nth][at] as usize) });
             for line in 0..self.length {
-                // SAFETY: as the caller promises, and `new` has seen, vectors are whole.
-                let of = |nth: usize| unsafe { self.lines.get_unchecked((starts[nth][at] + line) as usize) };
+                let of = |nth: usize| {
+                    let first = match known.get(nth) {
+                        Some(first) => *first,
+                        // SAFETY: as above.
+                        None => unsafe { lines.add(starts[nth][at] as usize) },
+                    };
+                    // SAFETY: as above.
+                    unsafe { &*first.add(line as usize) }
+                };
                 let mut bits = kernel.line(of(0));
                 for nth in 1..count {
                     bits = kernel.meet(bits, of(nth));
