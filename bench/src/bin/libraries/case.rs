@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::time::Instant;
 
-use fastrand::Rng;
 use flow::{Field, FieldMatch, Slice, SliceBase};
 use shunt_bench::paper::FiveTuple;
 use tables::base::Engine;

@@ -8,7 +8,7 @@ use super::{PARTIAL, Piece, Tree};
 use crate::NONE;
 
 /// Trees of a table at most.
-const TREES_MAX: usize = 5;
+const TREES_MAX: usize = 6;
 
 /// Steps from a tree's root to a leaf at most.
 const DEPTH_MAX: u32 = 4;
@@ -29,7 +29,7 @@ const SAMPLE: usize = 1_024;
 const COPIES_MIN: u32 = 4;
 const COPIES_MAX: u32 = 16;
 
-/// Blocks for each rule beyond which nothing is copied any more.
+/// Blocks for each rule of a tree beyond which nothing is copied any more.
 const BLOCKS_PART: usize = 1;
 
 /// No more bits are chosen when groups have so few rules.
@@ -86,13 +86,13 @@ impl<'r> Grove<'r> {
             expelled: Vec::new(),
             projected: vec![(0, 0); len],
             depth: 0,
-            blocks_max: len * BLOCKS_PART + 64,
+            blocks_max: 0,
         }
     }
 
     /// Whether another tree may grow.
     pub fn has_room(&self) -> bool {
-        self.trees.len() < TREES_MAX && self.blocks.len() < self.blocks_max
+        self.trees.len() < TREES_MAX
     }
 
     /// Grows a tree for these rules, in order of precedence. Returns what it did not take.
@@ -104,6 +104,7 @@ impl<'r> Grove<'r> {
         let root = self.entries.len() as u32;
         self.entries.push(Entry::default());
         self.depth = 0;
+        self.blocks_max = self.blocks.len() + rules.len() * BLOCKS_PART;
         let entry = self.node(root, rules, copies.clamp(COPIES_MIN, COPIES_MAX), 0);
         self.entries[root as usize] = entry;
         self.trees.push(Tree { pieces, root, depth: self.depth, first });
