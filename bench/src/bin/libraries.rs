@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use case::Case;
+use case::{BURST, Case};
 use clap::Parser;
 use peer::Peer;
 use shunt_bench::{
@@ -22,9 +22,6 @@ use shunt_bench::{
 mod case;
 #[path = "paper/peer.rs"]
 mod peer;
-
-/// Keys of a lookup.
-const BURST: usize = 32;
 
 /// Keys that are held against the library's before anything is measured.
 const CHECKED: usize = 4_096;
@@ -183,7 +180,7 @@ impl Bench {
         // About a millisecond of the slower of both.
         let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
         let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, batch, 50).window()?));
-        let turns = ((1_000_000.0 / slower / BURST as f64) as u32).clamp(20, 4_000);
+        let turns = ((1_000_000.0 / slower / case.turn as f64) as u32).clamp(20, 4_000);
         let plan = Plan { attempts_max: 20 * self.arguments.windows, ..Plan::new(self.arguments.windows) };
         let found =
             compare(&plan, &mut lookups(case, batch, turns), &mut peer.windows(method, batch, turns))?;
@@ -243,17 +240,22 @@ fn lookup_of(batch: usize) -> String {
     if batch == BURST { "lookup".to_owned() } else { format!("lookup of {batch}") }
 }
 
-/// Looks the keys up in turn, `batch` at a time, a burst a turn.
-fn lookups<'c>(case: &'c Case, batch: usize, turns: u32) -> Loop<impl FnMut() -> u64 + 'c> {
+/// Looks the keys up in turn, `batch` at a time.
+fn lookups(case: &Case, batch: usize, turns: u32) -> impl Contender {
     let mut slots = [0; BURST];
     let mut bursts = case.keys.chunks_exact(BURST * case.words).cycle();
-    let burst = move || {
-        if let Some(keys) = bursts.next() {
+    let mut look_on = move |count: usize, batch: usize| {
+        for keys in bursts.by_ref().take(count / BURST) {
             for keys in keys.chunks_exact(batch * case.words) {
                 case.look_up(keys, black_box(&mut slots[..batch]));
             }
         }
-        BURST as u64
+        count as u64
     };
-    Loop::new(turns, burst).gap_limit(GAP_LIMIT)
+    move || {
+        if case.warm {
+            look_on(case.keys.len() / case.words, BURST);
+        }
+        Loop::new(turns, || look_on(case.turn, batch)).gap_limit(GAP_LIMIT).window()
+    }
 }

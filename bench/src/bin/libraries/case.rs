@@ -13,6 +13,9 @@ pub mod access;
 pub mod exact;
 mod routes;
 
+/// Keys of a lookup.
+pub const BURST: usize = 32;
+
 /// Keys that are looked up in turn.
 const KEYS: usize = 100_000;
 
@@ -33,6 +36,10 @@ pub struct Case {
     pub file: Vec<u8>,
     /// How many keys are looked up at a time.
     pub batches: &'static [usize],
+    /// Keys of a turn, between two looks at the clock.
+    pub turn: usize,
+    /// Before a window all keys are looked up: others had the caches.
+    pub warm: bool,
     /// How long our engine took to build, ms.
     pub build_ms: f64,
     engine: Engine,
@@ -81,6 +88,8 @@ impl Case {
             keys: Vec::new(),
             file: Vec::new(),
             batches: &[32],
+            turn: BURST,
+            warm: false,
             build_ms,
             engine,
             dead: BitSet::new(len),

@@ -86,16 +86,16 @@ mod x86 {
     use super::super::lines::LINE;
     use super::super::pilots::{MIX, MIX_SHIFT, Pilots, SPREAD};
     use super::super::store::{GROUP, Store};
-    use super::Wide;
+    use super::{Wide, prefetch};
     use crate::NONE;
     use std::arch::x86_64::{
         __m128i, __m512i, _MM_HINT_T0, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm_set_epi64x,
         _mm512_and_si512, _mm512_broadcast_i64x2, _mm512_castsi128_si512, _mm512_cmpeq_epi64_mask,
         _mm512_i64gather_epi64, _mm512_inserti64x2, _mm512_load_si512, _mm512_loadu_si512,
-        _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_mul_epu32, _mm512_permutex2var_epi64,
-        _mm512_permutexvar_epi64, _mm512_set1_epi64, _mm512_setr_epi64, _mm512_setzero_si512,
-        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_store_si512, _mm512_storeu_si512,
-        _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
+        _mm512_mask_loadu_epi64, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_mul_epu32,
+        _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64, _mm512_set1_epi64,
+        _mm512_setr_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_store_si512,
+        _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
     };
     use std::mem::MaybeUninit;
 
@@ -127,17 +127,18 @@ mod x86 {
             }
             // SAFETY: `new` has found these instructions, and nothing else makes a `Wide`; it was made for the columns of
             // this store.
-            let foreign = unsafe {
+            unsafe {
                 match of.words {
+                    _ if count < STEP => self.lookup_few(of, keys, slots),
                     1 => self.lookup_short::<1, false>(of, keys, slots),
                     2 if self.is_pair => self.lookup_short::<2, true>(of, keys, slots),
                     2 => self.lookup_short::<2, false>(of, keys, slots),
-                    _ => self.lookup_long(of, keys, slots),
+                    words if words == self.words && words > 3 => self.lookup_long::<true>(of, keys, slots),
+                    _ => self.lookup_long::<false>(of, keys, slots),
                 }
-                self.has_alike && self.are_foreign(keys)
-            };
-            if foreign {
-                self.strike_foreign(keys, slots);
+                if self.has_alike && self.are_foreign(keys) {
+                    self.strike_foreign(keys, slots);
+                }
             }
             if of.has_spilled() {
                 self.find_spilled(of, keys, slots);
@@ -145,11 +146,20 @@ mod x86 {
         }
 
         /// Nothing is found for rows that differ from all rules in words that these have alike.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
+            // SAFETY: arrays of 64 bytes at least, aligned.
+            let (common, alike) = unsafe {
+                (
+                    _mm512_load_si512(self.common.as_ptr().cast()),
+                    _mm512_load_si512(self.alike.as_ptr().cast()),
+                )
+            };
             for (row, slot) in keys.chunks_exact(self.words).zip(slots) {
-                if self.is_foreign(row) {
-                    *slot = NONE;
-                }
+                // SAFETY: no more words are loaded than the row has. In place of others stands what makes no difference.
+                let row = unsafe { _mm512_mask_loadu_epi64(common, self.all, row.as_ptr().cast()) };
+                let differing = _mm512_test_epi64_mask(_mm512_xor_si512(row, common), alike);
+                *slot |= 0u32.wrapping_sub(u32::from(differing != 0));
             }
         }
 
@@ -173,32 +183,53 @@ mod x86 {
             }
         }
 
-        /// Whether rows differ in words that all rules have alike: eight rows are as many lines as a row has words.
+        /// Whether rows differ in words that all rules have alike.
+        #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn are_foreign(&self, keys: &[u64]) -> bool {
-            let mut differing = _mm512_setzero_si512();
-            // SAFETY: arrays of 64 bytes, aligned: the words of a row over and over are the same in each eighth row.
-            let line = |of: &[u64; LINE * LINE], at: usize| unsafe {
-                _mm512_load_si512(of.as_ptr().add(at * LINE).cast())
+            match self.words {
+                2 => self.are_rows_foreign::<2>(keys),
+                3 => self.are_rows_foreign::<3>(keys),
+                4 => self.are_rows_foreign::<4>(keys),
+                5 => self.are_rows_foreign::<5>(keys),
+                6 => self.are_rows_foreign::<6>(keys),
+                7 => self.are_rows_foreign::<7>(keys),
+                _ => self.are_rows_foreign::<8>(keys),
+            }
+        }
+
+        /// The same for rows of so many words: eight rows are as many lines as a row has words.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
+        fn are_rows_foreign<const WORDS: usize>(&self, keys: &[u64]) -> bool {
+            let zero = _mm512_setzero_si512();
+            let (mut common, mut alike, mut differing) = ([zero; WORDS], [zero; WORDS], [zero; WORDS]);
+            for at in 0..WORDS {
+                // SAFETY: arrays of 64 lines, aligned: the words of a row over and over are the same in each eighth row.
+                unsafe {
+                    common[at] = _mm512_load_si512(self.common.as_ptr().add(at * LINE).cast());
+                    alike[at] = _mm512_load_si512(self.alike.as_ptr().add(at * LINE).cast());
+                }
+            }
+            let mut look = |at: usize, row: __m512i| {
+                let bits = _mm512_xor_si512(row, common[at]);
+                differing[at] = _mm512_ternarylogic_epi64::<OR_BOTH>(differing[at], bits, alike[at]);
             };
-            let (eights, rest) = keys.as_chunks::<LINE>();
-            let mut at = 0;
-            for eight in eights {
-                // SAFETY: 64 bytes.
-                let row = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
-                let bits = _mm512_xor_si512(row, line(&self.common, at));
-                differing = _mm512_ternarylogic_epi64::<OR_BOTH>(differing, bits, line(&self.alike, at));
-                at += 1;
-                at = if at == self.words { 0 } else { at };
+            let mut rows = keys.chunks_exact(WORDS * LINE);
+            for eight in &mut rows {
+                for at in 0..WORDS {
+                    // SAFETY: there are as many lines.
+                    look(at, unsafe { _mm512_loadu_si512(eight.as_ptr().add(at * LINE).cast()) });
+                }
             }
-            if !rest.is_empty() {
-                let all = ((1u16 << rest.len()) - 1) as u8;
-                // SAFETY: no more words are loaded than there are.
-                let row = unsafe { _mm512_maskz_loadu_epi64(all, rest.as_ptr().cast()) };
-                let bits = _mm512_maskz_mov_epi64(all, _mm512_xor_si512(row, line(&self.common, at)));
-                differing = _mm512_ternarylogic_epi64::<OR_BOTH>(differing, bits, line(&self.alike, at));
+            let rest = rows.remainder();
+            for (at, line) in rest.chunks(LINE).enumerate() {
+                let all = ((1u16 << line.len()) - 1) as u8;
+                // SAFETY: no more words are loaded than there are. In place of others stands what makes no difference.
+                look(at, unsafe { _mm512_mask_loadu_epi64(common[at], all, line.as_ptr().cast()) });
             }
-            _mm512_test_epi64_mask(differing, differing) != 0
+            let any = differing.into_iter().fold(zero, |any, differing| _mm512_or_si512(any, differing));
+            _mm512_test_epi64_mask(any, any) != 0
         }
 
         /// Looks up keys of which `W` words are stored, one or two; of a `PAIR` the second is the next.
@@ -216,12 +247,11 @@ mod x86 {
             let wide = |at: usize| self.mask[self.picked[at] as usize].cast_signed();
             let mask = _mm512_broadcast_i64x2(_mm_set_epi64x(if W == 2 { wide(1) } else { 0 }, wide(0)));
             let evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
-            let steps = Steps { count: slots.len(), words: self.words };
-            let mut from = 0;
-            loop {
-                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `Steps`.
+            for from in steps(slots.len()) {
+                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `steps`.
                 unsafe {
-                    let row = |at: usize| self.packed::<W, PAIR>(steps.row(keys, from, at));
+                    let rows = keys.as_ptr().add(from * self.words);
+                    let row = |at: usize| self.packed::<W, PAIR>(rows.add(at * self.words));
                     let four = |at: usize| {
                         let four = _mm512_castsi128_si512(row(at));
                         let four = _mm512_inserti64x2::<1>(four, row(at + 1));
@@ -235,10 +265,6 @@ mod x86 {
                     };
                     let hashes = _mm512_permutex2var_epi64(four(0), evens, four(4));
                     ask(of, hashes, (&raw mut (*kept).buckets).cast::<u64>().add(from));
-                }
-                match steps.next(from) {
-                    Some(next) => from = next,
-                    None => break,
                 }
             }
             for (at, slot) in slots.iter_mut().enumerate() {
@@ -276,35 +302,28 @@ mod x86 {
             }
         }
 
-        /// Looks up keys of which three to seven words are stored.
+        /// Looks up keys of which three to seven words are stored: the `WHOLE` row, or some.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
-        fn lookup_long(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
+        fn lookup_long<const WHOLE: bool>(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let mut kept = MaybeUninit::<Kept<LINE>>::uninit();
             let kept = kept.as_mut_ptr();
             let rounds = self.aes.rounds();
-            // SAFETY: arrays of 64 bytes, aligned.
-            let (mask, picked) = unsafe {
-                (_mm512_load_si512(self.mask.as_ptr().cast()), _mm512_load_si512(self.picked.as_ptr().cast()))
-            };
-            let steps = Steps { count: slots.len(), words: self.words };
-            let mut from = 0;
-            loop {
-                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `Steps`. No more words are
+            let (mask, picked) = self.columns();
+            for from in steps(slots.len()) {
+                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `steps`. No more words are
                 // loaded than a row has.
                 unsafe {
+                    let rows = keys.as_ptr().add(from * self.words);
                     for at in 0..STEP {
-                        let row = _mm512_maskz_loadu_epi64(self.all, steps.row(keys, from, at).cast());
-                        let packed = _mm512_permutexvar_epi64(picked, _mm512_and_si512(row, mask));
+                        let row = _mm512_maskz_loadu_epi64(self.all, rows.add(at * self.words).cast());
+                        let row = _mm512_and_si512(row, mask);
+                        let packed = if WHOLE { row } else { _mm512_permutexvar_epi64(picked, row) };
                         _mm512_store_si512((&raw mut (*kept).keys).cast::<__m512i>().add(from + at), packed);
-                        let hash = rounds.one(_mm512_maskz_mov_epi64(self.stored, packed));
-                        (&raw mut (*kept).hashes).cast::<u64>().add(at).write(hash);
+                        let key = if WHOLE { row } else { _mm512_maskz_mov_epi64(self.stored, packed) };
+                        (&raw mut (*kept).hashes).cast::<u64>().add(at).write(rounds.one(key));
                     }
                     let hashes = _mm512_load_si512((&raw const (*kept).hashes).cast());
                     ask(of, hashes, (&raw mut (*kept).buckets).cast::<u64>().add(from));
-                }
-                match steps.next(from) {
-                    Some(next) => from = next,
-                    None => break,
                 }
             }
             for (at, slot) in slots.iter_mut().enumerate() {
@@ -313,6 +332,38 @@ mod x86 {
                     let key = _mm512_load_si512((&raw const (*kept).keys).cast::<__m512i>().add(at));
                     self.slot_in(of, *(&raw const (*kept).buckets).cast::<u64>().add(at), key)
                 };
+            }
+        }
+
+        /// Looks up fewer keys than a step has.
+        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
+        fn lookup_few(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
+            let mut kept = [(_mm512_setzero_si512(), 0u64); STEP];
+            let rounds = self.aes.rounds();
+            let (mask, picked) = self.columns();
+            for (row, (key, byte)) in keys.chunks_exact(self.words).zip(&mut kept) {
+                // SAFETY: no more words are loaded than the row has.
+                let row = unsafe { _mm512_maskz_loadu_epi64(self.all, row.as_ptr().cast()) };
+                *key = _mm512_permutexvar_epi64(picked, _mm512_and_si512(row, mask));
+                let packed = _mm512_maskz_mov_epi64(self.stored, *key);
+                let hash = if of.words > 2 { rounds.one(packed) } else { rounds.one_block(packed) };
+                // SAFETY: a group is below the number of groups, of which each has a pilot.
+                let pilot = unsafe { *of.pilots.pilots().as_ptr().add(of.pilots.group(hash)) };
+                *byte = (of.pilots.bucket_by(hash, pilot) as u64) << LINE_SHIFT;
+                prefetch(of.buckets(), *byte as usize / 8);
+            }
+            for ((key, byte), slot) in kept.into_iter().zip(slots) {
+                // SAFETY: a bucket begins there.
+                *slot = unsafe { self.slot_in(of, byte, key) };
+            }
+        }
+
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn columns(&self) -> (__m512i, __m512i) {
+            // SAFETY: arrays of 64 bytes, aligned.
+            unsafe {
+                (_mm512_load_si512(self.mask.as_ptr().cast()), _mm512_load_si512(self.picked.as_ptr().cast()))
             }
         }
 
@@ -333,37 +384,11 @@ mod x86 {
         }
     }
 
-    /// How a group is hashed, eight keys a step. The last eight may have been in part among those before; where there are
-    /// fewer than eight in all, the last is hashed again.
-    #[derive(Clone, Copy)]
-    struct Steps {
-        /// At least one, at most a group.
-        count: usize,
-        words: usize,
-    }
-
-    impl Steps {
-        /// The row of one of the keys of a step.
-        ///
-        /// # Safety
-        /// There are `count` rows.
-        #[inline(always)]
-        unsafe fn row(self, keys: &[u64], from: usize, at: usize) -> *const u64 {
-            debug_assert!(keys.len() == self.count * self.words);
-            // SAFETY: `from` and seven more are below `count` if that is eight or more.
-            unsafe {
-                if self.count < STEP {
-                    return keys.as_ptr().add(at.min(self.count - 1) * self.words);
-                }
-                keys.as_ptr().add(from * self.words).add(at * self.words)
-            }
-        }
-
-        /// Where the next step begins.
-        #[inline(always)]
-        fn next(self, from: usize) -> Option<usize> {
-            (from + STEP < self.count).then(|| (from + STEP).min(self.count - STEP))
-        }
+    /// Where the steps of a group of at least eight keys begin. The last eight may have been in part among those before.
+    #[inline(always)]
+    fn steps(count: usize) -> impl Iterator<Item = usize> {
+        debug_assert!((STEP..=GROUP).contains(&count));
+        (0..count.div_ceil(STEP)).map(move |step| (step * STEP).min(count - STEP))
     }
 
     /// Leaves at `at` where the buckets of eight hashes begin, bytes, as [`Pilots::bucket`] has it, and asks for them.

@@ -106,10 +106,7 @@ mod x86 {
             // SAFETY: an array of 64 bytes.
             let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
             let rounds = self.rounds();
-            if len <= BLOCK {
-                return _mm_cvtsi128_si64(_mm512_castsi512_si128(rounds.each(words))).cast_unsigned();
-            }
-            rounds.one(words)
+            if len <= BLOCK { rounds.one_block(words) } else { rounds.one(words) }
         }
     }
 
@@ -122,6 +119,17 @@ mod x86 {
             let [a, b, c, d] = self.rounds;
             let keys = _mm512_aesenc_epi128(_mm512_xor_si512(keys, self.first), a);
             _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, b), c), d)
+        }
+
+        /// The same for one key.
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
+        #[must_use]
+        pub(crate) fn one_block(&self, key: __m512i) -> u64 {
+            let [a, b, c, d] = self.rounds.map(|round| _mm512_castsi512_si128(round));
+            let key = _mm_xor_si128(_mm512_castsi512_si128(key), _mm512_castsi512_si128(self.first));
+            let key = _mm_aesenc_si128(_mm_aesenc_si128(key, a), b);
+            _mm_cvtsi128_si64(_mm_aesenc_si128(_mm_aesenc_si128(key, c), d)).cast_unsigned()
         }
 
         /// The hash of one key of three to eight words, those that it does not have being 0.
