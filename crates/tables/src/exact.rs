@@ -151,6 +151,12 @@ impl Exact {
         self.columns.mask()
     }
 
+    /// Values that found no bucket and take longer to find: none, unless the hash fails.
+    #[must_use]
+    pub fn spilled(&self) -> usize {
+        self.store.spilled()
+    }
+
     /// Bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {

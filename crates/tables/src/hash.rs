@@ -26,12 +26,18 @@ impl Seed {
         })
     }
 
+    /// The seed of a number that anybody may know.
+    #[must_use]
+    pub fn of_number(seed: u64) -> Self {
+        Self { first: fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, second: fold(!seed, 0xd1b5_4a32_d192_ed03) | 1 }
+    }
+
     /// Makes this the process's seed, if none has been drawn yet: for simulations, which must come out the same again.
     /// Returns whether it is; a switch whose packets others can choose must not.
     pub fn fix(seed: u64) -> bool {
-        let (first, second) = (fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, fold(!seed, 0xd1b5_4a32_d192_ed03) | 1);
-        let fixed = *SEED.get_or_init(|| Self { first, second });
-        (fixed.first, fixed.second) == (first, second)
+        let known = Self::of_number(seed);
+        let fixed = *SEED.get_or_init(|| known);
+        (fixed.first, fixed.second) == (known.first, known.second)
     }
 
     /// Another secret of the process: those of different numbers tell nothing of each other.

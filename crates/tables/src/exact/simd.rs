@@ -6,6 +6,7 @@
 use super::columns::Columns;
 use super::lines::LINE;
 use super::store::{NO_SLOT_AT, ways};
+use crate::hash::Seed;
 use crate::hash::simd::Aes;
 use crate::simd::Level;
 
@@ -63,7 +64,7 @@ impl Wide {
             common: std::array::from_fn(|at| columns.common()[at % words]),
             alike: std::array::from_fn(|at| alike(at % words)),
             slot_at: std::array::from_fn(|equal| slot_at(stored.len(), equal as u8)),
-            aes: Aes::of_process()?,
+            aes: Aes::new(Seed::of_process())?,
             all: bits(words),
             stored: bits(stored.len()),
             words,
@@ -90,12 +91,13 @@ mod x86 {
     use crate::NONE;
     use std::arch::x86_64::{
         __m128i, __m512i, _MM_HINT_T0, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm_set_epi64x,
-        _mm512_and_si512, _mm512_broadcast_i64x2, _mm512_castsi128_si512, _mm512_cmpeq_epi64_mask,
-        _mm512_i64gather_epi64, _mm512_inserti64x2, _mm512_load_si512, _mm512_loadu_si512,
-        _mm512_mask_loadu_epi64, _mm512_maskz_loadu_epi64, _mm512_maskz_mov_epi64, _mm512_mul_epu32,
-        _mm512_or_si512, _mm512_permutex2var_epi64, _mm512_permutexvar_epi64, _mm512_set1_epi64,
-        _mm512_setr_epi64, _mm512_setzero_si512, _mm512_slli_epi64, _mm512_srli_epi64, _mm512_store_si512,
-        _mm512_storeu_si512, _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512,
+        _mm256_mask_storeu_epi32, _mm256_set1_epi32, _mm512_and_si512, _mm512_broadcast_i64x2,
+        _mm512_castsi128_si512, _mm512_cmpeq_epi64_mask, _mm512_i64gather_epi64, _mm512_inserti64x2,
+        _mm512_load_si512, _mm512_loadu_si512, _mm512_mask_loadu_epi64, _mm512_maskz_loadu_epi64,
+        _mm512_maskz_mov_epi64, _mm512_mul_epu32, _mm512_or_si512, _mm512_permutex2var_epi64,
+        _mm512_permutexvar_epi64, _mm512_set1_epi64, _mm512_setr_epi64, _mm512_setzero_si512,
+        _mm512_slli_epi64, _mm512_srli_epi64, _mm512_store_si512, _mm512_storeu_si512,
+        _mm512_ternarylogic_epi64, _mm512_test_epi64_mask, _mm512_xor_si512, _pext_u64,
     };
     use std::mem::MaybeUninit;
 
@@ -136,30 +138,12 @@ mod x86 {
                     words if words == self.words && words > 3 => self.lookup_long::<true>(of, keys, slots),
                     _ => self.lookup_long::<false>(of, keys, slots),
                 }
-                if self.has_alike && self.are_foreign(keys) {
+                if self.has_alike {
                     self.strike_foreign(keys, slots);
                 }
             }
             if of.has_spilled() {
                 self.find_spilled(of, keys, slots);
-            }
-        }
-
-        /// Nothing is found for rows that differ from all rules in words that these have alike.
-        #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-        fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
-            // SAFETY: arrays of 64 bytes at least, aligned.
-            let (common, alike) = unsafe {
-                (
-                    _mm512_load_si512(self.common.as_ptr().cast()),
-                    _mm512_load_si512(self.alike.as_ptr().cast()),
-                )
-            };
-            for (row, slot) in keys.chunks_exact(self.words).zip(slots) {
-                // SAFETY: no more words are loaded than the row has. In place of others stands what makes no difference.
-                let row = unsafe { _mm512_mask_loadu_epi64(common, self.all, row.as_ptr().cast()) };
-                let differing = _mm512_test_epi64_mask(_mm512_xor_si512(row, common), alike);
-                *slot |= 0u32.wrapping_sub(u32::from(differing != 0));
             }
         }
 
@@ -183,25 +167,26 @@ mod x86 {
             }
         }
 
-        /// Whether rows differ in words that all rules have alike.
+        /// Nothing is found for rows that differ from all rules in words that these have alike.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-        fn are_foreign(&self, keys: &[u64]) -> bool {
+        fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
             match self.words {
-                2 => self.are_rows_foreign::<2>(keys),
-                3 => self.are_rows_foreign::<3>(keys),
-                4 => self.are_rows_foreign::<4>(keys),
-                5 => self.are_rows_foreign::<5>(keys),
-                6 => self.are_rows_foreign::<6>(keys),
-                7 => self.are_rows_foreign::<7>(keys),
-                _ => self.are_rows_foreign::<8>(keys),
+                2 => self.strike_rows::<2>(keys, slots),
+                3 => self.strike_rows::<3>(keys, slots),
+                4 => self.strike_rows::<4>(keys, slots),
+                5 => self.strike_rows::<5>(keys, slots),
+                6 => self.strike_rows::<6>(keys, slots),
+                7 => self.strike_rows::<7>(keys, slots),
+                _ => self.strike_rows::<8>(keys, slots),
             }
         }
 
-        /// The same for rows of so many words: eight rows are as many lines as a row has words.
+        /// The same for rows of so many words: eight rows are as many lines as a row has words. First it is asked whether
+        /// there are any at all: mostly not.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
-        fn are_rows_foreign<const WORDS: usize>(&self, keys: &[u64]) -> bool {
+        fn strike_rows<const WORDS: usize>(&self, keys: &[u64], slots: &mut [u32]) {
             let zero = _mm512_setzero_si512();
             let (mut common, mut alike, mut differing) = ([zero; WORDS], [zero; WORDS], [zero; WORDS]);
             for at in 0..WORDS {
@@ -211,25 +196,42 @@ mod x86 {
                     alike[at] = _mm512_load_si512(self.alike.as_ptr().add(at * LINE).cast());
                 }
             }
-            let mut look = |at: usize, row: __m512i| {
-                let bits = _mm512_xor_si512(row, common[at]);
-                differing[at] = _mm512_ternarylogic_epi64::<OR_BOTH>(differing[at], bits, alike[at]);
+            let line = |words: &[u64], at: usize| match words.get(at * LINE..) {
+                // SAFETY: 64 bytes.
+                Some(line) if line.len() >= LINE => unsafe { _mm512_loadu_si512(line.as_ptr().cast()) },
+                Some(line) => {
+                    let all = ((1u16 << line.len()) - 1) as u8;
+                    // SAFETY: no more words are loaded than there are. In place of others stands what makes no difference.
+                    unsafe { _mm512_mask_loadu_epi64(common[at], all, line.as_ptr().cast()) }
+                }
+                None => common[at],
             };
-            let mut rows = keys.chunks_exact(WORDS * LINE);
-            for eight in &mut rows {
+            for eight in keys.chunks(WORDS * LINE) {
                 for at in 0..WORDS {
-                    // SAFETY: there are as many lines.
-                    look(at, unsafe { _mm512_loadu_si512(eight.as_ptr().add(at * LINE).cast()) });
+                    let bits = _mm512_xor_si512(line(eight, at), common[at]);
+                    differing[at] = _mm512_ternarylogic_epi64::<OR_BOTH>(differing[at], bits, alike[at]);
                 }
             }
-            let rest = rows.remainder();
-            for (at, line) in rest.chunks(LINE).enumerate() {
-                let all = ((1u16 << line.len()) - 1) as u8;
-                // SAFETY: no more words are loaded than there are. In place of others stands what makes no difference.
-                look(at, unsafe { _mm512_mask_loadu_epi64(common[at], all, line.as_ptr().cast()) });
-            }
             let any = differing.into_iter().fold(zero, |any, differing| _mm512_or_si512(any, differing));
-            _mm512_test_epi64_mask(any, any) != 0
+            if _mm512_test_epi64_mask(any, any) == 0 {
+                return;
+            }
+            // By masks and not by branches: which rows are foreign is nothing that a core can foretell.
+            let none = _mm256_set1_epi32(NONE.cast_signed());
+            let firsts = (0..8).fold(0, |firsts, row| firsts | 1u64 << (row * WORDS));
+            for (eight, slots) in keys.chunks(WORDS * LINE).zip(slots.chunks_mut(LINE)) {
+                // A bit a word.
+                let mut words = 0u64;
+                for at in 0..WORDS {
+                    let bits = _mm512_xor_si512(line(eight, at), common[at]);
+                    words |= u64::from(_mm512_test_epi64_mask(bits, alike[at])) << (at * LINE);
+                }
+                // And of each row the first word's bit tells of all.
+                let rows = (0..WORDS).fold(0, |rows, word| rows | words >> word);
+                let rows = _pext_u64(rows, firsts) as u8 & (u8::MAX >> (LINE - slots.len()));
+                // SAFETY: no more slots are stored than there are.
+                unsafe { _mm256_mask_storeu_epi32(slots.as_mut_ptr().cast(), rows, none) };
+            }
         }
 
         /// Looks up keys of which `W` words are stored, one or two; of a `PAIR` the second is the next.

@@ -26,6 +26,12 @@ impl Spill {
         self.slots.is_empty()
     }
 
+    /// Values.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// The slot of a value.
     #[must_use]
     pub fn find(&self, key: &[u64]) -> Option<u32> {

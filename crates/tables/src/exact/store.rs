@@ -158,6 +158,12 @@ impl Store {
         if self.pilots.is_spilled(hash) { self.spill.find(packed).unwrap_or(NONE) } else { NONE }
     }
 
+    /// Values that are spilled.
+    #[must_use]
+    pub fn spilled(&self) -> usize {
+        self.spill.len()
+    }
+
     /// Each value and its slot.
     pub fn for_each(&self, mut each: impl FnMut(&[u64], u32)) {
         for bucket in self.buckets().chunks_exact(self.stride).take(self.pilots.buckets() as usize) {

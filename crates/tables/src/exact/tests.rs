@@ -138,3 +138,70 @@ fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spille
         }
     }
 }
+
+/// Values as somebody would choose them who wants them to collide, by the hash's code but not its seed.
+fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
+    const RULES: u64 = 20_000;
+    let row = |first: u64, rest: u64| (0..words as u64).map(move |word| if word == 0 { first } else { rest });
+    let rows = |each: &dyn Fn(u64) -> (u64, u64)| -> Vec<u64> {
+        (0..RULES)
+            .flat_map(|at| {
+                let (first, rest) = each(at);
+                row(first, rest)
+            })
+            .collect()
+    };
+    // Of a block of AES the bytes 0, 5, 10 and 15 are mixed with each other first, and 4, 9, 14 and 3.
+    let diagonal =
+        |at: u64| ((at & 0xff) | (at >> 8 & 0xff) << 40, (at & 0xff) << 16 | (at >> 8 & 0xff) << 56);
+    let mut made = vec![
+        ("sequential", rows(&|at| (at, 0))),
+        ("sequential in the upper bits", rows(&|at| (at << 48, 7))),
+        ("multiples of a power of two", rows(&|at| (at << 32, at << 20))),
+        ("words alike", rows(&|at| (at, at))),
+        ("words that make up for each other", rows(&|at| (at, !at))),
+        ("of one diagonal", rows(&|at| diagonal(at))),
+        ("single bits and pairs of bits", rows(&|at| (1 << (at % 64) | at / 64 << 50, 1 << (at / 64 % 64)))),
+    ];
+    // All in one of 64 parts of the table, were the seed the one that was guessed.
+    let guess = Seed::of_number(7);
+    let aes = crate::hash::simd::Aes::new(guess);
+    let hash = |key: &[u64]| {
+        aes.as_ref().filter(|_| words < 8).map_or_else(|| guess.hash_masked(key), |aes| aes.hash(key))
+    };
+    let mut rng = Rng::with_seed(3);
+    let mut crafted = Vec::new();
+    while crafted.len() < 3_000 * words {
+        let key: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
+        if hash(&key) & 0xfc00_0000 == 0 {
+            crafted.extend(key);
+        }
+    }
+    made.push(("crafted for another seed", crafted));
+    made
+}
+
+#[test]
+fn no_choice_of_values_makes_buckets_overflow() {
+    for words in [1, 2, 3, 5, 8, 10] {
+        for (name, values) in hostile(words) {
+            let mut seen = std::collections::HashSet::new();
+            let rows = values.chunks_exact(words).filter(|row| seen.insert(row.to_vec()));
+            let values: Vec<u64> = rows.flatten().copied().collect();
+            let len = values.len() / words;
+            for level in levels() {
+                let mask = vec![u64::MAX; words];
+                let exact = Exact::with_level(level, words, &mask, values.clone(), len, len);
+                // A pair of hashes that agree in 40 of 64 bits is bad luck that happens.
+                assert!(
+                    exact.spilled() <= 8,
+                    "{name}, {words} words, {level:?}: {} of {len}",
+                    exact.spilled()
+                );
+                let mut slots = vec![0; len];
+                exact.lookup(&values, &BitSet::new(len), &mut slots);
+                assert!((0..).zip(slots).all(|(slot, found)| slot == found), "{name}");
+            }
+        }
+    }
+}

@@ -27,14 +27,13 @@ pub struct Aes {
 }
 
 impl Aes {
-    /// The process's secrets.
+    /// The secrets that a seed makes.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
-    pub fn of_process() -> Option<Self> {
+    pub fn new(seed: Seed) -> Option<Self> {
         let found = is_x86_feature_detected!("vaes")
             && is_x86_feature_detected!("aes")
             && is_x86_feature_detected!("avx512f");
-        let seed = Seed::of_process();
         let block = |number: u64| [seed.derive(2 * number), seed.derive(2 * number + 1)];
         found.then(|| Self { blocks: [0, 1, 2, 3].map(block), rounds: [4, 5, 6, 7].map(block) })
     }
@@ -42,7 +41,7 @@ impl Aes {
     /// None: only one kind of core has these instructions.
     #[cfg(not(target_arch = "x86_64"))]
     #[must_use]
-    pub fn of_process() -> Option<Self> {
+    pub fn new(_: Seed) -> Option<Self> {
         None
     }
 
@@ -54,7 +53,7 @@ impl Aes {
             *word = *key;
         }
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `of_process` has found these instructions, and nothing else makes an `Aes`.
+        // SAFETY: `new` has found these instructions, and nothing else makes an `Aes`.
         unsafe {
             self.hash_words(&words, key.len())
         }
@@ -155,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_bit_of_a_key_counts() {
-        let Some(aes) = Aes::of_process() else { return };
+        let Some(aes) = Aes::new(Seed::of_process()) else { return };
         for words in [1, 2, 3, 5, 8] {
             let mut hashes = vec![aes.hash(&vec![0; words])];
             for bit in 0..words * 64 {
