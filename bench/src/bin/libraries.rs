@@ -187,7 +187,10 @@ impl Bench {
         let name = format!("{}, {} by {} {method}", lookup_of(batch), case.engine_name(), case.library);
         let ratios = [found.ratio, found.low, found.high];
         self.ratios.borrow_mut().entry(name.clone()).or_default().push(ratios);
-        let figure = Figure::beside(&name, &case.name, "M/CPU-s", &found);
+        let figure = match case.bar {
+            Some(bar) if batch == BURST => Figure::new(&name, &case.name, "M/CPU-s", &found, bar),
+            _ => Figure::beside(&name, &case.name, "M/CPU-s", &found),
+        };
         figure.append(Path::new("target/report"), "libraries")?;
         writeln!(
             io::stdout(),

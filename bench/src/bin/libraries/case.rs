@@ -5,6 +5,7 @@ use std::error::Error;
 use std::time::Instant;
 
 use flow::{Field, FieldMatch, Slice, SliceBase};
+use shunt_bench::Bar;
 use shunt_bench::paper::FiveTuple;
 use tables::base::Engine;
 use tables::{BitSet, KeyPlan, NONE};
@@ -40,6 +41,8 @@ pub struct Case {
     pub turn: usize,
     /// Before a window all keys are looked up: others had the caches.
     pub warm: bool,
+    /// How many times as fast as the library bursts must be, if a bar is set.
+    pub bar: Option<Bar>,
     /// How long our engine took to build, ms.
     pub build_ms: f64,
     engine: Engine,
@@ -90,6 +93,7 @@ impl Case {
             batches: &[32],
             turn: BURST,
             warm: false,
+            bar: None,
             build_ms,
             engine,
             dead: BitSet::new(len),

@@ -6,6 +6,7 @@ use std::error::Error;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
+use shunt_bench::Bar;
 use tables::base::Engine;
 use tables::exact::Exact;
 
@@ -87,7 +88,13 @@ impl Case {
         let mut made = Self::new(name, len, engine, ("rte_hash", &["bulk"]));
         made.batches = &[32, 8, 1];
         (made.turn, made.warm) = (TURN, true);
-        let packets: Vec<&Vec<u128>> = (0..size.max(KEYS)).map(|_| &entries[rng.usize(..size)]).collect();
+        made.bar = match (layout.key_bytes, size) {
+            (_, ..65_536) => None,
+            (16, ..1_000_000) => Some(Bar::AtLeast(3.0)),
+            _ => Some(Bar::AtLeast(2.0)),
+        };
+        let packets: Vec<&Vec<u128>> =
+            (0..if size < 65_536 { KEYS } else { size }).map(|_| &entries[rng.usize(..size)]).collect();
         made.keys_of(&rows.plan, packets.iter().map(|values| matches(values)));
         made.file = head(if layout.key_bytes == 40 { b'H' } else { b'h' }, size, packets.len());
         for values in entries.iter().chain(packets) {

@@ -161,7 +161,10 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
         ("words alike", rows(&|at| (at, at))),
         ("words that make up for each other", rows(&|at| (at, !at))),
         ("of one diagonal", rows(&|at| diagonal(at))),
-        ("single bits and pairs of bits", rows(&|at| (1 << (at % 64) | at / 64 << 50, 1 << (at / 64 % 64)))),
+        (
+            "single bits and pairs of bits",
+            rows(&|at| (1 << (at % 64) | (at / 64) << 50, 1 << (at / 64 % 64))),
+        ),
     ];
     // All in one of 64 parts of the table, were the seed the one that was guessed.
     let guess = Seed::of_number(7);
