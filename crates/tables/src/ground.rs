@@ -53,7 +53,8 @@ impl Ground {
     /// A base as it was made; heads are empty.
     pub fn new(compiled: Compiled, index: Index) -> Self {
         let Compiled { base, rows, slots, additions, sequence, .. } = compiled;
-        let head = Head::new(base.plan().words(), additions.capacity(), additions.masks());
+        let (words, room) = (base.plan().words(), additions.capacity());
+        let head = Head::new(words, room, additions.masks(), base.prefixes_of());
         Self {
             view: Table::new(base, head, index),
             rows,

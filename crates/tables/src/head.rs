@@ -3,11 +3,15 @@
 //! [`crate::additions::Additions`] decides where an addition stands; adding and taking away are a few stores each,
 //! however many rules there are. Slots count additions, dead ones included.
 
+mod regions;
+
 use crate::NONE;
 use crate::additions::Link;
 use crate::hash::Seed;
+use crate::lpm::Piece;
 use crate::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
+use regions::Regions;
 
 /// Directory word: high half a tag of the hash, low half number of the bucket + 1; 0 is free.
 const TAG_SHIFT: u32 = 32;
@@ -50,6 +54,8 @@ pub struct Head {
     /// Tuples with additions, and the highest priority that each has had; highest first.
     order: Vec<(u16, u32)>,
     living: usize,
+    /// Where additions lie, if the base's rules are prefixes of a field.
+    regions: Option<Regions>,
 }
 
 /// With the same room: nothing is allocated when additions follow. The directory, whose places are taken in no order, is
@@ -68,6 +74,7 @@ impl Clone for Head {
             masks: Vec::with_capacity(self.masks.capacity()),
             order: Vec::with_capacity(self.order.capacity()),
             living: self.living,
+            regions: self.regions.clone(),
         };
         made.buckets.extend_from_slice(&self.buckets);
         made.places.extend_from_slice(&self.places);
@@ -80,14 +87,20 @@ impl Clone for Head {
 
 impl Default for Head {
     fn default() -> Self {
-        Self::new(0, 0, std::iter::empty())
+        Self::new(0, 0, std::iter::empty(), None)
     }
 }
 
 impl Head {
-    /// A head for so many additions, with the masks of its first tuples.
+    /// A head for so many additions, with the masks of its first tuples. `field` is where the first bits of the field stand
+    /// that the base's rules are prefixes of.
     #[must_use]
-    pub fn new<'m>(words: usize, capacity: usize, masks: impl Iterator<Item = &'m [u64]>) -> Self {
+    pub fn new<'m>(
+        words: usize,
+        capacity: usize,
+        masks: impl Iterator<Item = &'m [u64]>,
+        field: Option<Piece>,
+    ) -> Self {
         let tuples = if capacity == 0 { 0 } else { TUPLES_MAX };
         let mut all_masks = Vec::with_capacity(tuples * words);
         for mask in masks {
@@ -105,6 +118,7 @@ impl Head {
             masks: all_masks,
             order: Vec::with_capacity(tuples),
             living: 0,
+            regions: field.map(Regions::new),
         }
     }
 
@@ -117,6 +131,10 @@ impl Head {
         }
         let (rule, fresh_mask) = row.split_at(2 * self.words);
         self.rows.extend_from_slice(rule);
+        if let Some(regions) = &mut self.regions {
+            let (value, mask) = rule.split_at(self.words);
+            regions.touch(value, mask);
+        }
         self.masks.extend_from_slice(fresh_mask);
         let slot = self.places.len() as u32;
         if link.bucket as usize == self.buckets.len() {
@@ -186,21 +204,31 @@ impl Head {
     /// For each of up to [`GROUP`] keys, one row of words each, the best living addition that matches, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], found: &mut [u32]) {
         found.fill(NONE);
+        let row = |at: usize| &keys[at * self.words..][..self.words];
+        let mut places = [0; GROUP];
+        let mut count = 0;
+        for at in 0..found.len().min(GROUP) {
+            places[count] = at;
+            count += usize::from(self.regions.as_ref().is_none_or(|regions| regions.is_touched(row(at))));
+        }
+        let places = &places[..count];
+        if places.is_empty() {
+            return;
+        }
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
             let mask = &self.masks[tuple as usize * self.words..][..self.words];
             // Of all keys before the first is sought: then no load waits for another.
             let mut maybe = 0u32;
-            for (at, hash) in hashes[..found.len()].iter_mut().enumerate() {
-                *hash = bucket_hash(self.seed, tuple, &keys[at * self.words..][..self.words], mask);
-                let (word, bit) = self.filter_place(*hash);
+            for &at in places {
+                hashes[at] = bucket_hash(self.seed, tuple, row(at), mask);
+                let (word, bit) = self.filter_place(hashes[at]);
                 maybe |= u32::from(self.filter[word] & bit != 0) << at;
             }
             while maybe != 0 {
                 let at = maybe.trailing_zeros() as usize;
                 maybe &= maybe - 1;
-                let key = &keys[at * self.words..][..self.words];
-                found[at] = self.find(key, hashes[at], highest, found[at]);
+                found[at] = self.find(row(at), hashes[at], highest, found[at]);
             }
         }
     }
