@@ -201,8 +201,9 @@ impl Head {
         ((hash >> 32) as usize & (self.filter.len() - 1), 1 << (hash >> 58))
     }
 
-    /// For each of up to [`GROUP`] keys, one row of words each, the best living addition that matches, or [`NONE`].
-    pub fn lookup(&self, keys: &[u64], found: &mut [u32]) {
+    /// For each of up to [`GROUP`] keys, one row of words each, the best living addition that matches and has at least the
+    /// priority in `least`, or [`NONE`]. `least` is used up.
+    pub fn lookup(&self, keys: &[u64], least: &mut [u32], found: &mut [u32]) {
         found.fill(NONE);
         let row = |at: usize| &keys[at * self.words..][..self.words];
         let mut places = [0; GROUP];
@@ -211,16 +212,23 @@ impl Head {
             places[count] = at;
             count += usize::from(self.regions.as_ref().is_none_or(|regions| regions.is_touched(row(at))));
         }
-        let places = &places[..count];
-        if places.is_empty() {
-            return;
-        }
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
+            // What a key has beats this tuple and all after it; of equal priority it may hold one that was added earlier.
+            let mut left = 0;
+            for at in 0..count {
+                let place = places[at];
+                places[left] = place;
+                left += usize::from(least[place] <= u32::from(highest));
+            }
+            count = left;
+            if count == 0 {
+                break;
+            }
             let mask = &self.masks[tuple as usize * self.words..][..self.words];
             // Of all keys before the first is sought: then no load waits for another.
             let mut maybe = 0u32;
-            for &at in places {
+            for &at in &places[..count] {
                 hashes[at] = bucket_hash(self.seed, tuple, row(at), mask);
                 let (word, bit) = self.filter_place(hashes[at]);
                 maybe |= u32::from(self.filter[word] & bit != 0) << at;
@@ -228,27 +236,21 @@ impl Head {
             while maybe != 0 {
                 let at = maybe.trailing_zeros() as usize;
                 maybe &= maybe - 1;
-                found[at] = self.find(row(at), hashes[at], highest, found[at]);
+                found[at] = self.find(row(at), hashes[at], &mut least[at], found[at]);
             }
         }
     }
 
-    /// The best addition of the buckets of a hash in a tuple, if it is better than `best`; else that.
+    /// The best addition of the buckets of a hash in a tuple, if it is better than `best`; else that. `least` follows.
     #[inline(never)]
-    fn find(&self, key: &[u64], hash: u64, highest: u16, mut best: u32) -> u32 {
-        let priority =
-            |slot: u32| self.places.get(slot as usize).map_or(0, |place| u32::from(place.priority));
-        let mut least = priority(best);
-        // Of equal priority this tuple may have one that was added earlier.
-        if u32::from(highest) < least {
-            return best;
-        }
+    fn find(&self, key: &[u64], hash: u64, least: &mut u32, mut best: u32) -> u32 {
         let mut at = hash as usize & (self.directory.len() - 1);
         while self.directory[at] != 0 {
             let word = self.directory[at];
             if (word ^ hash) >> TAG_SHIFT == 0 {
-                best = self.find_in_bucket(word as u32 - 1, key, least, best);
-                least = least.max(priority(best));
+                best = self.find_in_bucket(word as u32 - 1, key, *least, best);
+                *least =
+                    (*least).max(self.places.get(best as usize).map_or(0, |place| place.priority.into()));
             }
             at = (at + 1) & (self.directory.len() - 1);
         }
@@ -275,12 +277,6 @@ impl Head {
         let (values, masks) =
             self.rows[slot as usize * 2 * self.words..][..2 * self.words].split_at(self.words);
         key.iter().zip(values).zip(masks).all(|((key, value), mask)| key & mask == *value)
-    }
-
-    /// The priority of a slot.
-    #[must_use]
-    pub fn priority(&self, slot: u32) -> u16 {
-        self.places[slot as usize].priority
     }
 
     /// The entry of a slot.

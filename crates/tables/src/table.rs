@@ -116,18 +116,18 @@ impl Table {
             return;
         }
         let words = self.plan().words();
-        let mut found = [NONE; GROUP];
+        let (mut least, mut found) = ([0; GROUP], [NONE; GROUP]);
         for (number, ids) in ids.chunks_mut(GROUP).enumerate() {
-            let found = &mut found[..ids.len()];
-            self.head.lookup(&keys[number * GROUP * words..], found);
+            let (least, found) = (&mut least[..ids.len()], &mut found[..ids.len()]);
+            for (least, slot) in least.iter_mut().zip(&*ids) {
+                // Whatever the base holds was added before what the head holds: of equal priority it wins.
+                *least = if *slot == NONE { 0 } else { u32::from(self.base.priority(*slot)) + 1 };
+            }
+            self.head.lookup(&keys[number * GROUP * words..], least, found);
             for (id, slot) in ids.iter_mut().zip(found) {
                 *id = match (*id, *slot) {
                     (NONE, NONE) => NONE,
-                    (NONE, slot) => self.head.id(slot),
-                    // Whatever the base holds was added before what the head holds: of equal priority it wins.
-                    (id, slot) if slot == NONE || self.base.priority(id) >= self.head.priority(slot) => {
-                        self.base.id(id)
-                    }
+                    (slot, NONE) => self.base.id(slot),
                     (_, slot) => self.head.id(slot),
                 };
             }
