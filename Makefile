@@ -41,7 +41,7 @@ bench: ## every benchmark of bench/src/bin, then the tables of target/report
 	done
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench
 
-# FULL=1 for the whole matrix (over an hour); PEERS has options of bench/peers/run.py.
+# FULL=1 for the whole matrix (hours); PEERS has options of bench/peers/run.py.
 FULL ?=
 PEERS ?=
 .PHONY: bench-peers
@@ -52,7 +52,7 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 	bench/peers/run.py $(if $(FULL),--full) $(PEERS)
 	bench/peers/scale.py
 	bench/peers/stages.py
-	cargo run --quiet --release --package shunt-bench --bin libraries
+	cargo run --quiet --release --package shunt-bench --bin libraries -- $(if $(FULL),,--quick --windows 20)
 	bench/peers/plot.py
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 

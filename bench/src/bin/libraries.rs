@@ -38,6 +38,9 @@ struct Arguments {
     /// Pairs of windows a figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
+    /// Without lists of 100,000 rules, which the library takes minutes to build, and tables of middle sizes.
+    #[arg(long)]
+    quick: bool,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,6 +53,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     pin_to(cpu)?;
     let bench = Bench { arguments, program, cpu, ratios: RefCell::default() };
     for (list, size, file) in case::access::LISTS {
+        if bench.arguments.quick && *size == "100k" {
+            continue;
+        }
         let Some(text) = whole(&format!("classbench/{list}_{file}.rules.gz"))? else { continue };
         for version in [4, 6] {
             bench.run(&format!("{list} of {size}, IPv{version}"), |name| {
@@ -65,7 +71,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for version in [4, 6] {
         let text = whole(&format!("rib/ipv{version}_full.txt.gz"))?;
         let text = text.map_or_else(|| sample(&format!("ipv{version}.txt")), Ok)?;
-        for size in [1_000, 10_000, 100_000] {
+        let sizes: &[usize] = if bench.arguments.quick { &[] } else { &[1_000, 10_000, 100_000] };
+        for &size in sizes {
             bench.run(&format!("{size} routes, IPv{version}"), |name| {
                 Case::routes(name, &text, version, size, false)
             })?;
@@ -78,7 +85,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
     }
     for layout in case::exact::LAYOUTS {
-        for size in [1_000, 65_536, 1_048_576] {
+        let sizes: &[usize] =
+            if bench.arguments.quick { &[65_536, 1_048_576] } else { &[1_000, 65_536, 1_048_576] };
+        for &size in sizes {
             bench.run(&format!("{size} {}", layout.name), |name| Case::exact(name, layout, size))?;
         }
     }
