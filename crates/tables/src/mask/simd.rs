@@ -531,24 +531,22 @@ mod wide {
 
         #[inline(always)]
         fn line(self, line: &Line) -> Line {
-            *line
+            Portable.line(line)
         }
 
         #[inline(always)]
         fn meet(self, others: Line, line: &Line) -> Line {
-            Line(std::array::from_fn(|at| others.0[at] & line.0[at]))
+            Portable.meet(others, line)
         }
 
         #[inline(always)]
         fn first_bit(self, of: Line) -> u32 {
-            let word = of.0.iter().position(|word| *word != 0);
-            word.map_or(LINE_BITS, |word| 64 * word as u32 + of.0[word].trailing_zeros())
+            Portable.first_bit(of)
         }
 
         #[inline(always)]
-        fn without(self, mut of: Line, bit: u32) -> Line {
-            of.0[bit as usize / 64 % 8] &= !(1 << (bit % 64));
-            of
+        fn without(self, of: Line, bit: u32) -> Line {
+            Portable.without(of, bit)
         }
 
         #[inline(always)]
