@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Planners of stateless forwarding, as pure functions and as a command (docs/planning.md).
+
+:mod:`files` reads a network, :mod:`routes` has routes through it, :mod:`keyflow` and :mod:`protection` plan it, :mod:`documents`
+writes plans, :mod:`walk` is the data plane that they are made for.
+"""

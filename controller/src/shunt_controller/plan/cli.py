@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: ``shunt-controller plan COMMAND``. Exit codes: 0, 1 failure, 2 usage."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from shunt_controller.plan import command_compare, command_keyflow
+from shunt_controller.plan.errors import PlanError
+
+COMMANDS = (command_keyflow, command_compare)
+
+
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Adds the planners to a parser."""
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for module in COMMANDS:
+        module.add(commands)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what was asked for; the exit code."""
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except PlanError as error:
+        print(f"{options.name}: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever reads has enough, `head` for one.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """``python -m shunt_controller.plan``."""
+    parser = argparse.ArgumentParser(prog="plan", description="Plans for stateless forwarding.")
+    add_commands(parser)
+    return run(parser.parse_args(arguments))
+
+
+def controller(arguments: Sequence[str] | None = None) -> int:
+    """``shunt-controller``."""
+    parser = argparse.ArgumentParser(prog="shunt-controller", description="Tools for Shunt's controllers.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    add_commands(commands.add_parser("plan", help="plans for stateless forwarding: KeyFlow, PolKA, Tag-and-Forward"))
+    return run(parser.parse_args(arguments))

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``plan keyflow``."""
+
+import argparse
+import pathlib
+import random
+import statistics
+import time
+from typing import Any
+
+from shunt_controller.plan import documents
+from shunt_controller.plan.demand import Coded
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.files import read, read_json
+from shunt_controller.plan.keyflow import KeyPlan, plan, waypoints
+from shunt_controller.plan.keys import WIDTHS_BITS, all_keys, widths
+from shunt_controller.plan.network import Network
+from shunt_controller.plan.numbering import Bank, grown
+from shunt_controller.plan.protection import bridges, plan_protected, protected_links
+from shunt_controller.plan.routes import Listed, Routes, Trees
+from shunt_controller.plan.tables import facts
+
+ROUTES_MAX = 20_000
+"""More are not written unless they are asked for."""
+
+
+def add(commands: Any) -> None:
+    """Adds the command to a parser's."""
+    parser = commands.add_parser(
+        "keyflow",
+        help="IDs, label maps, keys and backups of a network",
+        description="Plans KeyFlow for a network: an ID and a label map for each switch, a key for each route, split at waypoints "
+        "where it does not fit. Routes are one shortest path for each ordered pair of ends, or those of a file.",
+    )
+    parser.add_argument("graph", metavar="GRAPH", help="the network (.graphml, .json; docs/planning.md)")
+    parser.add_argument("--width", type=int, choices=WIDTHS_BITS, help="bits of a key (default: 64, with --protect 128)")
+    parser.add_argument(
+        "--coded",
+        choices=("all", "hops", "core"),
+        help="whose residues are in a key: all nodes of a route, all but the first, or only those between its ends (default: core if "
+        "there are edge switches, else hops)",
+    )
+    parser.add_argument("--routes", metavar="FILE", help="routes to plan: JSON, a list of lists of node names")
+    parser.add_argument("--protect", action="store_true", help="backups and detours, so that single failures lose nothing")
+    parser.add_argument(
+        "--reserve",
+        type=int,
+        default=0,
+        metavar="N",
+        help="leave room to grow: N further labels at each switch, and no two with a common factor (default: 0)",
+    )
+    change = parser.add_mutually_exclusive_group()
+    change.add_argument(
+        "--extend", metavar="PLAN", help="keep all IDs and labels of a plan, whose network has grown to GRAPH"
+    )
+    change.add_argument("--renumber", metavar="PLAN", help="plan anew under the other epoch; the output has both banks")
+    parser.add_argument(
+        "--sample", type=int, metavar="N", help=f"keys of N pairs only (default: all, or {ROUTES_MAX} of more)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (default: 1)")
+    parser.add_argument("--largest", action="store_true", help="plan the largest connected part alone")
+    parser.add_argument("--internal", action="store_true", help="leave external nodes (Internal=0) out")
+    parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
+    parser.set_defaults(run=run, name="plan keyflow")
+
+
+def ends_of(network: Network) -> list[int]:
+    """Where routes begin and end: edge switches, or all switches if there are none."""
+    edges = [node for node, role in enumerate(network.roles) if role == "edge"]
+    return edges or [node for node, role in enumerate(network.roles) if role == "core"]
+
+
+def listed(network: Network, path: str) -> Listed:
+    """Routes of a file."""
+    try:
+        data = read_json(path, pathlib.Path(path).read_bytes())
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    is_list = isinstance(data, list) and bool(data) and all(isinstance(route, list) for route in data)
+    need(is_list, f"{path}: routes are a list of lists of node names")
+    need(all(isinstance(name, str) for route in data for name in route), f"{path}: a route's nodes are given by name")
+    return Listed(network, [[network.index(name) for name in route] for route in data])
+
+
+def run(options: argparse.Namespace) -> None:
+    """Plans, writes and tells."""
+    need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
+    need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
+    begin = time.perf_counter()
+    network = read(options.graph, options.internal)
+    if options.largest:
+        network = network.largest_part()
+    coded: Coded = options.coded or ("core" if "edge" in network.roles else "hops")
+    routes = listed(network, options.routes) if options.routes else Trees(network, ends_of(network))
+    older, bank, epoch = _older(options, network)
+    pairs = _pairs(options, routes)
+    planner = plan_protected if options.protect else plan
+    width_bits = options.width or (128 if options.protect else 64)
+    made = planner(routes, coded, width_bits, pairs, epoch, options.reserve, bank)
+    print(facts([*_told(made, routes), ("time, s", round(time.perf_counter() - begin, 1))]))
+    if options.json:
+        documents.write(options.json, documents.document(made, older))
+
+
+def _older(options: argparse.Namespace, network: Network) -> tuple[dict[str, Any] | None, Bank | None, int]:
+    """The plan to renumber, the bank to extend, the epoch of the new plan."""
+    path = options.extend or options.renumber
+    if not path:
+        return None, None, 0
+    data = documents.read_document(path)
+    old_network, bank, epoch = documents.bank_of(path, data)
+    if options.renumber:
+        return data, None, 1 - epoch
+    return None, grown(old_network, bank, network), epoch
+
+
+def _pairs(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:
+    """The pairs to make keys for; none for all of them."""
+    everything = routes.pairs()
+    count = options.sample or ROUTES_MAX
+    if len(everything) <= count:
+        return None
+    return sorted(random.Random(options.seed).sample(everything, count))
+
+
+def _told(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
+    network, bank = made.network, made.bank
+    segments = [segment for route in made.routes for segment in route.segments]
+    bits = [segment.bits for segment in segments]
+    split = [route for route in made.routes if len(route.segments) > 1]
+    at = waypoints(made)
+    used = [value for value in bank.ids if value]
+    rows: list[tuple[str, object]] = [
+        ("network", f"{network.name}: {len(network.nodes)} nodes, {len(network.links)} links"),
+        *(("left out", note) for note in network.notes),
+        ("switches with an ID", f"{len(used)}, IDs {min(used, default=0)} to {max(used, default=0)}"),
+        ("labels of a switch, at most", max(len(ports) for ports in bank.labels)),
+        ("coded", {"all": "all nodes of a route", "hops": "all but the first", "core": "between the ends"}[made.coded]),
+    ]
+    if isinstance(routes, Trees):
+        rows += _all_pairs(routes, made)
+    rows += [
+        ("routes with keys", len(made.routes)),
+        ("key width, bits", made.width_bits),
+        ("keys: mean, max, bits", f"{statistics.fmean(bits):.1f}, {max(bits)}"),
+        ("routes split at waypoints", f"{len(split)}, segments at most {max(len(route.segments) for route in made.routes)}"),
+        ("  waypoints, entries at most", f"{len(at)}, {max(map(len, at.values()), default=0)}"),
+        ("hop limit, at most", max(segment.hop_limit for segment in segments)),
+    ]
+    return rows + (_protected(made) if any(bank.backups) else [])
+
+
+def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
+    """Of the keys of all pairs, without detours and whatever width they take."""
+    begin = time.perf_counter()
+    is_end = trees.is_end
+    found = sorted(
+        width
+        for destination, nodes in widths(trees, made.bank.ids, made.coded)
+        for node, width in enumerate(nodes)
+        if is_end[node] and node != destination
+    )
+    for _ in all_keys(trees, made.bank.ids, made.bank.label_of(), made.coded):
+        pass
+    seconds = time.perf_counter() - begin
+    fits = ", ".join(f"{100 * sum(width <= bits for width in found) / len(found):.1f} % in {bits}" for bits in WIDTHS_BITS)
+    return [
+        ("all pairs", f"{len(found)} keys, computed in {seconds:.1f} s"),
+        ("  bits: mean, median, max", f"{statistics.fmean(found):.1f}, {found[len(found) // 2]}, {found[-1]}"),
+        ("  fit", f"{fits} bits"),
+    ]
+
+
+def _protected(made: KeyPlan) -> list[tuple[str, object]]:
+    links = protected_links(made)
+    no_way = bridges(made.network)
+    hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
+    nodes = [guard for route in made.routes for segment in route.segments for guard in segment.guards[:-1]]
+    safe = sum(links.values())
+    bridged = sum(link in no_way for link in links)
+    others = len(links) - bridged
+    return [
+        (
+            "links protected, by all routes",
+            f"{safe} of {others} that have a way round ({100 * safe / max(1, others):.1f} %)",
+        ),
+        ("  links without any way round", bridged),
+        ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
+        ("hops whose next switch may, %", 100 * sum("node" in guard for guard in nodes) / max(1, len(nodes))),
+    ]

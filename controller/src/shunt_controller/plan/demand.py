@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What routes ask of IDs, whoever chose the routes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from shunt_controller.plan.network import Network
+
+LOCAL = 0
+"""Stands among ports for the switch's own tables, where routes end."""
+
+Coded = Literal["all", "hops", "core"]
+"""Whose residues are in a key: all nodes of a route; all but the first, whose entry says the port; or only those between
+the first and the last."""
+
+
+@dataclass
+class Demand:
+    """What routes ask of IDs. One item a node."""
+
+    ports: list[set[int]]
+    """Ports it must be able to say, :data:`LOCAL` among them; empty where it is in no key."""
+    uses: list[int]
+    """Keys it is in."""
+    meets: list[int]
+    """Nodes it is in a key with: bit n for node n."""
+
+    @classmethod
+    def none(cls, nodes: int) -> "Demand":
+        """Of no routes."""
+        return cls([set() for _ in range(nodes)], [0] * nodes, [0] * nodes)
+
+    def all_meeting(self) -> "Demand":
+        """The same, were each node in a key with each other one."""
+        everyone = sum(1 << node for node, ports in enumerate(self.ports) if ports)
+        meets = [everyone & ~(1 << node) if ports else 0 for node, ports in enumerate(self.ports)]
+        return Demand(self.ports, self.uses, meets)
+
+    def mirror(self) -> None:
+        """Makes `meets` hold both ways."""
+        for node in range(len(self.meets)):
+            rest = self.meets[node] & ~(1 << node)
+            self.meets[node] = rest
+            for other in bits(rest):
+                self.meets[other] |= 1 << node
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, from the lowest."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def of_coded(route: Sequence[int], coded: Coded) -> Sequence[int]:
+    """The nodes of a route that are in its key."""
+    return route if coded == "all" else route[1:] if coded == "hops" else route[1:-1]
+
+
+def demand_of(network: Network, keys: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Demand:
+    """What keys ask of IDs, given as (route, nodes in its key)."""
+    demand = Demand.none(len(network.nodes))
+    for route, inside in keys:
+        mask = sum(1 << node for node in inside)
+        following = dict(zip(route, route[1:], strict=False))
+        for node in inside:
+            demand.uses[node] += 1
+            demand.meets[node] |= mask
+            port = network.neighbours[node][following[node]] if node in following else LOCAL
+            demand.ports[node].add(port)
+    demand.mirror()
+    return demand

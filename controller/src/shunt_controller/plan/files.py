@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Networks from files: GraphML as of the Internet Topology Zoo, and JSON of our own (docs/planning.md)."""
+
+import json
+import pathlib
+import warnings
+from collections import Counter
+from typing import Any
+from xml.etree.ElementTree import ParseError
+
+import networkx
+
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.network import Network, Wire, build
+
+FILE_MAX_BYTES = 256 << 20
+
+
+def read(path: str, internal_only: bool = False) -> Network:
+    """The network in a file, whose name says what it is: ``.graphml`` or ``.json``."""
+    file = pathlib.Path(path)
+    try:
+        size = file.stat().st_size
+        need(size <= FILE_MAX_BYTES, f"{path} has {size} bytes; {FILE_MAX_BYTES} are the most")
+        data = file.read_bytes()
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    if file.suffix == ".graphml":
+        return _graphml(file.stem, data, internal_only)
+    if file.suffix == ".json":
+        return of_json(file.stem, read_json(path, data))
+    raise PlanError(f"{path} is neither .graphml nor .json")
+
+
+def read_json(path: str, data: bytes) -> Any:
+    """What a JSON file holds."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise PlanError(f"{path} is no JSON: {error}") from error
+
+
+def _graphml(name: str, data: bytes, internal_only: bool) -> Network:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            graph = networkx.parse_graphml(data.decode("utf-8-sig"), force_multigraph=True)
+    except (ParseError, networkx.NetworkXException, ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise PlanError(f"{name}.graphml is no GraphML that can be read: {error}") from error
+    notes = []
+    if internal_only:
+        outside = [node for node, data in graph.nodes(data=True) if str(data.get("Internal", 1)) in ("0", "False")]
+        graph.remove_nodes_from(outside)
+        if outside:
+            notes.append(f"{len(outside)} external nodes were left out")
+    return of_graph(name, graph, notes)
+
+
+def of_graph(name: str, graph: Any, notes: list[str] | None = None) -> Network:
+    """A graph of networkx. Ports are numbered from 1 by what they lead to, in the order of the nodes, so they do not
+    depend on the order of the links. Links of a node to itself are left out; parallel links are kept; of a directed
+    graph, a link there and one back are one."""
+    said = list(notes or [])
+    order = {node: index for index, node in enumerate(graph)}
+    labels = Counter(str(data.get("label", "")) for _, data in graph.nodes(data=True))
+
+    def called(node: Any) -> str:
+        label = str(graph.nodes[node].get("label", ""))
+        return str(node) if not label else label if labels[label] == 1 else f"{label} ({node})"
+
+    loops = 0
+    ways: Counter[tuple[Any, Any]] = Counter()
+    for a, b in graph.edges():
+        loops += a == b
+        if a != b:
+            ways[(a, b) if graph.is_directed() or order[a] < order[b] else (b, a)] += 1
+    counts: Counter[tuple[Any, Any]] = Counter()
+    for (a, b), count in ways.items():
+        pair = (a, b) if order[a] < order[b] else (b, a)
+        counts[pair] = max(counts[pair], count)
+    if loops:
+        said.append(f"{loops} links of a node to itself were left out")
+    wires = []
+    for a, b in sorted(counts, key=lambda pair: (order[pair[0]], order[pair[1]])):
+        wires += [Wire(called(a), called(b))] * counts[a, b]
+    roles = [(called(node), str(graph.nodes[node].get("role", "core"))) for node in graph]
+    return build(name, roles, wires, said)
+
+
+def of_json(name: str, data: Any) -> Network:
+    """``{"name": .., "nodes": [NAME or {"name", "role"}], "links": [[A, B] or {"a", "b", "a_port", "b_port"}]}``."""
+    need(isinstance(data, dict), f"{name}: a network is an object with nodes and links")
+    _known(data, {"name", "nodes", "links"}, name)
+    title = data.get("name", name)
+    need(isinstance(title, str), f"{name}: the name of a network is a string")
+    nodes = []
+    for node in _list(data, "nodes", title):
+        if isinstance(node, str):
+            node = {"name": node}
+        need(
+            isinstance(node, dict) and isinstance(node.get("name"), str), f"{title}: {node!r} is no node; nodes have a name"
+        )
+        _known(node, {"name", "role"}, title)
+        nodes.append((node["name"], str(node.get("role", "core"))))
+    wires = []
+    for link in _list(data, "links", title):
+        if isinstance(link, list) and len(link) == 2:
+            link = {"a": link[0], "b": link[1]}
+        is_link = isinstance(link, dict) and isinstance(link.get("a"), str) and isinstance(link.get("b"), str)
+        need(is_link, f"{title}: {link!r} is no link; links are [A, B] or objects with a and b")
+        _known(link, {"a", "b", "a_port", "b_port"}, title)
+        ports = [link.get("a_port"), link.get("b_port")]
+        need(all(port is None or type(port) is int for port in ports), f"{title}: ports of {link!r} are not numbers")
+        wires.append(Wire(link["a"], link["b"], *ports))
+    return build(title, nodes, wires)
+
+
+def _list(data: dict[str, Any], key: str, title: str) -> list[Any]:
+    value = data.get(key)
+    if not isinstance(value, list):
+        raise PlanError(f"{title} has no list called {key}")
+    return value
+
+
+def _known(data: dict[str, Any], keys: set[str], title: str) -> None:
+    unknown = sorted(set(data) - keys)
+    need(not unknown, f"{title}: {', '.join(map(repr, unknown))} not known; there are {', '.join(sorted(keys))}")
+
+
+def to_json(network: Network) -> dict[str, Any]:
+    """The reverse of :func:`of_json`, with every port."""
+    nodes: list[Any] = [
+        name if role == "core" else {"name": name, "role": role}
+        for name, role in zip(network.nodes, network.roles, strict=True)
+    ]
+    links = [
+        {"a": network.nodes[link.a], "a_port": link.a_port, "b": network.nodes[link.b], "b_port": link.b_port}
+        for link in network.links
+    ]
+    return {"name": network.name, "nodes": nodes, "links": links}

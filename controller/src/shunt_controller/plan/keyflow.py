@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KeyFlow plans: the keys of routes in a field of some width, split at waypoints where they do not fit."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from shunt_controller.plan.demand import LOCAL, Coded, of_coded
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.keys import WIDTHS_BITS, bits_of, key_of
+from shunt_controller.plan.network import Network
+from shunt_controller.plan.numbering import Bank, number
+from shunt_controller.plan.routes import Routes
+
+
+@dataclass
+class Segment:
+    """The part of a route that one key leads along. The first switch pushes it, the last one's tables get it."""
+
+    nodes: list[int]
+    out_port: int
+    """Of the first switch."""
+    key: int
+    bits: int
+    """That the largest key with these IDs takes."""
+    hop_limit: int
+    """To push: how often core switches may pass the packet on, detours included."""
+    backup_port: int | None = None
+    """Of the first switch, should `out_port` be down."""
+    steering: list[int] = field(default_factory=list)
+    """Nodes off the path whose residues are in the key."""
+    guards: list[str] = field(default_factory=list)
+    """For each hop, what may fail there without loss: "", "link", "node" (where the hop leads to) or "link+node"."""
+
+
+@dataclass
+class KeyRoute:
+    """A route and its keys."""
+
+    source: int
+    destination: int
+    segments: list[Segment]
+
+
+@dataclass
+class KeyPlan:
+    """All of a network, for one epoch."""
+
+    network: Network
+    bank: Bank
+    coded: Coded
+    width_bits: int
+    epoch: int
+    routes: list[KeyRoute]
+
+
+def cut(nodes: Sequence[int], ids: Sequence[int], coded: Coded, width_bits: int) -> list[list[int]]:
+    """The fewest segments of a route whose keys fit. Neighbouring ones share their waypoint. Each is as long as it can be: a
+    part of what fits fits too, so nothing is gained by ending one earlier."""
+    found = []
+    start, last = 0, len(nodes) - 1
+    while start < last:
+        end, product = start, 1
+        if coded == "all":
+            product = ids[nodes[start]]
+        while end < last:
+            following = nodes[end + 1]
+            is_coded = end + 1 < last or coded != "core"
+            larger = product * ids[following] if is_coded else product
+            if (larger - 1).bit_length() > width_bits:
+                break
+            end, product = end + 1, larger
+        if end == start:
+            raise PlanError(f"one hop alone, with the ID {ids[nodes[start + 1]]}, does not fit a key of {width_bits} bits")
+        found.append(list(nodes[start : end + 1]))
+        start = end
+    return found
+
+
+class Keymaker:
+    """Makes the keys of a network's routes."""
+
+    def __init__(self, network: Network, bank: Bank, coded: Coded, width_bits: int) -> None:
+        need(width_bits in WIDTHS_BITS, f"keys have {', '.join(map(str, WIDTHS_BITS))} bits, not {width_bits}")
+        self.network, self.bank, self.coded, self.width_bits = network, bank, coded, width_bits
+        self.label_of = bank.label_of()
+
+    def ports(self, nodes: Sequence[int], is_last: bool) -> dict[int, int]:
+        """The port that each coded node of a segment sends by; waypoints, where segments but the last end, are always coded."""
+        inside = of_coded(nodes, self.coded) if is_last or self.coded != "core" else nodes[1:]
+        following = dict(zip(nodes, nodes[1:], strict=False))
+        return {node: self.network.neighbours[node][following[node]] if node in following else LOCAL for node in inside}
+
+    def key(self, ports: dict[int, int]) -> tuple[int, int]:
+        """The key that makes nodes send by ports, and bits of the largest one of these nodes."""
+        moduli = [self.bank.ids[node] for node in ports]
+        labels = []
+        for node, port in ports.items():
+            label = self.label_of[node].get(port)
+            if label is None:
+                what = f"port {port}" if port else "its tables"
+                raise PlanError(f"{self.network.nodes[node]} has no label for {what}; its routes were planned without")
+            labels.append(label)
+        bits = bits_of(moduli)
+        need(bits <= self.width_bits, f"a key of {bits} bits does not fit {self.width_bits}")
+        return key_of(moduli, labels), bits
+
+    def route(self, nodes: Sequence[int]) -> KeyRoute:
+        """A route's keys."""
+        parts = cut(nodes, self.bank.ids, self.coded, self.width_bits)
+        return KeyRoute(nodes[0], nodes[-1], [self.segment(part, part[-1] == nodes[-1]) for part in parts])
+
+    def segment(self, part: list[int], is_last: bool) -> Segment:
+        """One part of a route, without protection."""
+        key, bits = self.key(self.ports(part, is_last))
+        out_port = self.network.neighbours[part[0]][part[1]]
+        return Segment(part, out_port, key, bits, len(part) - 2, guards=[""] * (len(part) - 1))
+
+
+def waypoints(plan: "KeyPlan") -> dict[int, set[int]]:
+    """Switches where segments end that go on, and the destinations they go on to: an entry each."""
+    found: dict[int, set[int]] = {}
+    for route in plan.routes:
+        for segment in route.segments[1:]:
+            found.setdefault(segment.nodes[0], set()).add(route.destination)
+    return found
+
+
+def need_one_way(routes: Iterable[KeyRoute], names: Sequence[str]) -> None:
+    """Raises unless packets for one destination go on from a waypoint by one way, since its entries tell them by that alone."""
+    ways: dict[tuple[int, int], tuple[list[int], KeyRoute]] = {}
+    for route in routes:
+        for segment in route.segments[1:]:
+            at = segment.nodes[0]
+            way, other = ways.setdefault((at, route.destination), (segment.nodes, route))
+            need(
+                way == segment.nodes,
+                f"the routes from {names[route.source]} and {names[other.source]} to {names[route.destination]} do not fit one key; "
+                f"both change it at {names[at]} and go on differently from there, which entries by destination cannot tell apart: "
+                "take wider keys or other routes",
+            )
+
+
+def need_ends(routes: Routes, bank: Bank, coded: Coded, pairs: Iterable[tuple[int, int]] | None) -> list[tuple[int, int]]:
+    """The pairs to plan for. Without residues for them, ends of routes must be switches that no route crosses: they have no ID,
+    and leave tagged packets to their tables."""
+    chosen = routes.pairs() if pairs is None else list(pairs)
+    for node in {end for pair in chosen for end in pair} if coded == "core" else ():
+        need(
+            not bank.ids[node],
+            f"{routes.network.nodes[node]} is an end of routes and in the keys of others, so it needs residues of its own: code "
+            'hops or all, or give the ends of routes the role "edge"',
+        )
+    return chosen
+
+
+def plan(
+    routes: Routes,
+    coded: Coded = "hops",
+    width_bits: int = 64,
+    pairs: Iterable[tuple[int, int]] | None = None,
+    epoch: int = 0,
+    reserve: int = 0,
+    old: Bank | None = None,
+) -> KeyPlan:
+    """Numbers a network and makes the keys of its routes, or of some pairs only."""
+    bank = number(routes, coded, reserve, old)
+    chosen = need_ends(routes, bank, coded, pairs)
+    needs_waypoints = any(len(cut(routes.path(*pair), bank.ids, coded, width_bits)) > 1 for pair in chosen)
+    if needs_waypoints and not all(LOCAL in ports for ports in bank.labels if ports):
+        bank = number(routes, coded, reserve, old, has_waypoints=True)
+    maker = Keymaker(routes.network, bank, coded, width_bits)
+    made = [maker.route(routes.path(*pair)) for pair in chosen]
+    need_one_way(made, routes.network.nodes)
+    return KeyPlan(routes.network, bank, coded, width_bits, epoch, made)

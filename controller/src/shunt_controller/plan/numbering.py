@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Numbers a network: IDs and label maps that suit its routes, routes that suit the IDs, and growth without renumbering."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from shunt_controller.plan import ids as id_choice
+from shunt_controller.plan.demand import LOCAL, Coded, Demand
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.network import Network
+from shunt_controller.plan.routes import Routes, Trees
+
+REROUTE_ROUNDS = 3
+"""Times that routes are chosen anew by what the IDs on them cost. More change nothing that can be seen; the first gains most,
+and in large networks it is the only one."""
+
+
+@dataclass
+class Bank:
+    """What the switches of a network are configured with, for one epoch. One item a node."""
+
+    ids: list[int]
+    """0: the node is in no key and needs none."""
+    labels: list[list[int]]
+    """The port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
+    backups: list[dict[int, int]] = field(default_factory=list)
+    """Port to take in place of one that is down, or that the packet has come in by."""
+
+    def __post_init__(self) -> None:
+        self.backups = self.backups or [{} for _ in self.ids]
+
+    def label_of(self) -> list[dict[int, int]]:
+        """Of each node, the label of each port."""
+        return [{port: label for label, port in enumerate(ports)} for ports in self.labels]
+
+
+def labels_of(demand: Demand, old: Bank | None = None) -> list[list[int]]:
+    """Labels for the ports that routes need: the node's own tables first, then ports in ascending order. Those that are there
+    stay as they are."""
+    found = []
+    for node, ports in enumerate(demand.ports):
+        kept = list(old.labels[node]) if old else []
+        found.append(kept + sorted(ports - set(kept)))
+    return found
+
+
+def suit(network: Network, demand: Demand, reserve: int = 0, old: Bank | None = None) -> Bank:
+    """IDs and labels for what routes ask. With a `reserve`, each node that has labels has room for so many more, and all IDs
+    are coprime, so that nodes may come together in keys that do not now."""
+    labels = labels_of(demand, old)
+    if reserve:
+        demand = demand.all_meeting()
+    fixed: dict[int, int] = {}
+    for node, value in enumerate(old.ids if old else []):
+        if not value:
+            continue
+        if value < len(labels[node]):
+            raise PlanError(
+                f"{network.nodes[node]} has the ID {value} and room for labels 0 to {value - 1}, and {len(labels[node])} are "
+                "needed now; renumber it under the other epoch (--renumber), or plan with more --reserve from the beginning"
+            )
+        fixed[node] = value
+    wanted = [len(ports) + reserve * (node not in fixed) if ports else 0 for node, ports in enumerate(labels)]
+    found = id_choice.assign(demand, wanted, fixed)
+    try:
+        id_choice.check(found, demand, [len(ports) for ports in labels], network.nodes)
+    except PlanError as error:
+        if old is None:
+            raise
+        raise PlanError(f"{error}; the old IDs do not suit the new routes: renumber (--renumber)") from error
+    return Bank(found, labels)
+
+
+def number(routes: Routes, coded: Coded, reserve: int = 0, old: Bank | None = None, has_waypoints: bool = False) -> Bank:
+    """Numbers a network for its routes. Of several shortest paths :class:`Trees` then takes those with the shortest keys, and
+    is numbered again, as long as keys become shorter."""
+
+    def once() -> tuple[Bank, float]:
+        demand = routes.demand(coded)
+        if has_waypoints:
+            for ports in demand.ports:
+                if ports:
+                    ports.add(LOCAL)
+        bank = suit(routes.network, demand, reserve, old)
+        return bank, cost(demand, bank.ids)
+
+    best, least = once()
+    if isinstance(routes, Trees):
+        is_large = len(routes.network.nodes) > id_choice.EXCHANGE_NODES_MAX
+        for _ in range(1 if is_large else REROUTE_ROUNDS):
+            weights = routes.weights
+            routes.weigh([math.log2(value) if value else 0.0 for value in best.ids])
+            bank, bits = once()
+            if bits >= least - 1e-6:
+                routes.weigh(weights)
+                break
+            best, least = bank, bits
+    return best
+
+
+def cost(demand: Demand, ids: Sequence[int]) -> float:
+    """Bits of all keys together, before rounding up."""
+    return sum(uses * math.log2(value) for uses, value in zip(demand.uses, ids, strict=True) if value)
+
+
+def grown(old_network: Network, old: Bank, new: Network) -> Bank:
+    """An old bank as one of a larger network, whose new nodes have no IDs yet. Nodes and links of old must still be there."""
+    bank = Bank([0] * len(new.nodes), [[] for _ in new.nodes])
+    for node, name in enumerate(old_network.nodes):
+        place = new.index(name)
+        bank.ids[place], bank.labels[place] = old.ids[node], list(old.labels[node])
+        for port, peer in old_network.ports[node].items():
+            there = new.ports[place].get(port)
+            if there is None or (new.nodes[there.node], there.port) != (old_network.nodes[peer.node], peer.port):
+                raise PlanError(
+                    f"port {port} of {name} led to {old_network.nodes[peer.node]} and does no longer; a network that grows keeps its "
+                    "links (renumber it otherwise, --renumber)"
+                )
+    return bank

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routes: for all pairs as one tree towards each destination, or as the caller lists them.
+
+Of both the same is asked: which nodes' IDs are in one key together (they must be coprime), how often each is used, and
+which labels each needs.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from shunt_controller.plan.demand import LOCAL, Coded, Demand, demand_of, of_coded
+from shunt_controller.plan.errors import need
+from shunt_controller.plan.network import Network
+
+
+class Routes(Protocol):
+    """What planners need to know of routes."""
+
+    network: Network
+
+    def demand(self, coded: Coded) -> Demand:
+        """What they ask of IDs."""
+
+    def paths(self) -> Iterator[list[int]]:
+        """Each of them, as nodes from the first to the last."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """First and last node of each."""
+
+    def path(self, source: int, destination: int) -> list[int]:
+        """The route of one pair."""
+
+
+@dataclass
+class Listed:
+    """Routes as they are given, each a list of at least two neighbouring nodes; at most one for each pair."""
+
+    network: Network
+    given: Sequence[Sequence[int]]
+    _by_pair: dict[tuple[int, int], list[int]] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = self.network.nodes
+        for route in self.given:
+            said = " - ".join(names[node] for node in route)
+            need(len(route) >= 2, f"the route {said or '()'} has fewer than two nodes")
+            need(len(set(route)) == len(route), f"the route {said} visits a node twice")
+            for a, b in zip(route, route[1:], strict=False):
+                need(b in self.network.neighbours[a], f"the route {said} has a hop without a link, {names[a]} - {names[b]}")
+            pair = (route[0], route[-1])
+            need(pair not in self._by_pair, f"there are two routes from {names[pair[0]]} to {names[pair[1]]}")
+            self._by_pair[pair] = list(route)
+
+    def paths(self) -> Iterator[list[int]]:
+        """See :class:`Routes`."""
+        return iter(self._by_pair.values())
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """See :class:`Routes`."""
+        return list(self._by_pair)
+
+    def path(self, source: int, destination: int) -> list[int]:
+        """See :class:`Routes`."""
+        names = self.network.nodes
+        need((source, destination) in self._by_pair, f"there is no route from {names[source]} to {names[destination]}")
+        return self._by_pair[source, destination]
+
+    def demand(self, coded: Coded) -> Demand:
+        """See :class:`Routes`."""
+        return demand_of(self.network, ((route, of_coded(route, coded)) for route in self.paths()))
+
+
+class Trees:
+    """A shortest path of every ordered pair of end nodes. Those towards one destination form a tree; of several shortest paths
+    the one whose nodes weigh least is taken, then the one by the lowest node. Weights are 0 at first."""
+
+    def __init__(self, network: Network, ends: Sequence[int] | None = None) -> None:
+        network.need_connected()
+        self.network = network
+        self.ends = sorted(range(len(network.nodes)) if ends is None else ends)
+        need(len(self.ends) >= 2, f"{network.name} has {len(self.ends)} end nodes; routes need two")
+        self.is_end = [False] * len(network.nodes)
+        for end in self.ends:
+            self.is_end[end] = True
+        self._searches = {end: self._search(end) for end in self.ends}
+        self.next: dict[int, list[int]] = {}
+        """For each destination, the next node of each node; its own is -1."""
+        self.weights: list[float] = []
+        self.weigh([0.0] * len(network.nodes))
+
+    def _search(self, destination: int) -> tuple[list[int], list[list[int]]]:
+        """All nodes by their distance, and the neighbours of each that are nearer. Edge switches pass nothing on."""
+        neighbours, roles = self.network.neighbours, self.network.roles
+        distance = [-1] * len(neighbours)
+        nearer: list[list[int]] = [[] for _ in neighbours]
+        distance[destination] = 0
+        order = [destination]
+        for node in order:
+            if node != destination and roles[node] != "core":
+                continue
+            far = distance[node] + 1
+            for peer in neighbours[node]:
+                if distance[peer] < 0:
+                    distance[peer] = far
+                    order.append(peer)
+                if distance[peer] == far:
+                    nearer[peer].append(node)
+        for end in self.ends:
+            names = self.network.nodes
+            reason = "but by edge switches or hosts, which pass nothing on"
+            need(distance[end] >= 0, f"no path leads from {names[end]} to {names[destination]} {reason}")
+        return order, nearer
+
+    def order(self, destination: int) -> list[int]:
+        """Nodes by their distance to a destination, itself first; those that cannot reach it are not there."""
+        return self._searches[destination][0]
+
+    def weigh(self, weights: Sequence[float]) -> None:
+        """Chooses the routes anew, by the weight of each node."""
+        self.weights = list(weights)
+        for destination, (order, nearer) in self._searches.items():
+            cost = list(weights)
+            following = [-1] * len(cost)
+            for node in order[1:]:
+                choices = nearer[node]
+                chosen = choices[0] if len(choices) == 1 else min(choices, key=lambda peer: (cost[peer], peer))
+                following[node] = chosen
+                cost[node] += cost[chosen]
+            self.next[destination] = following
+
+    def demand(self, coded: Coded) -> Demand:
+        """See :class:`Routes`."""
+        count = len(self.network.nodes)
+        demand = Demand.none(count)
+        followers: list[set[int]] = [set() for _ in range(count)]
+        meet_all = coded == "all" and len(self.ends) == count
+        for destination in self.ends:
+            order, following = self.order(destination), self.next[destination]
+            inside = self._inside(destination, coded)
+            for node in order:
+                if inside[node]:
+                    demand.uses[node] += inside[node]
+                    followers[node].add(following[node])
+            if not meet_all:
+                self._add_meets(demand.meets, order, following, inside)
+        if meet_all:
+            # The route between two nodes has both in its key.
+            everyone = (1 << count) - 1
+            demand.meets = [everyone & ~(1 << node) for node in range(count)]
+        else:
+            demand.mirror()
+        for node, peers in enumerate(followers):
+            neighbours = self.network.neighbours[node]
+            demand.ports[node] = {neighbours[peer] if peer >= 0 else LOCAL for peer in peers}
+        return demand
+
+    def _inside(self, destination: int, coded: Coded) -> list[int]:
+        """Keys towards a destination that each node is in."""
+        following = self.next[destination]
+        arriving = [0] * len(following)
+        inside = [0] * len(following)
+        starts = [int(is_end) for is_end in self.is_end]
+        for node in reversed(self.order(destination)[1:]):
+            inside[node] = through = arriving[node]
+            through += starts[node]
+            if coded == "all":
+                inside[node] = through
+            arriving[following[node]] += through
+        inside[destination] = arriving[destination] if coded != "core" else 0
+        return inside
+
+    @staticmethod
+    def _add_meets(meets: list[int], order: Sequence[int], following: Sequence[int], inside: Sequence[int]) -> None:
+        """Adds, for each node in keys towards a destination, those that come behind it."""
+        path = [0] * len(following)
+        for node in order:
+            after = following[node]
+            mask = path[after] if after >= 0 else 0
+            if inside[node]:
+                mask |= 1 << node
+                meets[node] |= mask
+            path[node] = mask
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """See :class:`Routes`."""
+        return [(source, destination) for destination in self.ends for source in self.ends if source != destination]
+
+    def path(self, source: int, destination: int) -> list[int]:
+        """See :class:`Routes`."""
+        following = self.next[destination]
+        route = [source]
+        while route[-1] != destination:
+            route.append(following[route[-1]])
+        return route
+
+    def paths(self) -> Iterator[list[int]]:
+        """See :class:`Routes`."""
+        return (self.path(source, destination) for source, destination in self.pairs())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a core switch does with a KeyFlow packet, and a walk through a network of such switches.
+
+This is the data plane that plans are made for, word for word that of docs/planning.md. A switch knows its bank (ID, label
+map, backups) and which of its ports are up; a packet carries key, hop limit and epoch, and nothing in it but the hop limit
+is ever changed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from shunt_controller.plan.demand import LOCAL
+from shunt_controller.plan.network import Network
+from shunt_controller.plan.numbering import Bank
+
+Says = Callable[[int], int | str]
+"""Asked about a switch: the port that a packet's label stands for there, or why there is none."""
+
+NO_LABEL = "no_label"
+PORT_DOWN = "port_down"
+HOP_LIMIT = "hop_limit"
+NODE_DOWN = "node_down"
+
+
+class Failure(NamedTuple):
+    """What is down: one link, given by a port at one end, or a node with all its links."""
+
+    node: int
+    port: int | None = None
+
+
+class Outcome(NamedTuple):
+    """Where a packet ended. `reason` is empty if it got to the tables of `node`, else why it was dropped there."""
+
+    node: int
+    reason: str
+    forwarded: int
+    """Times that a core switch passed it on, which is what the hop limit counts; the first switch's entry is none."""
+    visited: tuple[int, ...]
+    """Switches, from the first one."""
+
+
+def choose(out_port: int, in_port: int | None, backups: Mapping[int, int], down: set[int]) -> int | None:
+    """The port a switch sends by: the one that the label stands for, or its backup where that is down or is the one that the
+    packet has come by; none if the backup is down too, or there is none."""
+    if out_port != in_port and out_port not in down:
+        return out_port
+    backup = backups.get(out_port)
+    return None if backup in down else backup
+
+
+def by_key(bank: Bank, key: int) -> Says:
+    """What a key's residues stand for. A switch without an ID leaves tagged packets to its tables."""
+
+    def says(node: int) -> int | str:
+        modulus = bank.ids[node]
+        if not modulus:
+            return LOCAL
+        label = key % modulus
+        return bank.labels[node][label] if label < len(bank.labels[node]) else NO_LABEL
+
+    return says
+
+
+class Walk:
+    """Walks through one network, with one failure at most."""
+
+    def __init__(self, network: Network, backups: Sequence[Mapping[int, int]], failure: Failure | None = None) -> None:
+        self.network, self.backups = network, backups
+        self.down: dict[int, set[int]] = {}
+        self.dead = failure.node if failure and failure.port is None else -1
+        if failure:
+            ports = network.ports[failure.node]
+            for port in [failure.port] if failure.port is not None else list(ports):
+                peer = ports[port]
+                self.down.setdefault(failure.node, set()).add(port)
+                self.down.setdefault(peer.node, set()).add(peer.port)
+
+    def run(self, source: int, out_port: int, says: Says, hop_limit: int) -> Outcome:
+        """A packet that the first switch's entry has pushed a key on and sends by a port, or by its backup (a fast-failover
+        group of the two)."""
+        none: set[int] = set()
+        ports, down, backups = self.network.ports, self.down, self.backups
+        visited, forwarded, node = [source], 0, source
+        chosen = choose(out_port, None, backups[source], down.get(source, none))
+        while chosen is not None:
+            node, in_port = ports[node][chosen]
+            visited.append(node)
+            said = says(node) if node != self.dead else NODE_DOWN
+            if isinstance(said, str):
+                return Outcome(node, said, forwarded, tuple(visited))
+            if said == LOCAL:
+                return Outcome(node, "", forwarded, tuple(visited))
+            if forwarded == hop_limit:
+                return Outcome(node, HOP_LIMIT, forwarded, tuple(visited))
+            chosen = choose(said, in_port, backups[node], down.get(node, none))
+            forwarded += chosen is not None
+        return Outcome(node, PORT_DOWN, forwarded, tuple(visited))

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line, and the JSON it writes and reads."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from networks import SAMPLES
+
+from shunt_controller.plan import documents, files
+from shunt_controller.plan.cli import controller, main
+from shunt_controller.plan.walk import Failure, Walk, by_key
+
+BACKBONE = str(SAMPLES / "backbone.json")
+FIGURE = str(SAMPLES / "figure.json")
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Where plans are written."""
+    return str(tmp_path / "plan.json")
+
+
+def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list[str]:
+    """What becomes of a packet of each route, by nothing but the document; "" if it arrives."""
+    data = documents.read_document(path)
+    network = files.of_json("x", data["network"])
+    data["plans"] = [made for made in data["plans"] if made["epoch"] == epoch]
+    _, bank, _ = documents.bank_of(path, data)
+    walk = Walk(network, bank.backups, failure)
+    found = []
+    for route in data["plans"][0]["routes"]:
+        for segment in route["segments"]:
+            says = by_key(bank, int(segment["key"], 16))
+            outcome = walk.run(network.index(segment["path"][0]), segment["out_port"], says, segment["hop_limit"])
+            reason = outcome.reason or ("" if network.nodes[outcome.node] == segment["path"][-1] else "elsewhere")
+            if reason:
+                break
+        found.append(reason)
+    return found
+
+
+def test_a_plan_can_be_followed_by_its_document(out, capsys):
+    assert main(["keyflow", BACKBONE, "--protect", "--json", out]) == 0
+    told = capsys.readouterr().out
+    assert "backbone: 11 nodes, 14 links" in told and "110 keys" in told
+    assert set(walk_document(out, 0)) == {""}
+    data = documents.read_document(out)
+    assert data["plans"][0]["width_bits"] == 128 and data["plans"][0]["coded"] == "hops"
+    assert {switch["banks"][0]["labels"][0] for switch in data["switches"]} == {"tables"}
+    assert any(switch["banks"][0]["backups"] for switch in data["switches"])
+
+
+def test_the_papers_figure_from_files(tmp_path, out):
+    (tmp_path / "routes.json").write_text('[["1", "4", "3", "5", "6"]]')
+    assert main(["keyflow", FIGURE, "--routes", str(tmp_path / "routes.json"), "--json", out]) == 0
+    data = documents.read_document(out)
+    assert data["plans"][0]["coded"] == "core"
+    assert [bool(switch["banks"]) for switch in data["switches"]] == [False, True, True, True, False]
+    assert walk_document(out, 0) == [""]
+
+
+def test_growth_and_renumbering(tmp_path, out):
+    whole = files.read(BACKBONE)
+    small = str(tmp_path / "small.json")
+    documents.write(small, files.to_json(whole.part(range(9), "a part")))
+    old, new = str(tmp_path / "old.json"), str(tmp_path / "new.json")
+    assert main(["keyflow", small, "--reserve", "2", "--json", old]) == 0
+    assert main(["keyflow", BACKBONE, "--extend", old, "--json", out]) == 0
+    before = {switch["name"]: switch["banks"][0] for switch in documents.read_document(old)["switches"]}
+    after = {switch["name"]: switch["banks"][0] for switch in documents.read_document(out)["switches"]}
+    assert len(after) == 11
+    for name, bank in before.items():
+        assert after[name]["id"] == bank["id"] and after[name]["labels"][: len(bank["labels"])] == bank["labels"]
+    assert set(walk_document(out, 0)) == {""}
+    # Both banks are in the document of the next epoch, and packets of each follow their own.
+    assert main(["keyflow", BACKBONE, "--renumber", out, "--json", new]) == 0
+    data = documents.read_document(new)
+    assert [made["epoch"] for made in data["plans"]] == [0, 1]
+    assert all([bank["epoch"] for bank in switch["banks"]] == [0, 1] for switch in data["switches"])
+    assert any(switch["banks"][0]["id"] != switch["banks"][1]["id"] for switch in data["switches"])
+    assert set(walk_document(new, 0)) == set(walk_document(new, 1)) == {""}
+    # And back again: the oldest bank makes room.
+    assert main(["keyflow", BACKBONE, "--renumber", new, "--reserve", "1", "--json", out]) == 0
+    assert [made["epoch"] for made in documents.read_document(out)["plans"]] == [1, 0]
+
+
+def test_compare_tells_the_table(capsys):
+    assert main(["compare", BACKBONE, FIGURE]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("network") and lines[1].startswith("backbone") and lines[3].startswith("mean of all")
+
+
+def test_output_is_the_same_every_time(tmp_path):
+    said = []
+    for name in ("a", "b"):
+        assert main(["keyflow", BACKBONE, "--protect", "--sample", "40", "--json", str(tmp_path / name)]) == 0
+        said.append((tmp_path / name).read_text())
+    assert said[0] == said[1] and json.loads(said[0])["plans"][0]["width_bits"] == 128
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["keyflow", "absent.json"], "plan keyflow: absent.json cannot be read: No such file"),
+        (["keyflow", BACKBONE, "--routes", FIGURE], "routes are a list of lists"),
+        (["keyflow", BACKBONE, "--extend", FIGURE], "is no KeyFlow plan"),
+        (["keyflow", BACKBONE, "--coded", "core"], "is an end of routes and in the keys of others"),
+        (["keyflow", BACKBONE, "--reserve", "-1"], "--reserve is 0 to 1024"),
+        (["keyflow", BACKBONE, "--sample", "0"], "one pair at least"),
+        (["keyflow", BACKBONE, "--json", "/absent/plan.json"], "/absent/plan.json cannot be written"),
+        (["keyflow", str(SAMPLES / "odd.graphml")], "2 parts without a link"),
+        (["compare", "absent.graphml"], "plan compare: absent.graphml cannot be read"),
+    ],
+)
+def test_errors_are_words(arguments, says, capsys):
+    assert main(arguments) == 1
+    assert says in capsys.readouterr().err
+
+
+def test_damaged_plans_are_refused(tmp_path, out, capsys):
+    assert main(["keyflow", BACKBONE, "--json", out]) == 0
+    data = json.loads(pathlib.Path(out).read_text(encoding="utf-8"))
+    data["switches"][0]["banks"][0]["id"] = None
+    (tmp_path / "damaged.json").write_text(json.dumps(data))
+    data["version"] = 2
+    (tmp_path / "newer.json").write_text(json.dumps(data))
+    for name, says in (("damaged", "is damaged: TypeError"), ("newer", "has version 2; 1 is known")):
+        assert main(["keyflow", BACKBONE, "--extend", str(tmp_path / f"{name}.json")]) == 1
+        assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["keyflow"], ["keyflow", BACKBONE, "--width", "65"], ["absent"]])
+def test_wrong_use_is_exit_code_2(arguments, capsys):
+    for entry, first in ((main, []), (controller, ["plan"])):
+        with pytest.raises(SystemExit) as left:
+            entry([*first, *arguments])
+        assert left.value.code == 2 and "usage:" in capsys.readouterr().err
+
+
+def test_python_runs_it_as_a_module():
+    done = subprocess.run(
+        [sys.executable, "-m", "shunt_controller.plan", "--help"],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(SAMPLES.parents[2] / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert "keyflow" in done.stdout and "compare" in done.stdout
