@@ -132,7 +132,7 @@ def test_damaged_plans_are_refused(tmp_path, out, capsys):
         assert says in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("arguments", [[], ["keyflow"], ["keyflow", BACKBONE, "--width", "65"], ["absent"]])
+@pytest.mark.parametrize("arguments", [[], ["compare"], ["keyflow", BACKBONE, "--width", "65"], ["absent"]])
 def test_wrong_use_is_exit_code_2(arguments, capsys):
     for entry, first in ((main, []), (controller, ["plan"])):
         with pytest.raises(SystemExit) as left:

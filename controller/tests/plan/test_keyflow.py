@@ -10,10 +10,12 @@ from networks import graphs, sample, zoo
 from shunt_controller.plan import protection
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.fattree import find, make
 from shunt_controller.plan.keyflow import KeyPlan, cut, plan, waypoints
 from shunt_controller.plan.network import Network, Wire, build
 from shunt_controller.plan.numbering import Bank
 from shunt_controller.plan.routes import Listed, Trees
+from shunt_controller.plan.treeroutes import TreeRoutes
 from shunt_controller.plan.walk import HOP_LIMIT, NO_LABEL, PORT_DOWN, Failure, Walk, by_key, choose
 
 
@@ -193,3 +195,26 @@ def test_narrow_keys_protect_less():
 
     assert 0 < guarded(narrow) < guarded(wide)
     assert max(segment.bits for route in narrow.routes for segment in route.segments) <= 64
+
+
+@pytest.mark.parametrize("k", [4, 6])
+def test_all_keys_of_a_fat_tree_arrive(k):
+    tree = find(make(k))
+    routes = TreeRoutes(tree)
+    made = plan(routes, "core", 64)
+    assert set(deliver(made).values()) == {""} and len(made.routes) == (k * k // 2) * (k * k // 2 - 1)
+    assert max(segment.bits for route in made.routes for segment in route.segments) <= routes.width_max(made.bank.ids)
+    # What routes ask of IDs holds for each of the paths: no two IDs of a path have a common factor.
+    listed = [
+        [source, up, core, down, destination]
+        for source in tree.edges[0]
+        for plane, up in enumerate(tree.aggregations[0])
+        for core in tree.cores[plane]
+        for pod in range(1, k)
+        for down in [tree.aggregations[pod][plane]]
+        for destination in tree.edges[pod]
+    ]
+    for path in listed:
+        assert math.lcm(*(made.bank.ids[node] for node in path[1:-1])) == math.prod(
+            made.bank.ids[node] for node in path[1:-1]
+        )

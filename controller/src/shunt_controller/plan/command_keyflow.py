@@ -11,6 +11,7 @@ from typing import Any
 from shunt_controller.plan import documents
 from shunt_controller.plan.demand import Coded
 from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.fattree import find, make
 from shunt_controller.plan.files import read, read_json
 from shunt_controller.plan.keyflow import KeyPlan, plan, waypoints
 from shunt_controller.plan.keys import WIDTHS_BITS, all_keys, widths
@@ -19,6 +20,7 @@ from shunt_controller.plan.numbering import Bank, grown
 from shunt_controller.plan.protection import bridges, plan_protected, protected_links
 from shunt_controller.plan.routes import Listed, Routes, Trees
 from shunt_controller.plan.tables import facts
+from shunt_controller.plan.treeroutes import TreeRoutes
 
 ROUTES_MAX = 20_000
 """More are not written unless they are asked for."""
@@ -32,7 +34,7 @@ def add(commands: Any) -> None:
         description="Plans KeyFlow for a network: an ID and a label map for each switch, a key for each route, split at waypoints "
         "where it does not fit. Routes are one shortest path for each ordered pair of ends, or those of a file.",
     )
-    parser.add_argument("graph", metavar="GRAPH", help="the network (.graphml, .json; docs/planning.md)")
+    parser.add_argument("graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json; docs/planning.md)")
     parser.add_argument("--width", type=int, choices=WIDTHS_BITS, help="bits of a key (default: 64, with --protect 128)")
     parser.add_argument(
         "--coded",
@@ -40,6 +42,10 @@ def add(commands: Any) -> None:
         help="whose residues are in a key: all nodes of a route, all but the first, or only those between its ends (default: core if "
         "there are edge switches, else hops)",
     )
+    parser.add_argument(
+        "--fat-tree", action="store_true", help="GRAPH is a fat tree: IDs suit each shortest path between edge switches"
+    )
+    parser.add_argument("--k", type=int, help="plan a fat tree of this k, which is made")
     parser.add_argument("--routes", metavar="FILE", help="routes to plan: JSON, a list of lists of node names")
     parser.add_argument("--protect", action="store_true", help="backups and detours, so that single failures lose nothing")
     parser.add_argument(
@@ -82,16 +88,33 @@ def listed(network: Network, path: str) -> Listed:
     return Listed(network, [[network.index(name) for name in route] for route in data])
 
 
+def _network(options: argparse.Namespace) -> Network:
+    if options.k is not None:
+        need(not options.graph, "a GRAPH or --k, not both")
+        return make(options.k)
+    need(options.graph, "a GRAPH or --k is needed")
+    network = read(options.graph, options.internal)
+    return network.largest_part() if options.largest else network
+
+
+def _routes(options: argparse.Namespace, network: Network) -> Routes:
+    if options.routes:
+        return listed(network, options.routes)
+    if options.fat_tree or options.k is not None:
+        return TreeRoutes(find(network))
+    return Trees(network, ends_of(network))
+
+
 def run(options: argparse.Namespace) -> None:
     """Plans, writes and tells."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
     need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
     begin = time.perf_counter()
-    network = read(options.graph, options.internal)
-    if options.largest:
-        network = network.largest_part()
+    network = _network(options)
     coded: Coded = options.coded or ("core" if "edge" in network.roles else "hops")
-    routes = listed(network, options.routes) if options.routes else Trees(network, ends_of(network))
+    routes = _routes(options, network)
+    if isinstance(routes, TreeRoutes):
+        coded = options.coded or "core"
     older, bank, epoch = _older(options, network)
     pairs = _pairs(options, routes)
     planner = plan_protected if options.protect else plan
@@ -139,6 +162,8 @@ def _told(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
     ]
     if isinstance(routes, Trees):
         rows += _all_pairs(routes, made)
+    if isinstance(routes, TreeRoutes):
+        rows.append(("key of any path between edges, at most, bits", routes.width_max(bank.ids)))
     rows += [
         ("routes with keys", len(made.routes)),
         ("key width, bits", made.width_bits),

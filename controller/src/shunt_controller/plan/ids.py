@@ -110,8 +110,13 @@ class Assignment:
         return self.demand.uses[node] * math.log2(power(prime, self.labels[node]))
 
     def greedy(self) -> None:
-        """Gives each node what is best when its turn comes; the most used comes first."""
-        for node in sorted(self.free_nodes, key=lambda node: (-self.demand.uses[node], node)):
+        """Gives each node what is best when its turn comes; the most used comes first. Nodes that meet the same others and so not
+        each other can all have one ID: their uses count together."""
+        uses, meets = self.demand.uses, self.demand.meets
+        together: dict[int, int] = {}
+        for node in self.free_nodes:
+            together[meets[node]] = together.get(meets[node], 0) + uses[node]
+        for node in sorted(self.free_nodes, key=lambda node: (-together[meets[node]], -uses[node], node)):
             self.give(node, self.best(node))
 
     def exchange(self) -> bool:

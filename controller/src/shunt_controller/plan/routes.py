@@ -17,7 +17,9 @@ from shunt_controller.plan.network import Network
 class Routes(Protocol):
     """What planners need to know of routes."""
 
-    network: Network
+    @property
+    def network(self) -> Network:
+        """What they lead through."""
 
     def demand(self, coded: Coded) -> Demand:
         """What they ask of IDs."""

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``plan fat-tree``."""
+
+import argparse
+import time
+from typing import Any
+
+from shunt_controller.plan import documents, fattree, gates, tagdocuments, tags
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.files import read, to_json
+from shunt_controller.plan.network import Network
+from shunt_controller.plan.tables import facts
+
+ALL_MAX_K = 8
+"""Larger trees are walked by a sample unless asked otherwise."""
+SAMPLE_PAIRS = 500
+
+
+def add(commands: Any) -> None:
+    """Adds the command to a parser's."""
+    parser = commands.add_parser(
+        "fat-tree",
+        help="gates of Tag-and-Forward for a fat tree",
+        description="Finds a fat tree in a network, in whatever order its nodes and ports are, and numbers its gates; a network that is "
+        "none is refused with the reason. Tags are then walked through the tree.",
+    )
+    parser.add_argument(
+        "graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json); none: a tree is made, of --k"
+    )
+    parser.add_argument("--k", type=int, help="the k that the tree must have, or that one is made with")
+    parser.add_argument(
+        "--external", type=int, default=0, metavar="N", help="of a tree that is made: links to the outside of each core"
+    )
+    parser.add_argument("--wide", action="store_true", help="the wide header: UP 29 bits, DOWN 16 (the paper's: 32 and 13)")
+    parser.add_argument(
+        "--external-first", type=int, metavar="GATE", help="the first external gate (default: as low as the rule lets it)"
+    )
+    parser.add_argument(
+        "--walk", type=int, metavar="N", help=f"walk N pairs (default: all up to k = {ALL_MAX_K}, else {SAMPLE_PAIRS})"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="of the pairs (default: 1)")
+    parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
+    parser.add_argument("--graph-json", metavar="OUT", help="write the network to this file")
+    parser.set_defaults(run=run, name="plan fat-tree")
+
+
+def tree_of(options: argparse.Namespace) -> fattree.FatTree:
+    """The tree that was given or asked for."""
+    if options.graph:
+        need(not options.external, "--external is for trees that are made; GRAPH has the links to the outside that it has")
+        return fattree.find(read(options.graph), options.k)
+    need(options.k is not None, "a GRAPH or --k is needed")
+    return fattree.find(fattree.make(options.k, options.external))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Plans, walks, writes and tells."""
+    begin = time.perf_counter()
+    need(options.walk is None or options.walk > 0, "--walk needs one pair at least")
+    tree = tree_of(options)
+    numbering = gates.number(tree, gates.WIDE if options.wide else gates.PAPER, options.external_first)
+    planned = time.perf_counter() - begin
+    sample = options.walk or (None if tree.k <= ALL_MAX_K else SAMPLE_PAIRS)
+    proof = tags.prove(numbering, sample, options.seed)
+    if proof.failed:
+        edge, target, tag, _ = proof.failed[0]
+        raise PlanError(
+            f"{len(proof.failed)} of {proof.walks} tags lead elsewhere, the first from {tree.network.nodes[edge]} with UP {tag.up} and DOWN "
+            f"{tag.down} to gate {target.gate.gate}: this is a fault of the planner"
+        )
+    if options.graph_json:
+        documents.write(options.graph_json, to_json(tree.network))
+    if options.json:
+        documents.write(options.json, tagdocuments.document(numbering))
+    print(facts(_told(tree.network, numbering, proof, sample, planned)))
+
+
+def _told(
+    network: Network, numbering: gates.Numbering, proof: tags.Proof, sample: int | None, planned_s: float
+) -> list[tuple[str, object]]:
+    tree, half = numbering.tree, numbering.tree.half
+    there = sum(place.node is not None for places in tree.servers.values() for place in places)
+    outside = sum(len(places) for places in tree.outside.values())
+    count = sum(len(switch.gates) for switch in numbering.switches.values())
+    header = numbering.header
+    rows: list[tuple[str, object]] = [
+        (
+            "network",
+            f"{network.name}: k = {tree.k}, {5 * half * half} switches, {there} servers of {tree.k * half * half}, {outside} links outside",
+        ),
+        ("header", f"{header.name}: UP {header.up_bits} bits, DOWN {header.down_bits} bits, 8 bytes"),
+        ("gates", f"{count}, server gates {numbering.server_first} to {numbering.server_gate_max}"),
+        ("external gates", f"{numbering.outside} a core, from {numbering.external_first} on"),
+    ]
+    for layer in ("edge", "aggregation", "core"):
+        switch = next(switch for switch in numbering.switches.values() if switch.layer == layer)
+        told = [f"down {switch.down_d}", *([f"up {switch.up_d}"] if switch.up_d else [])]
+        told += [f"external {switch.external_d}"] * bool(switch.external_d)
+        rows.append((f"d, {layer}", ", ".join(told)))
+    pairs = "all pairs" if sample is None else f"{sample} pairs"
+    return [
+        *rows,
+        ("tags walked", f"{proof.walks} ({pairs}), all arrived, over {proof.switches_max} switches at most"),
+        ("entries of an edge, pairs of (UP, DOWN)", f"{half * half} for a server of another pod, {half} within its own"),
+        ("time to plan, s", round(planned_s, 1)),
+    ]

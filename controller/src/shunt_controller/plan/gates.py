@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gates of Tag-and-Forward: numbers for the ports of a fat tree, such that rounding one up leads to it from anywhere.
+
+Bottom-up, server ports get terms of an arithmetic progression, and each port to a lower switch the highest gate of that switch;
+so the difference d grows by k/2 with each layer. Top-down, the same from the cores' ports to the outside. A gate g is reached by
+f(g, d), which rounds up to a multiple of d. That is the gate of the right port only if each switch's gates end at a
+multiple of the d above: the first term of a pass is A + d, with A a multiple of that pass's largest d. (The papers' properties
+P1 to P4 do not ask for it and admit numbers that lead elsewhere.)
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from shunt_controller.plan.errors import need
+from shunt_controller.plan.fattree import FatTree, Place, filled
+
+ASSISTS = "G_ASS"
+"""A gate from an aggregation switch to an edge switch: what comes in by it may go up."""
+SERVER = "G_SRV"
+EXTERNAL = "G_EXT"
+STEP = 2
+"""Difference of the lowest layer: gates are even."""
+OUTSIDE_DEFAULT = 2
+"""External gates of each core where the tree has none: numbered all the same, since gates upwards come from them."""
+
+
+class Header(NamedTuple):
+    """Bits of a tag."""
+
+    name: str
+    up_bits: int
+    down_bits: int
+
+
+PAPER = Header("paper", 32, 13)
+WIDE = Header("wide", 29, 16)
+
+
+class Gate(NamedTuple):
+    """A port's gate. `to` is the node that it leads to, none where nothing is yet."""
+
+    gate: int
+    port: int
+    flag: str
+    to: int | None
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A switch's configuration. A d of 0: it has no gates of that kind."""
+
+    node: int
+    layer: str
+    down_d: int
+    up_d: int
+    external_d: int
+    """Of a core, for gates above `server_gate_max`."""
+    gates: dict[int, Gate]
+    """By gate."""
+    by_port: dict[int, Gate]
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The gates of a tree."""
+
+    tree: FatTree
+    header: Header
+    server_first: int
+    external_first: int
+    outside: int
+    """External gates of each core, those that nothing is at among them."""
+    server_gate_max: int
+    switches: dict[int, Switch]
+
+
+def passes(tree: FatTree, outside: int) -> tuple[int, int]:
+    """The largest d of the bottom-up and of the top-down pass: that of the cores, and that of the edges upwards."""
+    return STEP * tree.half * tree.half, STEP * outside * tree.half
+
+
+def outside_of(tree: FatTree) -> int:
+    """External gates that each core gets: as many as the one with the most has."""
+    return max(len(places) for places in tree.outside.values()) or OUTSIDE_DEFAULT
+
+
+def breaches(tree: FatTree, server_first: int, external_first: int, outside: int) -> list[str]:
+    """What the rule has against first terms, in words."""
+    largest_up, largest_down = passes(tree, outside)
+    highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
+    found = []
+    if server_first - STEP < 0 or (server_first - STEP) % largest_up:
+        found.append(f"server gates begin at {server_first}, which is not {STEP} more than a multiple of {largest_up}")
+    if (external_first - STEP) % largest_down:
+        found.append(f"external gates begin at {external_first}, which is not {STEP} more than a multiple of {largest_down}")
+    if external_first <= highest:
+        found.append(f"external gates begin at {external_first}, and server gates reach {highest}")
+    return found
+
+
+def number(
+    tree: FatTree, header: Header = PAPER, external_first: int | None = None, server_first: int = STEP, checked: bool = True
+) -> Numbering:
+    """Numbers a tree. External gates begin behind the first multiple of their largest d that is above all server gates. Unless
+    `checked`, first terms are taken as they are."""
+    outside = outside_of(tree)
+    highest = server_first + STEP * (tree.k * tree.half * tree.half - 1)
+    if external_first is None:
+        largest = passes(tree, outside)[1]
+        external_first = (highest // largest + 1) * largest + STEP
+    if checked:
+        found = breaches(tree, server_first, external_first, outside)
+        need(not found, "; ".join(found))
+        _need_room(tree, header, highest, external_first, outside)
+    switches = _number(tree, server_first, external_first, outside)
+    return Numbering(tree, header, server_first, external_first, outside, highest, switches)
+
+
+def _need_room(tree: FatTree, header: Header, highest: int, external_first: int, outside: int) -> None:
+    """Raises unless all gates that a tag may have to carry fit its fields."""
+    down_max, up_max = (1 << header.down_bits) - 1, (1 << header.up_bits) - 1
+    other = "; the wide variant has 16" if header == PAPER else ""
+    need(
+        highest <= down_max,
+        f"k = {tree.k} has server gates up to {highest}, and DOWN has {header.down_bits} bits, up to {down_max}{other}",
+    )
+    external_last = external_first + STEP * (outside * tree.half * tree.half - 1)
+    is_used = any(tree.outside.values())
+    need(
+        not is_used or external_last <= down_max,
+        f"k = {tree.k} with {outside} external gates at each core has gates up to {external_last}, and DOWN has "
+        f"{header.down_bits} bits, up to {down_max}{other}",
+    )
+    need(external_last <= up_max, f"gates reach {external_last}, and UP has {header.up_bits} bits, up to {up_max}")
+
+
+def _number(tree: FatTree, server_first: int, external_first: int, outside: int) -> dict[int, Switch]:
+    half, neighbours = tree.half, tree.network.neighbours
+    gates: dict[int, list[Gate]] = {
+        node: [] for layer in (tree.edges, tree.aggregations, tree.cores) for row in layer for node in row
+    }
+    top: dict[int, int] = {}
+
+    def take(node: int, gate: int, place: Place, flag: str) -> None:
+        gates[node].append(Gate(gate, place.port, flag, place.node))
+        top[node] = max(top.get(node, 0), gate)
+
+    def lift(node: int, peer: int, flag: str) -> None:
+        take(node, lower[peer], Place(neighbours[node][peer], peer), flag)
+
+    # Bottom-up: edge, aggregation, core.
+    next_gate = server_first
+    for edge in (edge for pod in tree.edges for edge in pod):
+        for place in tree.servers[edge]:
+            take(edge, next_gate, place, SERVER)
+            next_gate += STEP
+    lower = dict(top)
+    for pod, row in enumerate(tree.aggregations):
+        for switch in row:
+            for edge in tree.edges[pod]:
+                lift(switch, edge, ASSISTS)
+    lower = dict(top)
+    for plane, cores in enumerate(tree.cores):
+        for core in cores:
+            for row in tree.aggregations:
+                lift(core, row[plane], "")
+    # Top-down: core, aggregation, edge.
+    top.clear()
+    next_gate = external_first
+    for core in (core for plane in tree.cores for core in plane):
+        for place in filled(tree.network, core, tree.outside[core], outside):
+            take(core, next_gate, place, EXTERNAL)
+            next_gate += STEP
+    lower = dict(top)
+    for row in tree.aggregations:
+        for plane, switch in enumerate(row):
+            for core in tree.cores[plane]:
+                lift(switch, core, "")
+    lower = dict(top)
+    for pod, row in enumerate(tree.edges):
+        for edge in row:
+            for switch in tree.aggregations[pod]:
+                lift(edge, switch, "")
+    steps = {
+        "edge": (STEP, STEP * outside * half, 0),
+        "aggregation": (STEP * half, STEP * outside, 0),
+        "core": (STEP * half * half, 0, STEP),
+    }
+    layers = {"edge": tree.edges, "aggregation": tree.aggregations, "core": tree.cores}
+    return {
+        node: Switch(
+            node, layer, *steps[layer], {gate.gate: gate for gate in gates[node]}, {gate.port: gate for gate in gates[node]}
+        )
+        for layer, rows in layers.items()
+        for row in rows
+        for node in row
+    }

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tags of Tag-and-Forward: which (UP, DOWN) lead where, what a switch does with them, and a walk that shows it."""
+
+import random
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from shunt_controller.plan.gates import ASSISTS, EXTERNAL, SERVER, Gate, Numbering, Switch
+
+NO_GATE = "no_gate"
+
+
+class Tag(NamedTuple):
+    """What an edge entry pushes, and the port it sends by."""
+
+    out_port: int
+    up: int
+    down: int
+
+
+class Target(NamedTuple):
+    """A server or something outside: the switch it is at, and its gate there."""
+
+    switch: int
+    gate: Gate
+
+
+class Arrival(NamedTuple):
+    """Where a packet left the tree: the switch and its gate; or where it was dropped, and no gate."""
+
+    switch: int
+    gate: Gate | None
+    visited: tuple[int, ...]
+    """Switches that it came to, from the first one."""
+
+
+def f(gate: int, d: int) -> int:
+    """The output gate: the lowest multiple of d that is not below the gate; 0 where there is no d, and no gate is 0."""
+    return -(-gate // d) * d if d else 0
+
+
+def forward(switch: Switch, server_gate_max: int, in_gate: Gate, up: int, down: int) -> Gate | None:
+    """What a switch does with a tagged packet, word for word as in docs/planning.md; none: dropped. The tag is popped where the
+    gate's flag is :data:`SERVER` or :data:`EXTERNAL`."""
+    if in_gate.flag == ASSISTS and up and down:
+        number = f(up, switch.up_d)
+    else:
+        is_external = switch.external_d and down > server_gate_max
+        number = f(down, switch.external_d if is_external else switch.down_d)
+    found = switch.gates.get(number)
+    return None if found is None or found == in_gate else found
+
+
+def targets(numbering: Numbering) -> list[Target]:
+    """All servers, then all that is outside, by their gates; also where nothing is yet."""
+    found = [
+        Target(node, gate)
+        for node, switch in numbering.switches.items()
+        for gate in switch.gates.values()
+        if gate.flag in (SERVER, EXTERNAL)
+    ]
+    return sorted(found, key=lambda target: target.gate.gate)
+
+
+def tags(numbering: Numbering, edge: int, target: Target, pod_of: dict[int, int]) -> list[Tag]:
+    """All tags that lead from an edge switch to a target at another switch: (k/2)^2 to another pod, k/2 without UP within one,
+    and one to the outside, where only one core is right."""
+    tree, neighbours = numbering.tree, numbering.tree.network.neighbours
+    down = target.gate.gate
+    found = []
+    for plane, aggregation in enumerate(tree.aggregations[pod_of[edge]]):
+        out_port = neighbours[edge][aggregation]
+        if pod_of.get(target.switch) == pod_of[edge]:
+            found.append(Tag(out_port, 0, down))
+            continue
+        by_port = numbering.switches[aggregation].by_port
+        for core in tree.cores[plane]:
+            if target.gate.flag == SERVER or core == target.switch:
+                found.append(Tag(out_port, by_port[neighbours[aggregation][core]].gate, down))
+    return found
+
+
+def walk(numbering: Numbering, edge: int, tag: Tag) -> Arrival:
+    """A packet that an edge switch tags and sends. Its own gates upwards must lead where its entry does."""
+    ports, switches = numbering.tree.network.ports, numbering.switches
+    visited = [edge]
+    if tag.up:
+        own = switches[edge].gates.get(f(tag.up, switches[edge].up_d))
+        if own is None or own.port != tag.out_port:
+            return Arrival(edge, None, (edge,))
+    node, in_port = ports[edge][tag.out_port]
+    while True:
+        visited.append(node)
+        switch = switches[node]
+        gate = forward(switch, numbering.server_gate_max, switch.by_port[in_port], tag.up, tag.down)
+        if gate is None or gate.flag in (SERVER, EXTERNAL):
+            return Arrival(node, gate, tuple(visited))
+        # Only gates with flags lead out of the tree.
+        node, in_port = ports[node][gate.port]
+
+
+class Proof(NamedTuple):
+    """What walks have shown."""
+
+    walks: int
+    failed: list[tuple[int, Target, Tag, Arrival]]
+    switches_max: int
+    """Of one walk, the first one among them."""
+
+
+def pairs(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Iterator[tuple[int, Target]]:
+    """Edge switches and targets elsewhere: all of them, or a sample."""
+    edges = [edge for pod in numbering.tree.edges for edge in pod]
+    everything = targets(numbering)
+    if sample is None:
+        yield from ((edge, target) for edge in edges for target in everything if target.switch != edge)
+        return
+    draw = random.Random(seed)
+    left = sample
+    while left:
+        edge, target = draw.choice(edges), draw.choice(everything)
+        if target.switch != edge:
+            left -= 1
+            yield edge, target
+
+
+def prove(numbering: Numbering, sample: int | None = None, seed: int = 1) -> Proof:
+    """Walks every tag of every pair of edge switch and target, or of some, and tells which do not arrive. A packet that one
+    edge switch sends meets four others at most."""
+    pod_of = numbering.tree.pod_of()
+    walks = longest = 0
+    failed = []
+    for edge, target in pairs(numbering, sample, seed):
+        for tag in tags(numbering, edge, target, pod_of):
+            arrival = walk(numbering, edge, tag)
+            walks += 1
+            longest = max(longest, len(arrival.visited))
+            if (arrival.switch, arrival.gate) != (target.switch, target.gate):
+                failed.append((edge, target, tag, arrival))
+    return Proof(walks, failed, longest)

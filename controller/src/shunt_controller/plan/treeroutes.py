@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""KeyFlow routes of a fat tree: any shortest path between two edge switches may be taken, and IDs suit all of them.
+
+Cores never meet in a key, and aggregation switches only meet those of their plane: so the planes share their IDs, and so do the
+cores of a plane. A key has three residues at most.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from shunt_controller.plan.demand import Coded, Demand
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.fattree import FatTree
+from shunt_controller.plan.keys import bits_of
+from shunt_controller.plan.network import Network
+
+
+@dataclass
+class TreeRoutes:
+    """All routes between edge switches. Of the paths of a pair, one is taken for its key; pairs are spread over all paths."""
+
+    tree: FatTree
+
+    def __post_init__(self) -> None:
+        self._pod_of = self.tree.pod_of()
+        self._edges = [edge for pod in self.tree.edges for edge in pod]
+        self._place = {edge: place for place, edge in enumerate(self._edges)}
+
+    @property
+    def network(self) -> Network:
+        """See :class:`shunt_controller.plan.routes.Routes`."""
+        return self.tree.network
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """See :class:`shunt_controller.plan.routes.Routes`."""
+        return [(source, destination) for destination in self._edges for source in self._edges if source != destination]
+
+    def path(self, source: int, destination: int) -> list[int]:
+        """See :class:`shunt_controller.plan.routes.Routes`."""
+        if source == destination or source not in self._place or destination not in self._place:
+            names = self.network.nodes
+            raise PlanError(
+                f"routes of a fat tree lead between two edge switches, not from {names[source]} to {names[destination]}"
+            )
+        tree, half = self.tree, self.tree.half
+        place, other = self._place[source], self._place[destination]
+        plane = (place + other) % half
+        up = tree.aggregations[self._pod_of[source]][plane]
+        if self._pod_of[source] == self._pod_of[destination]:
+            return [source, up, destination]
+        core = tree.cores[plane][(place // half + other) % half]
+        return [source, up, core, tree.aggregations[self._pod_of[destination]][plane], destination]
+
+    def width_max(self, ids: Sequence[int]) -> int:
+        """Bits of the largest key of any path, not only of those that :meth:`path` takes."""
+        most = 0
+        for plane, cores in enumerate(self.tree.cores):
+            two = sorted(ids[row[plane]] for row in self.tree.aggregations)[-2:]
+            most = max(most, bits_of([*two, max(ids[core] for core in cores)]))
+        return most
+
+    def paths(self) -> Iterator[list[int]]:
+        """See :class:`shunt_controller.plan.routes.Routes`."""
+        return (self.path(*pair) for pair in self.pairs())
+
+    def demand(self, coded: Coded) -> Demand:
+        """See :class:`shunt_controller.plan.routes.Routes`. Uses are keys of pairs that take each of their paths equally often, in
+        units of one path."""
+        need(coded == "core", "keys of a fat tree have residues of what is between its edge switches (core)")
+        tree, half = self.tree, self.tree.half
+        demand = Demand.none(len(self.network.nodes))
+        pods, edges = tree.k, len(self._edges)
+        crossing = edges * (edges - half)
+        for plane, cores in enumerate(tree.cores):
+            switches = [row[plane] for row in tree.aggregations]
+            mask = sum(1 << node for node in switches)
+            core_mask = sum(1 << core for core in cores)
+            for core in cores:
+                demand.uses[core] = crossing
+                demand.meets[core] = mask
+                demand.ports[core] = {self.network.neighbours[core][node] for node in switches}
+            for node in switches:
+                # Each of its paths within the pod stands for k/2 that lead to a core.
+                demand.uses[node] = 2 * crossing * half // pods + half * half * (half - 1) * half
+                demand.meets[node] = (mask | core_mask) & ~(1 << node)
+                pod = self._pod_of[node]
+                demand.ports[node] = {self.network.neighbours[node][peer] for peer in [*tree.edges[pod], *cores]}
+        return demand

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fat trees: which networks are some, their gates, and where tags lead."""
+
+import random
+from itertools import pairwise, product
+
+import networkx
+import pytest
+from networks import sample
+
+from shunt_controller.plan import fattree, files, gates, tags
+from shunt_controller.plan.cli import main
+from shunt_controller.plan.documents import write
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.files import to_json
+from shunt_controller.plan.network import Network, Wire, build
+
+
+def figure() -> fattree.FatTree:
+    """The tree of the papers' figure: k = 4, two links to the outside at each core."""
+    return fattree.find(fattree.make(4, 2))
+
+
+def named(numbering: gates.Numbering) -> dict[str, list[int]]:
+    """Gates by the name of the switch."""
+    nodes = numbering.tree.network.nodes
+    return {nodes[node]: sorted(switch.gates) for node, switch in numbering.switches.items()}
+
+
+def shuffled(network: Network, seed: int) -> Network:
+    """The same network with other names, nodes and links in another order, and so other ports."""
+    draw = random.Random(seed)
+    order = draw.sample(range(len(network.nodes)), len(network.nodes))
+    name = {node: f"n{place}" for place, node in enumerate(order)}
+    wires = []
+    for link in draw.sample(network.links, len(network.links)):
+        ends = draw.sample([name[link.a], name[link.b]], 2)
+        wires.append(Wire(*ends))
+    return build("shuffled", [(name[node], "core") for node in order], wires)
+
+
+def test_the_gates_of_the_figure():
+    numbering = gates.number(figure())
+    assert numbering.external_first == 42
+    found = named(numbering)
+    for edge in range(8):
+        assert found[f"es{edge + 1}"] == [4 * edge + 2, 4 * edge + 4, 48, 56]
+    for switch in range(8):
+        up = [44, 48] if switch % 2 == 0 else [52, 56]
+        assert found[f"as{switch + 1}"] == [8 * (switch // 2) + 4, 8 * (switch // 2) + 8, *up]
+    for core in range(4):
+        assert found[f"cs{core + 1}"] == [8, 16, 24, 32, 42 + 4 * core, 44 + 4 * core]
+    steps = {switch.layer: (switch.down_d, switch.up_d, switch.external_d) for switch in numbering.switches.values()}
+    assert steps == {"edge": (2, 8, 0), "aggregation": (4, 4, 0), "core": (8, 0, 2)}
+
+
+def test_the_packet_of_the_figure():
+    tree = figure()
+    numbering = gates.number(tree)
+    network = tree.network
+    es1, as1, cs2, as7, es8 = (network.index(name) for name in ("es1", "as1", "cs2", "as7", "es8"))
+    arrival = tags.walk(numbering, es1, tags.Tag(network.neighbours[es1][as1], 48, 30))
+    assert arrival.visited == (es1, as1, cs2, as7, es8)
+    assert arrival.gate and (arrival.gate.gate, arrival.gate.flag) == (30, "G_SRV")
+    assert [tags.f(48, 4), tags.f(30, 8), tags.f(30, 4), tags.f(30, 2)] == [48, 32, 32, 30]
+
+
+def test_flags():
+    numbering = gates.number(figure())
+    for switch in numbering.switches.values():
+        for gate in switch.gates.values():
+            expected = {
+                "edge": "G_SRV" if gate.gate <= 32 else "",
+                "aggregation": "G_ASS" if gate.gate <= 32 else "",
+                "core": "G_EXT" if gate.gate > 32 else "",
+            }
+            assert gate.flag == expected[switch.layer]
+
+
+@pytest.mark.parametrize(("k", "outside"), [(4, 0), (4, 2), (4, 3), (6, 0), (6, 1), (8, 2)])
+def test_every_tag_of_a_tree_in_any_wiring_arrives(k, outside):
+    network = shuffled(fattree.make(k, outside), 10 * k + outside)
+    tree = fattree.find(network, k)
+    assert tree.k == k
+    numbering = gates.number(tree)
+    proof = tags.prove(numbering, None if k < 8 else 300)
+    assert not proof.failed and proof.switches_max == 5
+    if k < 8:
+        half, edges = k // 2, k * k // 2
+        cross = edges * (edges - half) * half * half * half
+        near = edges * (half - 1) * half * half
+        assert proof.walks == cross + near + edges * half * half * gates.outside_of(tree)
+
+
+@pytest.mark.parametrize(("k", "header"), [(24, gates.PAPER), (48, gates.WIDE)])
+def test_large_trees_by_sample(k, header):
+    numbering = gates.number(fattree.find(fattree.make(k)), header)
+    assert not tags.prove(numbering, 40).failed
+
+
+def test_a_tree_without_servers_has_gates_for_them():
+    whole = fattree.make(4)
+    bare = whole.part((node for node, role in enumerate(whole.roles) if role != "host"), "without servers")
+    numbering = gates.number(fattree.find(bare))
+    assert named(numbering) == named(gates.number(fattree.find(whole)))
+    es1 = numbering.switches[0].by_port
+    # The ports of the links stay what they are; servers have the lowest that are free.
+    assert {port: (gate.gate, gate.to) for port, gate in es1.items() if gate.flag} == {1: (2, None), 2: (4, None)}
+    assert not tags.prove(numbering).failed
+
+
+def properties(numbering: gates.Numbering) -> list[str]:
+    """Which of the papers' properties P1 to P4 gates do not have."""
+    tree, broken = numbering.tree, []
+    layers = {
+        "edge": [node for pod in tree.edges for node in pod],
+        "aggregation": [node for row in tree.aggregations for node in row],
+        "core": [node for plane in tree.cores for node in plane],
+    }
+    of = {node: switch.gates for node, switch in numbering.switches.items()}
+    highest = numbering.server_gate_max
+    low = {node: [gate for gate in found if gate <= highest] for node, found in of.items()}
+    high = {node: [gate for gate in found if gate > highest] for node, found in of.items()}
+    for side, order in ((low, ("edge", "aggregation", "core")), (high, ("core", "aggregation", "edge"))):
+        first = sorted(gate for node in layers[order[0]] for gate in side[node])
+        if first[0] <= 0 or first[0] % 2 or any(b - a != gates.STEP for a, b in pairwise(first)):
+            broken.append("P1")
+        for below, above in pairwise(order):
+            if not {g for n in layers[above] for g in side[n]} <= {max(side[n]) for n in layers[below]}:
+                broken.append("P3")
+        for layer in order:
+            steps = {b - a for node in layers[layer] for a, b in pairwise(sorted(side[node]))}
+            if len(steps) != 1:
+                broken.append("P4")
+    if any(len(set(low[node] + high[node])) != len(numbering.switches[node].by_port) for node in of):
+        broken.append("P2")
+    return broken
+
+
+@pytest.mark.parametrize("first", [36, 38, 40, 44])
+def test_external_gates_that_the_papers_admit_and_the_rule_does_not(first):
+    tree = figure()
+    numbering = gates.number(tree, external_first=first, checked=False)
+    assert properties(numbering) == []
+    assert tags.prove(numbering).failed
+    with pytest.raises(PlanError, match=f"external gates begin at {first}, which is not 2 more than a multiple of 8"):
+        gates.number(tree, external_first=first)
+
+
+def test_server_gates_that_the_papers_admit_and_the_rule_does_not():
+    tree = figure()
+    numbering = gates.number(tree, server_first=4, checked=False)
+    assert properties(numbering) == []
+    assert tags.prove(numbering).failed
+    with pytest.raises(PlanError, match="server gates begin at 4, which is not 2 more than a multiple of 8"):
+        gates.number(tree, server_first=4)
+
+
+def test_the_rule_admits_what_arrives_and_nothing_else():
+    tree = figure()
+    for first in range(34, 76, 2):
+        numbering = gates.number(tree, external_first=first, checked=False)
+        assert bool(tags.prove(numbering).failed) == bool(gates.breaches(tree, 2, first, 2)), first
+    for first in range(2, 36, 2):
+        numbering = gates.number(tree, server_first=first, checked=False)
+        assert bool(tags.prove(numbering).failed) == bool(gates.breaches(tree, first, numbering.external_first, 2)), first
+
+
+def test_no_tag_circles():
+    """A tag has no hop limit: whatever is in it, it leaves the tree or is dropped at the fifth switch at the latest."""
+    numbering = gates.number(figure())
+    ports = numbering.tree.network.ports
+    # All that f can tell apart: one above the highest gate is as good as any.
+    values = [*range(60), 8191]
+    for edge, (up, down) in product((numbering.tree.edges[0][0], numbering.tree.edges[3][1]), product(values, values)):
+        for gate in numbering.switches[edge].by_port.values():
+            if gate.flag:
+                continue
+            node, in_port = ports[edge][gate.port]
+            for _ in range(5):
+                switch = numbering.switches[node]
+                out = tags.forward(switch, numbering.server_gate_max, switch.by_port[in_port], up, down)
+                if out is None or out.flag in ("G_SRV", "G_EXT"):
+                    break
+                node, in_port = ports[node][out.port]
+            else:
+                pytest.fail(f"UP {up}, DOWN {down} from edge {edge}")
+
+
+@pytest.mark.parametrize(
+    ("k", "header", "outside", "says"),
+    [
+        (
+            26,
+            gates.PAPER,
+            0,
+            "k = 26 has server gates up to 8788, and DOWN has 13 bits, up to 8191; the wide variant has 16",
+        ),
+        (24, gates.PAPER, 5, "has gates up to .* and DOWN has 13 bits"),
+        (52, gates.WIDE, 0, "k = 52 has server gates up to 70304, and DOWN has 16 bits, up to 65535$"),
+    ],
+)
+def test_trees_that_do_not_fit_the_header_are_refused(k, header, outside, says):
+    with pytest.raises(PlanError, match=says):
+        gates.number(fattree.find(fattree.make(k, outside)), header)
+
+
+def changed(change) -> Network:
+    """The tree of k = 4 as a graph, changed."""
+    network = fattree.make(4)
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(network.nodes)
+    graph.add_edges_from((network.nodes[link.a], network.nodes[link.b]) for link in network.links)
+    change(graph)
+    return files.of_graph("tree", graph)
+
+
+def rewire(*moves):
+    """Moves links: each (a, b, c, d) takes the link a - b away and makes one c - d."""
+
+    def change(graph):
+        for a, b, *_ in moves:
+            graph.remove_edge(a, b)
+        for *_, c, d in moves:
+            graph.add_edge(c, d)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda graph: graph.add_edge("es1", "as1"), "es1 and as1 have two links between them"),
+        (lambda graph: graph.remove_node("cs4"), r"it has 19 switches.*5k\^2/4 \(k = 4 has 20\)"),
+        (lambda graph: graph.remove_edge("as1", "cs1"), "as1 has 3 links to switches; with k = 4 edge switches have 2 and"),
+        (lambda graph: graph.add_edge("es1", "extra"), "es1 has 3 servers; with k = 4 it has room for 2"),
+        (
+            lambda graph: graph.add_edge("as1", "extra"),
+            "extra is at the aggregation switch as1; servers are at edge switches",
+        ),
+        (rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")), "as1 has links to 1 edge switches; aggregation switches have 2, cores none"),
+        # Two pods exchange an edge switch's link.
+        (
+            rewire(("es1", "as1", "es1", "as3"), ("es3", "as3", "es3", "as1")),
+            "share the aggregation switch .* so there are no pods",
+        ),
+        # One pod groups the cores otherwise: {1, 3} and {2, 4} instead of {1, 2} and {3, 4}.
+        (
+            rewire(("as3", "cs2", "as3", "cs3"), ("as4", "cs3", "as4", "cs2")),
+            "as3 and as1 share some of their core switches and not all",
+        ),
+        (
+            rewire(
+                ("as1", "cs2", "as1", "cs3"),
+                ("as2", "cs3", "as2", "cs2"),
+                ("as3", "cs1", "as3", "cs4"),
+                ("as4", "cs4", "as4", "cs1"),
+            ),
+            "share some of their core switches",
+        ),
+        (rewire(("as1", "cs1", "as1", "as2"), ("as2", "cs3", "cs1", "cs3")), "have a link between them"),
+    ],
+)
+def test_what_is_no_fat_tree_is_refused_with_the_reason(change, says):
+    with pytest.raises(PlanError, match=f"tree is no fat tree: .*({says})"):
+        fattree.find(changed(change))
+
+
+def test_other_networks_and_another_k_are_refused():
+    with pytest.raises(PlanError, match="backbone is no fat tree: it has 11 switches"):
+        fattree.find(sample("backbone.json"))
+    with pytest.raises(PlanError, match="with 20 switches its k would be 4, not 6"):
+        fattree.find(fattree.make(4), 6)
+    with pytest.raises(PlanError, match="even k from 4 to 64, not 5"):
+        fattree.make(5)
+    # 20 switches in a ring.
+    with pytest.raises(PlanError, match="20 switches have 2 links to others; with k = 4 that is so of 8"):
+        fattree.find(files.of_graph("ring", networkx.cycle_graph(20)))
+
+
+def test_a_tree_from_graphml_and_back_as_a_document(tmp_path, capsys):
+    network = shuffled(fattree.make(4, 1), 3)
+    graph = networkx.Graph()
+    graph.add_nodes_from(network.nodes)
+    graph.add_edges_from((network.nodes[link.a], network.nodes[link.b]) for link in network.links)
+    networkx.write_graphml(graph, tmp_path / "tree.graphml")
+    out = str(tmp_path / "plan.json")
+    assert main(["fat-tree", str(tmp_path / "tree.graphml"), "--k", "4", "--json", out]) == 0
+    told = capsys.readouterr().out
+    assert "k = 4, 20 switches, 16 servers of 16, 4 links outside" in told and "all arrived" in told
+    follow(files.read_json(out, (tmp_path / "plan.json").read_bytes()))
+
+
+def follow(data):
+    """Sends every tag by nothing but the document."""
+    network = files.of_json("x", data["network"])
+    switches = {switch["name"]: switch for switch in data["switches"]}
+    assert (data["k"], data["header"]) == (4, {"name": "paper", "up_bits": 32, "down_bits": 13})
+    pod_of = {name: switch["pod"] for name, switch in switches.items()}
+    count = 0
+    for name, switch in switches.items():
+        if switch["layer"] != "edge":
+            continue
+        for host in data["hosts"]:
+            if host["switch"] == name:
+                continue
+            ups = [[0]] * 2 if pod_of[host["switch"]] == switch["pod"] else data["ups"]
+            for out_port, row in zip(switch["uplinks"], ups, strict=True):
+                for up in row:
+                    assert arrive(network, switches, data["server_gate_max"], name, out_port, up, host["gate"]) == (
+                        host["switch"],
+                        host["port"],
+                    )
+                    count += 1
+    assert count == 8 * (12 * 4 + 2 * 2)
+
+
+def arrive(network, switches, server_gate_max, at, port, up, down):
+    """Switch and port where a tag leaves the tree."""
+    while True:
+        peer = network.ports[network.index(at)][port]
+        at = network.nodes[peer.node]
+        switch = switches[at]
+        came = next(gate for gate in switch["gates"] if gate[0] == peer.port)
+        goes_up = came[2] == "G_ASS" and up and down
+        external = switch["external_d"] and down > server_gate_max
+        gate, d = (up, switch["up_d"]) if goes_up else (down, switch["external_d"] if external else switch["down_d"])
+        number = gate if gate % d == 0 else (gate // d + 1) * d
+        port, _, flag, _ = next(found for found in switch["gates"] if found[1] == number)
+        if flag in ("G_SRV", "G_EXT"):
+            return at, port
+
+
+def test_keys_of_fat_trees_share_ids_between_planes(tmp_path, capsys):
+    assert main(["keyflow", "--k", "48", "--sample", "300"]) == 0
+    told = capsys.readouterr().out
+    width = next(int(line.split()[-1]) for line in told.splitlines() if line.startswith("key of any path"))
+    assert width <= 24
+    # In another wiring too, and the keys arrive; a route is a random one of the shortest paths.
+    write(str(tmp_path / "tree.json"), to_json(shuffled(fattree.make(6), 1)))
+    assert main(["keyflow", str(tmp_path / "tree.json"), "--fat-tree"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["fat-tree"], "a GRAPH or --k is needed"),
+        (["fat-tree", "--k", "4", "--external-first", "40"], "which is not 2 more than a multiple of 8"),
+        (["fat-tree", "--k", "4", "--walk", "0"], "one pair at least"),
+        (["fat-tree", "--k", "4", "--external", "99"], "0 to 4 are planned for"),
+        (["fat-tree", "x.json", "--external", "1"], "--external is for trees that are made"),
+        (["keyflow", "--k", "4", "x.json"], "a GRAPH or --k, not both"),
+        (["keyflow"], "a GRAPH or --k is needed"),
+        (["keyflow", "--k", "4", "--coded", "hops"], "what is between its edge switches"),
+    ],
+)
+def test_errors_are_words(arguments, says, capsys):
+    assert main(arguments) == 1
+    assert says in capsys.readouterr().err
