@@ -3,9 +3,10 @@
 //!
 //! The bits that tell rules apart are put together to a dense key ([`layout`]). While there are more rules than
 //! [`LABELED_MAX`], trees take those that are exact in the bits that a tree cuts ([`trees`]): a step is one load, and a
-//! leaf compares four whole rules in one instruction. What trees leave, mostly rules that are open in all long fields,
-//! are bit vectors ([`labels`]): for each 16 bits of the key one, taken together they leave the rules that match. A lookup
-//! does all that in stages, each for all keys of a group, and takes the best of what it finds.
+//! leaf compares four whole rules in one instruction. What trees leave, mostly rules that are open in all long fields, is
+//! found by labels ([`labels`]): one for each 16 bits of the key, joined by tables until one tells the rule ([`joining`]),
+//! or, where that takes too much memory, by the bit vectors behind them, which taken together leave the rules that match.
+//! A lookup does all that in stages, each for all keys of a group, and takes the best of what it finds.
 //!
 //! What neither takes, or takes too much memory for, is hashed in merged tuples ([`buckets`]): rules made for it, and keys
 //! of more than 512 bits that tell rules apart.
@@ -19,9 +20,14 @@ use simd::{COMPARED, Kernel, MORE_SHIFT, Nodes, Width, Work};
 use trees::{Grove, Rules};
 
 mod buckets;
+mod ends;
+mod joining;
 mod labeling;
 mod labels;
 mod layout;
+mod met;
+mod paging;
+mod shares;
 mod simd;
 mod trees;
 
@@ -140,14 +146,19 @@ impl Wide {
             rows.extend_from_slice(&value[..dense]);
             rows.extend_from_slice(&mask[..dense]);
         }
+        let mut left: Vec<u32> = (0..len as u32).collect();
+        // Few enough rules need no trees if labels lead to them.
+        let mut labels =
+            Labels::new(&left, &rows, dense).filter(|labels| len <= LABELED_MAX || labels.has_ends());
         let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
-        let mut left = (0..len as u32).collect();
-        while LABELED_MAX < Vec::len(&left) && grove.has_room() {
-            left = grove.grow(left);
+        if labels.is_none() {
+            while LABELED_MAX < left.len() && grove.has_room() {
+                left = grove.grow(left);
+            }
+            labels = Labels::new(&left, &rows, dense);
         }
         let Grove { entries, blocks, slots, trees, .. } = grove;
         let nodes = Nodes::new(entries, blocks, slots)?;
-        let labels = Labels::new(&left, &rows, dense);
         if labels.is_some() {
             left.clear();
         }
@@ -175,8 +186,8 @@ impl Work for Lookup<'_> {
     fn run<K: Kernel>(self, kernel: K) {
         // Fewer keys need less room, which has to be cleared.
         match self.slots.len() {
-            0..=2 => self.groups::<K, 2>(kernel),
-            3..=8 => self.groups::<K, 8>(kernel),
+            0..=1 => self.groups::<K, 1>(kernel),
+            2..=8 => self.groups::<K, 8>(kernel),
             _ => self.groups::<K, GROUP>(kernel),
         }
     }
@@ -185,9 +196,12 @@ impl Work for Lookup<'_> {
 impl Lookup<'_> {
     #[inline(always)]
     fn groups<K: Kernel, const G: usize>(self, kernel: K) {
-        let groups = self.keys.chunks(G * self.wide.layout.words()).zip(self.slots.chunks_mut(G));
-        for (keys, slots) in groups {
-            self.wide.group::<K, G>(kernel, keys, self.dead, slots);
+        let words = self.wide.layout.words();
+        let mut keys = self.keys;
+        for slots in self.slots.chunks_mut(G) {
+            let (group, others) = keys.split_at(slots.len() * words);
+            self.wide.group::<K, G>(kernel, group, self.dead, slots);
+            keys = others;
         }
     }
 }
@@ -199,7 +213,7 @@ impl Wide {
         let mut words = [0u64; G];
         let mut leaves = [0u32; G];
         let count = slots.len().min(G);
-        self.layout.keys(kernel, keys, &mut dense);
+        self.layout.keys(kernel, keys, count, &mut dense);
         if let Some(labels) = &self.labels {
             labels.lookup(kernel, &dense, dead, slots);
         }

@@ -1,39 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Up to a few thousand rules as bit vectors: for each chunk of a dense key and each value of it a label, for each label
-//! the rules that the value suits, one bit each, best first. The chunks' vectors taken together leave the rules that a
-//! key matches, and the first bit is the best of them.
+//! Up to a few thousand rules by labels: for each chunk of a dense key, the values that the same rules suit have one
+//! label. Labels of two chunks are joined to one, time and again, by tables of what both mean together; the last tells
+//! the rule.
+//!
+//! For each label there is a vector of the rules it suits, one bit each, best first. The chunks' vectors taken together
+//! leave the rules that a key matches, and the first bit is the best of them: that is asked where the rule found is
+//! dead, and where joining would take too much memory.
 //!
 //! A dense word that rules examine as a whole or not at all (an interface identifier) is no chunks but one hashed value.
 
-use super::labeling::Making;
+use super::ends::Ends;
+use super::joining::{Side, joined};
+use super::labeling;
 use super::layout::{DENSE_MAX, Group};
-use super::simd::{Kernel, LINE_BITS, Vectors};
-use crate::BitSet;
+use super::shares::Ranked;
+use super::simd::{Found, Kernel, LINE_BITS, Paged, SOURCES_MAX, Vectors};
+use crate::{BitSet, NONE};
 
 /// Rules at most.
-const RULES_MAX: usize = 8 * LINE_BITS as usize;
+pub(super) const RULES_MAX: usize = 8 * LINE_BITS as usize;
+
+/// Keys in one pass for which vectors are met: one label after the other takes longer.
+const ALONE_MAX: usize = 1;
+
+/// Where a label comes from: a dense word, and what is done with it.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub word: u8,
+    pub kind: Kind,
+}
+
+/// How a dense word leads to a label.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// By its bits from `shift` on that `mask` leaves.
+    Chunk { shift: u32, mask: u32, labels: Paged },
+    /// As a whole.
+    Whole(Whole),
+}
 
 /// A dense word that rules examine as a whole or not at all.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub word: u8,
     /// Its bits that rules examine.
     pub mask: u64,
-    /// First line of its vectors.
-    pub base: u32,
     /// What a value's hash is made with.
     pub multiplier: u64,
     pub shift: u32,
-    /// A value and its vector's first line behind `base`, which is not 0; at 0 is that of all other values.
+    /// A value and its label, which is not 0; at 0 is that of all other values.
     pub labels: Box<[(u64, u64)]>,
 }
 
 /// Rules of any masks.
 #[derive(Debug)]
 pub(super) struct Labels {
-    wholes: Vec<Whole>,
+    sources: Vec<Source>,
+    ends: Option<Ends>,
     vectors: Vectors,
-    /// Each bit's slot.
+    /// Each bit's slot, and behind them [`NONE`].
     slots: Vec<u32>,
 }
 
@@ -44,9 +68,24 @@ impl Labels {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;
         }
-        let made = Making::new(slots, rows, dense)?;
-        let vectors = Vectors::new(made.chunks, made.lines, made.length as u32)?;
-        Some(Self { wholes: made.wholes, vectors, slots: slots.into() })
+        let length = slots.len().div_ceil(LINE_BITS as usize);
+        let (sources, sides): (Vec<Source>, Vec<Side>) =
+            labeling::sources(slots, rows, dense, length)?.into_iter().unzip();
+        let ends = joined(&sides, Ranked { slots, rows, dense });
+        let mut lines = Vec::new();
+        let mut bases = Vec::new();
+        for side in &sides {
+            bases.push(lines.len() as u32);
+            lines.extend_from_slice(&side.lines);
+        }
+        let vectors = Vectors::new(lines, length as u32, bases)?;
+        let slots = slots.iter().copied().chain([NONE]).collect();
+        Some(Self { sources, ends, vectors, slots })
+    }
+
+    /// Whether the rule is found without vectors.
+    pub fn has_ends(&self) -> bool {
+        self.ends.is_some()
     }
 
     /// For each key the best living rule that it matches, if it beats what is in `slots`.
@@ -58,34 +97,106 @@ impl Labels {
         dead: &BitSet,
         slots: &mut [u32],
     ) {
-        let others = |nth: usize, at: usize| {
-            self.wholes.get(nth).map_or(0, |whole| whole.start(keys[usize::from(whole.word) % DENSE_MAX][at]))
+        let Some(ends) = self.ends.as_ref().filter(|_| G > ALONE_MAX) else {
+            return self.search(kernel, keys, dead, slots.len(), |at, slot| slots[at] = slots[at].min(slot));
         };
-        let wanted = |bit: u32| dead.is_empty() || !dead.contains(self.slots[bit as usize]);
         let len = slots.len();
-        self.vectors.lookup(kernel, (keys, len), self.wholes.len(), others, wanted, |at, bit| {
-            slots[at] = slots[at].min(self.slots[bit as usize]);
+        let found = ends.find(kernel, |source, labels| {
+            if let Some(source) = self.sources.get(usize::from(source)) {
+                source.labels(kernel, keys, len, labels);
+            }
         });
+        let found = found.iter().map(|bit| self.slots[(*bit as usize).min(self.slots.len() - 1)]);
+        if dead.is_empty() {
+            for (slot, found) in slots.iter_mut().zip(found) {
+                *slot = found.min(*slot);
+            }
+            return;
+        }
+        // Keys whose rule is dead are looked up again.
+        let (mut again, mut which, mut count) = ([[0; G]; DENSE_MAX], [0; G], 0);
+        for (at, found) in found.enumerate().take(slots.len()) {
+            if found >= slots[at] {
+                continue;
+            }
+            if !dead.contains(found) {
+                slots[at] = found;
+                continue;
+            }
+            again.iter_mut().zip(keys).for_each(|(again, keys)| again[count] = keys[at]);
+            which[count] = at;
+            count += 1;
+        }
+        if count > 0 {
+            self.search(kernel, &again, dead, count, |at, slot| {
+                let known = &mut slots[which[at]];
+                *known = slot.min(*known);
+            });
+        }
+    }
+
+    /// For `len` keys the best living rule that their labels' vectors leave: to `found`.
+    #[inline(always)]
+    fn search<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        keys: &Group<G>,
+        dead: &BitSet,
+        len: usize,
+        mut found: impl FnMut(usize, u32),
+    ) {
+        let mut starts: Found<G> = [[0; G]; SOURCES_MAX];
+        for (nth, (source, starts)) in self.sources.iter().zip(&mut starts).enumerate() {
+            source.labels(kernel, keys, len, starts);
+            self.vectors.starts(nth, starts);
+        }
+        let wanted = |bit: u32| dead.is_empty() || !dead.contains(self.slots[bit as usize]);
+        self.vectors.lookup(kernel, &starts, len, wanted, |at, bit| found(at, self.slots[bit as usize]));
     }
 
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        let wholes: usize = self.wholes.iter().map(|whole| whole.labels.len() * 16).sum();
-        wholes + self.vectors.bytes() + self.slots.len() * 4
+        let source = |source: &Source| match &source.kind {
+            Kind::Chunk { labels, .. } => labels.bytes(),
+            Kind::Whole(whole) => whole.labels.len() * 16,
+        };
+        let sources: usize = self.sources.iter().map(source).sum();
+        sources + self.ends.as_ref().map_or(0, Ends::bytes) + self.vectors.bytes() + self.slots.len() * 4
+    }
+}
+
+impl Source {
+    /// The labels of `len` keys.
+    #[inline(always)]
+    fn labels<K: Kernel, const G: usize>(
+        &self,
+        kernel: K,
+        keys: &Group<G>,
+        len: usize,
+        labels: &mut [u32; G],
+    ) {
+        let words = &keys[usize::from(self.word) % DENSE_MAX];
+        match &self.kind {
+            Kind::Chunk { shift, mask, labels: table } => kernel.label(table, words, (*shift, *mask), labels),
+            Kind::Whole(whole) => {
+                let each = labels.iter_mut().zip(words).take(len);
+                each.for_each(|(label, word)| *label = whole.label(*word));
+            }
+        }
     }
 }
 
 impl Whole {
     #[inline(always)]
-    fn start(&self, value: u64) -> u32 {
+    fn label(&self, value: u64) -> u32 {
         let value = value & self.mask;
         let mut at = (value.wrapping_mul(self.multiplier) >> self.shift) as usize;
         while let Some(&(other, label)) = self.labels.get(at).filter(|(_, label)| *label != 0) {
             if other == value {
-                return self.base + label as u32;
+                return label as u32;
             }
             at = (at + 1) % self.labels.len();
         }
-        self.base
+        0
     }
 }

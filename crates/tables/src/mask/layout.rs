@@ -131,19 +131,22 @@ impl Layout {
         self.dense
     }
 
-    /// The dense keys of keys. Dense keys must be 0 before.
+    /// The dense keys of `len` keys. Dense keys must be 0 before.
     #[inline(always)]
-    pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], dense: &mut Group<G>) {
+    pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], len: usize, dense: &mut Group<G>) {
+        // Counted by hand: chunks of a length that only now is known cost a division each time.
         for step in &self.steps {
-            let (from, to) = (usize::from(step.word), usize::from(step.to) % DENSE_MAX);
-            for (key, dense) in keys.chunks_exact(self.words).zip(&mut dense[to]) {
-                *dense |= kernel.extract(key[from], step.mask) << step.shift;
+            let mut from = usize::from(step.word);
+            for dense in &mut dense[usize::from(step.to) % DENSE_MAX][..len.min(G)] {
+                *dense |= kernel.extract(keys[from], step.mask) << step.shift;
+                from += self.words;
             }
         }
         for common in &self.commons {
-            let (from, to) = (usize::from(common.word), usize::from(common.to) % DENSE_MAX);
-            for (key, dense) in keys.chunks_exact(self.words).zip(&mut dense[to]) {
-                *dense |= u64::from(key[from] & common.mask == common.value) << common.shift;
+            let mut from = usize::from(common.word);
+            for dense in &mut dense[usize::from(common.to) % DENSE_MAX][..len.min(G)] {
+                *dense |= u64::from(keys[from] & common.mask == common.value) << common.shift;
+                from += self.words;
             }
         }
     }

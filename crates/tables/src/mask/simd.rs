@@ -3,7 +3,7 @@
 //! What is looked up without asking for bounds is held against them when it is made.
 #![allow(unsafe_code)]
 
-use super::layout::{DENSE_MAX, Group};
+use super::layout::DENSE_MAX;
 use crate::NONE;
 use crate::simd::Level;
 
@@ -145,168 +145,158 @@ pub(super) struct Line(pub [u64; 8]);
 /// Bits of a line.
 pub(super) const LINE_BITS: u32 = 512;
 
-/// Bits of a chunk.
-pub(super) const CHUNK_BITS: u32 = 16;
-
-/// A chunk of a key and the vectors of its values.
+/// A table of numbers below 2^16. Of blocks that are equal only one is kept: it is mostly so, and what is looked up often
+/// stays in the nearest caches.
 #[derive(Debug)]
-pub(super) struct Chunk {
-    /// Its word of a dense key, and its place there.
-    word: u8,
-    shift: u8,
-    /// First line of its vectors.
-    base: u32,
-    /// For each upper byte the row of `lows` for the lower bytes. Four bytes more than are used: a core may read them.
-    highs: Box<[u8; 256 + 4]>,
-    /// For each lower byte its vector's first line behind `base`; at the end two more than are used.
-    lows: Vec<u16>,
+pub(super) struct Paged {
+    /// For each block its place among those kept; none if all are kept in their order. Two more than are used: a core may
+    /// read four bytes.
+    pages: Vec<u16>,
+    /// Two more than are used.
+    items: Vec<u16>,
+    /// Entries of a block: their logarithm.
+    shift: u32,
+    /// The last entry.
+    last: u32,
 }
 
-impl Chunk {
-    /// `starts` tells for each value its vector's first line behind `base`. Upper bytes under which all are equal share
-    /// their memory: it is mostly so, and what is looked up often stays in the nearest cache.
-    pub fn new(word: u8, shift: u8, base: u32, starts: &[u16; 1 << CHUNK_BITS]) -> Self {
-        let (rows, _) = starts.as_chunks::<256>();
-        let mut lows: Vec<u16> = Vec::new();
-        let mut highs = Box::new([0; 256 + 4]);
-        for (high, row) in highs.iter_mut().zip(rows) {
-            let known = lows.chunks_exact(256).position(|known| known == row);
-            // There are no more than 256.
-            *high = known.unwrap_or(lows.len() / 256) as u8;
-            if known.is_none() {
-                lows.extend_from_slice(row);
-            }
+impl Paged {
+    /// For so many entries, in blocks of `1 << shift` of which `pages` tells the place, if it is not empty; none if there
+    /// are no entries, or not all of them stand in `items`.
+    pub fn new(mut pages: Vec<u16>, mut items: Vec<u16>, shift: u32, entries: usize) -> Option<Self> {
+        let last = u32::try_from(entries).ok()?.checked_sub(1)?;
+        let end = |page: &u16| (usize::from(*page) + 1) << shift;
+        let sound = if pages.is_empty() {
+            entries <= items.len()
+        } else {
+            entries <= pages.len() << shift && pages.iter().all(|page| end(page) <= items.len())
+        };
+        if !pages.is_empty() {
+            pages.extend([0; 2]);
         }
-        lows.extend([0; 2]);
-        Self { word, shift, base, highs, lows }
+        items.extend([0; 2]);
+        (sound && shift <= u16::BITS).then_some(Self { pages, items, shift, last })
     }
 
-    /// The first line of a value's vector.
+    /// What stands at `at`; beyond the end, the last.
     #[inline(always)]
-    fn start(&self, word: u64) -> u32 {
-        let [low, high] = ((word >> self.shift) as u16).to_le_bytes();
-        let at = usize::from(self.highs[usize::from(high)]) * 256 + usize::from(low);
-        // SAFETY: `new` alone makes chunks, and numbers rows that it has pushed.
-        self.base + u32::from(unsafe { *self.lows.get_unchecked(at) })
+    fn find(&self, at: u32) -> u32 {
+        let mut at = at.min(self.last) as usize;
+        // SAFETY: `new` alone makes tables: each block has a page, and each page a whole block.
+        unsafe {
+            if !self.pages.is_empty() {
+                let page = *self.pages.get_unchecked(at >> self.shift);
+                at = usize::from(page) << self.shift | at & ((1 << self.shift) - 1);
+            }
+            u32::from(*self.items.get_unchecked(at))
+        }
     }
 
-    /// The last of the lines at which vectors begin.
-    fn last(&self) -> u32 {
-        self.base + self.lows.iter().copied().max().map_or(0, u32::from)
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        (self.pages.len() + self.items.len()) * 2
     }
 }
 
-/// The vectors of all values: which rules suit.
+/// The vectors of all labels: which rules suit.
 #[derive(Debug)]
 pub(super) struct Vectors {
-    chunks: Vec<Chunk>,
     lines: Vec<Line>,
     /// Lines of a vector.
     length: u32,
+    /// For each source the first line of its labels' vectors.
+    bases: Vec<u32>,
 }
 
-/// Chunks at most.
-pub(super) const CHUNKS_MAX: usize = DENSE_MAX * 4;
+/// Sources of labels at most.
+pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
+
+/// The labels of a group, source by source.
+pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
 /// Lines that stay in a core's own cache: asking for them early would only take time.
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
-    /// None if a value has no vector, or there are too many chunks.
-    pub fn new(chunks: Vec<Chunk>, lines: Vec<Line>, length: u32) -> Option<Self> {
-        let end = |chunk: &Chunk| chunk.last() as usize + length as usize;
-        let sound = chunks.len() <= CHUNKS_MAX
-            && length as usize <= lines.len()
-            && chunks.iter().all(|chunk| end(chunk) <= lines.len());
-        sound.then_some(Self { chunks, lines, length })
+    /// None if there is no vector, or too many are wanted for a key.
+    pub fn new(lines: Vec<Line>, length: u32, bases: Vec<u32>) -> Option<Self> {
+        let sound = bases.len() <= SOURCES_MAX && 0 < length && length as usize <= lines.len();
+        (sound && u32::try_from(lines.len()).is_ok()).then_some(Self { lines, length, bases })
     }
 
-    /// For each key the first bit that all of its vectors have and that is `wanted`: to `found`. `others` gives for a key
-    /// the beginnings of further vectors, `more` of them.
+    /// Turns a source's labels into the first lines of their vectors.
+    #[inline(always)]
+    pub fn starts<const G: usize>(&self, source: usize, labels: &mut [u32; G]) {
+        let base = self.bases.get(source).copied().unwrap_or_default();
+        labels.iter_mut().for_each(|label| *label = base + *label * self.length);
+    }
+
+    /// For each of `len` keys the first bit that all vectors from its `starts` have and that is `wanted`: to `found`.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
         kernel: K,
-        (keys, len): (&Group<G>, usize),
-        more: usize,
-        others: impl Fn(usize, usize) -> u32,
+        starts: &Found<G>,
+        len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
         found: impl FnMut(usize, u32),
     ) {
-        let mut starts = [[0; G]; CHUNKS_MAX];
         let len = len.min(G);
-        for (chunk, starts) in self.chunks.iter().zip(&mut starts) {
-            kernel.starts(chunk, &keys[usize::from(chunk.word) % DENSE_MAX], starts);
-        }
-        for nth in 0..more.min(CHUNKS_MAX - self.chunks.len()) {
-            for (at, own) in starts[self.chunks.len() + nth][..len].iter_mut().enumerate() {
-                let start = others(nth, at);
-                *own = if self.has(start) { start } else { 0 };
-            }
-        }
         if self.lines.len() > NEAR_LINES {
-            for starts in &starts[..self.chunks.len()] {
+            for starts in &starts[..self.bases.len()] {
                 starts[..len].iter().for_each(|start| kernel.prefetch(&self.lines, *start as usize));
             }
         }
-        // SAFETY: set or approved above; there is a vector at 0, or no line is looked at.
-        unsafe { self.first(kernel, self.chunks.len() + more, &starts, len, wanted, found) };
+        self.first(kernel, self.bases.len(), starts, len, wanted, found);
     }
 
     /// For each key the first bit that is in all of its vectors, `count` of them, and that is `wanted`: to `found`.
-    ///
-    /// # Safety
-    /// The starts are those of the chunks' values, or were approved by [`Self::has`].
     #[inline(always)]
-    unsafe fn first<K: Kernel, const G: usize>(
+    fn first<K: Kernel, const G: usize>(
         &self,
         kernel: K,
         count: usize,
-        starts: &[[u32; G]; CHUNKS_MAX],
+        starts: &Found<G>,
         len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
         found: impl FnMut(usize, u32),
     ) {
         // The usual counts: the compiler lays these out one after the other.
-        // SAFETY: as the caller promises.
-        unsafe {
-            match count {
-                5 => self.first_of::<K, G, 5>(kernel, count, starts, len, wanted, found),
-                6 => self.first_of::<K, G, 6>(kernel, count, starts, len, wanted, found),
-                7 => self.first_of::<K, G, 7>(kernel, count, starts, len, wanted, found),
-                8 => self.first_of::<K, G, 8>(kernel, count, starts, len, wanted, found),
-                9 => self.first_of::<K, G, 9>(kernel, count, starts, len, wanted, found),
-                10 => self.first_of::<K, G, 10>(kernel, count, starts, len, wanted, found),
-                _ => self.first_of::<K, G, 0>(kernel, count, starts, len, wanted, found),
-            }
+        match count {
+            5 => self.first_of::<K, G, 5>(kernel, count, starts, len, wanted, found),
+            6 => self.first_of::<K, G, 6>(kernel, count, starts, len, wanted, found),
+            7 => self.first_of::<K, G, 7>(kernel, count, starts, len, wanted, found),
+            8 => self.first_of::<K, G, 8>(kernel, count, starts, len, wanted, found),
+            9 => self.first_of::<K, G, 9>(kernel, count, starts, len, wanted, found),
+            10 => self.first_of::<K, G, 10>(kernel, count, starts, len, wanted, found),
+            _ => self.first_of::<K, G, 0>(kernel, count, starts, len, wanted, found),
         }
     }
 
     #[inline(always)]
-    unsafe fn first_of<K: Kernel, const G: usize, const N: usize>(
+    fn first_of<K: Kernel, const G: usize, const N: usize>(
         &self,
         kernel: K,
         count: usize,
-        starts: &[[u32; G]; CHUNKS_MAX],
+        starts: &Found<G>,
         len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
         mut found: impl FnMut(usize, u32),
     ) {
-        let count = if N == 0 { count.min(CHUNKS_MAX) } else { N };
-        let lines = self.lines.as_ptr();
+        let count = if N == 0 { count.min(SOURCES_MAX) } else { N };
+        let last = self.lines.len() - self.length as usize;
+        // SAFETY: behind each line up to `last` there are as many as a vector has.
+        let vector = |start: u32| unsafe { self.lines.as_ptr().add((start as usize).min(last)) };
         #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
         'keys: for at in 0..len {
-            // SAFETY: as the caller promises, and `new` has seen, vectors are whole.
-            let known: [*const Line; N] =
-                std::array::from_fn(|nth| unsafe { lines.add(starts[nth][at] as usize) });
+            let known: [*const Line; N] = std::array::from_fn(|nth| vector(starts[nth][at]));
             for line in 0..self.length {
                 let of = |nth: usize| {
                     let first = match known.get(nth) {
                         Some(first) => *first,
-                        // SAFETY: as above.
-                        None => unsafe { lines.add(starts[nth][at] as usize) },
+                        None => vector(starts[nth][at]),
                     };
-                    // SAFETY: as above.
+                    // SAFETY: as above, and vectors are not longer.
                     unsafe { &*first.add(line as usize) }
                 };
                 let mut bits = kernel.line(of(0));
@@ -326,19 +316,9 @@ impl Vectors {
         }
     }
 
-    /// Whether there is a whole vector from this line on.
-    #[inline(always)]
-    pub fn has(&self, start: u32) -> bool {
-        u64::from(start) + u64::from(self.length) <= self.lines.len() as u64
-    }
-
     /// Bytes held.
     pub fn bytes(&self) -> usize {
-        self.chunks
-            .iter()
-            .map(|chunk| size_of::<Chunk>() + chunk.highs.len() + chunk.lows.len() * 2)
-            .sum::<usize>()
-            + self.lines.len() * size_of::<Line>()
+        self.lines.len() * size_of::<Line>()
     }
 }
 
@@ -350,8 +330,11 @@ pub(super) trait Kernel: Copy {
     /// The rules of a block that a key matches in the words compared: bits 0, 2, 4 and 6.
     fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32;
 
-    /// For each of a group's words the first line of the vector of its chunk.
-    fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]);
+    /// For each of a group's words what stands in a table at its bits from `shift` on that `mask` leaves.
+    fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: (u32, u32), labels: &mut [u32; G]);
+
+    /// Turns each of a group's numbers, times `scale` and with its fellow added, into what stands there in a table.
+    fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]);
 
     /// What lines have in common.
     type Meet: Copy;
@@ -412,9 +395,22 @@ impl Kernel for Portable {
     }
 
     #[inline(always)]
-    fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
-        for (word, start) in words.iter().zip(starts) {
-            *start = chunk.start(*word);
+    fn label<const G: usize>(
+        self,
+        table: &Paged,
+        words: &[u64; G],
+        (shift, mask): (u32, u32),
+        labels: &mut [u32; G],
+    ) {
+        for (word, label) in words.iter().zip(labels) {
+            *label = table.find(word.wrapping_shr(shift) as u32 & mask);
+        }
+    }
+
+    #[inline(always)]
+    fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
+        for (number, fellow) in numbers.iter_mut().zip(fellows) {
+            *number = table.find(number.wrapping_mul(scale).wrapping_add(*fellow));
         }
     }
 
@@ -473,7 +469,7 @@ impl Width {
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{Block, COMPARED, Chunk, Kernel, LANES, LINE_BITS, Line, Portable, Work};
+    use super::{Block, COMPARED, Kernel, LANES, LINE_BITS, Line, Paged, Portable, Work};
     use std::arch::x86_64::*;
 
     #[derive(Clone, Copy)]
@@ -521,10 +517,21 @@ mod wide {
             }
         }
 
+        // Gathers of eight win nothing over eight loads.
         #[inline(always)]
-        fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
-            // Gathers of eight win nothing over eight loads.
-            Portable.starts(chunk, words, starts);
+        fn label<const G: usize>(
+            self,
+            table: &Paged,
+            words: &[u64; G],
+            cut: (u32, u32),
+            labels: &mut [u32; G],
+        ) {
+            Portable.label(table, words, cut, labels);
+        }
+
+        #[inline(always)]
+        fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
+            Portable.join(table, scale, numbers, fellows);
         }
 
         type Meet = Line;
@@ -555,6 +562,51 @@ mod wide {
         }
     }
 
+    /// [`Paged::find`] for sixteen.
+    ///
+    /// # Safety
+    /// The core must have AVX-512.
+    #[inline(always)]
+    unsafe fn sixteen(table: &Paged, at: __m512i) -> __m512i {
+        // SAFETY: as the caller promises. What is gathered are four bytes each, from where `find` reads two, and there are
+        // four more at the ends.
+        unsafe {
+            let mut at = _mm512_min_epu32(at, _mm512_set1_epi32(table.last.cast_signed()));
+            let half = _mm512_set1_epi32(0xffff);
+            if !table.pages.is_empty() {
+                let shift = _mm_cvtsi32_si128(table.shift.cast_signed());
+                let page = _mm512_srl_epi32(at, shift);
+                let page = _mm512_i32gather_epi32::<2>(page, table.pages.as_ptr().cast());
+                let page = _mm512_sll_epi32(_mm512_and_si512(page, half), shift);
+                let low = _mm512_set1_epi32((1 << table.shift) - 1);
+                at = _mm512_or_si512(page, _mm512_and_si512(at, low));
+            }
+            _mm512_and_si512(_mm512_i32gather_epi32::<2>(at, table.items.as_ptr().cast()), half)
+        }
+    }
+
+    /// [`Paged::find`] for eight.
+    ///
+    /// # Safety
+    /// The core must have AVX2.
+    #[inline(always)]
+    unsafe fn eight(table: &Paged, at: __m256i) -> __m256i {
+        // SAFETY: as in `sixteen`.
+        unsafe {
+            let mut at = _mm256_min_epu32(at, _mm256_set1_epi32(table.last.cast_signed()));
+            let half = _mm256_set1_epi32(0xffff);
+            if !table.pages.is_empty() {
+                let shift = _mm_cvtsi32_si128(table.shift.cast_signed());
+                let page = _mm256_srl_epi32(at, shift);
+                let page = _mm256_i32gather_epi32::<2>(table.pages.as_ptr().cast(), page);
+                let page = _mm256_sll_epi32(_mm256_and_si256(page, half), shift);
+                let low = _mm256_set1_epi32((1 << table.shift) - 1);
+                at = _mm256_or_si256(page, _mm256_and_si256(at, low));
+            }
+            _mm256_and_si256(_mm256_i32gather_epi32::<2>(table.items.as_ptr().cast(), at), half)
+        }
+    }
+
     impl Kernel for Avx512 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {
@@ -575,32 +627,68 @@ mod wide {
         }
 
         #[inline(always)]
-        fn starts<const G: usize>(self, chunk: &Chunk, words: &[u64; G], starts: &mut [u32; G]) {
-            let (words, words_left) = words.as_chunks::<16>();
-            let (starts, starts_left) = starts.as_chunks_mut::<16>();
-            for (words, starts) in words.iter().zip(starts) {
-                // SAFETY: as above. What is gathered are four bytes from each of the 256 of `highs` on, which has four more,
-                // and from each of the numbers in the rows of `lows` on, behind which there are two more.
+        fn label<const G: usize>(
+            self,
+            table: &Paged,
+            words: &[u64; G],
+            (shift, mask): (u32, u32),
+            labels: &mut [u32; G],
+        ) {
+            let (words, words_left) = words.as_chunks::<8>();
+            let (labels, labels_left) = labels.as_chunks_mut::<8>();
+            let cut = |words: &[u64; 8]| {
+                // SAFETY: as above; eight words are 64 bytes.
                 unsafe {
-                    let shift = _mm_cvtsi32_si128(i32::from(chunk.shift));
-                    let half = |at: usize| {
-                        let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());
-                        _mm512_cvtepi64_epi32(_mm512_srl_epi64(words, shift))
-                    };
-                    let value = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(half(0)), half(8));
-                    let high = _mm512_and_si512(_mm512_srli_epi32::<8>(value), _mm512_set1_epi32(0xff));
-                    let row = _mm512_i32gather_epi32::<1>(high, chunk.highs.as_ptr().cast());
-                    let low = _mm512_and_si512(value, _mm512_set1_epi32(0xff));
-                    let row = _mm512_slli_epi32::<8>(_mm512_and_si512(row, _mm512_set1_epi32(0xff)));
-                    let at = _mm512_or_si512(row, low);
-                    let start = _mm512_i32gather_epi32::<2>(at, chunk.lows.as_ptr().cast());
-                    let start = _mm512_and_si512(start, _mm512_set1_epi32(0xffff));
-                    let start = _mm512_add_epi32(start, _mm512_set1_epi32(chunk.base.cast_signed()));
-                    _mm512_storeu_si512(starts.as_mut_ptr().cast(), start);
+                    let words = _mm512_loadu_si512(words.as_ptr().cast());
+                    let shifted = _mm512_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed()));
+                    let cut = _mm512_cvtepi64_epi32(shifted);
+                    _mm256_and_si256(cut, _mm256_set1_epi32(mask.cast_signed()))
+                }
+            };
+            let (pairs, one) = words.as_chunks::<2>();
+            let (pair_labels, one_labels) = labels.as_chunks_mut::<2>();
+            for ([first, second], labels) in pairs.iter().zip(pair_labels) {
+                // SAFETY: as above; two times eight labels are 64 bytes.
+                unsafe {
+                    let at = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(cut(first)), cut(second));
+                    _mm512_storeu_si512(labels.as_mut_ptr().cast(), sixteen(table, at));
                 }
             }
-            for (word, start) in words_left.iter().zip(starts_left) {
-                *start = chunk.start(*word);
+            for (words, labels) in one.iter().zip(one_labels) {
+                // SAFETY: as above; eight labels are 32 bytes.
+                unsafe { _mm256_storeu_si256(labels.as_mut_ptr().cast(), eight(table, cut(words))) };
+            }
+            for (word, label) in words_left.iter().zip(labels_left) {
+                *label = table.find(word.wrapping_shr(shift) as u32 & mask);
+            }
+        }
+
+        #[inline(always)]
+        fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]) {
+            if G < 16 {
+                return Portable.join(table, scale, numbers, fellows);
+            }
+            let (numbers, _) = numbers.as_chunks_mut::<8>();
+            let (fellows, _) = fellows.as_chunks::<8>();
+            let (pairs, one) = numbers.as_chunks_mut::<2>();
+            let (pair_fellows, one_fellows) = fellows.as_chunks::<2>();
+            for (numbers, fellows) in pairs.iter_mut().zip(pair_fellows) {
+                // SAFETY: as above; two times eight numbers are 64 bytes.
+                unsafe {
+                    let at = _mm512_loadu_si512(numbers.as_ptr().cast());
+                    let at = _mm512_mullo_epi32(at, _mm512_set1_epi32(scale.cast_signed()));
+                    let at = _mm512_add_epi32(at, _mm512_loadu_si512(fellows.as_ptr().cast()));
+                    _mm512_storeu_si512(numbers.as_mut_ptr().cast(), sixteen(table, at));
+                }
+            }
+            for (numbers, fellows) in one.iter_mut().zip(one_fellows) {
+                // SAFETY: as above; eight numbers are 32 bytes.
+                unsafe {
+                    let at = _mm256_loadu_si256(numbers.as_ptr().cast());
+                    let at = _mm256_mullo_epi32(at, _mm256_set1_epi32(scale.cast_signed()));
+                    let at = _mm256_add_epi32(at, _mm256_loadu_si256(fellows.as_ptr().cast()));
+                    _mm256_storeu_si256(numbers.as_mut_ptr().cast(), eight(table, at));
+                }
             }
         }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What joined labels lead to: the steps from a key to its best rule, by tables alone.
+
+use super::simd::{Kernel, Paged};
+
+/// Labels that are held at a time while a key is looked up.
+const HELD_MAX: usize = 8;
+
+/// A step from a key to its best rule; `into` is the place of a label that is held.
+#[derive(Debug)]
+enum Step {
+    /// A source's label.
+    Read { source: u8, into: u8 },
+    /// Two labels become one, that of `into` and its neighbour: one, times `scale`, and the other are a place in a table.
+    Join { into: u8, swapped: bool, scale: u32, table: Paged },
+}
+
+/// From a key to its best rule.
+#[derive(Debug)]
+pub(super) struct Ends {
+    steps: Vec<Step>,
+}
+
+impl Ends {
+    /// The steps to a label; none if too many others have to be held.
+    pub fn new(root: Node) -> Option<Self> {
+        let mut steps = Vec::new();
+        if usize::from(root.held()) > HELD_MAX {
+            return None;
+        }
+        root.steps(0, &mut steps);
+        Some(Self { steps })
+    }
+
+    /// For each key of a group the bit of its best rule, or as many as there are. `read` gives a source's labels.
+    #[inline(always)]
+    pub fn find<K: Kernel, const G: usize>(&self, kernel: K, read: impl Fn(u8, &mut [u32; G])) -> [u32; G] {
+        let mut held = [[0; G]; HELD_MAX];
+        for step in &self.steps {
+            match step {
+                Step::Read { source, into } => read(*source, &mut held[usize::from(*into) % HELD_MAX]),
+                Step::Join { into, swapped, scale, table } => {
+                    let into = usize::from(*into) % HELD_MAX;
+                    let (mut number, mut fellow) = (held[into], held[(into + 1) % HELD_MAX]);
+                    if *swapped {
+                        (number, fellow) = (fellow, number);
+                    }
+                    kernel.join(table, *scale, &mut number, &fellow);
+                    held[into] = number;
+                }
+            }
+        }
+        held[0]
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        let table = |step: &Step| if let Step::Join { table, .. } = step { table.bytes() } else { 0 };
+        self.steps.iter().map(|step| size_of::<Step>() + table(step)).sum()
+    }
+}
+
+/// What a label is made of.
+pub(super) enum Node {
+    Source(u8),
+    /// The first, times the number, and the second are a place in the table.
+    Join(Box<(Node, Node)>, u32, Paged),
+}
+
+impl Node {
+    pub fn join(first: Self, second: Self, scale: u32, table: Paged) -> Self {
+        Self::Join(Box::new((first, second)), scale, table)
+    }
+
+    /// Labels held to make it.
+    fn held(&self) -> u8 {
+        match self {
+            Self::Source(_) => 1,
+            Self::Join(both, ..) => match (both.0.held(), both.1.held()) {
+                (a, b) if a == b => a + 1,
+                (a, b) => a.max(b),
+            },
+        }
+    }
+
+    /// The steps to it. What takes more labels to make comes first.
+    fn steps(self, into: u8, steps: &mut Vec<Step>) {
+        match self {
+            Self::Source(source) => steps.push(Step::Read { source, into }),
+            Self::Join(both, scale, table) => {
+                let (mut first, mut second) = *both;
+                let swapped = first.held() < second.held();
+                if swapped {
+                    (first, second) = (second, first);
+                }
+                first.steps(into, steps);
+                second.steps(into + 1, steps);
+                steps.push(Step::Join { into, swapped, scale, table });
+            }
+        }
+    }
+}

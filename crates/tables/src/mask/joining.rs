@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control side: labels of two sources are joined to one, until one table tells the rule (recursive flow classification).
+//!
+//! A join's labels stand for what both mean together. Of the joins that can be done, the one is chosen that leaves the
+//! smallest part of the combinations: it joins what belongs together, as the halves of an address. Rules that can no
+//! longer be the first, whatever the rest of a key is, tell no labels apart.
+
+use super::ends::{Ends, Node};
+use super::layout::Dense;
+use super::met::Met;
+use super::paging::paged;
+use super::shares::{Ranked, Shares};
+use super::simd::Line;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Pairs of labels of a table that leads to labels.
+const PAIRS_MAX: usize = 1 << 19;
+
+/// Pairs of labels of the table that leads to rules.
+const ENDS_MAX: usize = 1 << 22;
+
+/// Labels of a side that are joined when it is judged what comes of it.
+const SAMPLE: usize = 32;
+
+/// Tables of no more entries are read in one step.
+const JOINS_DIRECT: usize = 1 << 14;
+
+/// Bytes of the tables at most.
+const BYTES_MAX: usize = 1 << 21;
+
+/// Words of vectors, and rules, that are looked at while sources are joined.
+const STEPS_MAX: usize = 1 << 25;
+
+/// Entries of a block of a table, of which equal ones are kept once: their logarithm.
+const BLOCK_BITS: u32 = 4;
+
+/// What a source's labels mean: vectors of `length` lines, one behind the other.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub lines: Vec<Line>,
+    pub length: usize,
+    /// The bits of a dense key that are looked at.
+    pub covers: Dense,
+}
+
+impl Side {
+    fn count(&self) -> usize {
+        self.lines.len() / self.length
+    }
+
+    fn vectors(&self) -> impl Iterator<Item = &[Line]> {
+        self.lines.chunks_exact(self.length)
+    }
+}
+
+/// What is not joined yet.
+struct Open<'s> {
+    node: Node,
+    /// Which of all there have been.
+    number: usize,
+    side: Cow<'s, Side>,
+}
+
+/// Joins the sources of rules; none if there is but one, or it would take too much memory or time.
+pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
+    let mut open: Vec<Open> = (0..)
+        .zip(sides)
+        .map(|(number, side)| Open { node: Node::Source(number as u8), number, side: Cow::Borrowed(side) })
+        .collect();
+    let mut numbers = open.len();
+    let mut steps = STEPS_MAX;
+    // What part of the combinations of labels is left by a join; none if it cannot be done.
+    let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
+    while open.len() > 2 {
+        let mut best: Option<(f64, usize, usize)> = None;
+        for (at, first) in open.iter().enumerate() {
+            for (other, second) in open.iter().enumerate().skip(at + 1) {
+                let part = known.entry((first.number, second.number));
+                let part = part.or_insert_with(|| part_left(&first.side, &second.side, &mut steps));
+                if let Some(part) = *part
+                    && best.is_none_or(|(least, ..)| part < least)
+                {
+                    best = Some((part, at, other));
+                }
+            }
+        }
+        let (_, first, second) = best?;
+        let Some((table, side)) = join(&open[first].side, &open[second].side, rules, &mut steps) else {
+            known.insert((open[first].number, open[second].number), None);
+            continue;
+        };
+        let second = open.remove(second);
+        let first = open.remove(first);
+        let table = paged(&table, BLOCK_BITS, JOINS_DIRECT)?;
+        let node = Node::join(first.node, second.node, second.side.count() as u32, table);
+        open.push(Open { node, number: numbers, side: Cow::Owned(side) });
+        numbers += 1;
+    }
+    open.sort_by_key(|open| std::cmp::Reverse(open.side.count()));
+    let (second, first) = (open.pop()?, open.pop()?);
+    let scale = second.side.count().next_multiple_of(1 << BLOCK_BITS);
+    let table = first_bits(&first.side, &second.side, scale, rules.len(), &mut steps)?;
+    let table = paged(&table, BLOCK_BITS, JOINS_DIRECT)?;
+    Ends::new(Node::join(first.node, second.node, scale as u32, table))
+        .filter(|ends| ends.bytes() <= BYTES_MAX)
+}
+
+/// What part of the combinations of labels is left if two sides are joined, judged by some of them; none if that is not to
+/// be tried.
+fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
+    if a.count() * b.count() > PAIRS_MAX {
+        return None;
+    }
+    let some = |side: &Side| {
+        let step = side.count().div_ceil(SAMPLE);
+        let lines = side.vectors().step_by(step).flatten().copied().collect();
+        Side { lines, length: side.length, covers: side.covers }
+    };
+    let (a, b) = (some(a), some(b));
+    let (table, met) = meet(&a, &b, steps)?;
+    Some(met.count() as f64 / table.len() as f64)
+}
+
+/// For each pair of labels the label of both, and what those mean; none if there are too many.
+fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16>, Side)> {
+    let (mut table, mut met) = meet(a, b, steps)?;
+    let length = a.length;
+    let covers = std::array::from_fn(|word| a.covers[word] | b.covers[word]);
+    if let Some(shares) = Shares::new(rules, &covers) {
+        let mut seen = Met::new(length);
+        let mut names = Vec::with_capacity(met.count());
+        for vector in met.lines.chunks_exact_mut(length) {
+            *steps = steps.checked_sub(shares.hide(vector))?;
+            let words = vector.iter().flat_map(|line| line.0).enumerate();
+            let hash = words.fold(0u64, |hash, (at, word)| hash.wrapping_add(seen.hash(at, word)));
+            names.push(seen.label(hash, vector)?);
+        }
+        table.iter_mut().for_each(|label| *label = names[usize::from(*label)]);
+        met = seen;
+    }
+    Some((table, Side { lines: met.lines, length, covers }))
+}
+
+/// For each pair of labels the label of both, and their vectors.
+fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
+    let mut table = Vec::with_capacity(a.count() * b.count());
+    let mut met = Met::new(a.length);
+    for first in a.vectors() {
+        let words = first.iter().flat_map(|line| line.0).enumerate();
+        let words: Vec<(usize, u64)> = words.filter(|(_, word)| *word != 0).collect();
+        *steps = steps.checked_sub(b.count() * (words.len() + 1))?;
+        let mut both = vec![Line([0; 8]); a.length];
+        for second in b.vectors() {
+            let mut hash = 0u64;
+            for (at, word) in &words {
+                let word = word & second[at / 8].0[at % 8];
+                both[at / 8].0[at % 8] = word;
+                hash = hash.wrapping_add(met.hash(*at, word));
+            }
+            table.push(met.label(hash, &both)?);
+        }
+    }
+    Some((table, met))
+}
+
+/// For each pair of labels, those of `a` times `scale`, the first bit of both, or `rules`.
+fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize) -> Option<Vec<u16>> {
+    let size = a.count() * scale;
+    let none = u16::try_from(rules).ok()?;
+    if size > ENDS_MAX {
+        return None;
+    }
+    // For each rule the labels of `b` that it suits.
+    let words = b.count().div_ceil(64);
+    let mut suited = vec![0u64; rules * words];
+    for (label, vector) in b.vectors().enumerate() {
+        for bit in bits(vector) {
+            suited[bit * words + label / 64] |= 1 << (label % 64);
+        }
+    }
+    let mut table = vec![none; size];
+    for (row, vector) in table.chunks_exact_mut(scale).zip(a.vectors()) {
+        let mut open = vec![u64::MAX; words];
+        if let (Some(last), rest @ 1..) = (open.last_mut(), b.count() % 64) {
+            *last = (1 << rest) - 1;
+        }
+        for bit in bits(vector) {
+            *steps = steps.checked_sub(words)?;
+            let mut left = 0;
+            for (word, (open, suited)) in open.iter_mut().zip(&suited[bit * words..][..words]).enumerate() {
+                let mut taken = *open & suited;
+                *open ^= taken;
+                left |= *open;
+                while taken != 0 {
+                    row[word * 64 + taken.trailing_zeros() as usize] = bit as u16;
+                    taken &= taken - 1;
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    Some(table)
+}
+
+/// The bits of a vector that are set.
+fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
+    let words = vector.iter().flat_map(|line| line.0).enumerate();
+    words.flat_map(|(at, mut word)| {
+        std::iter::from_fn(move || {
+            let bit = (word != 0).then_some(word.trailing_zeros() as usize)?;
+            word &= word - 1;
+            Some(64 * at + bit)
+        })
+    })
+}

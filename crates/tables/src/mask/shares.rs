@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Control side: what is left of rules once a part of a key has been looked at, and which rules can then never be the first.
+
+use super::layout::Dense;
+use super::simd::Line;
+use std::collections::HashMap;
+
+/// What rules ask for behind a join, if it is to be seen which rules can never win.
+const SHARES_MAX: usize = 512;
+
+/// Rules, of slots in order of precedence, of rows of `dense` values and as many masks.
+#[derive(Clone, Copy)]
+pub(super) struct Ranked<'r> {
+    pub slots: &'r [u32],
+    pub rows: &'r [u64],
+    pub dense: usize,
+}
+
+impl<'r> Ranked<'r> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    fn row(&self, bit: usize) -> (&'r [u64], &'r [u64]) {
+        self.rows[self.slots[bit] as usize * 2 * self.dense..][..2 * self.dense].split_at(self.dense)
+    }
+
+    /// Whether all that is left of a rule, once `covered` has been looked at, suits another's keys too.
+    fn hides(&self, bit: usize, other: usize, covered: &Dense) -> bool {
+        let ((values, masks), (others, other_masks)) = (self.row(bit), self.row(other));
+        (0..self.dense).all(|word| {
+            let left = masks[word] & !covered[word];
+            left & !other_masks[word] == 0 && (values[word] ^ others[word]) & left == 0
+        })
+    }
+}
+
+/// What rules ask for in the bits of a key that are not covered yet: which rule's share is whose, and which shares suit
+/// all keys that another suits.
+pub(super) struct Shares {
+    /// By rule.
+    numbers: Vec<u32>,
+    /// By share a bit for each of those that hide it.
+    hiding: Vec<u64>,
+    words: usize,
+}
+
+impl Shares {
+    /// None if there are too many for it to be worth while.
+    pub fn new(rules: Ranked, covered: &Dense) -> Option<Self> {
+        let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
+        let mut firsts = Vec::new();
+        let mut numbers = Vec::new();
+        for bit in 0..rules.len() {
+            let (values, masks) = rules.row(bit);
+            let left = masks.iter().zip(covered).map(|(mask, covered)| mask & !covered);
+            let share = left.clone().zip(values).map(|(mask, value)| mask & value).chain(left).collect();
+            let next = firsts.len() as u32;
+            let number = *known.entry(share).or_insert(next);
+            if number == next {
+                firsts.push(bit);
+            }
+            if firsts.len() > SHARES_MAX {
+                return None;
+            }
+            numbers.push(number);
+        }
+        let words = firsts.len().div_ceil(64);
+        let mut hiding = vec![0u64; firsts.len() * words];
+        for (share, bit) in firsts.iter().enumerate() {
+            let hides = |first: &usize| rules.hides(*first, *bit, covered);
+            for (other, _) in firsts.iter().enumerate().filter(|(_, first)| hides(first)) {
+                hiding[share * words + other / 64] |= 1 << (other % 64);
+            }
+        }
+        Some(Self { numbers, hiding, words })
+    }
+
+    /// Takes out of a vector the rules that are never the first. Returns how many rules were looked at.
+    pub fn hide(&self, vector: &mut [Line]) -> usize {
+        let mut seen = vec![0u64; self.words];
+        let mut count = 0;
+        let words = vector.iter_mut().flat_map(|line| &mut line.0);
+        for (word, rules) in words.zip(self.numbers.chunks(64)) {
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                count += 1;
+                let share = rules[bit as usize] as usize;
+                let hiding = &self.hiding[share * self.words..][..self.words];
+                if seen.iter().zip(hiding).any(|(seen, hiding)| seen & hiding != 0) {
+                    *word &= !(1 << bit);
+                } else {
+                    seen[share / 64] |= 1 << (share % 64);
+                }
+            }
+        }
+        count
+    }
+}
