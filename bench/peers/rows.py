@@ -11,6 +11,8 @@ from traffic import Traffic, to_stations
 # What Shunt's path must reach against Open vSwitch, by flows.
 BARS = {1: 1.75, 100: 2.5, 10_000: 5.0, 100_000: 9.0}
 NEW_BAR, L2_BAR = 100.0, 0.6
+# What its tables alone must reach.
+TABLES_BARS = {10_000: 2.5, 100_000: 6.0}
 # LUTs as large as the flows, as far as they go.
 LUTS = {1: 4096, 100: 4096, 10_000: 16_384, 100_000: 65_536}
 # No cache of either side reaches so far back: see README.md.
@@ -70,11 +72,17 @@ def routed(flows, version, popularity="uniform", **how):
     return Row(flows, version, popularity=popularity, ours=settings, **how)
 
 
+def tables(flows, version, popularity="uniform", **how):
+    """The same without the path."""
+    return Row(flows, version, popularity=popularity, ours=Settings(marked=False, ffp=False), **how)
+
+
 def named():
     """The rows of every run."""
     for version in (6, 4):
         yield from (routed(flows, version, bar=bar) for flows, bar in BARS.items())
         yield routed(NEW, version, "new", bar=NEW_BAR)
+        yield from (tables(flows, version, bar=bar) for flows, bar in TABLES_BARS.items())
     for stations in (1, 1000):
         yield Row(stations, kind=STATIONS, ours=Settings(marked=False, ffp=False), bar=L2_BAR)
     yield Row(10_000, 6, popularity="zipf", ours=Settings(defaults=True))
@@ -92,6 +100,5 @@ def full():
                 yield from (routed(flows, version, **how) for flows in BARS)
                 yield routed(NEW, version, "new", **how)
             yield from (routed(flows, version, "zipf", hard=hard) for flows in (10_000, 100_000))
-        for flows in (100, 100_000):
-            yield Row(flows, version, ours=Settings(marked=False, ffp=False))
-        yield Row(NEW, version, popularity="new", ours=Settings(marked=False, ffp=False))
+        yield tables(100, version)
+        yield tables(NEW, version, "new")

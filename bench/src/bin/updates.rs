@@ -8,7 +8,6 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::hint::black_box;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -17,23 +16,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
+use compiled::packet::Packet;
+use compiled::{BURST, Rule, compiled, entry, lookups};
 use fastrand::Rng;
-use flow::{Field, FieldMatch, FlowEntry, Instructions, Match};
-use packet::Packet;
-use shunt_bench::{
-    Bar, Comparison, Figure, Loop, Plan, ThreadCpu, allowed_cpus, compare, median, pin_to, whole,
-};
+use flow::FlowEntry;
+use shunt_bench::{Bar, Comparison, Figure, Plan, ThreadCpu, allowed_cpus, compare, median, pin_to};
 use tables::compile::{Compiled, Job};
 use tables::master::{RuleChange, Spent};
 use tables::{Master, Table, TableUpdate};
 
-#[path = "../../../crates/tables/tests/engines/packet.rs"]
-mod packet;
-#[path = "../../../crates/tables/tests/engines/sets.rs"]
-mod sets;
+#[path = "tables/compiled.rs"]
+mod compiled;
 
-/// Keys of a lookup, and how many lookups come before the first key comes again.
-const BURST: usize = 32;
+/// How many lookups come before the first key comes again.
 const BURSTS: usize = 1_000;
 /// Of the rules, those that are not in the table at first: changes put them in the place of others.
 const SPARE_PART: usize = 10;
@@ -63,9 +58,6 @@ struct Arguments {
     exact: u64,
 }
 
-/// A rule with its priority.
-type Rule = (u16, Match);
-
 /// Makes a table's rules.
 type Maker = fn(&Arguments) -> Result<Vec<Rule>, Box<dyn Error>>;
 
@@ -84,10 +76,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     pin_to(last)?;
     let bases = Bases { errands, done };
     let tables: [(&str, Maker); 4] = [
-        ("access list", access_list),
-        ("IPv4 routes", |_| routes("ipv4")),
-        ("IPv6 routes", |_| routes("ipv6")),
-        ("exact", |arguments| exact(arguments.exact)),
+        ("access list", |_| compiled::access_list("acl1_10k")),
+        ("IPv4 routes", |_| compiled::routes("ipv4")),
+        ("IPv6 routes", |_| compiled::routes("ipv6")),
+        ("exact", |arguments| compiled::exact(arguments.exact)),
     ];
     for (name, rules) in tables {
         if name.contains(&arguments.case) {
@@ -117,53 +109,6 @@ fn work_off(work: &Receiver<Errand>, done: &Sender<Compiled>) {
             Errand::Free(spent) => drop(spent),
         }
     }
-}
-
-fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
-    Ok(match whole(name)? {
-        Some(text) => text,
-        None => shunt_bench::read_text(&folder.join(sample))?,
-    })
-}
-
-/// Rules of 10,000, the first the best.
-fn access_list(_: &Arguments) -> Result<Vec<Rule>, Box<dyn Error>> {
-    let text = data("classbench/acl1_10k.rules.gz", "acl1.rules")?;
-    let list = sets::access_list(&text).into_iter().zip((0..=u16::MAX).rev());
-    Ok(list.flat_map(|(matches, priority)| matches.into_iter().map(move |one| (priority, one))).collect())
-}
-
-/// A whole table; the longest prefix is the best.
-fn routes(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
-    let text = data(&format!("rib/{name}_full.txt.gz"), &format!("{name}.txt"))?;
-    let length = |route: &Match| route.fields().last().map_or(0, |last| last.mask.count_ones() as u16);
-    Ok(sets::routes(&text).into_iter().map(|route| (length(&route), route)).collect())
-}
-
-/// Pairs of MAC addresses.
-fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
-    let mac = |field, value: u64| FieldMatch::exact(field, (value & 0xffff_ffff_ffff).into());
-    let pair = |n: u64| {
-        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Match::new([mac(Field::EthDst, mixed >> 16), mac(Field::EthSrc, mixed.rotate_left(29) ^ n)])
-    };
-    (0..count).map(|n| Ok((9, pair(n)?))).collect()
-}
-
-fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
-    Arc::new(FlowEntry {
-        id,
-        table: 0,
-        priority,
-        matching,
-        instructions: Instructions::default().into(),
-        idle_timeout_s: 0,
-        hard_timeout_s: 0,
-        cookie: 0,
-        flags: flow::EntryFlags::default(),
-        low_latency: false,
-    })
 }
 
 /// A table with its rules.
@@ -266,27 +211,6 @@ impl<'b> Changing<'b> {
         let plan = Plan { attempts_max: 20 * pairs, ..Plan::new(pairs) };
         Ok(compare(&plan, &mut lookups(&self.view, &keys), &mut lookups(&fresh, &fresh_keys))?)
     }
-}
-
-/// A view of the rules, compiled at once.
-fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
-    let changes: Vec<_> = rules.iter().map(|rule| RuleChange::Add(Arc::clone(rule))).collect();
-    let mut view = Table::default();
-    let updates = master.change(&changes, changes.len(), 1)?;
-    updates.into_iter().flatten().for_each(|mut update| view.apply(&mut update));
-    Ok(view)
-}
-
-fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
-    let mut ids = [0; BURST];
-    let mut bursts = keys.chunks_exact(BURST * table.plan().words()).cycle();
-    let lookup = move || {
-        if let Some(keys) = bursts.next() {
-            table.lookup(keys, black_box(&mut ids));
-        }
-        BURST as u64
-    };
-    Loop::new(100, lookup).gap_limit(Duration::from_micros(200))
 }
 
 fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Result<(), Box<dyn Error>> {

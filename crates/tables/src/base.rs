@@ -3,7 +3,7 @@
 
 use crate::choice::Choice;
 use crate::exact::Exact;
-use crate::lpm::{Lpm, Piece};
+use crate::lpm::Lpm;
 use crate::mask::Mask;
 use crate::scan::Scan;
 use crate::{BitSet, KeyPlan};
@@ -122,15 +122,6 @@ impl Base {
     pub(crate) fn exact(&self) -> Option<&Exact> {
         match &self.engine {
             Engine::Exact(engine) => Some(engine),
-            _ => None,
-        }
-    }
-
-    /// Where the first bits of the field stand that the rules are prefixes of, if they are looked up as such.
-    #[must_use]
-    pub(crate) fn prefixes_of(&self) -> Option<Piece> {
-        match &self.engine {
-            Engine::Lpm(engine) => Some(engine.first()),
             _ => None,
         }
     }

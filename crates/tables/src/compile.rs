@@ -7,6 +7,8 @@ use crate::additions::Additions;
 use crate::base::{Engine, Maker};
 use crate::choice::Choice;
 use crate::exact::Exact;
+use crate::head::Hint;
+use crate::head::screen::{Byte, Ranks};
 use crate::lpm::{Lpm, Piece};
 use crate::mask::Mask;
 use crate::scan::Scan;
@@ -16,8 +18,11 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules.
+/// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules. For more
+/// than so many only if that is this smaller part: each new base takes a new head, whose memory is written.
 const HEAD_PART: usize = 4;
+const HEAD_LARGE: usize = 16_384;
+const HEAD_LARGE_PART: usize = 16;
 
 /// Fewest additions a head has room for.
 pub(crate) const HEAD_MIN: usize = 64;
@@ -63,6 +68,8 @@ pub struct Compiled {
     pub(crate) slots: HashMap<EntryId, u32>,
     /// An empty head's.
     pub(crate) additions: Additions,
+    /// What heads make use of.
+    pub(crate) hint: Hint,
     pub(crate) sequence: u64,
     pub(crate) compiled: usize,
 }
@@ -72,7 +79,7 @@ impl Job {
     #[must_use]
     pub fn run(self) -> Compiled {
         let (rows, before) = self.merged();
-        let (engine, keyed) = self.engine(&rows, &before);
+        let (engine, keyed, hint) = self.engine(&rows, &before);
         let (mut ids, mut priorities) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
         let mut slots = HashMap::with_capacity(rows.len());
         for (slot, row) in (0..).zip(&rows) {
@@ -80,7 +87,8 @@ impl Job {
             ids.push(row.entry.id);
             priorities.push(row.entry.priority);
         }
-        let room = (ids.len() / HEAD_PART).max(HEAD_MIN);
+        let most = HEAD_LARGE.max(ids.len() / HEAD_LARGE_PART);
+        let room = (ids.len() / HEAD_PART).clamp(HEAD_MIN, most);
         let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&self.plan, room, [engine.mask()], ids.len() - keyed),
             Engine::Mask(engine) => Additions::new(&self.plan, room, engine.masks(), engine.walked()),
@@ -92,6 +100,7 @@ impl Job {
             rows: Arc::new(rows),
             slots,
             additions,
+            hint,
             sequence: self.sequence,
             compiled: self.compiled,
         }
@@ -121,8 +130,8 @@ impl Job {
         (merged, before)
     }
 
-    /// The engine, and how many rules come before those that match everything, if it hashes them.
-    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize) {
+    /// The engine, how many rules come before those that match everything, if it hashes them, and a hint for heads.
+    fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, Hint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
         let mut values = Vec::with_capacity(words * rows.len());
@@ -149,6 +158,16 @@ impl Job {
                 }
             }
         }
+        let hint = match self.choice {
+            Choice::Exact => Hint::Mask(masks.clone()),
+            Choice::Lpm(field) => {
+                Piece::of_field(&self.plan, field).first().map_or(Hint::None, |first| Hint::Field(*first))
+            }
+            Choice::Scan | Choice::Mask => {
+                let priorities: Vec<u16> = rows.iter().map(|row| row.entry.priority).collect();
+                Hint::Rules(Byte::best(words, &values, &masks), Ranks::new(&priorities))
+            }
+        };
         let foreign = self.maker.filter(|_| !hashed);
         let foreign = foreign.and_then(|make| make(self.choice, &self.plan, &values, &masks));
         let engine = match (foreign, self.choice) {
@@ -160,6 +179,6 @@ impl Job {
             }
             (None, Choice::Mask) => Engine::Mask(Mask::new(&self.plan, rows.len(), &values, &masks)),
         };
-        (engine, keyed)
+        (engine, keyed, hint)
     }
 }

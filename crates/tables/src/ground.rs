@@ -52,9 +52,9 @@ pub struct Spent {
 impl Ground {
     /// A base as it was made; heads are empty.
     pub fn new(compiled: Compiled, index: Index) -> Self {
-        let Compiled { base, rows, slots, additions, sequence, .. } = compiled;
+        let Compiled { base, rows, slots, additions, hint, sequence, .. } = compiled;
         let (words, room) = (base.plan().words(), additions.capacity());
-        let head = Head::new(words, room, additions.masks(), base.prefixes_of());
+        let head = Head::new(words, room, additions.masks(), &hint);
         Self {
             view: Table::new(base, head, index),
             rows,

@@ -3,7 +3,9 @@
 //! [`crate::additions::Additions`] decides where an addition stands; adding and taking away are a few stores each,
 //! however many rules there are. Slots count additions, dead ones included.
 
-mod regions;
+pub mod screen;
+mod sieve;
+mod simd;
 
 use crate::NONE;
 use crate::additions::Link;
@@ -11,7 +13,8 @@ use crate::hash::Seed;
 use crate::lpm::Piece;
 use crate::tuples::{TUPLES_MAX, bucket_hash};
 use flow::EntryId;
-use regions::Regions;
+use screen::{Byte, Ranks, Screen};
+use sieve::Sieve;
 
 /// Directory word: high half a tag of the hash, low half number of the bucket + 1; 0 is free.
 const TAG_SHIFT: u32 = 32;
@@ -54,8 +57,29 @@ pub struct Head {
     /// Tuples with additions, and the highest priority that each has had; highest first.
     order: Vec<(u16, u32)>,
     living: usize,
-    /// Where additions lie, if the base's rules are prefixes of a field.
-    regions: Option<Regions>,
+    gate: Gate,
+}
+
+/// What the base's rules tell about where to look for additions.
+#[derive(Clone, Debug, Default)]
+pub enum Hint {
+    /// Nothing.
+    #[default]
+    None,
+    /// They are prefixes of a field, whose first bits stand here.
+    Field(Piece),
+    /// They have one mask.
+    Mask(Vec<u64>),
+    /// They are told apart best by these bytes of a key, and have these priorities.
+    Rules(Vec<Byte>, Ranks),
+}
+
+/// Keeps keys away that match no addition, as most do.
+#[derive(Clone, Debug)]
+enum Gate {
+    Open,
+    Sieve(Sieve),
+    Screen(Screen),
 }
 
 /// With the same room: nothing is allocated when additions follow. The directory, whose places are taken in no order, is
@@ -74,7 +98,7 @@ impl Clone for Head {
             masks: Vec::with_capacity(self.masks.capacity()),
             order: Vec::with_capacity(self.order.capacity()),
             living: self.living,
-            regions: self.regions.clone(),
+            gate: self.gate.clone(),
         };
         made.buckets.extend_from_slice(&self.buckets);
         made.places.extend_from_slice(&self.places);
@@ -87,19 +111,18 @@ impl Clone for Head {
 
 impl Default for Head {
     fn default() -> Self {
-        Self::new(0, 0, std::iter::empty(), None)
+        Self::new(0, 0, std::iter::empty(), &Hint::None)
     }
 }
 
 impl Head {
-    /// A head for so many additions, with the masks of its first tuples. `field` is where the first bits of the field stand
-    /// that the base's rules are prefixes of.
+    /// A head for so many additions, with the masks of its first tuples.
     #[must_use]
     pub fn new<'m>(
         words: usize,
         capacity: usize,
         masks: impl Iterator<Item = &'m [u64]>,
-        field: Option<Piece>,
+        hint: &Hint,
     ) -> Self {
         let tuples = if capacity == 0 { 0 } else { TUPLES_MAX };
         let mut all_masks = Vec::with_capacity(tuples * words);
@@ -118,7 +141,14 @@ impl Head {
             masks: all_masks,
             order: Vec::with_capacity(tuples),
             living: 0,
-            regions: field.map(Regions::new),
+            gate: match hint {
+                // Keys without words are the only ones that there are.
+                _ if words == 0 => Gate::Open,
+                Hint::None => Gate::Open,
+                Hint::Field(piece) => Gate::Sieve(Sieve::of_field(words, capacity, *piece)),
+                Hint::Mask(mask) => Gate::Sieve(Sieve::of_mask(words, capacity, mask)),
+                Hint::Rules(bytes, ranks) => Gate::Screen(Screen::new(bytes, ranks)),
+            },
         }
     }
 
@@ -131,12 +161,14 @@ impl Head {
         }
         let (rule, fresh_mask) = row.split_at(2 * self.words);
         self.rows.extend_from_slice(rule);
-        if let Some(regions) = &mut self.regions {
-            let (value, mask) = rule.split_at(self.words);
-            regions.touch(value, mask);
+        let slot = self.places.len() as u32;
+        let (value, mask) = rule.split_at(self.words);
+        match &mut self.gate {
+            Gate::Open => {}
+            Gate::Sieve(sieve) => sieve.add(value, mask),
+            Gate::Screen(screen) => screen.add(priority, value, mask),
         }
         self.masks.extend_from_slice(fresh_mask);
-        let slot = self.places.len() as u32;
         if link.bucket as usize == self.buckets.len() {
             self.buckets.push(NONE);
             self.enter(link.hash, link.bucket);
@@ -201,16 +233,32 @@ impl Head {
         ((hash >> 32) as usize & (self.filter.len() - 1), 1 << (hash >> 58))
     }
 
-    /// For each of up to [`GROUP`] keys, one row of words each, the best living addition that matches and has at least the
-    /// priority in `least`, or [`NONE`]. `least` is used up.
-    pub fn lookup(&self, keys: &[u64], least: &mut [u32], found: &mut [u32]) {
-        found.fill(NONE);
+    /// Which of up to [`GROUP`] keys, one row of words each, may match an addition that beats what the base holds for them, at
+    /// `slots`: one bit each.
+    #[inline]
+    pub fn may_match(&self, keys: &[u64], slots: &[u32]) -> u32 {
+        match &self.gate {
+            Gate::Open => u32::MAX,
+            Gate::Sieve(sieve) => sieve.marks(keys),
+            Gate::Screen(screen) => screen.marks(keys, self.words, slots),
+        }
+    }
+
+    #[inline]
+    fn mask(&self, tuple: u32) -> &[u64] {
+        &self.masks[tuple as usize * self.words..][..self.words]
+    }
+
+    /// For each of up to [`GROUP`] keys, one row of words each, that `wanted` has a bit for, the best living addition that
+    /// matches and has at least the priority in `least`, or what is in `found`. `least` is used up.
+    pub fn lookup(&self, keys: &[u64], mut wanted: u32, least: &mut [u32], found: &mut [u32]) {
         let row = |at: usize| &keys[at * self.words..][..self.words];
         let mut places = [0; GROUP];
         let mut count = 0;
-        for at in 0..found.len().min(GROUP) {
-            places[count] = at;
-            count += usize::from(self.regions.as_ref().is_none_or(|regions| regions.is_touched(row(at))));
+        while wanted != 0 {
+            places[count] = wanted.trailing_zeros() as usize;
+            count += 1;
+            wanted &= wanted - 1;
         }
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
@@ -225,7 +273,7 @@ impl Head {
             if count == 0 {
                 break;
             }
-            let mask = &self.masks[tuple as usize * self.words..][..self.words];
+            let mask = self.mask(tuple);
             // Of all keys before the first is sought: then no load waits for another.
             let mut maybe = 0u32;
             for &at in &places[..count] {

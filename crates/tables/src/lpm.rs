@@ -84,8 +84,7 @@ pub struct Prefixes {
     none_dead: BitSet,
     /// For each group the number of the prefix of length 0, or none.
     wholes: Vec<u32>,
-    /// The field's first bits, up to 64, and those behind.
-    first: Piece,
+    /// The field's bits behind the first 64.
     low: Option<Piece>,
     search: Search,
     kernel: Kernel,
@@ -179,11 +178,6 @@ impl Lpm {
         if catch_all != NONE {
             slots.iter_mut().for_each(|slot| *slot = catch_all.min(*slot));
         }
-    }
-
-    /// Where the field's first bits stand.
-    pub(crate) fn first(&self) -> Piece {
-        self.prefixes.first
     }
 
     /// Rules that match everything.

@@ -227,7 +227,7 @@ impl Wide {
                 let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
                 let slot = self.nodes.first(kernel, *leaf, key);
                 // Further blocks, words that are not compared, dead rules: all seldom, or in all keys alike.
-                if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || !dead.is_empty() {
+                if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || dead.contains(slot) {
                     *found = self.search(kernel, *leaf, &dense, at, dead, *found);
                 } else {
                     *found = (*found).min(slot);

@@ -27,11 +27,11 @@ const DEAD_MIN: usize = 1024;
 
 /// A base is worth being compiled aside once additions stand beside it that are this part of it: what lookups pay for
 /// them grows, and the head must not be full before the next base is there.
-const ASIDE_PART: usize = 16;
+const ASIDE_PART: usize = 128;
 
 /// Of what has changed while a base was compiled aside, so much is put beside it with each further change: more than one, so
 /// that it ends, and few, so that no change waits for it.
-const CATCH_UP: usize = 8;
+const CATCH_UP: usize = 3;
 
 /// The base that comes next.
 #[derive(Debug)]

@@ -115,23 +115,35 @@ impl Table {
             }
             return;
         }
-        let words = self.plan().words();
-        let (mut least, mut found) = ([0; GROUP], [NONE; GROUP]);
-        for (number, ids) in ids.chunks_mut(GROUP).enumerate() {
-            let (least, found) = (&mut least[..ids.len()], &mut found[..ids.len()]);
-            for (least, slot) in least.iter_mut().zip(&*ids) {
-                // Whatever the base holds was added before what the head holds: of equal priority it wins.
-                *least = if *slot == NONE { 0 } else { u32::from(self.base.priority(*slot)) + 1 };
+        let row_words = self.plan().words() * GROUP;
+        for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
+            let keys = &keys[number * row_words..];
+            let wanted = self.head.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
+            let mut found = [NONE; GROUP];
+            if wanted != 0 {
+                self.look_in_head(keys, wanted, slots, &mut found);
             }
-            self.head.lookup(&keys[number * GROUP * words..], least, found);
-            for (id, slot) in ids.iter_mut().zip(found) {
-                *id = match (*id, *slot) {
+            for (id, slot) in slots.iter_mut().zip(found) {
+                *id = match (*id, slot) {
                     (NONE, NONE) => NONE,
                     (slot, NONE) => self.base.id(slot),
                     (_, slot) => self.head.id(slot),
                 };
             }
         }
+    }
+
+    /// Looks for additions that beat what the base holds, for the keys that `wanted` has a bit for.
+    #[inline(never)]
+    fn look_in_head(&self, keys: &[u64], wanted: u32, slots: &[u32], found: &mut [u32; GROUP]) {
+        let mut least = [0; GROUP];
+        for (at, least) in least.iter_mut().enumerate().take(slots.len()) {
+            if wanted >> at & 1 != 0 && slots[at] != NONE {
+                // Whatever the base holds was added before what the head holds: of equal priority it wins.
+                *least = u32::from(self.base.priority(slots[at])) + 1;
+            }
+        }
+        self.head.lookup(keys, wanted, &mut least, found);
     }
 
     /// The entry at a number of a linear table, or [`NONE`].

@@ -88,7 +88,6 @@ impl Rules {
             others,
             none_dead: BitSet::default(),
             wholes,
-            first: self.field[0],
             low: self.field.get(1).copied(),
             search: intervals.search(longest),
             kernel: Kernel::new(level),

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Large tables as the control side compiles them, and lookups in them.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use flow::{Field, FieldMatch, FlowEntry, Instructions, Match};
+use shunt_bench::{Loop, whole};
+use tables::master::RuleChange;
+use tables::{Master, Table};
+
+#[path = "../../../../crates/tables/tests/engines/packet.rs"]
+pub mod packet;
+#[path = "../../../../crates/tables/tests/engines/sets.rs"]
+pub mod sets;
+
+/// Keys of a lookup.
+pub const BURST: usize = 32;
+
+/// A rule with its priority.
+pub type Rule = (u16, Match);
+
+fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/tables/tests/engines/data");
+    Ok(match whole(name)? {
+        Some(text) => text,
+        None => shunt_bench::read_text(&folder.join(sample))?,
+    })
+}
+
+/// Rules of a list of `ClassBench`, by the file's name, the first the best.
+pub fn access_list(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let text = data(&format!("classbench/{name}.rules.gz"), "acl1.rules")?;
+    let list = sets::access_list(&text).into_iter().zip((0..=u16::MAX).rev());
+    Ok(list.flat_map(|(matches, priority)| matches.into_iter().map(move |one| (priority, one))).collect())
+}
+
+/// A whole table, `ipv4` or `ipv6`; the longest prefix is the best.
+pub fn routes(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let text = data(&format!("rib/{name}_full.txt.gz"), &format!("{name}.txt"))?;
+    let length = |route: &Match| route.fields().last().map_or(0, |last| last.mask.count_ones() as u16);
+    Ok(sets::routes(&text).into_iter().map(|route| (length(&route), route)).collect())
+}
+
+/// Pairs of MAC addresses.
+pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
+    let mac = |field, value: u64| FieldMatch::exact(field, (value & 0xffff_ffff_ffff).into());
+    let pair = |n: u64| {
+        let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Match::new([mac(Field::EthDst, mixed >> 16), mac(Field::EthSrc, mixed.rotate_left(29) ^ n)])
+    };
+    (0..count).map(|n| Ok((9, pair(n)?))).collect()
+}
+
+/// An entry that does nothing.
+pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
+    Arc::new(FlowEntry {
+        id,
+        table: 0,
+        priority,
+        matching,
+        instructions: Instructions::default().into(),
+        idle_timeout_s: 0,
+        hard_timeout_s: 0,
+        cookie: 0,
+        flags: flow::EntryFlags::default(),
+        low_latency: false,
+    })
+}
+
+/// A view of the rules, compiled at once.
+pub fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
+    let changes: Vec<_> = rules.iter().map(|rule| RuleChange::Add(Arc::clone(rule))).collect();
+    let mut view = Table::default();
+    let updates = master.change(&changes, changes.len(), 1)?;
+    updates.into_iter().flatten().for_each(|mut update| view.apply(&mut update));
+    Ok(view)
+}
+
+/// Lookups of keys in turn.
+pub fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
+    let mut ids = [0; BURST];
+    let mut bursts = keys.chunks_exact(BURST * table.plan().words()).cycle();
+    let lookup = move || {
+        if let Some(keys) = bursts.next() {
+            table.lookup(keys, black_box(&mut ids));
+        }
+        BURST as u64
+    };
+    Loop::new(100, lookup).gap_limit(Duration::from_micros(200))
+}

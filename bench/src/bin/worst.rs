@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the worst packets and the worst rules cost a table.
+//!
+//! Packets: of many that were drawn near a table's rules the slowest, each timed alone, against as many that were drawn as
+//! ordinary traffic is. Whoever finds them has the compiled table at hand, which is more than the code.
+//!
+//! Rules: 65,536 that lie one inside the other, that all match everything, that are equal under every coarse mask, against as
+//! many routes of a real table.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Parser;
+use compiled::packet::Packet;
+use compiled::{BURST, Rule, compiled, entry, lookups, sets};
+use fastrand::Rng;
+use flow::{Field, FieldMatch, FlowEntry, Match};
+use shunt_bench::{Alone, Bar, Figure, Plan, allowed_cpus, compare, pin_to};
+use tables::{Master, Table};
+
+#[path = "tables/compiled.rs"]
+mod compiled;
+
+/// Packets that are timed, and of them the attack.
+const DRAWN: usize = 64 * ATTACK;
+const ATTACK: usize = 2_048;
+
+/// How often a packet is looked up alone: the least time counts.
+const TRIES: usize = 5;
+
+/// What an attack may leave of a table's speed.
+const LEFT: f64 = 0.8;
+
+/// Rules of the worst sets.
+const RULES: usize = 65_536;
+
+/// Writes target/report/worst.jsonl.
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// Only tables whose names contain this.
+    #[arg(long, default_value = "")]
+    case: String,
+    /// Pairs of windows.
+    #[arg(long, default_value_t = 100)]
+    windows: usize,
+}
+
+/// Makes a table's rules.
+type Maker = fn() -> Result<Vec<Rule>, Box<dyn Error>>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments::parse();
+    pin_to(*allowed_cpus()?.last().ok_or("no CPU is allowed")?)?;
+    let attacked: [(&str, Maker); 8] = [
+        ("acl1 of 1k", || compiled::access_list("acl1_1k")),
+        ("acl1 of 10k", || compiled::access_list("acl1_10k")),
+        ("fw1 of 10k", || compiled::access_list("fw1_10k")),
+        ("ipc1 of 10k", || compiled::access_list("ipc1_10k")),
+        ("IPv4 routes", || compiled::routes("ipv4")),
+        ("IPv6 routes", || compiled::routes("ipv6")),
+        ("65,536 pairs of MAC addresses", || compiled::exact(65_536)),
+        ("64 rules of acl1", || {
+            Ok(compiled::access_list("acl1_1k")?.into_iter().step_by(11).take(64).collect())
+        }),
+    ];
+    let wanted = |name: &str| name.contains(&arguments.case);
+    for (name, rules) in attacked.into_iter().filter(|(name, _)| wanted(name)) {
+        Tried::new(name, rules()?)?.attacked(arguments.windows)?;
+    }
+    let worst: [(&str, Maker); 4] = [
+        ("one prefix inside the other, by chance over all lengths", nested_routes),
+        ("one rule inside the other in four fields", nested_rules),
+        ("all match everything", || Ok((0..RULES).map(|at| ((at % 60_000) as u16, Match::any())).collect())),
+        ("equal under every coarse mask", alike),
+    ];
+    let ordinary = compiled::routes("ipv4")?;
+    let step = (ordinary.len() / RULES).max(1);
+    let ordinary = Tried::new("routes", ordinary.into_iter().step_by(step).take(RULES).collect())?;
+    for (name, rules) in worst.into_iter().filter(|(name, _)| wanted(name)) {
+        Tried::new(name, rules()?)?.beside(&ordinary, arguments.windows)?;
+    }
+    Ok(())
+}
+
+/// A table with its rules.
+struct Tried {
+    name: String,
+    table: Table,
+    rules: Vec<Arc<FlowEntry>>,
+    build_ms: f64,
+    bytes: usize,
+}
+
+impl Tried {
+    fn new(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
+        let rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
+        let mut master = Master::default();
+        let start = Instant::now();
+        let table = compiled(&mut master, &rules)?;
+        let build_ms = start.elapsed().as_secs_f64() * 1e3;
+        let name = format!("{name}: {} rules, {}", rules.len(), table.engine_name());
+        Ok(Self { name, table, rules, build_ms, bytes: master.base_bytes() })
+    }
+
+    /// A packet of ordinary traffic.
+    fn ordinary(&self, rng: &mut Rng) -> Vec<u64> {
+        let rule = &self.rules[rng.usize(..self.rules.len())];
+        Packet::matching(rng, &rule.matching).key(self.table.plan())
+    }
+
+    /// One that is meant to cost much: fields of two rules, or a bit beside a rule, or an ordinary one.
+    fn crafted(&self, rng: &mut Rng) -> Vec<u64> {
+        let mut key = self.ordinary(rng);
+        match rng.u8(..3) {
+            0 if !key.is_empty() => {
+                let other = self.ordinary(rng);
+                for (word, other) in key.iter_mut().zip(other) {
+                    let taken =
+                        [0, u64::MAX, 0xffff_ffff, u64::MAX << 32, 0xffff_0000_0000_ffff][rng.usize(..5)];
+                    *word = *word & !taken | other & taken;
+                }
+            }
+            1 if !key.is_empty() => {
+                let word = rng.usize(..key.len());
+                key[word] ^= 1 << rng.u32(..64);
+            }
+            _ => {}
+        }
+        key
+    }
+
+    /// The slowest of many, each timed alone.
+    fn attack(&self, rng: &mut Rng) -> Vec<u64> {
+        let mut ids = [0; BURST];
+        let mut timed: Vec<(u128, Vec<u64>)> = (0..DRAWN)
+            .map(|_| {
+                let key = self.crafted(rng);
+                let keys = key.repeat(BURST);
+                let took = || {
+                    let start = Instant::now();
+                    self.table.lookup(black_box(&keys), black_box(&mut ids));
+                    start.elapsed().as_nanos()
+                };
+                (std::iter::repeat_with(took).take(TRIES).min().unwrap_or(0), key)
+            })
+            .collect();
+        timed.sort_by_key(|(took, _)| std::cmp::Reverse(*took));
+        let mut slowest: Vec<Vec<u64>> = timed.into_iter().take(ATTACK).map(|(_, key)| key).collect();
+        rng.shuffle(&mut slowest);
+        slowest.concat()
+    }
+
+    /// Looks up the attack and ordinary traffic in turns.
+    fn attacked(&self, windows: usize) -> Result<(), Box<dyn Error>> {
+        let mut rng = Rng::with_seed(1);
+        let attack = self.attack(&mut rng);
+        let ordinary = (0..ATTACK).map(|_| self.ordinary(&mut rng)).collect::<Vec<_>>().concat();
+        let plan = Plan { attempts_max: 20 * windows, ..Plan::new(windows) };
+        let found = compare(&plan, &mut lookups(&self.table, &attack), &mut lookups(&self.table, &ordinary))?;
+        Figure::new("slowest packets by ordinary ones", &self.name, "M/CPU-s", &found, Bar::AtLeast(LEFT))
+            .append(Path::new("target/report"), "worst")?;
+        writeln!(
+            io::stdout(),
+            "{}: slowest packets {:.1}, ordinary ones {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2})",
+            self.name,
+            found.ours.median,
+            found.peer.median,
+            found.ratio,
+            found.low,
+            found.high
+        )?;
+        Ok(())
+    }
+
+    /// Looks up packets that these rules are for, and some of another table's.
+    fn beside(&self, other: &Self, windows: usize) -> Result<(), Box<dyn Error>> {
+        let mut rng = Rng::with_seed(2);
+        let mut keys = |of: &Self| (0..ATTACK).map(|_| of.ordinary(&mut rng)).collect::<Vec<_>>().concat();
+        let (own, others) = (keys(self), keys(other));
+        let plan = Plan { attempts_max: 20 * windows, ..Plan::new(windows) };
+        let found = compare(&plan, &mut lookups(&self.table, &own), &mut lookups(&other.table, &others))?;
+        let folder = Path::new("target/report");
+        Figure::beside("worst rules by as many routes", &self.name, "M/CPU-s", &found)
+            .append(folder, "worst")?;
+        for (what, value, unit) in [
+            ("memory", self.bytes as f64 / self.rules.len() as f64, "bytes/rule"),
+            ("build", self.build_ms, "ms"),
+        ] {
+            let found = Alone { median: value, low: value, high: value, runs: 1, set_aside: 0 };
+            Figure::alone(&format!("{what}, worst rules"), &self.name, unit, &found)
+                .append(folder, "worst")?;
+        }
+        writeln!(
+            io::stdout(),
+            "{}: {:.1}, routes {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2}); {:.0} bytes a rule, built in {:.0} ms",
+            self.name,
+            found.ours.median,
+            found.peer.median,
+            found.ratio,
+            found.low,
+            found.high,
+            self.bytes as f64 / self.rules.len() as f64,
+            self.build_ms
+        )?;
+        Ok(())
+    }
+}
+
+fn prefix(field: Field, value: u128, length: u32) -> FieldMatch {
+    let bits = u32::from(field.location().length_bits);
+    let mask = if length == 0 { 0 } else { field.full_mask() >> (bits - length) << (bits - length) };
+    FieldMatch { field, value: value & mask, mask }
+}
+
+/// Prefixes of all lengths around few addresses, so that each lies in many others.
+fn nested_routes() -> Result<Vec<Rule>, Box<dyn Error>> {
+    let mut rng = Rng::with_seed(3);
+    let centers: Vec<u128> = (0..RULES / 100).map(|_| rng.u128(..)).collect();
+    let route = |_| {
+        let (length, near) = (rng.u32(1..=128), centers[rng.usize(..centers.len())]);
+        let ether_type = FieldMatch::exact(Field::EthType, 0x86dd);
+        Ok((length as u16, Match::new([ether_type, prefix(Field::Ipv6Dst, near, length)])?))
+    };
+    (0..RULES).map(route).collect()
+}
+
+/// Prefixes around one packet in four fields, in no order.
+fn nested_rules() -> Result<Vec<Rule>, Box<dyn Error>> {
+    let mut rng = Rng::with_seed(4);
+    let [from, to] = sets::ports().ok_or("ports can be slices")?;
+    let rule = |_| {
+        let near = [
+            FieldMatch::exact(Field::EthType, 0x0800),
+            FieldMatch::exact(Field::IpProto, 6),
+            prefix(Field::Ipv4Src, 0x0a0a_0a0a, rng.u32(..=32)),
+            prefix(Field::Ipv4Dst, 0x0b0b_0b0b, rng.u32(..=32)),
+            prefix(from, 80, rng.u32(..=16)),
+            prefix(to, 443, rng.u32(..=16)),
+        ];
+        Ok((rng.u16(..), Match::new(near)?))
+    };
+    (0..RULES).map(rule).collect()
+}
+
+/// Rules that share all bits which coarse masks keep, and differ in those behind.
+fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
+    let mut rng = Rng::with_seed(5);
+    let [from, to] = sets::ports().ok_or("ports can be slices")?;
+    let rule = |_| {
+        let near = [
+            FieldMatch::exact(Field::EthType, 0x0800),
+            FieldMatch::exact(Field::IpProto, 17),
+            prefix(Field::Ipv4Src, 0x0a00_0000, 8),
+            prefix(from, rng.u128(..1 << 16), [16, 9][rng.usize(..2)]),
+            prefix(to, rng.u128(..4), 16),
+        ];
+        Ok((rng.u16(..), Match::new(near)?))
+    };
+    (0..RULES).map(rule).collect()
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which keys may match an addition that beats what the base holds for them, of tables of rules of any masks: most match none,
+//! and are not looked for under each mask. Additions stand in 64 sets, by where their priorities lie among the base's. For
+//! some bytes of the key there are 256 words each: for each value of the byte one bit a set, whether an addition there suits
+//! it. The words of a key's bytes taken together name the sets that may have one; those behind the rule that the base holds
+//! for the key do not count. Additions that are taken away leave their bits: a base made anew begins without any.
+
+use crate::NONE;
+use std::ops::Range;
+
+/// Bytes of a key that are asked for: those that tell the base's rules apart best.
+const BYTES: usize = 8;
+
+/// Of them, those that are asked for first: mostly they suffice.
+const FIRST: usize = 4;
+
+/// Sets of additions.
+const SETS: usize = 64;
+
+/// Rules that the bytes are chosen by, spread over all.
+const SAMPLE: usize = 512;
+
+/// A byte of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Byte {
+    word: u8,
+    shift: u8,
+}
+
+impl Byte {
+    #[inline]
+    fn of(self, row: &[u64]) -> usize {
+        usize::from((row[usize::from(self.word)] >> self.shift) as u8)
+    }
+
+    /// The bytes of a key that tell rules apart best, of `words` words each in `values` and `masks`.
+    #[must_use]
+    pub fn best(words: usize, values: &[u64], masks: &[u64]) -> Vec<Self> {
+        let step = (values.len() / words.max(1)).div_ceil(SAMPLE).max(1);
+        let each = |rows: &'_ [u64]| -> Vec<u64> {
+            rows.chunks_exact(words.max(1)).step_by(step).flatten().copied().collect()
+        };
+        let (values, masks) = (each(values), each(masks));
+        let bytes = (0..words as u8).flat_map(|word| (0..8).map(move |at| Self { word, shift: 8 * at }));
+        let mut ranked: Vec<(u64, Self)> =
+            bytes.map(|byte| (byte.alike(words, &values, &masks), byte)).collect();
+        // A byte that all rules suit tells nothing.
+        let len = (values.len() / words.max(1)) as u64;
+        ranked.retain(|(alike, _)| *alike < len * len);
+        ranked.sort_by_key(|(alike, _)| *alike);
+        ranked.into_iter().map(|(_, byte)| byte).take(BYTES).collect()
+    }
+
+    /// How many pairs of rules there are of which one suits the other's value in this byte.
+    fn alike(self, words: usize, values: &[u64], masks: &[u64]) -> u64 {
+        let rules = || values.chunks_exact(words).zip(masks.chunks_exact(words));
+        let rules = || rules().map(|(value, mask)| (self.of(value), self.of(mask)));
+        let (mut suiting, mut open) = ([0u64; 256], 0);
+        for (value, mask) in rules() {
+            match mask {
+                0 => open += 1,
+                _ => suited(value, mask).for_each(|value| suiting[value] += 1),
+            }
+        }
+        rules().map(|(value, mask)| open + suiting[value & mask]).sum()
+    }
+}
+
+/// The values of a byte that are one under a mask.
+fn suited(value: usize, mask: usize) -> impl Iterator<Item = usize> {
+    let open = !mask & 0xff;
+    let others = std::iter::successors(Some(open), move |others| (*others != 0).then(|| (others - 1) & open));
+    others.map(move |others| value & mask | others)
+}
+
+/// Where priorities lie among a base's.
+#[derive(Clone, Debug)]
+pub struct Ranks {
+    /// The priorities of the rules at which the second and the other sets begin.
+    bounds: Vec<u16>,
+    /// Sets for each rule of the base, times 2^32, rounded up.
+    scale: u64,
+}
+
+impl Ranks {
+    /// Among priorities in descending order.
+    #[must_use]
+    pub fn new(priorities: &[u16]) -> Self {
+        let len = priorities.len();
+        let bound = |set: usize| priorities.get((set * len).div_ceil(SETS)).copied().unwrap_or(0);
+        Self {
+            bounds: if len == 0 { Vec::new() } else { (1..SETS).map(bound).collect() },
+            scale: ((SETS as u64) << 32).div_ceil(len.max(1) as u64),
+        }
+    }
+
+    /// The set of additions of a priority.
+    fn set_of(&self, priority: u16) -> u32 {
+        self.bounds.partition_point(|bound| *bound >= priority) as u32
+    }
+
+    /// The sets that hold all additions which beat the base's rule at a slot, or nothing.
+    #[inline(always)]
+    fn sets_before(&self, slot: u32) -> u64 {
+        // Too much for a word only if there is no slot.
+        let last = (u64::from(slot).wrapping_mul(self.scale) >> 32).min(SETS as u64 - 1);
+        if slot == NONE { u64::MAX } else { u64::MAX >> (SETS as u64 - 1 - last) }
+    }
+}
+
+/// See above.
+#[derive(Clone, Debug)]
+pub(super) struct Screen {
+    ranks: Ranks,
+    bytes: Vec<Byte>,
+    /// For each byte the sets with an addition that it does not matter to.
+    open: Vec<u64>,
+    /// For each byte the sets of each of its values.
+    sets: Vec<[u64; 256]>,
+}
+
+impl Screen {
+    /// Without additions, by these bytes of a key.
+    pub fn new(bytes: &[Byte], ranks: &Ranks) -> Self {
+        Self {
+            ranks: ranks.clone(),
+            bytes: bytes.into(),
+            open: vec![0; bytes.len()],
+            sets: vec![[0; 256]; bytes.len()],
+        }
+    }
+
+    /// Takes an addition in.
+    pub fn add(&mut self, priority: u16, value: &[u64], mask: &[u64]) {
+        let set = 1 << self.ranks.set_of(priority);
+        for ((byte, open), sets) in self.bytes.iter().zip(&mut self.open).zip(&mut self.sets) {
+            let (mask, value) = (byte.of(mask), byte.of(value));
+            match mask {
+                0 => *open |= set,
+                _ => suited(value, mask).for_each(|value| sets[value] |= set),
+            }
+        }
+    }
+
+    /// Which keys, `words` words each, may match an addition that beats what the base holds for them, at `slots`: one bit each
+    /// for the first 32.
+    #[inline]
+    pub fn marks(&self, keys: &[u64], words: usize, slots: &[u32]) -> u32 {
+        let first = self.bytes.len().min(FIRST);
+        let passes = |(row, slot): (&[u64], &u32)| {
+            let sets = self.ranks.sets_before(*slot) & self.sets(row, 0..first);
+            sets != 0 && sets & self.sets(row, first..self.bytes.len()) != 0
+        };
+        let count = slots.len().min(32).min(keys.len() / words);
+        let rows = keys[..count * words].chunks_exact(words).zip(&slots[..count]);
+        rows.rev().fold(0, |marks, row| marks << 1 | u32::from(passes(row)))
+    }
+
+    /// The sets that have an addition which some bytes of the row suit.
+    #[inline(always)]
+    fn sets(&self, row: &[u64], bytes: Range<usize>) -> u64 {
+        let of = |at: usize| self.sets[at][self.bytes[at].of(row)] | self.open[at];
+        bytes.fold(u64::MAX, |sets, at| sets & of(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    #[test]
+    fn whatever_matches_passes_and_most_else_does_not() {
+        let mut rng = Rng::with_seed(1);
+        let prefix = |rng: &mut Rng| u32::MAX.checked_shl(rng.u32(0..=20)).unwrap_or(0);
+        let rules: Vec<([u64; 2], [u64; 2])> = (0..1_000)
+            .map(|_| {
+                let addresses = u64::from(prefix(&mut rng)) << 32 | u64::from(prefix(&mut rng));
+                let masks = [addresses, if rng.bool() { 0xffff } else { 0 }];
+                ([rng.u64(..) & masks[0], u64::from(rng.u16(..4)) & masks[1]], masks)
+            })
+            .collect();
+        let values: Vec<u64> = rules.iter().flat_map(|(value, _)| *value).collect();
+        let masks: Vec<u64> = rules.iter().flat_map(|(_, mask)| *mask).collect();
+        let bytes = Byte::best(2, &values, &masks);
+        assert_eq!(bytes.len(), BYTES, "of the ten that are examined");
+        assert!(bytes.iter().all(|byte| byte.word == 0 || byte.shift == 0), "{bytes:?}");
+        let ranks = Ranks::new(&(0..1_000).rev().map(|at| at / 3).collect::<Vec<u16>>());
+        let mut screen = Screen::new(&bytes, &ranks);
+        assert_eq!(screen.marks(&[0, 0], 2, &[NONE]), 0);
+        for (at, (value, mask)) in (0..).zip(&rules[..200]) {
+            screen.add(at, value, mask);
+        }
+        for (at, (value, mask)) in (0..).zip(&rules[..200]) {
+            for _ in 0..20 {
+                let key = [value[0] | rng.u64(..) & !mask[0], value[1] | rng.u64(..) & !mask[1]];
+                // The base's rule at a slot has the priority (999 - slot) / 3.
+                let beaten = 1_000 - 3 * at;
+                let slot = if rng.bool() { NONE } else { rng.u32(beaten..=1_000) };
+                assert_eq!(screen.marks(&key, 2, &[slot]), 1, "{at} beats {slot}");
+            }
+        }
+        let keys: Vec<u64> = (0..32).flat_map(|_| [rng.u64(..), u64::from(rng.u16(..4))]).collect();
+        assert!(screen.marks(&keys, 2, &[NONE; 32]).count_ones() < 10);
+        assert_eq!(screen.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
+    }
+
+    #[test]
+    fn keys_without_a_byte_that_tells_rules_apart() {
+        assert!(Byte::best(0, &[], &[]).is_empty());
+        assert!(Byte::best(1, &[5, 5], &[7, 7]).is_empty());
+        assert_eq!(Screen::new(&[], &Ranks::new(&[])).marks(&[3], 1, &[0]), 1);
+    }
+}

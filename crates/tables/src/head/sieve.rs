@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which keys additions may be for, where the base's rules examine one field's prefixes or have one mask: of a routing table
+//! with a few thousand additions most keys lie near none, and are not looked for in the head. A few parts of a key (a
+//! field's first bits at some depths, or all that the mask keeps) are hashed to one bit each; an addition sets the bits of
+//! what it holds for. A base made anew begins without any.
+
+use super::simd::Kernel;
+use crate::hash::Seed;
+use crate::lpm::Piece;
+use crate::simd::Level;
+
+/// First bits of a field that are asked for, of fields up to 32 bits long and of longer ones. A prefix is noted at the least
+/// depth that is not less than its own, longer ones at the last.
+const DEPTHS: &[u32] = &[16, 20, 24];
+const DEPTHS_LONG: &[u32] = &[32, 36, 40, 48];
+
+/// Bits for each addition that there is room for; as a power of two, at least and at most: 512 B to 128 KiB.
+const BITS_EACH: usize = 32;
+const BITS: std::ops::RangeInclusive<u32> = 12..=20;
+
+/// An addition for more values of a part than this is for all: to note them one by one would take long.
+const VALUES_MAX: u64 = 4_096;
+
+/// Under which number the secrets are derived.
+const SECRET: u64 = 0x0073_6965_7665;
+
+/// A word's share in a part's hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Term {
+    pub word: usize,
+    pub mask: u64,
+    /// Odd.
+    pub factor: u64,
+}
+
+/// Bits of a key that are hashed together.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub terms: Vec<Term>,
+    pub salt: u64,
+}
+
+/// See above.
+#[derive(Clone, Debug)]
+pub(super) struct Sieve {
+    /// Words of a key.
+    words: usize,
+    kernel: Kernel,
+    /// Those that follow have the bits of those before, and others.
+    parts: Vec<Part>,
+    /// The parts that something is noted at, by their places.
+    used: Vec<usize>,
+    bits: Bits,
+    /// Additions are for all keys: nothing is left to note.
+    all: bool,
+}
+
+/// A power of two of bits.
+#[derive(Clone, Debug)]
+pub(super) struct Bits {
+    words: Box<[u64]>,
+    /// How far a place is from a hash's last bit.
+    pub down: u32,
+}
+
+impl Sieve {
+    /// For so many additions to prefixes of the field whose first bits are in `piece`.
+    pub fn of_field(words: usize, capacity: usize, piece: Piece) -> Self {
+        let depths = if piece.bits > 32 { DEPTHS_LONG } else { DEPTHS };
+        let mask = |depth: &u32| piece.mask() & piece.mask() << (piece.bits - (*depth).min(piece.bits));
+        Self::new(words, capacity, depths.iter().map(|depth| vec![(piece.word, mask(depth))]))
+    }
+
+    /// For so many additions with one mask.
+    pub fn of_mask(words: usize, capacity: usize, mask: &[u64]) -> Self {
+        let terms = mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0);
+        Self::new(words, capacity, [terms.collect()].into_iter())
+    }
+
+    fn new(words: usize, capacity: usize, parts: impl Iterator<Item = Vec<(usize, u64)>>) -> Self {
+        let seed = Seed::of_process().derive(SECRET);
+        let secret = |at: usize, word: usize| {
+            Seed::of_number(seed).derive((at * crate::hash::simd::WORDS_MAX.max(words + 1) + word) as u64)
+        };
+        let parts: Vec<Part> = parts
+            .enumerate()
+            .map(|(at, masks)| {
+                let term = |(word, mask)| Term { word, mask, factor: secret(at, word) | 1 };
+                Part { terms: masks.into_iter().map(term).collect(), salt: secret(at, words) }
+            })
+            .collect();
+        let bits = (capacity * BITS_EACH).next_power_of_two().ilog2().clamp(*BITS.start(), *BITS.end());
+        Self {
+            words,
+            kernel: Kernel::new(Level::found()),
+            used: Vec::with_capacity(parts.len()),
+            parts,
+            bits: Bits { words: vec![0; 1 << (bits - 6)].into(), down: u64::BITS - bits },
+            all: false,
+        }
+    }
+
+    /// Notes what an addition is for. Bits behind one that it does not examine are taken as open.
+    pub fn add(&mut self, value: &[u64], mask: &[u64]) {
+        let Some(last) = self.parts.last() else { return };
+        let suits = |part: &Part| {
+            let pairs = part.terms.iter().zip(&last.terms);
+            pairs.fold(0, |behind, (own, last)| behind | mask[own.word] & last.mask & !own.mask) == 0
+        };
+        let at = self.parts.iter().position(suits).unwrap_or(self.parts.len() - 1);
+        let part = &self.parts[at];
+        let open = |term: &Term| {
+            let highest = u64::MAX.checked_shr((term.mask & !mask[term.word]).leading_zeros()).unwrap_or(0);
+            term.mask & highest
+        };
+        // The values of the only word that is not examined whole.
+        let mut opened = part.terms.iter().filter(|term| open(term) != 0);
+        let (first, more) = (opened.next().copied(), opened.next());
+        let (step, count) = first.map_or((0, 1), |term| {
+            let ones = open(&term).count_ones();
+            (1 << term.mask.trailing_zeros(), 1u64.checked_shl(ones).unwrap_or(u64::MAX))
+        });
+        self.all |= more.is_some() || count > VALUES_MAX;
+        if self.all {
+            return;
+        }
+        let mut row: Vec<u64> = value.to_vec();
+        if let Some(term) = first {
+            row[term.word] &= !open(&term);
+        }
+        for _ in 0..count {
+            let (word, bit) = self.bits.place(part.hash(&row));
+            self.bits.words[word] |= bit;
+            if let Some(term) = first {
+                row[term.word] = row[term.word].wrapping_add(step);
+            }
+        }
+        if !self.used.contains(&at) {
+            self.used.push(at);
+        }
+    }
+
+    /// Which of the first 32 keys additions may be for: one bit each.
+    #[inline]
+    pub fn marks(&self, keys: &[u64]) -> u32 {
+        if self.all {
+            return u32::MAX;
+        }
+        self.used
+            .iter()
+            .fold(0, |marks, at| marks | self.kernel.marks(&self.parts[*at], &self.bits, keys, self.words))
+    }
+}
+
+impl Part {
+    /// The hash of a row.
+    #[inline(always)]
+    pub fn hash(&self, row: &[u64]) -> u64 {
+        let term = |term: &Term| (row[term.word] & term.mask).wrapping_mul(term.factor);
+        self.terms.iter().fold(self.salt, |sum, one| sum.wrapping_add(term(one)))
+    }
+}
+
+impl Bits {
+    /// Word and bit of a hash.
+    #[inline(always)]
+    fn place(&self, hash: u64) -> (usize, u64) {
+        let place = hash >> self.down;
+        ((place / 64) as usize & (self.words.len() - 1), 1 << (place % 64))
+    }
+
+    #[inline(always)]
+    pub fn has(&self, hash: u64) -> bool {
+        let (word, bit) = self.place(hash);
+        self.words[word] & bit != 0
+    }
+
+    /// The words, as many as hashes lead to.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// All keys that additions are for are marked, at each level, and of others few.
+    fn check(sieve: &Sieve, additions: &[(Vec<u64>, Vec<u64>)], few: bool) {
+        let mut rng = Rng::with_seed(9);
+        for level in Level::ALL.into_iter().filter(|level| *level <= Level::found()) {
+            let mut sieve = Sieve { kernel: Kernel::new(level), ..sieve.clone() };
+            additions.iter().for_each(|(value, mask)| sieve.add(value, mask));
+            for len in 1..=32 {
+                let matching = |(value, mask): &(Vec<u64>, Vec<u64>), rng: &mut Rng| {
+                    let pairs = value.iter().zip(mask);
+                    pairs.map(|(value, mask)| value & mask | rng.u64(..) & !mask).collect::<Vec<u64>>()
+                };
+                let keys: Vec<u64> = (0..len)
+                    .flat_map(|_| matching(&additions[rng.usize(..additions.len())], &mut rng))
+                    .collect();
+                assert_eq!(sieve.marks(&keys).count_ones().min(len), len, "{level:?}: {keys:x?}");
+                assert_eq!(sieve.marks(&keys) >> (len - 1) & 1, 1);
+            }
+            let others: Vec<u64> = (0..32 * sieve.words).map(|_| rng.u64(..)).collect();
+            assert!(!few || sieve.marks(&others).count_ones() < 4, "{level:?} {additions:x?}");
+        }
+    }
+
+    #[test]
+    fn prefixes_of_a_field() {
+        let mut rng = Rng::with_seed(1);
+        for bits in [1, 5, 16, 17, 24, 32, 33, 48, 64] {
+            for shift in [0, 64 - bits, (64 - bits) / 2] {
+                let piece = Piece { word: 1, shift, bits };
+                let sieve = Sieve::of_field(3, 1_000, piece);
+                for length in 0..=bits {
+                    let mask = piece.mask() & (u128::from(piece.mask()) << (bits - length)) as u64;
+                    let additions: Vec<_> = (0..5)
+                        .map(|_| (vec![0x0800, rng.u64(..) & mask, 0], vec![0xffff, mask, 0]))
+                        .collect();
+                    let least = if bits > 32 { 26 } else { 10 };
+                    check(&sieve, &additions, bits >= 16 && length >= least);
+                }
+                // With holes.
+                let mask = rng.u64(..) & piece.mask();
+                check(&sieve, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])], false);
+            }
+        }
+    }
+
+    #[test]
+    fn values_under_one_mask() {
+        let mut rng = Rng::with_seed(2);
+        let mask = [0xffff_ffff_0000_0000, 0, u64::MAX, 0xff];
+        let sieve = Sieve::of_mask(4, 1_000, &mask);
+        let row = |rng: &mut Rng| mask.iter().map(|mask| rng.u64(..) & mask).collect::<Vec<u64>>();
+        let mut additions: Vec<_> = (0..100).map(|_| (row(&mut rng), mask.to_vec())).collect();
+        check(&sieve, &additions, true);
+        additions.push((row(&mut rng), vec![u64::MAX; 4]));
+        check(&sieve, &additions, true);
+        additions.push((vec![0; 4], vec![0; 4]));
+        check(&sieve, &additions, false);
+        check(&Sieve::of_mask(1, 1, &[0]), &[(vec![0], vec![0])], false);
+    }
+}

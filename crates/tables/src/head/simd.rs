@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys put through the sieve, eight at a time with AVX-512.
+#![allow(unsafe_code)]
+
+use super::sieve::{Bits, Part};
+use crate::simd::Level;
+
+/// Which instructions are used. Only [`Kernel::new`] makes one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    level: Level,
+}
+
+impl Kernel {
+    /// Those of a level, as far as the core has them.
+    pub fn new(level: Level) -> Self {
+        Self { level: level.min(Level::found()) }
+    }
+
+    /// Which of the first 32 keys, `words` words each, have their bit: one bit each.
+    #[inline]
+    pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found these instructions, and nothing else makes a `Kernel`.
+            Level::Avx512 => unsafe { wide::marks(part, bits, keys, words) },
+            _ => {
+                let rows = keys.chunks_exact(words).take(32);
+                rows.rev().fold(0, |marks, row| marks << 1 | u32::from(bits.has(part.hash(row))))
+            }
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use super::{Bits, Part};
+    use std::arch::x86_64::*;
+
+    /// See [`super::Kernel::marks`].
+    #[target_feature(enable = "avx512f,avx512dq")]
+    pub fn marks(part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
+        let count = (keys.len() / words).min(32);
+        // What is gathered lies in the rows, and among the bits' words.
+        assert!(part.terms.iter().all(|term| term.word < words), "a part's words are a key's");
+        let last = bits.words().len() as u64 - 1;
+        let each = |number: u64| _mm512_set1_epi64(number.cast_signed());
+        let down = _mm_cvtsi32_si128(bits.down.cast_signed());
+        let rows = _mm512_mullox_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), each(words as u64));
+        let mut marks = 0;
+        for block in 0..count.div_ceil(8) {
+            let lanes = (0xff_u32 >> 8usize.saturating_sub(count - 8 * block)) as u8;
+            let mut sum = each(part.salt);
+            for term in &part.terms {
+                let from = keys.as_ptr().wrapping_add(8 * block * words + term.word);
+                // SAFETY: `lanes` has a bit for each row that is there, and the term's word lies in it.
+                let word = unsafe {
+                    _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), lanes, rows, from.cast())
+                };
+                let word = _mm512_and_si512(word, each(term.mask));
+                sum = _mm512_add_epi64(sum, _mm512_mullo_epi64(word, each(term.factor)));
+            }
+            let place = _mm512_srl_epi64(sum, down);
+            let at = _mm512_and_si512(_mm512_srli_epi64::<6>(place), each(last));
+            // SAFETY: there are a power of two of words, one at least, so all places are among them.
+            let word = unsafe { _mm512_i64gather_epi64::<8>(at, bits.words().as_ptr().cast()) };
+            let bit = _mm512_sllv_epi64(each(1), _mm512_and_si512(place, each(63)));
+            marks |= u32::from(_mm512_mask_test_epi64_mask(lanes, word, bit)) << (8 * block);
+        }
+        marks
+    }
+}
