@@ -246,7 +246,13 @@ fn nested_rules() -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..RULES).map(rule).collect()
 }
 
-/// Rules that share all bits which coarse masks keep, and differ in those behind.
+/// Any of a port's last twelve bits.
+fn some_bits(field: Field, rng: &mut Rng) -> FieldMatch {
+    let mask = rng.u128(1..1 << 12);
+    FieldMatch { field, value: rng.u128(..) & mask, mask }
+}
+
+/// Rules that share all bits which coarse masks keep, and differ in any of those behind.
 fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(5);
     let [from, to] = sets::ports().ok_or("ports can be slices")?;
@@ -255,8 +261,8 @@ fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
             FieldMatch::exact(Field::EthType, 0x0800),
             FieldMatch::exact(Field::IpProto, 17),
             prefix(Field::Ipv4Src, 0x0a00_0000, 8),
-            prefix(from, rng.u128(..1 << 16), [16, 9][rng.usize(..2)]),
-            prefix(to, rng.u128(..4), 16),
+            some_bits(from, &mut rng),
+            some_bits(to, &mut rng),
         ];
         Ok((rng.u16(..), Match::new(near)?))
     };

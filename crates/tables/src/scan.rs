@@ -1,12 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `scan`: walks the rules in order and takes the first that matches. For small tables of any kind, and for rules
-//! that all match everything. Rules stand in blocks of eight, word by word, so that a compiler turns the comparison of a
-//! block into vector instructions.
+//! Engine `scan`: compares a key with all rules and takes the first that matches. For small tables of any kind, and for
+//! rules that all match everything. Rules stand in blocks of eight, word by word, and 64 of them are compared without a
+//! branch on what is found: a key costs the same whichever rule it matches.
 
+mod simd;
+
+use crate::simd::Level;
 use crate::{BitSet, NONE};
+use simd::Kernel;
 
 /// Rules in a block.
 const BLOCK: usize = 8;
+
+/// Blocks that are compared before anything is made of it.
+const BLOCKS: usize = 8;
+
+/// Keys that are compared with a block together.
+const KEYS: usize = 4;
 
 /// Rules in order of precedence; the slot is the place in it.
 #[derive(Debug, Default)]
@@ -15,12 +25,19 @@ pub struct Scan {
     len: usize,
     /// For each block, for each word: eight values, then eight masks.
     rows: Vec<u64>,
+    kernel: Kernel,
 }
 
 impl Scan {
     /// Compiles rules given in order of precedence, `words` words each in `values` and `masks`.
     #[must_use]
     pub fn new(words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
+        Self::with_level(Level::found(), words, len, values, masks)
+    }
+
+    /// The same with instructions of at most a level, which the core must have.
+    #[must_use]
+    pub fn with_level(level: Level, words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
         let blocks = len.div_ceil(BLOCK);
         let mut rows = vec![0; blocks * words * 2 * BLOCK];
         for slot in 0..blocks * BLOCK {
@@ -35,53 +52,58 @@ impl Scan {
                 }
             }
         }
-        Self { words, len, rows }
+        Self { words, len, rows, kernel: Kernel::new(level) }
     }
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the first matching rule that is not dead.
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
+        let wanted = |slot: u32| !dead.contains(slot);
         if self.words == 0 {
-            let first = (0..self.len as u32).find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
-            slots.fill(first);
+            slots.fill((0..self.len as u32).find(|&slot| wanted(slot)).unwrap_or(NONE));
             return;
         }
-        for (key, slot) in keys.chunks_exact(self.words).zip(slots) {
-            *slot = self.find(key, dead);
+        let first = &self.rows[..self.rows.len().min(self.group())];
+        let (quads, left) = slots.as_chunks_mut::<KEYS>();
+        let each_quad = keys.chunks_exact(KEYS * self.words).zip(&mut *quads);
+        for (keys, slots) in each_quad {
+            let hits = self.kernel.hits::<KEYS>(first, keys, self.words);
+            for ((key, slot), hits) in keys.chunks_exact(self.words).zip(slots).zip(hits) {
+                *slot = pick(hits, 0, wanted);
+                if *slot == NONE && self.rows.len() > first.len() {
+                    *slot = self.find_from(1, key, self.len, wanted);
+                }
+            }
         }
-    }
-
-    #[inline]
-    fn find(&self, key: &[u64], dead: &BitSet) -> u32 {
-        self.find_if(key, self.len, |slot| dead.is_empty() || !dead.contains(slot))
+        let rest = keys.chunks_exact(self.words).skip(KEYS * quads.len());
+        for (key, slot) in rest.zip(left) {
+            *slot = self.find_if(key, self.len, wanted);
+        }
     }
 
     /// The first of the rules before `end` that matches the key and is wanted, or [`NONE`].
     #[inline]
     pub fn find_if(&self, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
-        let blocks = self.rows.chunks_exact(self.words * 2 * BLOCK).take(end.div_ceil(BLOCK));
-        for (number, block) in blocks.enumerate() {
-            let mut differing = [0u64; BLOCK];
-            for (row, word) in block.chunks_exact(2 * BLOCK).zip(key) {
-                for lane in 0..BLOCK {
-                    differing[lane] |= (word & row[BLOCK + lane]) ^ row[lane];
-                }
-            }
-            let mut hits: u32 = 0;
-            for (lane, bits) in differing.iter().enumerate() {
-                hits |= u32::from(*bits == 0) << lane;
-            }
-            while hits != 0 {
-                let slot = (number * BLOCK) as u32 + hits.trailing_zeros();
-                if slot as usize >= end {
-                    return NONE;
-                }
-                if wanted(slot) {
-                    return slot;
-                }
-                hits &= hits - 1;
+        self.find_from(0, key, end, wanted)
+    }
+
+    /// The same from a group of [`BLOCKS`] blocks on.
+    #[inline]
+    fn find_from(&self, group: usize, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
+        let groups = self.rows.chunks(self.group()).enumerate().skip(group);
+        for (number, blocks) in groups.take(end.div_ceil(BLOCK * BLOCKS).saturating_sub(group)) {
+            let [hits] = self.kernel.hits::<1>(blocks, key, self.words);
+            let slot = pick(hits, (number * BLOCK * BLOCKS) as u32, &wanted);
+            if slot != NONE {
+                return if (slot as usize) < end { slot } else { NONE };
             }
         }
         NONE
+    }
+
+    /// Words of [`BLOCKS`] blocks.
+    #[inline]
+    fn group(&self) -> usize {
+        BLOCKS * self.words * 2 * BLOCK
     }
 
     /// Bytes held.
@@ -89,6 +111,19 @@ impl Scan {
     pub fn bytes(&self) -> usize {
         self.rows.len() * 8
     }
+}
+
+/// The first of the rules from `first` on that has a bit and is wanted, or [`NONE`].
+#[inline(always)]
+fn pick(mut hits: u64, first: u32, wanted: impl Fn(u32) -> bool) -> u32 {
+    while hits != 0 {
+        let slot = first + hits.trailing_zeros();
+        if wanted(slot) {
+            return slot;
+        }
+        hits &= hits - 1;
+    }
+    NONE
 }
 
 #[cfg(test)]
@@ -121,5 +156,35 @@ mod tests {
         // The unused slots of a block match nothing, not even a key of all ones.
         Scan::new(1, 1, &[1], &[u64::MAX]).lookup(&[u64::MAX, 0], &BitSet::new(1), &mut slots);
         assert_eq!(slots, [NONE, NONE]);
+    }
+
+    #[test]
+    fn every_level_finds_the_same() {
+        let mut rng = fastrand::Rng::with_seed(1);
+        for len in [1, 7, 8, 63, 64, 65, 96, 200] {
+            for words in 1..5 {
+                let masks: Vec<u64> = (0..len * words).map(|_| rng.u64(..) & rng.u64(..) & 0x0707).collect();
+                let values: Vec<u64> = masks.iter().map(|mask| rng.u64(..) & mask & 0x0101).collect();
+                let keys: Vec<u64> =
+                    (0..37 * words).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
+                let mut dead = BitSet::new(len);
+                (0..len as u32 / 4).for_each(|_| dead.insert(rng.u32(..len as u32)));
+                let matches = |key: &[u64], slot: usize| {
+                    let at = slot * words;
+                    (0..words).all(|word| key[word] & masks[at + word] == values[at + word])
+                };
+                let first = |key: &[u64]| {
+                    let mut living = (0..len).filter(|&slot| !dead.contains(slot as u32));
+                    living.find(|&slot| matches(key, slot)).map_or(NONE, |slot| slot as u32)
+                };
+                let right: Vec<u32> = keys.chunks_exact(words).map(first).collect();
+                for level in Level::ALL {
+                    let scan = Scan::with_level(level, words, len, &values, &masks);
+                    let mut slots = [0; 37];
+                    scan.lookup(&keys, &dead, &mut slots);
+                    assert_eq!(slots[..], right, "{level:?}: {len} rules of {words} words");
+                }
+            }
+        }
     }
 }

@@ -83,11 +83,10 @@ pub fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, 
 /// Lookups of keys in turn.
 pub fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
     let mut ids = [0; BURST];
-    let mut bursts = keys.chunks_exact(BURST * table.plan().words()).cycle();
+    // Where rules match everything keys have no words.
+    let mut bursts = keys.chunks_exact((BURST * table.plan().words()).max(1)).cycle();
     let lookup = move || {
-        if let Some(keys) = bursts.next() {
-            table.lookup(keys, black_box(&mut ids));
-        }
+        table.lookup(bursts.next().unwrap_or_default(), black_box(&mut ids));
         BURST as u64
     };
     Loop::new(100, lookup).gap_limit(Duration::from_micros(200))

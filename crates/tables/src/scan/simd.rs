@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Keys compared with blocks of rules: eight rules in one instruction with AVX-512, and as a compiler makes it of plain code
+//! with AVX2 and less.
+#![allow(unsafe_code)]
+
+use super::{BLOCK, BLOCKS};
+use crate::simd::Level;
+
+/// Which instructions are used. Only [`Kernel::new`] makes one, but for that of every core.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kernel {
+    level: Level,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Self { level: Level::Portable }
+    }
+}
+
+impl Kernel {
+    /// Those of a level, as far as the core has them.
+    pub fn new(level: Level) -> Self {
+        Self { level: level.min(Level::found()) }
+    }
+
+    /// For each of `N` keys, `words` words each, which of the rules in up to [`BLOCKS`] blocks it matches: one bit each.
+    #[inline]
+    pub fn hits<const N: usize>(self, blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
+        match self.level {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `new` has found these instructions, and nothing else makes such a `Kernel`.
+            Level::Avx512 => unsafe { wide::hits(blocks, keys, words) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { half::hits(blocks, keys, words) },
+            _ => plain(blocks, keys, words),
+        }
+    }
+}
+
+#[inline(always)]
+fn plain<const N: usize>(blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
+    let mut hits = [0; N];
+    for (number, block) in blocks.chunks_exact(words * 2 * BLOCK).take(BLOCKS).enumerate() {
+        for (key, hits) in keys.chunks_exact(words).zip(&mut hits) {
+            let mut differing = [0u64; BLOCK];
+            for (row, word) in block.chunks_exact(2 * BLOCK).zip(key) {
+                for lane in 0..BLOCK {
+                    differing[lane] |= (word & row[BLOCK + lane]) ^ row[lane];
+                }
+            }
+            for (lane, bits) in differing.iter().enumerate() {
+                *hits |= u64::from(*bits == 0) << (number * BLOCK + lane);
+            }
+        }
+    }
+    hits
+}
+
+#[cfg(target_arch = "x86_64")]
+mod half {
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub fn hits<const N: usize>(blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
+        super::plain(blocks, keys, words)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod wide {
+    use super::{BLOCK, BLOCKS};
+    use std::arch::x86_64::*;
+
+    /// `key & mask ^ value`, as a table of its results.
+    const DIFFERS: i32 = 0x6a;
+
+    #[target_feature(enable = "avx512f")]
+    pub fn hits<const N: usize>(blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
+        let mut hits = [0; N];
+        for (number, block) in blocks.chunks_exact(words * 2 * BLOCK).take(BLOCKS).enumerate() {
+            let mut differing = [_mm512_setzero_si512(); N];
+            for (word, row) in block.as_chunks::<{ 2 * BLOCK }>().0.iter().enumerate() {
+                // SAFETY: a row is eight values and eight masks.
+                let (values, masks) = unsafe {
+                    (
+                        _mm512_loadu_si512(row.as_ptr().cast()),
+                        _mm512_loadu_si512(row.as_ptr().add(BLOCK).cast()),
+                    )
+                };
+                for (at, differing) in differing.iter_mut().enumerate() {
+                    let key = _mm512_set1_epi64(keys[at * words + word].cast_signed());
+                    let differs = _mm512_ternarylogic_epi64::<DIFFERS>(key, masks, values);
+                    *differing = _mm512_or_si512(*differing, differs);
+                }
+            }
+            for (hits, differing) in hits.iter_mut().zip(differing) {
+                *hits |= u64::from(_mm512_testn_epi64_mask(differing, differing)) << (number * BLOCK);
+            }
+        }
+        hits
+    }
+}
