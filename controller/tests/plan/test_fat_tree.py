@@ -238,7 +238,10 @@ def rewire(*moves):
             lambda graph: graph.add_edge("as1", "extra"),
             "extra is at the aggregation switch as1; servers are at edge switches",
         ),
-        (rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")), "as1 has links to 1 edge switches; aggregation switches have 2, cores none"),
+        (
+            rewire(("es1", "as1", "es1", "es3"), ("es3", "as3", "as1", "as3")),
+            "as1 has links to 1 edge switches; aggregation switches have 2, cores none",
+        ),
         # Two pods exchange an edge switch's link.
         (
             rewire(("es1", "as1", "es1", "as3"), ("es3", "as3", "es3", "as1")),

@@ -16,7 +16,15 @@ from shunt_controller.plan.network import Network, Wire, build
 from shunt_controller.plan.numbering import Bank
 from shunt_controller.plan.routes import Listed, Trees
 from shunt_controller.plan.treeroutes import TreeRoutes
-from shunt_controller.plan.walk import HOP_LIMIT, NO_LABEL, PORT_DOWN, Failure, Walk, by_key, choose
+from shunt_controller.plan.walk import (
+    HOP_LIMIT,
+    NO_LABEL,
+    PORT_DOWN,
+    Failure,
+    Walk,
+    by_key,
+    choose,
+)
 
 
 def deliver(made: KeyPlan, failure: Failure | None = None) -> dict[tuple[int, int], str]:
@@ -75,7 +83,7 @@ def test_everything_arrives(network, coded):
 def test_a_path_that_does_not_fit_is_split_at_the_fewest_waypoints():
     ids = [101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163]
     for width_bits in (8, 16, 21, 64):
-        parts = cut(range(13), ids, "hops", width_bits)
+        parts = cut(range(13), Bank(ids, []), "hops", width_bits)
         assert [part[0] for part in parts] == [0, *(part[-1] for part in parts[:-1])] and parts[-1][-1] == 12
         for part, following in pairwise([*parts, None]):
             assert (math.prod(ids[node] for node in part[1:]) - 1).bit_length() <= width_bits
@@ -83,7 +91,7 @@ def test_a_path_that_does_not_fit_is_split_at_the_fewest_waypoints():
                 one_more = [*part[1:], following[1]]
                 assert (math.prod(ids[node] for node in one_more) - 1).bit_length() > width_bits
     with pytest.raises(PlanError, match="one hop alone, with the ID 131, does not fit a key of 7 bits"):
-        cut(range(13), ids, "hops", 7)
+        cut(range(13), Bank(ids, []), "hops", 7)
 
 
 def test_long_routes_arrive_over_waypoints():
@@ -203,7 +211,7 @@ def test_all_keys_of_a_fat_tree_arrive(k):
     routes = TreeRoutes(tree)
     made = plan(routes, "core", 64)
     assert set(deliver(made).values()) == {""} and len(made.routes) == (k * k // 2) * (k * k // 2 - 1)
-    assert max(segment.bits for route in made.routes for segment in route.segments) <= routes.width_max(made.bank.ids)
+    assert max(segment.bits for route in made.routes for segment in route.segments) <= routes.width_max(made.bank)
     # What routes ask of IDs holds for each of the paths: no two IDs of a path have a common factor.
     listed = [
         [source, up, core, down, destination]

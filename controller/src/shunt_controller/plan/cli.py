@@ -6,10 +6,15 @@ import os
 import sys
 from collections.abc import Sequence
 
-from shunt_controller.plan import command_compare, command_fat_tree, command_keyflow
+from shunt_controller.plan import (
+    command_compare,
+    command_fat_tree,
+    command_keyflow,
+    command_polka,
+)
 from shunt_controller.plan.errors import PlanError
 
-COMMANDS = (command_keyflow, command_fat_tree, command_compare)
+COMMANDS = (command_keyflow, command_polka, command_fat_tree, command_compare)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

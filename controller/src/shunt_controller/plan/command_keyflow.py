@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from shunt_controller.plan import documents
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.demand import Coded
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.fattree import find, make
@@ -34,6 +35,12 @@ def add(commands: Any) -> None:
         description="Plans KeyFlow for a network: an ID and a label map for each switch, a key for each route, split at waypoints "
         "where it does not fit. Routes are one shortest path for each ordered pair of ends, or those of a file.",
     )
+    add_options(parser)
+    parser.set_defaults(run=run, name="plan keyflow")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of this command and of `polka`."""
     parser.add_argument("graph", metavar="GRAPH", nargs="?", help="the network (.graphml, .json; docs/planning.md)")
     parser.add_argument("--width", type=int, choices=WIDTHS_BITS, help="bits of a key (default: 64, with --protect 128)")
     parser.add_argument(
@@ -67,7 +74,6 @@ def add(commands: Any) -> None:
     parser.add_argument("--largest", action="store_true", help="plan the largest connected part alone")
     parser.add_argument("--internal", action="store_true", help="leave external nodes (Internal=0) out")
     parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
-    parser.set_defaults(run=run, name="plan keyflow")
 
 
 def ends_of(network: Network) -> list[int]:
@@ -88,7 +94,8 @@ def listed(network: Network, path: str) -> Listed:
     return Listed(network, [[network.index(name) for name in route] for route in data])
 
 
-def _network(options: argparse.Namespace) -> Network:
+def network_of(options: argparse.Namespace) -> Network:
+    """The network that was given or asked for."""
     if options.k is not None:
         need(not options.graph, "a GRAPH or --k, not both")
         return make(options.k)
@@ -97,7 +104,8 @@ def _network(options: argparse.Namespace) -> Network:
     return network.largest_part() if options.largest else network
 
 
-def _routes(options: argparse.Namespace, network: Network) -> Routes:
+def routes_of(options: argparse.Namespace, network: Network) -> Routes:
+    """The routes that were given or asked for."""
     if options.routes:
         return listed(network, options.routes)
     if options.fat_tree or options.k is not None:
@@ -105,27 +113,29 @@ def _routes(options: argparse.Namespace, network: Network) -> Routes:
     return Trees(network, ends_of(network))
 
 
-def run(options: argparse.Namespace) -> None:
+def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
     """Plans, writes and tells."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
     need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
     begin = time.perf_counter()
-    network = _network(options)
+    network = network_of(options)
     coded: Coded = options.coded or ("core" if "edge" in network.roles else "hops")
-    routes = _routes(options, network)
+    routes = routes_of(options, network)
     if isinstance(routes, TreeRoutes):
         coded = options.coded or "core"
-    older, bank, epoch = _older(options, network)
-    pairs = _pairs(options, routes)
+    older, bank, epoch = _older(options, network, arithmetic)
+    pairs = pairs_of(options, routes)
     planner = plan_protected if options.protect else plan
     width_bits = options.width or (128 if options.protect else 64)
-    made = planner(routes, coded, width_bits, pairs, epoch, options.reserve, bank)
+    made = planner(routes, coded, width_bits, pairs, epoch, options.reserve, bank, arithmetic)
     print(facts([*_told(made, routes), ("time, s", round(time.perf_counter() - begin, 1))]))
     if options.json:
         documents.write(options.json, documents.document(made, older))
 
 
-def _older(options: argparse.Namespace, network: Network) -> tuple[dict[str, Any] | None, Bank | None, int]:
+def _older(
+    options: argparse.Namespace, network: Network, arithmetic: Arithmetic
+) -> tuple[dict[str, Any] | None, Bank | None, int]:
     """The plan to renumber, the bank to extend, the epoch of the new plan."""
     path = options.extend or options.renumber
     if not path:
@@ -134,10 +144,11 @@ def _older(options: argparse.Namespace, network: Network) -> tuple[dict[str, Any
     old_network, bank, epoch = documents.bank_of(path, data)
     if options.renumber:
         return data, None, 1 - epoch
+    need(bank.arithmetic.name == arithmetic.name, f"{path} is a plan of {bank.arithmetic.name} IDs")
     return None, grown(old_network, bank, network), epoch
 
 
-def _pairs(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:
+def pairs_of(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:
     """The pairs to make keys for; none for all of them."""
     everything = routes.pairs()
     count = options.sample or ROUTES_MAX
@@ -163,7 +174,7 @@ def _told(made: KeyPlan, routes: Routes) -> list[tuple[str, object]]:
     if isinstance(routes, Trees):
         rows += _all_pairs(routes, made)
     if isinstance(routes, TreeRoutes):
-        rows.append(("key of any path between edges, at most, bits", routes.width_max(bank.ids)))
+        rows.append(("key of any path between edges, at most, bits", routes.width_max(bank)))
     rows += [
         ("routes with keys", len(made.routes)),
         ("key width, bits", made.width_bits),
@@ -181,11 +192,11 @@ def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
     is_end = trees.is_end
     found = sorted(
         width
-        for destination, nodes in widths(trees, made.bank.ids, made.coded)
+        for destination, nodes in widths(trees, made.bank.ids, made.coded, made.bank.arithmetic)
         for node, width in enumerate(nodes)
         if is_end[node] and node != destination
     )
-    for _ in all_keys(trees, made.bank.ids, made.bank.label_of(), made.coded):
+    for _ in all_keys(trees, made.bank.ids, made.bank.label_of(), made.coded, made.bank.arithmetic):
         pass
     seconds = time.perf_counter() - begin
     fits = ", ".join(f"{100 * sum(width <= bits for width in found) / len(found):.1f} % in {bits}" for bits in WIDTHS_BITS)

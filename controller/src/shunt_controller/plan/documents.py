@@ -5,6 +5,7 @@ import json
 import pathlib
 from typing import Any
 
+from shunt_controller.plan.arithmetic import INTEGERS, POLYNOMIALS
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.files import of_json, read_json, to_json
@@ -42,6 +43,7 @@ def document(plan: KeyPlan, older: dict[str, Any] | None = None) -> dict[str, An
     plans.append(
         {
             "epoch": plan.epoch,
+            "arithmetic": plan.bank.arithmetic.name,
             "coded": plan.coded,
             "width_bits": plan.width_bits,
             "routes": [_route(network, route) for route in plan.routes],
@@ -133,7 +135,8 @@ def bank_of(path: str, data: dict[str, Any]) -> tuple[Network, Bank, int]:
     try:
         network = of_json(path, data["network"])
         epoch = int(data["plans"][-1]["epoch"])
-        bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes])
+        arithmetic = POLYNOMIALS if data["plans"][-1]["arithmetic"] == POLYNOMIALS.name else INTEGERS
+        bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=arithmetic)
         for switch in data["switches"]:
             for one in switch["banks"]:
                 if one["epoch"] == epoch:

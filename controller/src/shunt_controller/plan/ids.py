@@ -6,58 +6,15 @@ that is free; exchanges between nodes follow as long as keys become shorter. Whe
 all nodes are coded, each two nodes meet, and what remains is an assignment of primes to nodes.
 """
 
-import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic, primes_from
 from shunt_controller.plan.demand import Demand, bits
 from shunt_controller.plan.errors import PlanError, need
 
 EXCHANGE_ROUNDS_MAX = 12
 EXCHANGE_NODES_MAX = 400
 """Networks with more nodes are left as the greedy pass makes them: there exchanges gain less than one part in a hundred."""
-
-
-@cache
-def primes(below: int) -> tuple[int, ...]:
-    """All primes below a number."""
-    sieve = bytearray([1]) * max(below, 2)
-    sieve[:2] = b"\0\0"
-    for number in range(2, math.isqrt(len(sieve)) + 1):
-        if sieve[number]:
-            sieve[number * number :: number] = bytes(len(range(number * number, len(sieve), number)))
-    return tuple(number for number in range(below) if sieve[number])
-
-
-def primes_from(first: int, count: int) -> list[int]:
-    """The first primes that are not below a number."""
-    below = 64
-    while True:
-        found = [prime for prime in primes(below) if prime >= first]
-        if len(found) >= count:
-            return found[:count]
-        below *= 2
-
-
-def power(prime: int, labels: int) -> int:
-    """The smallest power of a prime with so many residues."""
-    value = prime
-    while value < labels:
-        value *= prime
-    return value
-
-
-def factors(value: int) -> list[int]:
-    """The primes that divide a number."""
-    found = []
-    divisor = 2
-    while divisor * divisor <= value:
-        if value % divisor == 0:
-            found.append(divisor)
-            while value % divisor == 0:
-                value //= divisor
-        divisor += 1
-    return found + [value] * (value > 1)
 
 
 def consecutive(labels: Sequence[int]) -> list[int]:
@@ -69,18 +26,17 @@ def consecutive(labels: Sequence[int]) -> list[int]:
 class Assignment:
     """Which prime each node has, and which nodes have each prime."""
 
-    def __init__(self, demand: Demand, labels: Sequence[int], fixed: Mapping[int, int]) -> None:
-        self.demand, self.labels = demand, labels
+    def __init__(self, demand: Demand, labels: Sequence[int], fixed: Mapping[int, int], arithmetic: Arithmetic) -> None:
+        self.demand, self.labels, self.arithmetic = demand, labels, arithmetic
         self.fixed = dict(fixed)
         self.free_nodes = [node for node, count in enumerate(labels) if count and node not in fixed]
-        used = {factor for value in fixed.values() for factor in factors(value)}
+        used = {factor for value in fixed.values() for factor in arithmetic.factors(value)}
         # Beside those that are taken, one for each node that needs no power: there is always one left.
-        enough = primes_from(max([2, *labels]), len(labels) + len(used) + 1)[-1]
-        self.primes = sorted({*primes(enough + 1), *used})
+        self.primes = sorted({*arithmetic.primes(max([2, *labels]), len(labels) + len(used) + 1), *used})
         self.holders = dict.fromkeys(self.primes, 0)
         self.prime = [0] * len(labels)
         for node, value in self.fixed.items():
-            for factor in factors(value):
+            for factor in arithmetic.factors(value):
                 self.holders[factor] |= 1 << node
 
     def is_free(self, prime: int, node: int, but: int = 0) -> bool:
@@ -93,9 +49,13 @@ class Assignment:
         for prime in self.primes:
             if chosen and prime >= least:
                 break
-            value = power(prime, labels)
+            value = self.arithmetic.power(prime, labels)
             if (not chosen or value < least) and self.is_free(prime, node):
                 chosen, least = prime, value
+        need(
+            chosen > 0,
+            f"there are no {len(self.primes) + 1} {self.arithmetic.name} IDs of this kind for switches that are in one key",
+        )
         return chosen
 
     def give(self, node: int, prime: int) -> None:
@@ -107,7 +67,7 @@ class Assignment:
 
     def cost(self, node: int, prime: int) -> float:
         """Bits that a node with a prime brings into all keys together."""
-        return self.demand.uses[node] * math.log2(power(prime, self.labels[node]))
+        return self.demand.uses[node] * self.arithmetic.size(self.arithmetic.power(prime, self.labels[node]))
 
     def greedy(self) -> None:
         """Gives each node what is best when its turn comes; the most used comes first. Nodes that meet the same others and so not
@@ -148,19 +108,25 @@ class Assignment:
 
     def ids(self) -> list[int]:
         """The ID of each node; 0 where it needs none."""
-        found = [power(prime, labels) if prime else 0 for prime, labels in zip(self.prime, self.labels, strict=True)]
+        found = [
+            self.arithmetic.power(prime, labels) if prime else 0
+            for prime, labels in zip(self.prime, self.labels, strict=True)
+        ]
         for node, value in self.fixed.items():
             found[node] = value
         return found
 
 
-def assign(demand: Demand, labels: Sequence[int], fixed: Mapping[int, int] | None = None) -> list[int]:
+def assign(
+    demand: Demand, labels: Sequence[int], fixed: Mapping[int, int] | None = None, arithmetic: Arithmetic = INTEGERS
+) -> list[int]:
     """An ID for each node that needs labels, such that those which meet are coprime and each is larger than its highest label.
     `fixed` are IDs that must stay."""
     fixed = {node: value for node, value in (fixed or {}).items() if value}
     for node, value in fixed.items():
-        need(value >= max(2, labels[node]), f"the ID {value} leaves room for {value} labels, and {labels[node]} are needed")
-    found = Assignment(demand, labels, fixed)
+        room = arithmetic.residues(value)
+        need(room >= max(2, labels[node]), f"the ID {value} leaves room for {room} labels, and {labels[node]} are needed")
+    found = Assignment(demand, labels, fixed, arithmetic)
     found.greedy()
     if len(found.free_nodes) <= EXCHANGE_NODES_MAX:
         for _ in range(EXCHANGE_ROUNDS_MAX):
@@ -169,17 +135,19 @@ def assign(demand: Demand, labels: Sequence[int], fixed: Mapping[int, int] | Non
     return found.ids()
 
 
-def check(ids: Sequence[int], demand: Demand, labels: Sequence[int], names: Sequence[str]) -> None:
+def check(
+    ids: Sequence[int], demand: Demand, labels: Sequence[int], names: Sequence[str], arithmetic: Arithmetic = INTEGERS
+) -> None:
     """Raises unless IDs suit: large enough, and coprime where nodes meet."""
     holders: dict[int, int] = {}
     for node, value in enumerate(ids):
         if not labels[node]:
             continue
-        if value < max(2, labels[node]):
+        if arithmetic.residues(value) < max(2, labels[node]):
             raise PlanError(
                 f"{names[node]} has the ID {value} and needs {labels[node]} labels (0 to {labels[node] - 1}); its ID must be larger"
             )
-        for factor in factors(value):
+        for factor in arithmetic.factors(value):
             for other in bits(holders.get(factor, 0) & demand.meets[node]):
                 raise PlanError(
                     f"{names[other]} (ID {ids[other]}) and {names[node]} (ID {value}) are in one key and have the factor {factor} "

@@ -4,6 +4,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.demand import LOCAL, Coded, of_coded
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.keys import WIDTHS_BITS, bits_of, key_of
@@ -53,10 +54,11 @@ class KeyPlan:
     routes: list[KeyRoute]
 
 
-def cut(nodes: Sequence[int], ids: Sequence[int], coded: Coded, width_bits: int) -> list[list[int]]:
+def cut(nodes: Sequence[int], bank: Bank, coded: Coded, width_bits: int) -> list[list[int]]:
     """The fewest segments of a route whose keys fit. Neighbouring ones share their waypoint. Each is as long as it can be: a
     part of what fits fits too, so nothing is gained by ending one earlier."""
     found = []
+    ids, arithmetic = bank.ids, bank.arithmetic
     start, last = 0, len(nodes) - 1
     while start < last:
         end, product = start, 1
@@ -65,8 +67,8 @@ def cut(nodes: Sequence[int], ids: Sequence[int], coded: Coded, width_bits: int)
         while end < last:
             following = nodes[end + 1]
             is_coded = end + 1 < last or coded != "core"
-            larger = product * ids[following] if is_coded else product
-            if (larger - 1).bit_length() > width_bits:
+            larger = arithmetic.times(product, ids[following]) if is_coded else product
+            if arithmetic.bits(larger) > width_bits:
                 break
             end, product = end + 1, larger
         if end == start:
@@ -100,13 +102,13 @@ class Keymaker:
                 what = f"port {port}" if port else "its tables"
                 raise PlanError(f"{self.network.nodes[node]} has no label for {what}; its routes were planned without")
             labels.append(label)
-        bits = bits_of(moduli)
+        bits = bits_of(moduli, self.bank.arithmetic)
         need(bits <= self.width_bits, f"a key of {bits} bits does not fit {self.width_bits}")
-        return key_of(moduli, labels), bits
+        return key_of(moduli, labels, self.bank.arithmetic), bits
 
     def route(self, nodes: Sequence[int]) -> KeyRoute:
         """A route's keys."""
-        parts = cut(nodes, self.bank.ids, self.coded, self.width_bits)
+        parts = cut(nodes, self.bank, self.coded, self.width_bits)
         return KeyRoute(nodes[0], nodes[-1], [self.segment(part, part[-1] == nodes[-1]) for part in parts])
 
     def segment(self, part: list[int], is_last: bool) -> Segment:
@@ -161,13 +163,14 @@ def plan(
     epoch: int = 0,
     reserve: int = 0,
     old: Bank | None = None,
+    arithmetic: Arithmetic = INTEGERS,
 ) -> KeyPlan:
     """Numbers a network and makes the keys of its routes, or of some pairs only."""
-    bank = number(routes, coded, reserve, old)
+    bank = number(routes, coded, reserve, old, arithmetic=arithmetic)
     chosen = need_ends(routes, bank, coded, pairs)
-    needs_waypoints = any(len(cut(routes.path(*pair), bank.ids, coded, width_bits)) > 1 for pair in chosen)
+    needs_waypoints = any(len(cut(routes.path(*pair), bank, coded, width_bits)) > 1 for pair in chosen)
     if needs_waypoints and not all(LOCAL in ports for ports in bank.labels if ports):
-        bank = number(routes, coded, reserve, old, has_waypoints=True)
+        bank = number(routes, coded, reserve, old, True, arithmetic)
     maker = Keymaker(routes.network, bank, coded, width_bits)
     made = [maker.route(routes.path(*pair)) for pair in chosen]
     need_one_way(made, routes.network.nodes)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys by the Chinese remainder theorem: one number whose residues are the labels of a path."""
 
-from collections.abc import Iterator, Sequence
-from math import gcd
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.demand import LOCAL, Coded
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.routes import Trees
@@ -12,33 +13,27 @@ WIDTHS_BITS = (64, 128, 192, 256)
 """Of keys on the wire."""
 
 
-def extend(key: int, product: int, modulus: int, label: int) -> int:
-    """The key below `product * modulus` that leaves what `key` leaves modulo `product`, and a label modulo a further number."""
-    return key + product * ((label - key) * pow(product, -1, modulus) % modulus)
-
-
-def key_of(moduli: Sequence[int], labels: Sequence[int]) -> int:
+def key_of(moduli: Sequence[int], labels: Sequence[int], arithmetic: Arithmetic = INTEGERS) -> int:
     """The smallest key whose residue modulo each number is the label there."""
     key, product = 0, 1
     for modulus, label in zip(moduli, labels, strict=True):
         need(modulus >= 2, f"{modulus} is no ID; IDs are 2 and more")
-        need(0 <= label < modulus, f"the label {label} is not below the ID {modulus}")
-        common = gcd(product, modulus)
-        if common != 1:
-            raise PlanError(f"the ID {modulus} has the factor {common} in common with another one of its path")
-        key, product = extend(key, product, modulus, label), product * modulus
+        need(0 <= label < arithmetic.residues(modulus), f"the label {label} is not below the ID {modulus}")
+        for factor in arithmetic.factors(modulus):
+            if not arithmetic.residue(product, factor):
+                raise PlanError(f"the ID {modulus} has the factor {factor} in common with another one of its path")
+        key, product = arithmetic.extend(key, product, modulus, label), arithmetic.times(product, modulus)
     return key
 
 
-def bits_of(moduli: Sequence[int]) -> int:
+def bits_of(moduli: Iterable[int], arithmetic: Arithmetic = INTEGERS) -> int:
     """Bits that the largest key of a path with these IDs takes."""
-    product = 1
-    for modulus in moduli:
-        product *= modulus
-    return (product - 1).bit_length()
+    return arithmetic.bits(reduce(arithmetic.times, moduli, 1))
 
 
-def widths(trees: Trees, ids: Sequence[int], coded: Coded = "all") -> Iterator[tuple[int, list[int]]]:
+def widths(
+    trees: Trees, ids: Sequence[int], coded: Coded = "all", arithmetic: Arithmetic = INTEGERS
+) -> Iterator[tuple[int, list[int]]]:
     """For each destination, the bits of each node's key towards it; 0 for its own."""
     for destination in trees.ends:
         following = trees.next[destination]
@@ -46,13 +41,17 @@ def widths(trees: Trees, ids: Sequence[int], coded: Coded = "all") -> Iterator[t
         products[destination] = 1 if coded == "core" else ids[destination]
         for node in trees.order(destination)[1:]:
             after = products[following[node]]
-            products[node] = after * (ids[node] or 1)
-            found[node] = ((products[node] if coded == "all" else after) - 1).bit_length()
+            products[node] = arithmetic.times(after, ids[node] or 1)
+            found[node] = arithmetic.bits(products[node] if coded == "all" else after)
         yield destination, found
 
 
 def all_keys(
-    trees: Trees, ids: Sequence[int], label_of: Sequence[dict[int, int]], coded: Coded = "all"
+    trees: Trees,
+    ids: Sequence[int],
+    label_of: Sequence[dict[int, int]],
+    coded: Coded = "all",
+    arithmetic: Arithmetic = INTEGERS,
 ) -> Iterator[tuple[int, list[int]]]:
     """For each destination, each node's key towards it. A key is that of the next node and one residue more, so each takes one
     step."""
@@ -69,8 +68,8 @@ def all_keys(
             after = following[node]
             key, product, modulus = keys[after], products[after], ids[node]
             label = label_of[node][neighbours[node][after]]
-            keys[node] = key + product * ((label - key) * pow(product, -1, modulus) % modulus)
-            products[node] = product * modulus
+            keys[node] = arithmetic.extend(key, product, modulus, label)
+            products[node] = arithmetic.times(product, modulus)
         yield destination, keys if coded == "all" else [keys[after] if after >= 0 else 0 for after in following]
 
 

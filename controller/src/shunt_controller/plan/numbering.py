@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers a network: IDs and label maps that suit its routes, routes that suit the IDs, and growth without renumbering."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from shunt_controller.plan import ids as id_choice
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.demand import LOCAL, Coded, Demand
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.network import Network
@@ -26,6 +25,7 @@ class Bank:
     """The port of each label, from label 0; :data:`LOCAL` stands for the node's own tables."""
     backups: list[dict[int, int]] = field(default_factory=list)
     """Port to take in place of one that is down, or that the packet has come in by."""
+    arithmetic: Arithmetic = INTEGERS
 
     def __post_init__(self) -> None:
         self.backups = self.backups or [{} for _ in self.ids]
@@ -45,7 +45,9 @@ def labels_of(demand: Demand, old: Bank | None = None) -> list[list[int]]:
     return found
 
 
-def suit(network: Network, demand: Demand, reserve: int = 0, old: Bank | None = None) -> Bank:
+def suit(
+    network: Network, demand: Demand, reserve: int = 0, old: Bank | None = None, arithmetic: Arithmetic = INTEGERS
+) -> Bank:
     """IDs and labels for what routes ask. With a `reserve`, each node that has labels has room for so many more, and all IDs
     are coprime, so that nodes may come together in keys that do not now."""
     labels = labels_of(demand, old)
@@ -55,24 +57,32 @@ def suit(network: Network, demand: Demand, reserve: int = 0, old: Bank | None = 
     for node, value in enumerate(old.ids if old else []):
         if not value:
             continue
-        if value < len(labels[node]):
+        room = arithmetic.residues(value)
+        if room < len(labels[node]):
             raise PlanError(
-                f"{network.nodes[node]} has the ID {value} and room for labels 0 to {value - 1}, and {len(labels[node])} are "
+                f"{network.nodes[node]} has the ID {value} and room for labels 0 to {room - 1}, and {len(labels[node])} are "
                 "needed now; renumber it under the other epoch (--renumber), or plan with more --reserve from the beginning"
             )
         fixed[node] = value
     wanted = [len(ports) + reserve * (node not in fixed) if ports else 0 for node, ports in enumerate(labels)]
-    found = id_choice.assign(demand, wanted, fixed)
+    found = id_choice.assign(demand, wanted, fixed, arithmetic)
     try:
-        id_choice.check(found, demand, [len(ports) for ports in labels], network.nodes)
+        id_choice.check(found, demand, [len(ports) for ports in labels], network.nodes, arithmetic)
     except PlanError as error:
         if old is None:
             raise
         raise PlanError(f"{error}; the old IDs do not suit the new routes: renumber (--renumber)") from error
-    return Bank(found, labels)
+    return Bank(found, labels, arithmetic=arithmetic)
 
 
-def number(routes: Routes, coded: Coded, reserve: int = 0, old: Bank | None = None, has_waypoints: bool = False) -> Bank:
+def number(
+    routes: Routes,
+    coded: Coded,
+    reserve: int = 0,
+    old: Bank | None = None,
+    has_waypoints: bool = False,
+    arithmetic: Arithmetic = INTEGERS,
+) -> Bank:
     """Numbers a network for its routes. Of several shortest paths :class:`Trees` then takes those with the shortest keys, and
     is numbered again, as long as keys become shorter."""
 
@@ -82,15 +92,15 @@ def number(routes: Routes, coded: Coded, reserve: int = 0, old: Bank | None = No
             for ports in demand.ports:
                 if ports:
                     ports.add(LOCAL)
-        bank = suit(routes.network, demand, reserve, old)
-        return bank, cost(demand, bank.ids)
+        bank = suit(routes.network, demand, reserve, old, arithmetic)
+        return bank, cost(demand, bank)
 
     best, least = once()
     if isinstance(routes, Trees):
         is_large = len(routes.network.nodes) > id_choice.EXCHANGE_NODES_MAX
         for _ in range(1 if is_large else REROUTE_ROUNDS):
             weights = routes.weights
-            routes.weigh([math.log2(value) if value else 0.0 for value in best.ids])
+            routes.weigh([arithmetic.size(value) if value else 0.0 for value in best.ids])
             bank, bits = once()
             if bits >= least - 1e-6:
                 routes.weigh(weights)
@@ -99,14 +109,14 @@ def number(routes: Routes, coded: Coded, reserve: int = 0, old: Bank | None = No
     return best
 
 
-def cost(demand: Demand, ids: Sequence[int]) -> float:
+def cost(demand: Demand, bank: Bank) -> float:
     """Bits of all keys together, before rounding up."""
-    return sum(uses * math.log2(value) for uses, value in zip(demand.uses, ids, strict=True) if value)
+    return sum(uses * bank.arithmetic.size(value) for uses, value in zip(demand.uses, bank.ids, strict=True) if value)
 
 
 def grown(old_network: Network, old: Bank, new: Network) -> Bank:
     """An old bank as one of a larger network, whose new nodes have no IDs yet. Nodes and links of old must still be there."""
-    bank = Bank([0] * len(new.nodes), [[] for _ in new.nodes])
+    bank = Bank([0] * len(new.nodes), [[] for _ in new.nodes], arithmetic=old.arithmetic)
     for node, name in enumerate(old_network.nodes):
         place = new.index(name)
         bank.ids[place], bank.labels[place] = old.ids[node], list(old.labels[node])

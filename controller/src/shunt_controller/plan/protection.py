@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans in which one failure loses nothing: backups, detours in the keys, and the proof of each hop that is said to be safe."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 
+from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.backups import choose_backups
 from shunt_controller.plan.demand import LOCAL, Coded, Demand
-from shunt_controller.plan.keyflow import Keymaker, KeyPlan, KeyRoute, Segment, cut, need_ends, need_one_way
+from shunt_controller.plan.keyflow import (
+    Keymaker,
+    KeyPlan,
+    KeyRoute,
+    Segment,
+    cut,
+    need_ends,
+    need_one_way,
+)
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank, number, suit
 from shunt_controller.plan.routes import Routes
@@ -22,16 +31,17 @@ def plan_protected(
     epoch: int = 0,
     reserve: int = 0,
     old: Bank | None = None,
+    arithmetic: Arithmetic = INTEGERS,
 ) -> KeyPlan:
     """As :func:`shunt_controller.plan.keyflow.plan`, with backups, and with detours in the keys as far as these are wide
     enough."""
     network = routes.network
-    first = number(routes, coded, reserve, old)
+    first = number(routes, coded, reserve, old, arithmetic=arithmetic)
     chosen = [routes.path(*pair) for pair in need_ends(routes, first, coded, pairs)]
     backups = choose_backups(network, chosen, coded)
     demand = routes.demand(coded)
     for route in chosen:
-        for part in cut(route, first.ids, coded, width_bits):
+        for part in cut(route, first, coded, width_bits):
             _ask(demand, *guards(network, part, backups, coded, steer(network, part, backups)))
     for ports in demand.ports:
         if ports:
@@ -40,12 +50,12 @@ def plan_protected(
     if pairs is not None:
         # Keys of other pairs are made later, with detours that are not known yet.
         demand = demand.all_meeting()
-    bank = suit(network, demand, reserve, old)
+    bank = suit(network, demand, reserve, old, arithmetic)
     bank.backups = backups
     maker = Keymaker(network, bank, coded, width_bits)
     made = []
     for route in chosen:
-        parts = cut(route, bank.ids, coded, width_bits)
+        parts = cut(route, bank, coded, width_bits)
         made.append(KeyRoute(route[0], route[-1], [_segment(maker, part, part[-1] == route[-1]) for part in parts]))
     need_one_way(made, network.nodes)
     return KeyPlan(network, bank, coded, width_bits, epoch, made)
@@ -66,14 +76,16 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool) -> Segment:
     network, bank = maker.network, maker.bank
     ports = maker.ports(part, is_last)
     says, found = guards(network, part, bank.backups, maker.coded, steer(network, part, bank.backups))
-    product = math.prod(bank.ids[node] for node in ports)
+    arithmetic = bank.arithmetic
+    product = reduce(arithmetic.times, (bank.ids[node] for node in ports), 1)
     taken = []
     for guard in sorted(found, key=lambda guard: (len(guard.needs), guard.is_node, guard.hop)):
         larger = product
         for node in sorted(guard.needs - set(ports)):
-            is_usable = bank.ids[node] and says[node] in maker.label_of[node] and math.gcd(larger, bank.ids[node]) == 1
-            larger = larger * bank.ids[node] if is_usable else 1 << maker.width_bits + 1
-        if (larger - 1).bit_length() <= maker.width_bits:
+            value = bank.ids[node]
+            is_usable = value and says[node] in maker.label_of[node] and arithmetic.are_coprime(larger, value)
+            larger = arithmetic.times(larger, value) if is_usable else 1 << maker.width_bits + 1
+        if arithmetic.bits(larger) <= maker.width_bits:
             ports |= {node: says[node] for node in guard.needs}
             product = larger
             taken.append(guard)

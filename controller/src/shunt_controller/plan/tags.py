@@ -5,7 +5,14 @@ import random
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from shunt_controller.plan.gates import ASSISTS, EXTERNAL, SERVER, Gate, Numbering, Switch
+from shunt_controller.plan.gates import (
+    ASSISTS,
+    EXTERNAL,
+    SERVER,
+    Gate,
+    Numbering,
+    Switch,
+)
 
 NO_GATE = "no_gate"
 

@@ -5,7 +5,7 @@ Cores never meet in a key, and aggregation switches only meet those of their pla
 cores of a plane. A key has three residues at most.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from shunt_controller.plan.demand import Coded, Demand
@@ -13,6 +13,7 @@ from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.fattree import FatTree
 from shunt_controller.plan.keys import bits_of
 from shunt_controller.plan.network import Network
+from shunt_controller.plan.numbering import Bank
 
 
 @dataclass
@@ -51,12 +52,12 @@ class TreeRoutes:
         core = tree.cores[plane][(place // half + other) % half]
         return [source, up, core, tree.aggregations[self._pod_of[destination]][plane], destination]
 
-    def width_max(self, ids: Sequence[int]) -> int:
+    def width_max(self, bank: Bank) -> int:
         """Bits of the largest key of any path, not only of those that :meth:`path` takes."""
-        most = 0
+        most, ids = 0, bank.ids
         for plane, cores in enumerate(self.tree.cores):
             two = sorted(ids[row[plane]] for row in self.tree.aggregations)[-2:]
-            most = max(most, bits_of([*two, max(ids[core] for core in cores)]))
+            most = max(most, bits_of([*two, max(ids[core] for core in cores)], bank.arithmetic))
         return most
 
     def paths(self) -> Iterator[list[int]]:

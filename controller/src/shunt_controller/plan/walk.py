@@ -56,7 +56,7 @@ def by_key(bank: Bank, key: int) -> Says:
         modulus = bank.ids[node]
         if not modulus:
             return LOCAL
-        label = key % modulus
+        label = bank.arithmetic.residue(key, modulus)
         return bank.labels[node][label] if label < len(bank.labels[node]) else NO_LABEL
 
     return says

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What IDs and keys are made of: integers (KeyFlow), or polynomials over GF(2) (PolKA). IDs are powers of primes of either."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cache
+
+from shunt_controller.plan import gf2
+
+
+class Arithmetic(ABC):
+    """A ring with remainders, whose elements are written as numbers."""
+
+    name: str
+
+    @abstractmethod
+    def primes(self, labels: int, count: int) -> Sequence[int]:
+        """The smallest primes, in ascending order, so many that `count` of them have room for so many labels themselves."""
+
+    @abstractmethod
+    def power(self, prime: int, labels: int) -> int:
+        """The smallest power of a prime with so many residues."""
+
+    @abstractmethod
+    def factors(self, value: int) -> list[int]:
+        """The primes that divide an ID."""
+
+    @abstractmethod
+    def residues(self, value: int) -> int:
+        """How many residues there are: labels are 0 to one less."""
+
+    @abstractmethod
+    def size(self, value: int) -> float:
+        """Bits that an ID brings into a key."""
+
+    @abstractmethod
+    def times(self, a: int, b: int) -> int:
+        """The product."""
+
+    @abstractmethod
+    def are_coprime(self, product: int, value: int) -> bool:
+        """Whether an ID has no factor in common with a product of others."""
+
+    @abstractmethod
+    def bits(self, product: int) -> int:
+        """Bits of the largest key of IDs with this product."""
+
+    @abstractmethod
+    def residue(self, key: int, modulus: int) -> int:
+        """What a key leaves."""
+
+    @abstractmethod
+    def extend(self, key: int, product: int, modulus: int, label: int) -> int:
+        """The smallest key that leaves what `key` leaves modulo `product`, and a label modulo a further ID."""
+
+
+class Integers(Arithmetic):
+    """Integers."""
+
+    name = "integer"
+
+    def primes(self, labels: int, count: int) -> Sequence[int]:
+        return primes(primes_from(max(2, labels), count)[-1] + 1)
+
+    def power(self, prime: int, labels: int) -> int:
+        value = prime
+        while value < labels:
+            value *= prime
+        return value
+
+    def factors(self, value: int) -> list[int]:
+        found = []
+        divisor = 2
+        while divisor * divisor <= value:
+            if value % divisor == 0:
+                found.append(divisor)
+                while value % divisor == 0:
+                    value //= divisor
+            divisor += 1
+        return found + [value] * (value > 1)
+
+    def residues(self, value: int) -> int:
+        return value
+
+    def size(self, value: int) -> float:
+        return math.log2(value)
+
+    def times(self, a: int, b: int) -> int:
+        return a * b
+
+    def are_coprime(self, product: int, value: int) -> bool:
+        return math.gcd(product, value) == 1
+
+    def bits(self, product: int) -> int:
+        return (product - 1).bit_length()
+
+    def residue(self, key: int, modulus: int) -> int:
+        return key % modulus
+
+    def extend(self, key: int, product: int, modulus: int, label: int) -> int:
+        return key + product * ((label - key) * pow(product, -1, modulus) % modulus)
+
+
+class Polynomials(Arithmetic):
+    """Polynomials over GF(2): of any degree, or of a fixed one as hardware for CRCs has it."""
+
+    name = "polynomial"
+
+    def __init__(self, fixed_degree: int = 0) -> None:
+        self.fixed_degree = fixed_degree
+
+    def primes(self, labels: int, count: int) -> Sequence[int]:
+        if self.fixed_degree:
+            return gf2.irreducibles(self.fixed_degree)
+        found: list[int] = []
+        degree, left = 0, count
+        while left > 0:
+            degree += 1
+            found += gf2.irreducibles(degree)
+            if 1 << degree >= labels:
+                left -= len(gf2.irreducibles(degree))
+        return found
+
+    def power(self, prime: int, labels: int) -> int:
+        value = prime
+        while 1 << gf2.degree(value) < labels:
+            value = gf2.times(value, prime)
+        return value
+
+    def factors(self, value: int) -> list[int]:
+        return gf2.factors(value)
+
+    def residues(self, value: int) -> int:
+        return 1 << gf2.degree(value) if value else 0
+
+    def size(self, value: int) -> float:
+        return float(gf2.degree(value))
+
+    def times(self, a: int, b: int) -> int:
+        return gf2.times(a, b)
+
+    def are_coprime(self, product: int, value: int) -> bool:
+        return gf2.inverse(product, value) != 0
+
+    def bits(self, product: int) -> int:
+        return gf2.degree(product)
+
+    def residue(self, key: int, modulus: int) -> int:
+        return gf2.remainder(key, modulus)
+
+    def extend(self, key: int, product: int, modulus: int, label: int) -> int:
+        missing = label ^ gf2.remainder(key, modulus)
+        return key ^ gf2.times(product, gf2.remainder(gf2.times(missing, gf2.inverse(product, modulus)), modulus))
+
+
+INTEGERS = Integers()
+POLYNOMIALS = Polynomials()
+
+
+@cache
+def primes(below: int) -> tuple[int, ...]:
+    """All prime numbers below a number."""
+    sieve = bytearray([1]) * max(below, 2)
+    sieve[:2] = b"\0\0"
+    for number in range(2, math.isqrt(len(sieve)) + 1):
+        if sieve[number]:
+            sieve[number * number :: number] = bytes(len(range(number * number, len(sieve), number)))
+    return tuple(number for number in range(below) if sieve[number])
+
+
+def primes_from(first: int, count: int) -> list[int]:
+    """The first prime numbers that are not below a number."""
+    below = 64
+    while True:
+        found = [prime for prime in primes(below) if prime >= first]
+        if len(found) >= count:
+            return found[:count]
+        below *= 2
