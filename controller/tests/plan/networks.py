@@ -5,7 +5,6 @@ import pathlib
 
 import networkx
 import pytest
-
 from shunt_controller.plan import files
 from shunt_controller.plan.network import Network
 

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 from networks import SAMPLES
-
 from shunt_controller.plan import documents, files
 from shunt_controller.plan.cli import controller, main
 from shunt_controller.plan.walk import Failure, Walk, by_key
@@ -27,11 +26,11 @@ def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list
     """What becomes of a packet of each route, by nothing but the document; "" if it arrives."""
     data = documents.read_document(path)
     network = files.of_json("x", data["network"])
-    data["plans"] = [made for made in data["plans"] if made["epoch"] == epoch]
-    _, bank, _ = documents.bank_of(path, data)
+    at = [made["epoch"] for made in data["plans"]].index(epoch)
+    bank = documents.plan_of(path, data, at).bank
     walk = Walk(network, bank.backups, failure)
     found = []
-    for route in data["plans"][0]["routes"]:
+    for route in data["plans"][at]["routes"]:
         for segment in route["segments"]:
             says = by_key(bank, int(segment["key"], 16))
             outcome = walk.run(network.index(segment["path"][0]), segment["out_port"], says, segment["hop_limit"])
@@ -149,3 +148,35 @@ def test_python_runs_it_as_a_module():
         env={"PYTHONPATH": str(SAMPLES.parents[2] / "src"), "PYTHONDONTWRITEBYTECODE": "1"},
     )
     assert "keyflow" in done.stdout and "compare" in done.stdout
+
+
+def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
+    assert main(["keyflow", BACKBONE, "--protect", "--json", out]) == 0
+    assert main(["keyflow", BACKBONE, "--renumber", out, "--json", out]) == 0
+    capsys.readouterr()
+    assert main(["check", out]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["0", "110"], ["1", "110"]]
+    sound = json.loads(pathlib.Path(out).read_text(encoding="utf-8"))
+
+    def told(change) -> str:
+        data = json.loads(json.dumps(sound))
+        change(data)
+        (tmp_path / "changed.json").write_text(json.dumps(data))
+        assert main(["check", str(tmp_path / "changed.json")]) == 1
+        return capsys.readouterr().err
+
+    first = ("plans", 0, "routes", 5, "segments", 0)
+
+    def segment(data):
+        for step in first:
+            data = data[step]
+        return data
+
+    assert "faults under epoch 0" in told(lambda data: segment(data).update(key="0x0"))
+    assert "faults under epoch 0" in told(lambda data: segment(data).update(hop_limit=0) or segment(data).update(key="0x1"))
+    assert "does not end at" in told(lambda data: data["plans"][1]["routes"][3].update(to="Kehl"))
+    assert "with" in told(lambda data: [switch["banks"][0].update(backups={}) for switch in data["switches"]])
+    assert "no port 99 to leave by" in told(lambda data: segment(data).update(out_port=99))
+    assert "is damaged" in told(lambda data: segment(data).pop("key"))
+    assert "has no node 'nobody'" in told(lambda data: segment(data).update(path=["nobody"]))

@@ -7,7 +7,6 @@ from itertools import pairwise, product
 import networkx
 import pytest
 from networks import sample
-
 from shunt_controller.plan import fattree, files, gates, tags
 from shunt_controller.plan.cli import main
 from shunt_controller.plan.documents import write

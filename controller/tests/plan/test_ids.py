@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import ZOO, graphs, sample, zoo
-
 from shunt_controller.plan import ids, keys
 from shunt_controller.plan.arithmetic import primes
 from shunt_controller.plan.compare import compare, shorter_percent

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 from networks import graphs, sample, zoo
-
 from shunt_controller.plan import protection
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError

@@ -6,7 +6,6 @@ import json
 import networkx
 import pytest
 from networks import SAMPLES, sample
-
 from shunt_controller.plan import files
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.network import Link

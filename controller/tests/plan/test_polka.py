@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from networks import SAMPLES, graphs, zoo
-from test_command import walk_document
-from test_keyflow import deliver
-
 from shunt_controller.plan import freertr, gf2, keys
 from shunt_controller.plan.arithmetic import POLYNOMIALS, Polynomials
 from shunt_controller.plan.cli import main
@@ -17,6 +14,8 @@ from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.keyflow import plan
 from shunt_controller.plan.protection import plan_protected
 from shunt_controller.plan.routes import Trees
+from test_command import walk_document
+from test_keyflow import deliver
 
 BACKBONE = str(SAMPLES / "backbone.json")
 
@@ -53,7 +52,7 @@ def test_division_undoes_multiplication(a, b, c):
     assert gf2.times(a, b ^ c) == gf2.times(a, b) ^ gf2.times(a, c)
 
 
-@given(polynomials, st.integers(2, 1 << 16))
+@given(st.integers(0, (1 << 18) - 1), st.integers(2, 1 << 12))
 def test_inverses(a, modulus):
     found = gf2.inverse(a, modulus)
     common = set(gf2.factors(a)) & set(gf2.factors(modulus)) if a else {modulus}
@@ -101,9 +100,9 @@ def test_everything_arrives(network):
 
 
 def test_keys_are_hardly_longer_than_those_of_integers():
-    network = zoo("Cogentco")
+    network = zoo("GtsCe")
     trees = Trees(network)
-    pairs = trees.pairs()[::101]
+    pairs = trees.pairs()[::151]
     integers, others = (
         plan(Trees(network), "all", 256, pairs),
         plan(Trees(network), "all", 256, pairs, arithmetic=POLYNOMIALS),

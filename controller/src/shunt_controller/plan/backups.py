@@ -2,7 +2,7 @@
 """Which port stands in for another one: one backup a port, the same for all keys.
 
 Each port begins with the first hop of the shortest way round its link. Then one port after the other takes the backup with
-which the most failures lose nothing, over the routes that leave by it.
+which the most links may fail without loss, and then the most switches, over the routes that leave by it.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ from shunt_controller.plan.network import Network
 from shunt_controller.plan.steering import guards, path_ports, steer
 
 ROUNDS = 2
-PROBES_MAX = 48
+PROBES_MAX = 32
 """Routes that a choice is judged by; of more, some from everywhere."""
 
 
@@ -92,11 +92,12 @@ def _improve(
 
 def _score(
     network: Network, backups: Sequence[dict[int, int]], probes: Sequence[Sequence[int]], coded: Coded
-) -> tuple[int, int]:
-    """Failures that lose nothing; then, the fewer switches in keys, the better."""
-    survived = inside = 0
+) -> tuple[int, int, int]:
+    """Links whose failure loses nothing; then switches; then, the fewer switches in keys, the better."""
+    links = nodes = inside = 0
     for route in probes:
         found = guards(network, route, backups, coded, steer(network, route, backups))[1]
-        survived += len(found)
+        nodes += sum(guard.is_node for guard in found)
+        links += sum(not guard.is_node for guard in found)
         inside += len(frozenset[int]().union(*(guard.needs for guard in found)))
-    return survived, -inside
+    return links, nodes, -inside

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from shunt_controller.plan import (
+    command_check,
     command_compare,
     command_fat_tree,
     command_keyflow,
@@ -14,7 +15,7 @@ from shunt_controller.plan import (
 )
 from shunt_controller.plan.errors import PlanError
 
-COMMANDS = (command_keyflow, command_polka, command_fat_tree, command_compare)
+COMMANDS = (command_keyflow, command_polka, command_fat_tree, command_check, command_compare)
 
 
 def add_commands(parser: argparse.ArgumentParser) -> None:

@@ -141,11 +141,12 @@ def _older(
     if not path:
         return None, None, 0
     data = documents.read_document(path)
-    old_network, bank, epoch = documents.bank_of(path, data)
+    old = documents.plan_of(path, data)
     if options.renumber:
-        return data, None, 1 - epoch
+        return data, None, 1 - old.epoch
+    bank = old.bank
     need(bank.arithmetic.name == arithmetic.name, f"{path} is a plan of {bank.arithmetic.name} IDs")
-    return None, grown(old_network, bank, network), epoch
+    return None, grown(old.network, bank, network), old.epoch
 
 
 def pairs_of(options: argparse.Namespace, routes: Routes) -> list[tuple[int, int]] | None:

@@ -15,6 +15,7 @@ from shunt_controller.plan.numbering import Bank
 
 FORMAT = "shunt-plan"
 VERSION = 1
+_ARITHMETICS = {arithmetic.name: arithmetic for arithmetic in (INTEGERS, POLYNOMIALS)}
 TABLES = "tables"
 """Stands for the switch's own tables in a label map."""
 
@@ -130,22 +131,49 @@ def read_document(path: str) -> dict[str, Any]:
     return dict(data)
 
 
-def bank_of(path: str, data: dict[str, Any]) -> tuple[Network, Bank, int]:
-    """Network, bank and epoch of the last plan in a document."""
+def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
+    """One of the plans in a document, the last one by default."""
     try:
         network = of_json(path, data["network"])
-        epoch = int(data["plans"][-1]["epoch"])
-        arithmetic = POLYNOMIALS if data["plans"][-1]["arithmetic"] == POLYNOMIALS.name else INTEGERS
-        bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=arithmetic)
+        made = data["plans"][at]
+        bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=_ARITHMETICS[made["arithmetic"]])
         for switch in data["switches"]:
             for one in switch["banks"]:
-                if one["epoch"] == epoch:
+                if one["epoch"] == made["epoch"]:
                     node = network.index(switch["name"])
                     bank.ids[node] = int(one["id"])
                     bank.labels[node] = [LOCAL if port == TABLES else int(port) for port in one["labels"]]
                     bank.backups[node] = {int(port): int(backup) for port, backup in one["backups"].items()}
+        routes = [
+            KeyRoute(
+                network.index(route["from"]),
+                network.index(route["to"]),
+                [_segment_of(network, segment) for segment in route["segments"]],
+            )
+            for route in made["routes"]
+        ]
+        return KeyPlan(network, bank, made["coded"], int(made["width_bits"]), int(made["epoch"]), routes)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         if isinstance(error, PlanError):
             raise
         raise PlanError(f"{path} is damaged: {type(error).__name__} {error}") from error
-    return network, bank, epoch
+
+
+def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
+    nodes = [network.index(name) for name in data["path"]]
+    backup_port = data["backup_port"]
+    guards = [str(guard) for guard in data["guards"]]
+    need(
+        len(nodes) >= 2 and len(guards) == len(nodes) - 1 and data["out_port"] in network.ports[nodes[0]],
+        f"a segment from {data['path'][:1]} has no hops, no port {data['out_port']} to leave by, or guards for others",
+    )
+    return Segment(
+        nodes,
+        int(data["out_port"]),
+        int(data["key"], 16),
+        int(data["bits"]),
+        int(data["hop_limit"]),
+        None if backup_port is None else int(backup_port),
+        [network.index(name) for name in data["steering"]],
+        guards,
+    )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from shunt_controller.plan.demand import LOCAL
-from shunt_controller.plan.network import Network
+from shunt_controller.plan.network import Network, Peer
 from shunt_controller.plan.numbering import Bank
 
 Says = Callable[[int], int | str]
@@ -83,9 +83,15 @@ class Walk:
         ports, down, backups = self.network.ports, self.down, self.backups
         visited, forwarded, node = [source], 0, source
         chosen = choose(out_port, None, backups[source], down.get(source, none))
+        seen: set[Peer] = set()
         while chosen is not None:
-            node, in_port = ports[node][chosen]
+            arrived = ports[node][chosen]
+            node, in_port = arrived
             visited.append(node)
+            if arrived in seen:
+                # What has come here by the same port before goes the same way again, until its hop limit ends it.
+                return Outcome(node, HOP_LIMIT, forwarded, tuple(visited))
+            seen.add(arrived)
             said = says(node) if node != self.dead else NODE_DOWN
             if isinstance(said, str):
                 return Outcome(node, said, forwarded, tuple(visited))

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``plan check``."""
+
+import argparse
+from typing import Any
+
+from shunt_controller.plan.check import check
+from shunt_controller.plan.documents import plan_of, read_document
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.tables import table
+
+HEADS = ("epoch", "routes", "walks", "passed on, at most", "guarded failures", "lost", "others", "lost")
+
+
+def add(commands: Any) -> None:
+    """Adds the command to a parser's."""
+    parser = commands.add_parser(
+        "check",
+        help="walks the keys of a written plan, also through failures",
+        description="Reads what `keyflow` or `polka` has written and walks every key through the network, then again with each link and "
+        "each switch of its path down. Fails if a packet is lost, or one with what is guarded down.",
+    )
+    parser.add_argument("plan", metavar="PLAN", help="a plan as JSON")
+    parser.add_argument("--no-failures", action="store_true", help="walk the sound network only")
+    parser.set_defaults(run=run, name="plan check")
+
+
+def run(options: argparse.Namespace) -> None:
+    """The table, or what does not hold."""
+    data = read_document(options.plan)
+    rows = []
+    for at in range(len(data["plans"])):
+        made = plan_of(options.plan, data, at)
+        found = check(made, not options.no_failures)
+        if found.faults:
+            raise PlanError(f"{len(found.faults)} faults under epoch {made.epoch}, the first: {found.faults[0]}")
+        rows.append(
+            (
+                made.epoch,
+                len(made.routes),
+                found.walks,
+                found.forwarded_max,
+                found.guarded,
+                0,
+                found.unguarded,
+                found.unguarded_lost,
+            )
+        )
+    print(table(HEADS, rows))
