@@ -247,24 +247,29 @@ impl Wide {
         dead: &BitSet,
         found: u32,
     ) -> u32 {
-        let size = 2 * self.layout.dense();
+        let dense_words = self.layout.dense();
         let fits = |slot: u32| {
-            let row = self.rows.get(slot as usize * size..).unwrap_or_default();
-            let (values, masks) = row.split_at(row.len().min(size / 2));
-            let mut rules = dense.iter().zip(values).zip(masks);
-            rules.all(|((key, value), mask)| key[at] & mask == *value)
+            let row = self.rows.get(slot as usize * 2 * dense_words..).unwrap_or_default();
+            let Some((values, masks)) = row.get(..2 * dense_words).map(|row| row.split_at(dense_words))
+            else {
+                return false;
+            };
+            let mut differing = 0;
+            for word in 0..dense_words.min(DENSE_MAX) {
+                differing |= dense[word][at] & masks[word] ^ values[word];
+            }
+            differing == 0
+        };
+        // Of the best rules first, those that no longer beat what was found end it.
+        let wanted = |slot: u32| {
+            let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
+            slot >= found || ((!partial || fits(slot)) && !dead.contains(slot))
         };
         let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
-        for slot in self.nodes.suiting(kernel, leaf, key) {
-            let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
-            if slot >= found {
-                break;
-            }
-            if (!partial || fits(slot)) && !dead.contains(slot) {
-                return slot;
-            }
+        match self.nodes.first_wanted(kernel, leaf, key, wanted) {
+            NONE => found,
+            slot => found.min(slot & !PARTIAL),
         }
-        found
     }
 }
 

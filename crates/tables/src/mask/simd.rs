@@ -112,23 +112,30 @@ impl Nodes {
         unsafe { self.slots.get_unchecked(at)[lane] }
     }
 
-    /// The rules of a leaf that suit a key in the words compared, best first.
+    /// The first rule of a leaf that suits a key in the words compared and is `wanted`, or [`NONE`]. Loops as plain as this one are
+    /// laid out in place: iterators would be calls to code that may not use a kernel's instructions.
     #[inline(always)]
-    pub fn suiting<K: Kernel>(
+    pub fn first_wanted<K: Kernel>(
         &self,
         kernel: K,
         leaf: u32,
         key: [u64; COMPARED],
-    ) -> impl Iterator<Item = u32> {
+        wanted: impl Fn(u32) -> bool,
+    ) -> u32 {
         let blocks = Entry { leaf, ..Entry::default() }.blocks();
-        blocks.flat_map(move |block| {
-            let mut found = self.blocks.get(block).map_or(0, |block| kernel.suiting(block, key));
-            std::iter::from_fn(move || {
-                let lane = (found != 0).then_some(found.trailing_zeros() as usize / 2 % LANES)?;
+        let mut at = *blocks.start();
+        while at <= *blocks.end() {
+            let mut found = self.blocks.get(at).map_or(0, |block| kernel.suiting(block, key));
+            while found != 0 {
+                let slot = self.slots[at][found.trailing_zeros() as usize / 2 % LANES];
+                if wanted(slot) {
+                    return slot;
+                }
                 found &= found - 1;
-                Some(self.slots[block][lane])
-            })
-        })
+            }
+            at += 1;
+        }
+        NONE
     }
 
     /// Bytes held.
