@@ -129,10 +129,11 @@ impl Head {
         for mask in masks {
             all_masks.extend_from_slice(mask);
         }
+        let seed = Seed::of_process();
         Self {
             words,
             capacity,
-            seed: Seed::of_process(),
+            seed,
             directory: vec![0; (2 * capacity).next_power_of_two().max(2)].into_boxed_slice(),
             filter: vec![0; (FILTER_BITS * capacity / 64).next_power_of_two()].into_boxed_slice(),
             buckets: Vec::with_capacity(capacity),
@@ -145,8 +146,8 @@ impl Head {
                 // Keys without words are the only ones that there are.
                 _ if words == 0 => Gate::Open,
                 Hint::None => Gate::Open,
-                Hint::Field(piece) => Gate::Sieve(Sieve::of_field(words, capacity, *piece)),
-                Hint::Mask(mask) => Gate::Sieve(Sieve::of_mask(words, capacity, mask)),
+                Hint::Field(piece) => Gate::Sieve(Sieve::of_field(seed, words, capacity, *piece)),
+                Hint::Mask(mask) => Gate::Sieve(Sieve::of_mask(seed, words, capacity, mask)),
                 Hint::Rules(bytes, ranks) => Gate::Screen(Screen::new(bytes, ranks)),
             },
         }
