@@ -168,15 +168,20 @@ def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
 
     first = ("plans", 0, "routes", 5, "segments", 0)
 
-    def segment(data):
-        for step in first:
+    def change(data, steps, **values):
+        for step in steps:
             data = data[step]
-        return data
+        data.update(values)
 
-    assert "faults under epoch 0" in told(lambda data: segment(data).update(key="0x0"))
-    assert "faults under epoch 0" in told(lambda data: segment(data).update(hop_limit=0) or segment(data).update(key="0x1"))
+    assert "faults under epoch 0" in told(lambda data: change(data, first, key="0x0"))
+    assert "faults under epoch 0" in told(lambda data: change(data, first, hop_limit=0, key="0x1"))
     assert "does not end at" in told(lambda data: data["plans"][1]["routes"][3].update(to="Kehl"))
     assert "with" in told(lambda data: [switch["banks"][0].update(backups={}) for switch in data["switches"]])
-    assert "no port 99 to leave by" in told(lambda data: segment(data).update(out_port=99))
-    assert "is damaged" in told(lambda data: segment(data).pop("key"))
-    assert "has no node 'nobody'" in told(lambda data: segment(data).update(path=["nobody"]))
+    assert "no port 99 to leave by" in told(lambda data: change(data, first, out_port=99))
+    bank = ("switches", 3, "banks", 0)
+    assert "Dorf has labels or backups for the ports [77]" in told(lambda data: change(data, bank, labels=["tables", 77]))
+    assert "Dorf has the ID -3; IDs are 2 and more" in told(lambda data: change(data, bank, id=-3))
+    assert "have no link" in told(lambda data: change(data, first, path=["Aalen", "Kehl"], guards=[""]))
+    assert "it has no plans" in told(lambda data: data.update(plans=[]))
+    assert "is damaged" in told(lambda data: change(data, first, key=None))
+    assert "has no node 'nobody'" in told(lambda data: change(data, first, path=["nobody"]))

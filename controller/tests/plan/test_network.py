@@ -9,6 +9,7 @@ from networks import SAMPLES, sample
 from shunt_controller.plan import files
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.network import Link
+from shunt_controller.plan.routes import Trees
 
 
 def test_ports_are_numbered_by_what_they_lead_to():
@@ -48,6 +49,11 @@ def test_json_keeps_given_ports_and_comes_back():
     assert Link(isny, 7, kehl, 1) in network.links
     assert sorted(network.ports[isny]) == [1, 2, 7] and sorted(network.ports[kehl]) == [1, 9]
     assert files.of_json("x", json.loads(json.dumps(files.to_json(network)))) == network
+
+
+def test_more_routes_than_can_be_planned_are_refused():
+    with pytest.raises(PlanError, match="between all 2100 ends of ring take 4410000 steps, 4000000 are the most"):
+        Trees(files.of_graph("ring", networkx.cycle_graph(2100)))
 
 
 @pytest.mark.parametrize(

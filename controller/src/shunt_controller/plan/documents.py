@@ -128,6 +128,9 @@ def read_document(path: str) -> dict[str, Any]:
     is_ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("kind") == "keyflow"
     need(is_ours, f"{path} is no KeyFlow plan (format {FORMAT}, kind keyflow)")
     need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
+    plans = data.get("plans")
+    is_whole = isinstance(plans, list) and bool(plans) and all(isinstance(one, dict) for one in plans)
+    need(is_whole, f"{path} is damaged: it has no plans")
     return dict(data)
 
 
@@ -136,14 +139,17 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
     try:
         network = of_json(path, data["network"])
         made = data["plans"][at]
+        need(made["epoch"] in (0, 1), f"{path}: a plan has the epoch {made['epoch']}")
         bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=_ARITHMETICS[made["arithmetic"]])
         for switch in data["switches"]:
             for one in switch["banks"]:
+                need(one["epoch"] in (0, 1), f"{path}: a bank of {switch['name']} has the epoch {one['epoch']}")
                 if one["epoch"] == made["epoch"]:
                     node = network.index(switch["name"])
                     bank.ids[node] = int(one["id"])
                     bank.labels[node] = [LOCAL if port == TABLES else int(port) for port in one["labels"]]
                     bank.backups[node] = {int(port): int(backup) for port, backup in one["backups"].items()}
+        _need_sound(network, bank)
         routes = [
             KeyRoute(
                 network.index(route["from"]),
@@ -159,9 +165,23 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
         raise PlanError(f"{path} is damaged: {type(error).__name__} {error}") from error
 
 
+def _need_sound(network: Network, bank: Bank) -> None:
+    """Raises unless a bank's IDs are some, and its ports are there."""
+    for node, name in enumerate(network.nodes):
+        value = bank.ids[node]
+        need(value == 0 or value >= 2, f"{name} has the ID {value}; IDs are 2 and more")
+        ports = {*bank.labels[node], *bank.backups[node], *bank.backups[node].values()} - {LOCAL}
+        missing = sorted(ports - set(network.ports[node]))
+        need(not missing, f"{name} has labels or backups for the ports {missing}, which have no link")
+
+
 def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
     nodes = [network.index(name) for name in data["path"]]
     backup_port = data["backup_port"]
+    for here, there in zip(nodes, nodes[1:], strict=False):
+        need(
+            there in network.neighbours[here], f"{network.nodes[here]} and {network.nodes[there]}, of one path, have no link"
+        )
     guards = [str(guard) for guard in data["guards"]]
     need(
         len(nodes) >= 2 and len(guards) == len(nodes) - 1 and data["out_port"] in network.ports[nodes[0]],

@@ -14,6 +14,10 @@ from shunt_controller.plan.errors import need
 from shunt_controller.plan.network import Network
 
 
+STEPS_MAX = 4_000_000
+"""Ends times nodes: 2,000 switches that are all ends. Each step takes some 200 bytes."""
+
+
 class Routes(Protocol):
     """What planners need to know of routes."""
 
@@ -82,6 +86,12 @@ class Trees:
         self.network = network
         self.ends = sorted(range(len(network.nodes)) if ends is None else ends)
         need(len(self.ends) >= 2, f"{network.name} has {len(self.ends)} end nodes; routes need two")
+        steps = len(self.ends) * len(network.nodes)
+        need(
+            steps <= STEPS_MAX,
+            f"routes between all {len(self.ends)} ends of {network.name} take {steps} steps, {STEPS_MAX} are the most: give the routes "
+            'that are needed, give ends the role "edge", or, of a fat tree, say that it is one',
+        )
         self.is_end = [False] * len(network.nodes)
         for end in self.ends:
             self.is_end[end] = True
