@@ -190,18 +190,21 @@ def test_most_of_geant_is_protected():
                 assert told[route.source, route.destination] == ""
 
 
-def test_narrow_keys_protect_less():
+def test_narrow_keys_are_split_so_that_detours_fit():
     network = zoo("Geant2012")
     trees = Trees(network)
     pairs = trees.pairs()[::7]
     wide, narrow = (protection.plan_protected(trees, "hops", width, pairs) for width in (192, 64))
     assert set(deliver(narrow).values()) == {""}
-
-    def guarded(made: KeyPlan) -> int:
-        return sum(bool(guard) for route in made.routes for segment in route.segments for guard in segment.guards)
-
-    assert 0 < guarded(narrow) < guarded(wide)
     assert max(segment.bits for route in narrow.routes for segment in route.segments) <= 64
+    assert not waypoints(wide) and waypoints(narrow)
+
+    def guarded(made: KeyPlan, kind: str) -> int:
+        return sum(kind in guard for route in made.routes for segment in route.segments for guard in segment.guards)
+
+    # Nothing stands in for a waypoint.
+    assert guarded(narrow, "link") >= 0.98 * guarded(wide, "link")
+    assert guarded(narrow, "node") < guarded(wide, "node")
 
 
 @pytest.mark.parametrize("k", [4, 6])

@@ -212,7 +212,8 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
     links = protected_links(made)
     no_way = bridges(made.network)
     hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
-    nodes = [guard for route in made.routes for segment in route.segments for guard in segment.guards[:-1]]
+    # All switches between the ends, waypoints among them: these have no guards.
+    nodes = sum(len(segment.nodes) - 1 for route in made.routes for segment in route.segments) - len(made.routes)
     safe = sum(links.values())
     bridged = sum(link in no_way for link in links)
     others = len(links) - bridged
@@ -223,5 +224,5 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
         ),
         ("  links without any way round", bridged),
         ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
-        ("hops whose next switch may, %", 100 * sum("node" in guard for guard in nodes) / max(1, len(nodes))),
+        ("hops whose next switch may, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
     ]

@@ -22,6 +22,9 @@ from shunt_controller.plan.routes import Routes
 from shunt_controller.plan.steering import Guard, arrives, guards, path_ports, steer
 from shunt_controller.plan.walk import Failure, Walk, by_key
 
+PARTS = (1.0, 0.75, 0.5, 0.35, 0.25)
+"""Of the longest first segment of a route, tried in turn until its detours fit into its key."""
+
 
 def plan_protected(
     routes: Routes,
@@ -53,10 +56,8 @@ def plan_protected(
     bank = suit(network, demand, reserve, old, arithmetic)
     bank.backups = backups
     maker = Keymaker(network, bank, coded, width_bits)
-    made = []
-    for route in chosen:
-        parts = cut(route, bank, coded, width_bits)
-        made.append(KeyRoute(route[0], route[-1], [_segment(maker, part, part[-1] == route[-1]) for part in parts]))
+    firsts: dict[tuple[int, ...], Segment] = {}
+    made = [KeyRoute(route[0], route[-1], _segments(maker, route, firsts)) for route in chosen]
     need_one_way(made, network.nodes)
     return KeyPlan(network, bank, coded, width_bits, epoch, made)
 
@@ -71,8 +72,38 @@ def _ask(demand: Demand, ports: Mapping[int, int], found: Sequence[Guard]) -> No
         demand.ports[node].add(ports[node])
 
 
-def _segment(maker: Keymaker, part: list[int], is_last: bool) -> Segment:
-    """One part of a route, with as many guards as its key has room for; those that need few switches come first."""
+def _segments(maker: Keymaker, route: list[int], firsts: dict[tuple[int, ...], Segment]) -> list[Segment]:
+    """A route's segments. Where one ends depends on nothing but the rest of the route, so all routes that have the same rest go on
+    alike; `firsts` keeps the first segment of each rest."""
+    found = []
+    rest = route
+    while len(rest) > 1:
+        if tuple(rest) not in firsts:
+            firsts[tuple(rest)] = _first(maker, rest)
+        found.append(firsts[tuple(rest)])
+        rest = rest[len(found[-1].nodes) - 1 :]
+    return found
+
+
+def _first(maker: Keymaker, route: list[int]) -> Segment:
+    """The first segment of a route: as long as its key has room for all its guards; if none is so short, the one of which the
+    largest part of the hops is guarded."""
+    longest = len(cut(route, maker.bank, maker.coded, maker.width_bits)[0])
+    best: tuple[float, Segment] | None = None
+    for part in PARTS:
+        length = max(2, round(part * longest))
+        segment, is_complete = _segment(maker, route[:length], length == len(route))
+        share = sum("link" in guard for guard in segment.guards) / len(segment.guards)
+        if best is None or is_complete or share > best[0]:
+            best = share, segment
+        if is_complete or length == 2:
+            break
+    return best[1] if best else _segment(maker, route[:longest], longest == len(route))[0]
+
+
+def _segment(maker: Keymaker, part: list[int], is_last: bool) -> tuple[Segment, bool]:
+    """One part of a route, with as many guards as its key has room for, those that need few switches first; and whether it has
+    room for all that there are."""
     network, bank = maker.network, maker.bank
     ports = maker.ports(part, is_last)
     says, found = guards(network, part, bank.backups, maker.coded, steer(network, part, bank.backups))
@@ -94,7 +125,7 @@ def _segment(maker: Keymaker, part: list[int], is_last: bool) -> Segment:
     segment = Segment(part, out_port, key, width, len(part) - 2, bank.backups[part[0]].get(out_port))
     segment.steering = sorted(set(ports) - set(part))
     segment.guards, segment.hop_limit = prove(network, bank, segment, {(guard.hop, guard.is_node) for guard in taken})
-    return segment
+    return segment, len(taken) == len(found)
 
 
 def prove(network: Network, bank: Bank, segment: Segment, claims: set[tuple[int, bool]]) -> tuple[list[str], int]:
