@@ -32,8 +32,8 @@ def graphs() -> list[Network]:
         "tree": networkx.balanced_tree(3, 2),
         "path": networkx.path_graph(2),
         "full": networkx.complete_graph(6),
-        "geometric": networkx.random_geometric_graph(24, 0.4, seed=3),
-        "waxman": networkx.waxman_graph(24, 0.9, 0.3, seed=5),
-        "grid": networkx.grid_2d_graph(4, 5),
+        "geometric": networkx.random_geometric_graph(18, 0.4, seed=3),
+        "waxman": networkx.waxman_graph(18, 0.9, 0.4, seed=5),
+        "grid": networkx.grid_2d_graph(4, 4),
     }
     return [files.of_graph(name, graph).largest_part() for name, graph in made.items()] + [sample("backbone.json")]

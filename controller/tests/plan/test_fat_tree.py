@@ -196,7 +196,7 @@ def test_no_tag_circles():
             "k = 26 has server gates up to 8788, and DOWN has 13 bits, up to 8191; the wide variant has 16",
         ),
         (24, gates.PAPER, 5, "has gates up to .* and DOWN has 13 bits"),
-        (52, gates.WIDE, 0, "k = 52 has server gates up to 70304, and DOWN has 16 bits, up to 65535$"),
+        (4, gates.Header("narrow", 29, 4), 0, "k = 4 has server gates up to 32, and DOWN has 4 bits, up to 15$"),
     ],
 )
 def test_trees_that_do_not_fit_the_header_are_refused(k, header, outside, says):

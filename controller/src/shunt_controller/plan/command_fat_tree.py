@@ -33,7 +33,10 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("--wide", action="store_true", help="the wide header: UP 29 bits, DOWN 16 (the paper's: 32 and 13)")
     parser.add_argument(
-        "--external-first", type=int, metavar="GATE", help="the first external gate (default: as low as the rule lets it)"
+        "--external-first",
+        type=int,
+        metavar="GATE",
+        help="the first external gate (default: the first that the rule admits behind a multiple above all server gates)",
     )
     parser.add_argument(
         "--walk", type=int, metavar="N", help=f"walk N pairs (default: all up to k = {ALL_MAX_K}, else {SAMPLE_PAIRS})"
