@@ -30,8 +30,9 @@ mod paging;
 mod shares;
 mod simd;
 mod trees;
+mod whole;
 
-/// Rules of which bit vectors are made rather than trees: as many as have their bits in four lines.
+/// Rules that need no trees, whatever trees could take: as many as have their bits in four lines.
 const LABELED_MAX: usize = 2_048;
 
 /// Keys in one pass.
@@ -147,16 +148,22 @@ impl Wide {
             rows.extend_from_slice(&mask[..dense]);
         }
         let mut left: Vec<u32> = (0..len as u32).collect();
-        // Few enough rules need no trees if labels lead to them.
-        let mut labels =
-            Labels::new(&left, &rows, dense).filter(|labels| len <= LABELED_MAX || labels.has_ends());
         let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
-        if labels.is_none() {
-            while LABELED_MAX < left.len() && grove.has_room() {
-                left = grove.grow(left);
+        let labels = loop {
+            let labels = Labels::new(&left, &rows, dense);
+            let suits = |labels: &Labels| left.len() <= LABELED_MAX || labels.has_ends();
+            if !grove.has_room() || labels.as_ref().is_some_and(suits) || left.is_empty() {
+                break labels;
             }
-            labels = Labels::new(&left, &rows, dense);
-        }
+            let before = left.len();
+            let rest = grove.grow(left.clone());
+            // A tree that takes but few is not worth its steps.
+            if labels.is_some() && rest.len() > before / 2 {
+                grove.fell();
+                break labels;
+            }
+            left = rest;
+        };
         let Grove { entries, blocks, slots, trees, .. } = grove;
         let nodes = Nodes::new(entries, blocks, slots)?;
         if labels.is_some() {

@@ -30,7 +30,7 @@ const JOINS_DIRECT: usize = 1 << 14;
 const BYTES_MAX: usize = 1 << 21;
 
 /// Words of vectors, and rules, that are looked at while sources are joined.
-const STEPS_MAX: usize = 1 << 25;
+const STEPS_MAX: usize = 1 << 24;
 
 /// Entries of a block of a table, of which equal ones are kept once: their logarithm.
 const BLOCK_BITS: u32 = 4;
@@ -215,4 +215,35 @@ fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
             Some(64 * at + bit)
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::labels::Labels;
+
+    /// Rows of one dense word, of 16 bits each for up to three fields; `None` asks for nothing.
+    fn joinable(rules: impl Iterator<Item = [Option<u64>; 3]>) -> bool {
+        let rows: Vec<u64> = rules
+            .flat_map(|fields| {
+                let at = |nth: usize| {
+                    fields[nth].map_or((0, 0), |value| (value << (16 * nth), 0xffff << (16 * nth)))
+                };
+                (0..3).map(at).fold([0, 0], |[value, mask], (v, m)| [value | v, mask | m])
+            })
+            .collect();
+        let slots: Vec<u32> = (0..rows.len() as u32 / 2).collect();
+        Labels::new(&slots, &rows, 1).unwrap().has_ends()
+    }
+
+    #[test]
+    fn fields_that_belong_together_are_joined() {
+        let rule = |rule: u64| [Some(rule / 10), Some(rule % 7), (rule < 500).then_some(rule % 31)];
+        assert!(joinable((0..1_000).map(rule)));
+    }
+
+    #[test]
+    fn combinations_that_would_take_too_much_memory_are_not_joined() {
+        let one = |rule: u64| std::array::from_fn(|nth| (rule % 3 == nth as u64).then_some(rule));
+        assert!(!joinable((0..3_000).map(one)));
+    }
 }

@@ -2,11 +2,11 @@
 //! Control side: which values of a chunk the same rules suit, and the vector of each such set of values.
 
 use super::joining::Side;
-use super::labels::{Kind, Source, Whole};
+use super::labels::{Kind, Source};
 use super::layout::DENSE_MAX;
 use super::paging::paged;
 use super::simd::{LINE_BITS, Line, SOURCES_MAX};
-use crate::hash::Seed;
+use super::whole::Whole;
 use std::collections::BTreeMap;
 
 /// Lines of all vectors: what hostile rules can take.
@@ -51,8 +51,11 @@ pub(super) fn sources(
         };
         let asked: Vec<(u64, u64)> = slots.iter().map(of).collect();
         let all = asked.iter().fold(0, |all, (_, mask)| all | mask);
-        if all.count_ones() > WHOLE_MIN && asked.iter().all(|(_, mask)| *mask == 0 || *mask == all) {
-            push(whole(all, &asked, length), word, all)?;
+        if all.count_ones() > WHOLE_MIN
+            && asked.iter().all(|(_, mask)| *mask == 0 || *mask == all)
+            && let Some(made) = whole(all, &asked, length)
+        {
+            push(made, word, all)?;
             continue;
         }
         for shift in (0..64).step_by(CHUNK_BITS as usize) {
@@ -76,26 +79,20 @@ fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     pairs.into_iter().collect()
 }
 
-fn whole(mask: u64, asked: &[(u64, u64)], length: usize) -> (Kind, Side) {
+/// None if the values find no places.
+fn whole(mask: u64, asked: &[(u64, u64)], length: usize) -> Option<(Kind, Side)> {
     let pairs = pairs(asked, length);
     let open = match pairs.first() {
         Some(((0, _), vector)) => vector.clone(),
         _ => vec![Line([0; 8]); length],
     };
     let mut lines = open.clone();
-    let size = (4 * pairs.len()).next_power_of_two();
-    let mut labels = vec![(0u64, 0u64); size].into_boxed_slice();
-    let multiplier = Seed::of_process().hash_masked(&[mask]) | 1;
-    let shift = 64 - size.trailing_zeros();
-    for (label, ((_, value), vector)) in (1u64..).zip(pairs.iter().filter(|((mask, _), _)| *mask != 0)) {
+    let mut values = Vec::new();
+    for ((_, value), vector) in pairs.iter().filter(|((mask, _), _)| *mask != 0) {
         lines.extend(either(vector, &open));
-        let mut at = (value.wrapping_mul(multiplier) >> shift) as usize;
-        while labels[at].1 != 0 {
-            at = (at + 1) % size;
-        }
-        labels[at] = (*value, label);
+        values.push(*value);
     }
-    (Kind::Whole(Whole { mask, multiplier, shift, labels }), Side { lines, length, covers: [0; DENSE_MAX] })
+    Some((Kind::Whole(Whole::new(mask, &values)?), Side { lines, length, covers: [0; DENSE_MAX] }))
 }
 
 fn direct(

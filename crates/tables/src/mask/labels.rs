@@ -15,6 +15,7 @@ use super::labeling;
 use super::layout::{DENSE_MAX, Group};
 use super::shares::Ranked;
 use super::simd::{Found, Kernel, LINE_BITS, Paged, SOURCES_MAX, Vectors};
+use super::whole::Whole;
 use crate::{BitSet, NONE};
 
 /// Rules at most.
@@ -37,18 +38,6 @@ pub(super) enum Kind {
     Chunk { shift: u32, mask: u32, labels: Paged },
     /// As a whole.
     Whole(Whole),
-}
-
-/// A dense word that rules examine as a whole or not at all.
-#[derive(Debug)]
-pub(super) struct Whole {
-    /// Its bits that rules examine.
-    pub mask: u64,
-    /// What a value's hash is made with.
-    pub multiplier: u64,
-    pub shift: u32,
-    /// A value and its label, which is not 0; at 0 is that of all other values.
-    pub labels: Box<[(u64, u64)]>,
 }
 
 /// Rules of any masks.
@@ -158,7 +147,7 @@ impl Labels {
     pub fn bytes(&self) -> usize {
         let source = |source: &Source| match &source.kind {
             Kind::Chunk { labels, .. } => labels.bytes(),
-            Kind::Whole(whole) => whole.labels.len() * 16,
+            Kind::Whole(whole) => whole.bytes(),
         };
         let sources: usize = self.sources.iter().map(source).sum();
         sources + self.ends.as_ref().map_or(0, Ends::bytes) + self.vectors.bytes() + self.slots.len() * 4
@@ -183,20 +172,5 @@ impl Source {
                 each.for_each(|(label, word)| *label = whole.label(*word));
             }
         }
-    }
-}
-
-impl Whole {
-    #[inline(always)]
-    fn label(&self, value: u64) -> u32 {
-        let value = value & self.mask;
-        let mut at = (value.wrapping_mul(self.multiplier) >> self.shift) as usize;
-        while let Some(&(other, label)) = self.labels.get(at).filter(|(_, label)| *label != 0) {
-            if other == value {
-                return label as u32;
-            }
-            at = (at + 1) % self.labels.len();
-        }
-        0
     }
 }

@@ -97,7 +97,10 @@ impl Nodes {
             // SAFETY: as above.
             let entry = unsafe { self.entries.get_unchecked(*leaf as usize) };
             *leaf = entry.leaf;
-            kernel.prefetch(&self.blocks, entry.leaf as usize);
+            let first = *entry.blocks().start();
+            kernel.prefetch(&self.blocks, first);
+            kernel.prefetch_end(&self.blocks, first);
+            kernel.prefetch(&self.slots, first);
         }
     }
 
@@ -360,6 +363,9 @@ pub(super) trait Kernel: Copy {
 
     /// Asks for the cache line of `at`, which need not be there.
     fn prefetch<T>(self, of: &[T], at: usize);
+
+    /// Asks for the cache line in which `at` ends, which need not be there.
+    fn prefetch_end<T>(self, of: &[T], at: usize);
 }
 
 /// Work to be done with a kernel.
@@ -447,6 +453,9 @@ impl Kernel for Portable {
 
     #[inline(always)]
     fn prefetch<T>(self, _: &[T], _: usize) {}
+
+    #[inline(always)]
+    fn prefetch_end<T>(self, _: &[T], _: usize) {}
 }
 
 /// The level that kernels are chosen by: one that was found.
@@ -495,9 +504,10 @@ mod wide {
     }
 
     #[inline(always)]
-    fn prefetch<T>(of: &[T], at: usize) {
+    fn prefetch<T>(of: &[T], at: usize, byte: usize) {
+        let place = of.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(byte);
         // SAFETY: asking for a line reads nothing; the address is not followed.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(of.as_ptr().wrapping_add(at).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
     }
 
     impl Kernel for Avx2 {
@@ -565,7 +575,12 @@ mod wide {
 
         #[inline(always)]
         fn prefetch<T>(self, of: &[T], at: usize) {
-            prefetch(of, at);
+            prefetch(of, at, 0);
+        }
+
+        #[inline(always)]
+        fn prefetch_end<T>(self, of: &[T], at: usize) {
+            prefetch(of, at, size_of::<T>() - 1);
         }
     }
 
@@ -589,28 +604,6 @@ mod wide {
                 at = _mm512_or_si512(page, _mm512_and_si512(at, low));
             }
             _mm512_and_si512(_mm512_i32gather_epi32::<2>(at, table.items.as_ptr().cast()), half)
-        }
-    }
-
-    /// [`Paged::find`] for eight.
-    ///
-    /// # Safety
-    /// The core must have AVX2.
-    #[inline(always)]
-    unsafe fn eight(table: &Paged, at: __m256i) -> __m256i {
-        // SAFETY: as in `sixteen`.
-        unsafe {
-            let mut at = _mm256_min_epu32(at, _mm256_set1_epi32(table.last.cast_signed()));
-            let half = _mm256_set1_epi32(0xffff);
-            if !table.pages.is_empty() {
-                let shift = _mm_cvtsi32_si128(table.shift.cast_signed());
-                let page = _mm256_srl_epi32(at, shift);
-                let page = _mm256_i32gather_epi32::<2>(table.pages.as_ptr().cast(), page);
-                let page = _mm256_sll_epi32(_mm256_and_si256(page, half), shift);
-                let low = _mm256_set1_epi32((1 << table.shift) - 1);
-                at = _mm256_or_si256(page, _mm256_and_si256(at, low));
-            }
-            _mm256_and_si256(_mm256_i32gather_epi32::<2>(table.items.as_ptr().cast(), at), half)
         }
     }
 
@@ -641,32 +634,23 @@ mod wide {
             (shift, mask): (u32, u32),
             labels: &mut [u32; G],
         ) {
-            let (words, words_left) = words.as_chunks::<8>();
-            let (labels, labels_left) = labels.as_chunks_mut::<8>();
-            let cut = |words: &[u64; 8]| {
-                // SAFETY: as above; eight words are 64 bytes.
+            if G < 16 {
+                // Eight loads take no longer than a gather, and the first is there sooner.
+                return Portable.label(table, words, (shift, mask), labels);
+            }
+            let (words, _) = words.as_chunks::<16>();
+            let (labels, _) = labels.as_chunks_mut::<16>();
+            for (words, labels) in words.iter().zip(labels) {
+                // SAFETY: as above; sixteen words are 128 bytes, as many labels 64.
                 unsafe {
-                    let words = _mm512_loadu_si512(words.as_ptr().cast());
-                    let shifted = _mm512_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed()));
-                    let cut = _mm512_cvtepi64_epi32(shifted);
-                    _mm256_and_si256(cut, _mm256_set1_epi32(mask.cast_signed()))
-                }
-            };
-            let (pairs, one) = words.as_chunks::<2>();
-            let (pair_labels, one_labels) = labels.as_chunks_mut::<2>();
-            for ([first, second], labels) in pairs.iter().zip(pair_labels) {
-                // SAFETY: as above; two times eight labels are 64 bytes.
-                unsafe {
-                    let at = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(cut(first)), cut(second));
+                    let half = |at: usize| {
+                        let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());
+                        _mm512_cvtepi64_epi32(_mm512_srl_epi64(words, _mm_cvtsi32_si128(shift.cast_signed())))
+                    };
+                    let at = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(half(0)), half(8));
+                    let at = _mm512_and_si512(at, _mm512_set1_epi32(mask.cast_signed()));
                     _mm512_storeu_si512(labels.as_mut_ptr().cast(), sixteen(table, at));
                 }
-            }
-            for (words, labels) in one.iter().zip(one_labels) {
-                // SAFETY: as above; eight labels are 32 bytes.
-                unsafe { _mm256_storeu_si256(labels.as_mut_ptr().cast(), eight(table, cut(words))) };
-            }
-            for (word, label) in words_left.iter().zip(labels_left) {
-                *label = table.find(word.wrapping_shr(shift) as u32 & mask);
             }
         }
 
@@ -675,26 +659,15 @@ mod wide {
             if G < 16 {
                 return Portable.join(table, scale, numbers, fellows);
             }
-            let (numbers, _) = numbers.as_chunks_mut::<8>();
-            let (fellows, _) = fellows.as_chunks::<8>();
-            let (pairs, one) = numbers.as_chunks_mut::<2>();
-            let (pair_fellows, one_fellows) = fellows.as_chunks::<2>();
-            for (numbers, fellows) in pairs.iter_mut().zip(pair_fellows) {
-                // SAFETY: as above; two times eight numbers are 64 bytes.
+            let (numbers, _) = numbers.as_chunks_mut::<16>();
+            let (fellows, _) = fellows.as_chunks::<16>();
+            for (numbers, fellows) in numbers.iter_mut().zip(fellows) {
+                // SAFETY: as above; sixteen numbers are 64 bytes.
                 unsafe {
                     let at = _mm512_loadu_si512(numbers.as_ptr().cast());
                     let at = _mm512_mullo_epi32(at, _mm512_set1_epi32(scale.cast_signed()));
                     let at = _mm512_add_epi32(at, _mm512_loadu_si512(fellows.as_ptr().cast()));
                     _mm512_storeu_si512(numbers.as_mut_ptr().cast(), sixteen(table, at));
-                }
-            }
-            for (numbers, fellows) in one.iter_mut().zip(one_fellows) {
-                // SAFETY: as above; eight numbers are 32 bytes.
-                unsafe {
-                    let at = _mm256_loadu_si256(numbers.as_ptr().cast());
-                    let at = _mm256_mullo_epi32(at, _mm256_set1_epi32(scale.cast_signed()));
-                    let at = _mm256_add_epi32(at, _mm256_loadu_si256(fellows.as_ptr().cast()));
-                    _mm256_storeu_si256(numbers.as_mut_ptr().cast(), eight(table, at));
                 }
             }
         }
@@ -738,7 +711,12 @@ mod wide {
 
         #[inline(always)]
         fn prefetch<T>(self, of: &[T], at: usize) {
-            prefetch(of, at);
+            prefetch(of, at, 0);
+        }
+
+        #[inline(always)]
+        fn prefetch_end<T>(self, of: &[T], at: usize) {
+            prefetch(of, at, size_of::<T>() - 1);
         }
     }
 }

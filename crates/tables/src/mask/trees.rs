@@ -62,6 +62,8 @@ pub(super) struct Grove<'r> {
     /// For each rule its values and masks in the bits of the tree that grows.
     projected: Vec<(u64, u64)>,
     depth: u32,
+    /// Blocks of the trees before the last.
+    blocks_before: usize,
     /// Blocks beyond which nothing is copied any more.
     blocks_max: usize,
 }
@@ -86,6 +88,7 @@ impl<'r> Grove<'r> {
             expelled: Vec::new(),
             projected: vec![(0, 0); len],
             depth: 0,
+            blocks_before: 0,
             blocks_max: 0,
         }
     }
@@ -104,6 +107,7 @@ impl<'r> Grove<'r> {
         let root = self.entries.len() as u32;
         self.entries.push(Entry::default());
         self.depth = 0;
+        self.blocks_before = self.blocks.len();
         self.blocks_max = self.blocks.len() + rules.len() * BLOCKS_PART;
         let entry = self.node(root, rules, copies.clamp(COPIES_MIN, COPIES_MAX), 0);
         self.entries[root as usize] = entry;
@@ -112,6 +116,15 @@ impl<'r> Grove<'r> {
         left.sort_unstable();
         left.dedup();
         left
+    }
+
+    /// Takes the tree away that has grown last.
+    pub fn fell(&mut self) {
+        if let Some(tree) = self.trees.pop() {
+            self.entries.truncate(tree.root as usize);
+            self.blocks.truncate(self.blocks_before);
+            self.slots.truncate(self.blocks_before);
+        }
     }
 
     fn node(&mut self, own: u32, rules: Vec<u32>, copies: u32, depth: u32) -> Entry {

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A dense word that rules examine as a whole or not at all: each value has a place of its own, which is found without a
+//! branch that depends on it.
+
+use crate::hash::Seed;
+
+/// Pilots that are tried for the values of a bucket.
+const PILOTS: u16 = 1 << 12;
+
+/// The values that rules ask for, and their labels.
+#[derive(Debug)]
+pub(super) struct Whole {
+    /// The bits that rules examine.
+    mask: u64,
+    secrets: [u64; 2],
+    /// For each bucket of values what keeps their places apart.
+    pilots: Box<[u16]>,
+    /// A value and its label; 0 where there is none.
+    places: Box<[(u64, u32)]>,
+}
+
+impl Whole {
+    /// For these values under a mask, of which none comes twice: their labels are counted from 1. None if they find no
+    /// places.
+    pub fn new(mask: u64, values: &[u64]) -> Option<Self> {
+        let secret = |at: u64| Seed::of_process().derive(mask ^ at) | 1;
+        let buckets = (values.len() / 2).next_power_of_two();
+        let mut made = Self {
+            mask,
+            secrets: [secret(1), secret(2)],
+            pilots: vec![0; buckets].into(),
+            places: vec![(0, 0); (2 * values.len()).next_power_of_two()].into(),
+        };
+        let mut members: Vec<Vec<(u64, u32)>> = vec![Vec::new(); buckets];
+        for (label, value) in (1..).zip(values) {
+            members[made.bucket(made.hash(*value))].push((*value, label));
+        }
+        let mut order: Vec<usize> = (0..buckets).collect();
+        order.sort_by_key(|bucket| std::cmp::Reverse(members[*bucket].len()));
+        for bucket in order {
+            let of = &members[bucket];
+            made.pilots[bucket] = (0..PILOTS).find(|pilot| {
+                let mut at: Vec<usize> =
+                    of.iter().map(|(value, _)| made.place(made.hash(*value), *pilot)).collect();
+                at.sort_unstable();
+                at.is_sorted_by(|a, b| a < b) && at.iter().all(|at| made.places[*at].1 == 0)
+            })?;
+            for (value, label) in of {
+                let at = made.place(made.hash(*value), made.pilots[bucket]);
+                made.places[at] = (*value, *label);
+            }
+        }
+        Some(made)
+    }
+
+    fn hash(&self, value: u64) -> u64 {
+        value.wrapping_mul(self.secrets[0])
+    }
+
+    fn bucket(&self, hash: u64) -> usize {
+        (hash >> 32) as usize & (self.pilots.len() - 1)
+    }
+
+    fn place(&self, hash: u64, pilot: u16) -> usize {
+        let mixed = (hash ^ hash >> 29 ^ u64::from(pilot)).wrapping_mul(self.secrets[1]);
+        (mixed >> 32) as usize & (self.places.len() - 1)
+    }
+
+    /// The label of a value; 0 if it has none.
+    #[inline(always)]
+    pub fn label(&self, value: u64) -> u32 {
+        let value = value & self.mask;
+        let hash = self.hash(value);
+        let (known, label) = self.places[self.place(hash, self.pilots[self.bucket(hash)])];
+        if known == value { label } else { 0 }
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.pilots.len() * 2 + self.places.len() * 16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_labels_and_others_none() {
+        for count in [1usize, 2, 3, 100, 4_096] {
+            let values: Vec<u64> = (0..count as u64).map(|value| value * 0x100 + 7).collect();
+            let whole = Whole::new(u64::MAX >> 1, &values).unwrap();
+            for (label, value) in (1..).zip(&values) {
+                assert_eq!(whole.label(*value | 1 << 63), label);
+                assert_eq!(whole.label(value + 1), 0);
+            }
+            assert_eq!(whole.label(0), 0);
+        }
+    }
+}
