@@ -76,8 +76,9 @@ impl Seed {
     }
 }
 
+/// Both halves of a product, one laid over the other: each bit of the factors counts for the highest and the lowest.
 #[inline]
-fn fold(a: u64, b: u64) -> u64 {
+pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     wide as u64 ^ (wide >> 64) as u64
 }

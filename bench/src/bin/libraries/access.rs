@@ -5,6 +5,7 @@ use std::error::Error;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
+use shunt_bench::Bar;
 use shunt_bench::paper::{AccessList, FiveTuple};
 use tables::base::Engine;
 use tables::mask::Mask;
@@ -50,6 +51,7 @@ impl Case {
         let engine = || Engine::Mask(Mask::new(&rows.plan, rows.len(), &rows.values, &rows.masks));
         let mut made = Self::new(name, rows.len(), engine, ("rte_acl", &["avx2", "avx512"]));
         made.batches = &[32, 8, 1];
+        made.bars = [(32, 0.8), (8, 2.0), (1, 2.0)].map(|(batch, least)| (batch, Bar::AtLeast(least))).into();
         made.rules = ternary.ids.to_vec();
         made.keys_of(&rows.plan, packets.iter().map(|packet| key_of(&fields, version, packet)));
         made.file = list.library_file(&packets);

@@ -41,8 +41,8 @@ pub struct Case {
     pub turn: usize,
     /// Before a window all keys are looked up: others had the caches.
     pub warm: bool,
-    /// How many times as fast as the library bursts must be, if a bar is set.
-    pub bar: Option<Bar>,
+    /// How many times as fast as the library's fastest way lookups of so many keys must be, where a bar is set.
+    pub bars: Vec<(usize, Bar)>,
     /// How long our engine took to build, ms.
     pub build_ms: f64,
     engine: Engine,
@@ -93,7 +93,7 @@ impl Case {
             batches: &[32],
             turn: BURST,
             warm: false,
-            bar: None,
+            bars: Vec::new(),
             build_ms,
             engine,
             dead: BitSet::new(len),

@@ -10,7 +10,7 @@ use shunt_bench::Bar;
 use tables::base::Engine;
 use tables::exact::Exact;
 
-use super::{Case, KEYS, Rows, head};
+use super::{BURST, Case, KEYS, Rows, head};
 
 /// Keys of a turn: a burst takes no longer than looking at the clock. As `bench/dpdk/libraries.c` has it.
 const TURN: usize = 256;
@@ -88,11 +88,12 @@ impl Case {
         let mut made = Self::new(name, len, engine, ("rte_hash", &["bulk"]));
         made.batches = &[32, 8, 1];
         (made.turn, made.warm) = (TURN, true);
-        made.bar = match (layout.key_bytes, size) {
+        let bar = match (layout.key_bytes, size) {
             (_, ..65_536) => None,
             (16, ..1_000_000) => Some(Bar::AtLeast(3.0)),
             _ => Some(Bar::AtLeast(2.0)),
         };
+        made.bars.extend(bar.map(|bar| (BURST, bar)));
         let packets: Vec<&Vec<u128>> =
             (0..if size < 65_536 { KEYS } else { size }).map(|_| &entries[rng.usize(..size)]).collect();
         made.keys_of(&rows.plan, packets.iter().map(|values| matches(values)));

@@ -7,12 +7,13 @@ use std::net::IpAddr;
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch};
+use shunt_bench::Bar;
 use tables::BitSet;
 use tables::base::{Engine, Lookup};
 use tables::lpm::{Lpm, Piece, Prefixes};
 use tables::simd::Level;
 
-use super::{Case, KEYS, Rows, ether_type, head};
+use super::{BURST, Case, KEYS, Rows, ether_type, head};
 
 /// Next hops that routes share.
 const HOPS: u32 = 256;
@@ -68,6 +69,9 @@ impl Case {
         let library = if version == 6 { "rte_fib6" } else { "rte_fib" };
         let mut made = Self::new(name, len, engine, (library, &["scalar", "avx512"]));
         made.batches = &[32, 8, 1];
+        if size == usize::MAX && !shared {
+            made.bars.push((BURST, Bar::AtLeast(1.2)));
+        }
         let mut rng = Rng::with_seed(1);
         let (mut known, mut addresses) = (HashSet::new(), Vec::with_capacity(KEYS));
         while addresses.len() < KEYS {

@@ -33,7 +33,8 @@ impl Aes {
     pub fn new(seed: Seed) -> Option<Self> {
         let found = is_x86_feature_detected!("vaes")
             && is_x86_feature_detected!("aes")
-            && is_x86_feature_detected!("avx512f");
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512dq");
         let block = |number: u64| [seed.derive(2 * number), seed.derive(2 * number + 1)];
         found.then(|| Self { blocks: [0, 1, 2, 3].map(block), rounds: [4, 5, 6, 7].map(block) })
     }

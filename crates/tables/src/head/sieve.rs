@@ -11,15 +11,15 @@ use crate::simd::Level;
 
 /// First bits of a field that are asked for, of fields up to 32 bits long and of longer ones. A prefix is noted at the least
 /// depth that is not less than its own, longer ones at the last.
-const DEPTHS: &[u32] = &[16, 20, 24];
-const DEPTHS_LONG: &[u32] = &[32, 36, 40, 48];
+const DEPTHS: &[u32] = &[16, 24];
+const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
 /// Bits for each addition that there is room for; as a power of two, at least and at most: 512 B to 128 KiB.
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
 /// An addition for more values of a part than this is for all: to note them one by one would take long.
-const VALUES_MAX: u64 = 4_096;
+const VALUES_MAX: u32 = 256;
 
 /// Under which number the secrets are derived.
 const SECRET: u64 = 0x0073_6965_7665;
@@ -48,8 +48,8 @@ pub(super) struct Sieve {
     kernel: Kernel,
     /// Those that follow have the bits of those before, and others.
     parts: Vec<Part>,
-    /// The parts that something is noted at, by their places.
-    used: Vec<usize>,
+    /// The parts that something is noted at: one bit each.
+    used: u32,
     bits: Bits,
     /// Additions are for all keys: nothing is left to note.
     all: bool,
@@ -98,7 +98,7 @@ impl Sieve {
         Self {
             words,
             kernel: Kernel::new(Level::found()),
-            used: Vec::with_capacity(parts.len()),
+            used: 0,
             parts,
             bits: Bits { words: vec![0; 1 << (bits - 6)].into(), down: u64::BITS - bits },
             all: false,
@@ -118,31 +118,28 @@ impl Sieve {
             let highest = u64::MAX.checked_shr((term.mask & !mask[term.word]).leading_zeros()).unwrap_or(0);
             term.mask & highest
         };
-        // The values of the only word that is not examined whole.
+        // All values of the only word that is not examined whole, and what the others make of the hash.
         let mut opened = part.terms.iter().filter(|term| open(term) != 0);
-        let (first, more) = (opened.next().copied(), opened.next());
-        let (step, count) = first.map_or((0, 1), |term| {
-            let ones = open(&term).count_ones();
-            (1 << term.mask.trailing_zeros(), 1u64.checked_shl(ones).unwrap_or(u64::MAX))
-        });
-        self.all |= more.is_some() || count > VALUES_MAX;
+        let (first, more) = (opened.next(), opened.next());
+        let (left, factor) = first.map_or((0, 0), |term| (open(term), term.factor));
+        self.all |= more.is_some() || left.count_ones() > VALUES_MAX.ilog2();
         if self.all {
             return;
         }
-        let mut row: Vec<u64> = value.to_vec();
-        if let Some(term) = first {
-            row[term.word] &= !open(&term);
-        }
-        for _ in 0..count {
-            let (word, bit) = self.bits.place(part.hash(&row));
+        let whole = |sum: u64, term: &Term| {
+            sum.wrapping_add((value[term.word] & term.mask & !open(term)).wrapping_mul(term.factor))
+        };
+        let hash = part.terms.iter().fold(part.salt, whole);
+        let mut bits = left;
+        loop {
+            let (word, bit) = self.bits.place(hash.wrapping_add(bits.wrapping_mul(factor)));
             self.bits.words[word] |= bit;
-            if let Some(term) = first {
-                row[term.word] = row[term.word].wrapping_add(step);
+            if bits == 0 {
+                break;
             }
+            bits = (bits - 1) & left;
         }
-        if !self.used.contains(&at) {
-            self.used.push(at);
-        }
+        self.used |= 1 << at;
     }
 
     /// Which of the first 32 keys additions may be for: one bit each.
@@ -151,9 +148,8 @@ impl Sieve {
         if self.all {
             return u32::MAX;
         }
-        self.used
-            .iter()
-            .fold(0, |marks, at| marks | self.kernel.marks(&self.parts[*at], &self.bits, keys, self.words))
+        let used = self.parts.iter().enumerate().filter(|(at, _)| self.used >> at & 1 != 0);
+        used.fold(0, |marks, (_, part)| marks | self.kernel.marks(part, &self.bits, keys, self.words))
     }
 }
 
@@ -230,7 +226,7 @@ mod tests {
                         .collect();
                     let most = check(&sieve, &additions);
                     // Longer than this they are noted bit by bit.
-                    if length >= if bits > 32 { 26 } else { 10 } {
+                    if length >= if bits > 32 { 18 } else { 10 } {
                         (marked, tried) = (marked + most, tried + 32);
                     }
                 }
@@ -255,5 +251,13 @@ mod tests {
         additions.push((vec![0; 4], vec![0; 4]));
         assert_eq!(check(&sieve, &additions), 32, "an addition that is for all keys");
         check(&Sieve::of_mask(Seed::of_number(1), 1, 1, &[0]), &[(vec![0], vec![0])]);
+        // Masks with holes, and additions that examine a part of them.
+        for _ in 0..300 {
+            let mask: Vec<u64> = (0..2).map(|_| rng.u64(..) & rng.u64(..) & rng.u64(..)).collect();
+            let sieve = Sieve::of_mask(Seed::of_number(1), 2, 1_000, &mask);
+            let mut part = mask.clone();
+            part[rng.usize(..2)] &= rng.u64(..) >> rng.u32(0..64) | rng.u64(..) << rng.u32(0..64);
+            check(&sieve, &[(part.iter().map(|part| rng.u64(..) & part).collect(), part)]);
+        }
     }
 }

@@ -174,7 +174,8 @@ impl Paged {
     /// For so many entries, in blocks of `1 << shift` of which `pages` tells the place, if it is not empty; none if there
     /// are no entries, or not all of them stand in `items`.
     pub fn new(mut pages: Vec<u16>, mut items: Vec<u16>, shift: u32, entries: usize) -> Option<Self> {
-        let last = u32::try_from(entries).ok()?.checked_sub(1)?;
+        // A core takes places for signed numbers.
+        let last = i32::try_from(entries).ok()?.cast_unsigned().checked_sub(1)?;
         let end = |page: &u16| (usize::from(*page) + 1) << shift;
         let sound = if pages.is_empty() {
             entries <= items.len()

@@ -2,10 +2,13 @@
 //! A dense word that rules examine as a whole or not at all: each value has a place of its own, which is found without a
 //! branch that depends on it.
 
-use crate::hash::Seed;
+use crate::hash::{Seed, fold};
 
 /// Pilots that are tried for the values of a bucket.
 const PILOTS: u16 = 1 << 12;
+
+/// A bucket of more values has no pilot: no hash makes one that is not broken.
+const MEMBERS_MAX: usize = 24;
 
 /// The values that rules ask for, and their labels.
 #[derive(Debug)]
@@ -39,6 +42,9 @@ impl Whole {
         order.sort_by_key(|bucket| std::cmp::Reverse(members[*bucket].len()));
         for bucket in order {
             let of = &members[bucket];
+            if of.len() > MEMBERS_MAX {
+                return None;
+            }
             made.pilots[bucket] = (0..PILOTS).find(|pilot| {
                 let mut at: Vec<usize> =
                     of.iter().map(|(value, _)| made.place(made.hash(*value), *pilot)).collect();
@@ -54,7 +60,7 @@ impl Whole {
     }
 
     fn hash(&self, value: u64) -> u64 {
-        value.wrapping_mul(self.secrets[0])
+        fold(value ^ self.secrets[1], self.secrets[0])
     }
 
     fn bucket(&self, hash: u64) -> usize {
@@ -95,6 +101,10 @@ mod tests {
                 assert_eq!(whole.label(value + 1), 0);
             }
             assert_eq!(whole.label(0), 0);
+            // Values that differ in their first bits only.
+            let values: Vec<u64> = (0..count as u64).map(|value| value << 52).collect();
+            let whole = Whole::new(u64::MAX, &values).unwrap();
+            assert!((1..).zip(&values).all(|(label, value)| whole.label(*value) == label));
         }
     }
 }

@@ -175,6 +175,26 @@ fn one_mask_and_a_few_others() {
     }
 }
 
+/// What is added may examine a part of the mask that all others have.
+#[test]
+fn one_mask_with_holes_and_parts_of_it() {
+    for seed in 0..cases() {
+        let mut rng = Rng::with_seed(7_000 + seed);
+        let mask = [0xf00f, 0x12, 0xff_0000_00ff, 0x8000_0000_0000_0001][rng.usize(..4)];
+        let of = |rng: &mut Rng, mask: u128| {
+            let field = FieldMatch { field: Field::Metadata, value: rng.u128(..) & mask, mask };
+            Match::new([field]).unwrap()
+        };
+        churn(&mut rng, 40, |rng| match rng.u8(..30) {
+            0 => {
+                let part = mask & rng.u128(..);
+                (rng.u16(5..9), of(rng, part))
+            }
+            _ => (rng.u16(..6), of(rng, mask)),
+        });
+    }
+}
+
 /// Keys of no words, as long as no rule examines a field.
 #[test]
 fn rules_that_match_everything() {
