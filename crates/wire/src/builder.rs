@@ -15,6 +15,7 @@
 //! ```
 
 mod finish;
+mod tags;
 
 #[cfg(test)]
 mod tests;

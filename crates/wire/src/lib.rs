@@ -22,9 +22,12 @@ pub mod icmpv4;
 pub mod icmpv6;
 pub mod ipv4;
 pub mod ipv6;
+pub mod keyflow;
 pub mod mpls;
+pub mod polka;
 pub mod sctp;
 pub mod tcp;
+pub mod tf;
 pub mod udp;
 pub mod vlan;
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tag of Tag-and-Forward, the paper's form and the wide one, as it follows its EtherType (docs/wire-formats.md).
+
+use crate::view::view;
+
+/// EtherType of the paper's form.
+pub const ETHERTYPE: u16 = 0xff1f;
+/// EtherType of the wide form unless configured otherwise: IEEE 802 local experimental 2.
+pub const ETHERTYPE_WIDE: u16 = 0x88b6;
+
+/// How the 48 bits are divided. QID comes first and has 3 bits, then UP, then DOWN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// UP 32 bits, DOWN 13.
+    Paper,
+    /// UP 29 bits, DOWN 16.
+    Wide,
+}
+
+impl Form {
+    /// Bits of DOWN.
+    #[must_use]
+    pub fn down_bits(self) -> u32 {
+        match self {
+            Self::Paper => 13,
+            Self::Wide => 16,
+        }
+    }
+
+    /// Bits of UP.
+    #[must_use]
+    pub fn up_bits(self) -> u32 {
+        45 - self.down_bits()
+    }
+
+    /// The 48 bits of a tag. Of each value as many low bits are taken as the form has room for.
+    #[must_use]
+    pub fn pack(self, qid: u8, up: u32, down: u16) -> [u8; 6] {
+        let low = |value: u64, bits: u32| value & ((1 << bits) - 1);
+        let word = low(qid.into(), 3) << 45
+            | low(up.into(), self.up_bits()) << self.down_bits()
+            | low(down.into(), self.down_bits());
+        let [_, _, bits @ ..] = word.to_be_bytes();
+        bits
+    }
+}
+
+view! {
+    /// The tag, and the EtherType behind it.
+    Tag, "Tag-and-Forward tag", 8, |_| true;
+    /// QID, UP and DOWN, 48 bits: what [`Form::pack`] makes.
+    0: bits, set_bits, [u8; 6];
+    /// What follows the tag.
+    6: ethertype, set_ethertype, u16;
+}
+
+impl<T: AsRef<[u8]>> Tag<T> {
+    fn word(&self) -> u64 {
+        self.bits().iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
+    }
+
+    /// Queue ID, 3 bits, in either form.
+    pub fn qid(&self) -> u8 {
+        (self.word() >> 45) as u8
+    }
+
+    /// Gate upwards.
+    pub fn up(&self, form: Form) -> u32 {
+        (self.word() >> form.down_bits() & ((1 << form.up_bits()) - 1)) as u32
+    }
+
+    /// Gate downwards.
+    pub fn down(&self, form: Form) -> u16 {
+        (self.word() & ((1 << form.down_bits()) - 1)) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PacketBuilder;
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_bit_has_its_place() {
+        let frame = PacketBuilder::ethernet([0xa; 6], [0xb; 6])
+            .tf(Form::Paper, 5, 0xdead_beef, 30)
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
+            .build();
+        // 101, 11011110101011011011111011101111, 0000000011110
+        assert_eq!(frame[12..23], [0xff, 0x1f, 0xbb, 0xd5, 0xb7, 0xdd, 0xe0, 0x1e, 0x08, 0x00, 0x45]);
+        let wide = PacketBuilder::ethernet([0xa; 6], [0xb; 6]).tf(Form::Wide, 7, 48, 0xabcd).build();
+        // 111, 00000000000000000000000110000, 1010101111001101
+        assert_eq!(wide[12..], [0x88, 0xb6, 0xe0, 0, 0, 0x30, 0xab, 0xcd, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_cut_short_is_none() {
+        for len in 0..8 {
+            assert!(Tag::new_checked(&[0xff; 8][..len]).is_err());
+        }
+        let full = Tag::new_checked([0xff; 8]).unwrap();
+        assert_eq!((full.qid(), full.up(Form::Paper), full.down(Form::Paper)), (7, u32::MAX, 0x1fff));
+        assert_eq!((full.up(Form::Wide), full.down(Form::Wide)), (0x1fff_ffff, 0xffff));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_read(qid in 0u8..8, up: u32, down: u16, wide: bool) {
+            let form = if wide { Form::Wide } else { Form::Paper };
+            let bits = form.pack(qid, up, down);
+            let tag = Tag::new_checked([&bits[..], &[8, 0]].concat()).unwrap();
+            let (up, down) = (u64::from(up) % (1 << form.up_bits()), u32::from(down) % (1 << form.down_bits()));
+            prop_assert_eq!((tag.qid(), u64::from(tag.up(form)), u32::from(tag.down(form))), (qid, up, down));
+        }
+    }
+}
