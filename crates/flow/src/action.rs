@@ -63,15 +63,15 @@ pub enum Action {
     PopPbb,
     /// Write bits of a field.
     SetField(SetField),
-    /// Push a KeyFlow header.
+    /// Push a KeyFlow header right behind the MACs: 16 to 40 bytes.
     PushKey(KeyHeader),
-    /// Pop the KeyFlow header.
+    /// Pop the KeyFlow header, or freeRtr's PolKA header, that is right behind the MACs.
     PopKey,
-    /// Push a Tag-and-Forward header.
+    /// Push a Tag-and-Forward header right behind the MACs: 8 bytes.
     PushTf(TfHeader),
-    /// Push a wide Tag-and-Forward header.
+    /// Push a wide Tag-and-Forward header right behind the MACs: 8 bytes.
     PushTfWide(TfHeader),
-    /// Pop a Tag-and-Forward header of either width.
+    /// Pop a Tag-and-Forward header of either width that is right behind the MACs.
     PopTf,
 }
 

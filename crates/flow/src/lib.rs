@@ -17,6 +17,7 @@ pub mod packed;
 pub mod port_no;
 pub mod queue;
 pub mod slice;
+pub mod stateless;
 pub mod syntax;
 pub mod validate;
 
@@ -33,6 +34,7 @@ pub use packed::Fields;
 pub use port_no::PortNo;
 pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
+pub use stateless::Stateless;
 
 /// Nanoseconds of the clock that the caller drives (real or virtual).
 pub type Nanos = u64;

@@ -94,6 +94,18 @@ reasons! {
     NoLiveBucket = "no_live_bucket";
     /// An action that this data plane does not execute.
     UnsupportedAction = "unsupported_action";
+    /// A tagged packet (KeyFlow, PolKA, Tag-and-Forward) from a port that is not trusted.
+    UntrustedTag = "untrusted_tag";
+    /// The header of a tagged packet is cut short, or of no version or length there is.
+    MalformedTag = "malformed_tag";
+    /// A key's residue that is no label here.
+    NoLabel = "no_label";
+    /// The hop limit of a tagged packet has been used up.
+    HopLimit = "hop_limit";
+    /// A tag leads to no gate here, or back to the one it came in by.
+    NoGate = "no_gate";
+    /// A tagged packet is longer than its port can carry.
+    OverMtu = "over_mtu";
     /// No free frame for a copy.
     NoBuffer = "no_buffer";
     /// No room on the way to the controller.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The actions that push and pop headers, and those on TTLs.
 
+mod tags;
+
+pub(crate) use tags::{Tag, pop_key, pop_tf, push_key, push_tf, tag};
+
 use crate::packet::Packet;
 use crate::walk::{LLC, Network, is_ipv4, is_ipv6};
 use flow::DropReason;

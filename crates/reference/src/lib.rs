@@ -9,9 +9,11 @@ mod groups;
 mod headers;
 mod output;
 mod packet;
+mod residue;
 mod rules;
 mod run;
 mod set_field;
+mod stateless;
 mod tables;
 mod walk;
 
@@ -28,7 +30,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use packet::Packet;
+pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, Rules, process};
+pub use stateless::{Verdict, stateless};
 
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]

@@ -7,6 +7,7 @@ use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::{Learned, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
+use flow::stateless::TagTypes;
 use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason};
 use std::sync::Arc;
 
@@ -179,6 +180,7 @@ impl<'a> Run<'a> {
     /// Executes one action of `entry`. An error ends the packet; an output that fails does not.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
+        let tag_types = TagTypes::default();
         match action {
             Action::Output { port, max_len } => {
                 self.output(*port, *max_len, entry);
@@ -217,11 +219,11 @@ impl<'a> Run<'a> {
             Action::SetField(set) => set_field(packet, set),
             Action::PushPbb(eth_type) => headers::push_pbb(packet, *eth_type),
             Action::PopPbb => headers::pop_pbb(packet),
-            Action::PushKey(_)
-            | Action::PopKey
-            | Action::PushTf(_)
-            | Action::PushTfWide(_)
-            | Action::PopTf => Err(DropReason::UnsupportedAction),
+            Action::PushKey(header) => headers::push_key(packet, header, &tag_types),
+            Action::PopKey => headers::pop_key(packet, &tag_types),
+            Action::PushTf(header) => headers::push_tf(packet, header, 32, tag_types.tf),
+            Action::PushTfWide(header) => headers::push_tf(packet, header, 29, tag_types.tf_wide),
+            Action::PopTf => headers::pop_tf(packet, &tag_types),
         }
     }
 

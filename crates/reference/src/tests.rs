@@ -7,6 +7,7 @@ mod headers;
 mod outputs;
 mod set_field;
 mod tables;
+mod tags;
 mod walk;
 
 use crate::{Processed, Reference};
