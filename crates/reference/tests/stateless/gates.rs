@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Tag-and-Forward: the planner's walks across the papers' tree, and steps of tags that may be nonsense.
+
+use super::{Links, ethernet, inner, lines, numbers, ports, under};
+use flow::stateless::{Gate, GateFlag, Gates};
+use flow::{DropReason, PortNo, Stateless};
+use reference::{Sent, Verdict, stateless};
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+use wire::tf::Form;
+
+#[derive(Default)]
+struct Tree {
+    links: Links,
+    switches: BTreeMap<usize, Gates>,
+}
+
+/// A port with its gate and flag, as `make.py` writes it.
+fn gate(word: &str) -> (PortNo, Gate) {
+    let mut parts = word.split(':');
+    let mut number = || parts.next().unwrap().parse::<u32>().unwrap();
+    let (port, number) = (number(), number());
+    let flag = match parts.next().unwrap() {
+        "G_SRV" => GateFlag::Server,
+        "G_EXT" => GateFlag::External,
+        "G_ASS" => GateFlag::Assists,
+        _ => GateFlag::None,
+    };
+    (port, Gate { number: NonZeroU32::new(number).unwrap(), flag })
+}
+
+impl Tree {
+    /// The gate that a tag leads to at one switch, all ports trusted.
+    fn step(
+        &self,
+        node: usize,
+        in_port: PortNo,
+        form: Form,
+        up: u32,
+        down: u16,
+    ) -> Result<(PortNo, Gate), DropReason> {
+        let gates = &self.switches[&node];
+        let every = || gates.ports.keys().copied();
+        let config =
+            Stateless { gates: Some(gates.clone()), trusted: every().collect(), ..Stateless::default() };
+        let tagged = under(ethernet().tf(form, 3, up, down));
+        match stateless(&config, &ports(every()), in_port, &tagged) {
+            Verdict::Tables => panic!("{node} leaves a tag to its tables"),
+            Verdict::Dropped(reason) => Err(reason),
+            Verdict::Sent(Sent { port, bytes, queue }) => {
+                let gate = gates.ports[&port];
+                let pops = matches!(gate.flag, GateFlag::Server | GateFlag::External);
+                assert_eq!((bytes, queue), (if pops { inner() } else { tagged }, 3));
+                Ok((port, gate))
+            }
+        }
+    }
+}
+
+#[test]
+fn tags_lead_where_the_planner_says() {
+    let mut tree = Tree::default();
+    let mut met = BTreeMap::new();
+    for words in lines(include_str!("gates.txt")) {
+        let number = |at: usize| words[at].parse::<u32>().unwrap();
+        let (node, down) = (number(1) as usize, |at: usize| number(at) as u16);
+        for form in [Form::Paper, Form::Wide] {
+            match words[0] {
+                "link" => tree.links.add((node, number(2)), (number(3) as usize, number(4))),
+                "gates" => {
+                    let gates = Gates {
+                        down_d: number(2),
+                        up_d: number(3),
+                        external_d: number(4),
+                        server_gate_max: number(5),
+                        ports: words[6..].iter().map(|word| gate(word)).collect(),
+                    };
+                    tree.switches.insert(node, gates);
+                }
+                "walk" => {
+                    let visited = numbers(words[5]);
+                    let (mut at, mut out) = (node, number(2));
+                    for next in &visited[1..] {
+                        let in_port;
+                        (at, in_port) = tree.links.0[&(at, out)];
+                        assert_eq!(at, *next, "{words:?}");
+                        let found;
+                        (out, found) = tree.step(at, in_port, form, number(3), down(4)).unwrap();
+                        *met.entry(found.flag as usize).or_insert(0) += 1;
+                    }
+                    let gate = tree.switches[&at].ports[&out];
+                    assert_eq!(gate.number.get(), number(6), "{words:?}");
+                    assert!(matches!(gate.flag, GateFlag::Server | GateFlag::External), "{words:?}");
+                }
+                // UP has 29 bits in the wide form.
+                "step" if form == Form::Paper || number(3) >> 29 == 0 => {
+                    let found = tree.step(node, number(2), form, number(3), down(4));
+                    let said =
+                        found.map_or_else(|e| e.name().to_owned(), |(_, gate)| gate.number.to_string());
+                    assert_eq!(said, words[5], "{words:?}");
+                    *met.entry(4 + usize::from(found.is_err())).or_insert(0) += 1;
+                }
+                "step" => {}
+                other => panic!("no line begins with {other}"),
+            }
+        }
+    }
+    assert_eq!(met.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each flag, and steps of both kinds");
+}
+
+/// An edge switch with servers at ports 1 and 2 and one port upwards.
+fn edge() -> Stateless {
+    let ports = ["1:2:G_SRV", "2:4:G_SRV", "3:48:-"].map(gate);
+    let gates = Gates { down_d: 2, up_d: 8, external_d: 0, server_gate_max: 32, ports: ports.into() };
+    Stateless { gates: Some(gates), trusted: [3].into(), ..Stateless::default() }
+}
+
+fn tagged(down: u16) -> Vec<u8> {
+    under(ethernet().tf(Form::Paper, 0, 0, down))
+}
+
+#[test]
+fn servers_may_not_tag() {
+    let verdict = stateless(&edge(), &ports(1..=3), 1, &tagged(4));
+    assert_eq!(verdict, Verdict::Dropped(DropReason::UntrustedTag));
+    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));
+    let unset = Stateless { gates: None, ..edge() };
+    assert_eq!(stateless(&unset, &ports(1..=3), 3, &tagged(4)), Verdict::Tables);
+}
+
+#[test]
+fn gates_have_no_backups() {
+    let mut some = ports(1..=3);
+    some.get_mut(&2).unwrap().up = false;
+    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
+    some.remove(&2);
+    assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
+    // Gates 6 and 0 are none, and gate 48 is that it came in by.
+    for down in [6, 0, 48] {
+        assert_eq!(stateless(&edge(), &ports(1..=3), 3, &tagged(down)), Verdict::Dropped(DropReason::NoGate));
+    }
+}
+
+#[test]
+fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
+    let short = ethernet().tf(Form::Wide, 7, 0, 4).ethertype(0x0800).payload(&[9]).build();
+    let Verdict::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else { panic!("it is sent") };
+    let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
+    assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7 });
+    // The MTU is held against what is sent.
+    let config = Stateless { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
+    assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));
+    let config = Stateless { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
+    assert_eq!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Dropped(DropReason::OverMtu));
+}

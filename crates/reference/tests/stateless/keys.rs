@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! KeyFlow: walks through planned networks as the planner walks them, and each rule by itself.
+
+use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
+use flow::stateless::{Arithmetic, Bank, Label, NodeId};
+use flow::{DropReason, PortNo, PortState, Stateless};
+use reference::{Verdict, stateless};
+use std::collections::BTreeMap;
+
+/// A planned network.
+struct Plan {
+    arithmetic: Arithmetic,
+    links: Links,
+    banks: BTreeMap<usize, Bank>,
+}
+
+/// Where a walk ended, and by which nodes.
+#[derive(Debug, PartialEq, Eq)]
+struct Walked {
+    outcome: &'static str,
+    visited: Vec<usize>,
+    /// Times that it was passed on, by the hop limit.
+    forwarded: u8,
+}
+
+impl Plan {
+    /// A node's ports, of which those to what is down are down.
+    fn ports(&self, node: usize, down: Option<(usize, Option<PortNo>)>) -> BTreeMap<PortNo, PortState> {
+        let is_down = |end: (usize, PortNo)| {
+            down.is_some_and(|(at, port)| end.0 == at && port.is_none_or(|p| p == end.1))
+        };
+        let up = |number| {
+            let end = (node, number);
+            !is_down(end) && !is_down(self.links.0[&end])
+        };
+        let state = |number| (number, PortState { up: up(number), ..PortState::up(number) });
+        self.links.ports_of(node).map(state).collect()
+    }
+
+    fn walk(
+        &self,
+        down: Option<(usize, Option<PortNo>)>,
+        source: usize,
+        port: PortNo,
+        key: &str,
+        hops: u8,
+    ) -> Walked {
+        let key = u128::from_str_radix(key, 16).unwrap().to_be_bytes();
+        let mut frame = under(ethernet().keyflow(1, hops, &key));
+        let mut visited = vec![source];
+        // The first switch has a fast-failover group of the port and its backup.
+        let is_up = |port: &&PortNo| self.ports(source, down)[port].up;
+        let backup = || self.banks.get(&source).and_then(|bank| bank.backups.get(&port));
+        let first = Some(&port).filter(is_up).or_else(backup).filter(is_up);
+        let Some(mut out) = first.copied() else {
+            return Walked { outcome: "port_down", visited, forwarded: 0 };
+        };
+        let mut node = source;
+        loop {
+            let in_port;
+            (node, in_port) = self.links.0[&(node, out)];
+            visited.push(node);
+            let config = Stateless {
+                banks: [None, self.banks.get(&node).cloned()],
+                trusted: self.links.ports_of(node).collect(),
+                ..Stateless::default()
+            };
+            let outcome = match stateless(&config, &self.ports(node, down), in_port, &frame) {
+                Verdict::Tables => "tables",
+                Verdict::Dropped(reason) => reason.name(),
+                Verdict::Sent(sent) => {
+                    (out, frame) = (sent.port, sent.bytes);
+                    continue;
+                }
+            };
+            let left = frame[15];
+            assert_eq!(frame, under(ethernet().keyflow(1, left, &key)));
+            return Walked { outcome, visited, forwarded: hops - left };
+        }
+    }
+}
+
+#[test]
+fn walks_end_where_the_planner_says() {
+    let mut plan = Plan { arithmetic: Arithmetic::Integer, links: Links::default(), banks: BTreeMap::new() };
+    let mut met: BTreeMap<(&str, bool), usize> = BTreeMap::new();
+    for words in lines(include_str!("keys.txt")) {
+        let number = |at: usize| words[at].parse::<usize>().unwrap();
+        let port = |at: usize| words[at].parse::<PortNo>().unwrap();
+        match words[0] {
+            "arithmetic" => {
+                let arithmetic =
+                    if words[1] == "integer" { Arithmetic::Integer } else { Arithmetic::Polynomial };
+                plan = Plan { arithmetic, links: Links::default(), banks: BTreeMap::new() };
+            }
+            "link" => plan.links.add((number(1), port(2)), (number(3), port(4))),
+            "bank" => {
+                let label = |word: &str| word.parse().map_or(Label::Tables, Label::Port);
+                let pair = |word: &str| {
+                    word.split_once(':')
+                        .map(|(port, backup)| (port.parse().unwrap(), backup.parse().unwrap()))
+                };
+                let bank = Bank {
+                    id: NodeId::new(plan.arithmetic, port(2)).unwrap(),
+                    labels: (0..).zip(words[3].split(',').map(label)).collect(),
+                    backups: words[4].split(',').filter_map(pair).collect(),
+                };
+                plan.banks.insert(number(1), bank);
+            }
+            "walk" => {
+                let down = match words[1].split_once(':') {
+                    Some((node, port)) => Some((node.parse().unwrap(), Some(port.parse().unwrap()))),
+                    None => words[1].parse().ok().map(|node| (node, None)),
+                };
+                let walked = plan.walk(down, number(2), port(3), words[4], words[5].parse().unwrap());
+                let visited = numbers(words[9]);
+                assert_eq!(walked.outcome, words[6], "{words:?}");
+                if walked.outcome == "hop_limit" {
+                    // The planner stops at the first node that a packet comes to again.
+                    assert_eq!(walked.visited[..visited.len()], visited, "{words:?}");
+                } else {
+                    assert_eq!(walked.visited, visited, "{words:?}");
+                    assert_eq!(usize::from(walked.forwarded), number(8), "{words:?}");
+                }
+                *met.entry((words[6], down.is_some())).or_default() += 1;
+            }
+            other => panic!("no line begins with {other}"),
+        }
+    }
+    for case in
+        [("tables", false), ("tables", true), ("hop_limit", false), ("no_label", false), ("port_down", true)]
+    {
+        assert!(met.contains_key(&case), "no walk is {case:?}: {met:?}");
+    }
+}
+
+/// ID 5: label 0 the tables, 1 port 1, 2 port 2, 3 port 3 (which is not there); backups 4 for 2 and 2 for 1.
+fn node() -> Stateless {
+    let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(1), Some(2), Some(3)]);
+    bank.backups = [(2, 4), (1, 2)].into();
+    keyed(bank, [1, 2])
+}
+
+/// A packet with a 64-bit key.
+fn frame(key: u64, hops: u8) -> Vec<u8> {
+    under(ethernet().keyflow(0, hops, &key.to_be_bytes()))
+}
+
+fn port_of(verdict: Verdict) -> Result<PortNo, DropReason> {
+    match verdict {
+        Verdict::Tables => Ok(0),
+        Verdict::Sent(sent) => Ok(sent.port),
+        Verdict::Dropped(reason) => Err(reason),
+    }
+}
+
+#[test]
+fn backups_stand_in_for_what_is_down_or_the_ingress_port() {
+    let up = ports([1, 2, 4]);
+    let without = |gone: &[PortNo]| {
+        let mut ports = up.clone();
+        ports.values_mut().filter(|port| gone.contains(&port.number)).for_each(|port| port.up = false);
+        ports
+    };
+    let by = |ports, in_port, key| port_of(stateless(&node(), &ports, in_port, &frame(key, 1)));
+    assert_eq!(by(up.clone(), 1, 12), Ok(2));
+    assert_eq!(by(without(&[2]), 1, 12), Ok(4));
+    assert_eq!(by(up.clone(), 2, 12), Ok(4), "it came by port 2");
+    assert_eq!(by(without(&[1]), 2, 11), Ok(2), "back by the port it came in by");
+    assert_eq!(by(without(&[2, 4]), 1, 12), Err(DropReason::PortDown));
+    assert_eq!(
+        by(up.clone(), 1, 13),
+        Err(DropReason::PortDown),
+        "a port that is not there, without a backup"
+    );
+    let mut silent = up.clone();
+    silent.get_mut(&2).unwrap().no_fwd = true;
+    assert_eq!(by(silent, 1, 12), Ok(4));
+}
+
+#[test]
+fn what_comes_first_counts() {
+    let up = ports([1, 2, 4]);
+    let by = |in_port, frame: &[u8]| port_of(stateless(&node(), &up, in_port, frame));
+    assert_eq!(by(4, &frame(10, 0)), Err(DropReason::UntrustedTag), "whatever is in it");
+    assert_eq!(by(4, &frame(10, 0)[..20]), Err(DropReason::UntrustedTag));
+    assert_eq!(by(1, &frame(14, 0)), Err(DropReason::NoLabel));
+    assert_eq!(by(1, &frame(10, 0)), Ok(0), "the tables do not ask for hops");
+    assert_eq!(by(1, &frame(13, 0)), Err(DropReason::HopLimit), "before ports are looked at");
+    assert_eq!(by(1, &under(ethernet().keyflow(1, 9, &[0; 8]))), Ok(0), "no bank of this epoch");
+    let mut damaged = under(ethernet().keyflow(1, 9, &[0; 8]));
+    damaged[16] = 5;
+    assert_eq!(by(1, &damaged), Err(DropReason::MalformedTag));
+    // What is not tagged, or not configured, is the tables'.
+    assert_eq!([by(4, &inner()), by(1, &inner()), by(1, &inner()[..13])], [Ok(0); 3]);
+    assert_eq!(by(1, &under(ethernet().polka(0, 1))), Ok(0));
+    assert_eq!(by(1, &under(ethernet().vlan(0x8100, 1).keyflow(0, 9, &[0xff; 8]))), Ok(0));
+}
+
+#[test]
+fn other_ethertypes_can_be_configured() {
+    let mut config = node();
+    config.types.keyflow = 0x88b7;
+    let by = |frame: &[u8]| port_of(stateless(&config, &ports([1, 2]), 1, frame));
+    let mut other = frame(12, 1);
+    other[12..14].copy_from_slice(&[0x88, 0xb7]);
+    assert_eq!([by(&frame(12, 1)), by(&other)], [Ok(0), Ok(2)]);
+}
+
+#[test]
+fn a_port_carries_its_mtu() {
+    let mut config = node();
+    let by = |config: &Stateless| port_of(stateless(config, &ports([1, 2, 4]), 1, &frame(12, 1)));
+    config.mtu_bytes = [(2, frame(12, 1).len() - 14)].into();
+    assert_eq!(by(&config), Ok(2));
+    config.mtu_bytes = [(2, frame(12, 1).len() - 15)].into();
+    assert_eq!(by(&config), Err(DropReason::OverMtu), "and no backup");
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The examples of the papers.
+
+use super::{bank, ethernet, inner, keyed, ports, under};
+use flow::Stateless;
+use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
+use reference::{Sent, Verdict, output_gate, residue, stateless};
+use std::num::NonZeroU32;
+use wire::tf::Form;
+
+/// KeyFlow: nodes 4, 3 and 5, ports 1, 1 and 0.
+#[test]
+fn the_key_25() {
+    let by = |id| residue(&[25], NodeId::new(Arithmetic::Integer, id).unwrap());
+    assert_eq!([4, 3, 5].map(by), [1, 1, 0]);
+    // The same on the wire. A residue is a label: here label 0 is port 10, label 1 port 11.
+    let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
+    for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
+        let config = keyed(bank(Arithmetic::Integer, id, &[Some(10), Some(11)]), [1]);
+        let Verdict::Sent(sent) = stateless(&config, &ports([1, 10, 11]), 1, &frame) else {
+            panic!("node {id} does not send it")
+        };
+        let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
+        assert_eq!(sent, Sent { port: out, bytes: expected, queue: 0 });
+        frame = sent.bytes;
+    }
+}
+
+/// The gates of one switch, at ports 1, 2, ...
+fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) -> Stateless {
+    let gate = |&(number, flag): &(u32, GateFlag)| Gate { number: NonZeroU32::new(number).unwrap(), flag };
+    let gates = Gates {
+        down_d,
+        up_d,
+        external_d,
+        server_gate_max: 32,
+        ports: (1..).zip(gates.iter().map(gate)).collect(),
+    };
+    Stateless { gates: Some(gates), trusted: (1..=6).collect(), ..Stateless::default() }
+}
+
+/// Tag-and-Forward's figure: k = 4, from the first edge switch by its first aggregation switch to the last edge switch's first
+/// server, with UP 48 and DOWN 30.
+#[test]
+fn the_packet_across_the_tree() {
+    use GateFlag::{Assists, External, None, Server};
+    assert_eq!([(48, 4), (30, 8), (30, 4), (30, 2)].map(|(gate, d)| output_gate(gate, d)), [48, 32, 32, 30]);
+    let as1 = switch(4, 4, 0, &[(4, Assists), (8, Assists), (44, None), (48, None)]);
+    let cs2 =
+        switch(8, 0, 2, &[(8, None), (16, None), (24, None), (32, None), (46, External), (48, External)]);
+    let as7 = switch(4, 4, 0, &[(28, Assists), (32, Assists), (44, None), (48, None)]);
+    let es8 = switch(2, 8, 0, &[(30, Server), (32, Server), (48, None), (56, None)]);
+    for form in [Form::Paper, Form::Wide] {
+        let tagged = under(ethernet().tf(form, 5, 48, 30));
+        // Each switch: the port it comes in by, that it leaves by, and whether the tag is still on it.
+        for (config, in_port, out_port, bytes) in
+            [(&as1, 1, 4, &tagged), (&cs2, 1, 4, &tagged), (&as7, 4, 2, &tagged), (&es8, 3, 1, &inner())]
+        {
+            let verdict = stateless(config, &ports(1..=6), in_port, &tagged);
+            assert_eq!(verdict, Verdict::Sent(Sent { port: out_port, bytes: bytes.clone(), queue: 5 }));
+        }
+    }
+    // Down, the aggregation switch looks at DOWN; and so it does if one of the two is 0.
+    let by = |in_port, up, down| match stateless(
+        &as1,
+        &ports(1..=6),
+        in_port,
+        &under(ethernet().tf(Form::Paper, 0, up, down)),
+    ) {
+        Verdict::Sent(sent) => sent.port,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
+    // To the outside by a core.
+    let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
+    assert_eq!(out, Verdict::Sent(Sent { port: 5, bytes: inner(), queue: 0 }));
+}
