@@ -153,3 +153,40 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let config = Stateless { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };
     assert_eq!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Dropped(DropReason::OverMtu));
 }
+
+#[test]
+fn each_condition_decides_by_itself() {
+    let port_by = |gates: &Gates, in_port, up, down| {
+        let config =
+            Stateless { gates: Some(gates.clone()), trusted: (1..=5).collect(), ..Stateless::default() };
+        let tagged = under(ethernet().tf(Form::Paper, 0, up, down));
+        match stateless(&config, &ports(1..=5), in_port, &tagged) {
+            Verdict::Sent(sent) => Ok(sent.port),
+            Verdict::Dropped(reason) => Err(reason),
+            Verdict::Tables => panic!("there are gates"),
+        }
+    };
+    let mut gates = Gates {
+        down_d: 8,
+        up_d: 4,
+        external_d: 2,
+        server_gate_max: 30,
+        ports: ["1:4:G_ASS", "2:44:-", "3:30:-", "4:32:-", "5:40:-"].map(gate).into(),
+    };
+    assert_eq!(port_by(&gates, 1, 44, 32), Ok(2), "upwards");
+    assert_eq!(port_by(&gates, 1, 44, 0), Err(DropReason::NoGate), "DOWN is 0, so it is looked at");
+    assert_eq!(port_by(&gates, 1, 0, 40), Ok(5), "UP is 0");
+    assert_eq!(port_by(&gates, 2, 44, 30), Ok(4), "not above the highest server gate");
+    assert_eq!(port_by(&gates, 2, 44, 33), Err(DropReason::NoGate), "34 by the external d, 40 by the other");
+    gates.external_d = 0;
+    assert_eq!(port_by(&gates, 2, 44, 33), Ok(5), "no external d");
+}
+
+#[test]
+fn the_ethertype_behind_belongs_to_the_tag() {
+    for len in 14..22 {
+        let verdict = stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..len]);
+        assert_eq!(verdict, Verdict::Dropped(DropReason::MalformedTag), "{len} bytes");
+    }
+    assert!(matches!(stateless(&edge(), &ports(1..=3), 3, &tagged(4)[..22]), Verdict::Sent(_)));
+}

@@ -216,3 +216,21 @@ fn a_port_carries_its_mtu() {
     config.mtu_bytes = [(2, frame(12, 1).len() - 15)].into();
     assert_eq!(by(&config), Err(DropReason::OverMtu), "and no backup");
 }
+
+#[test]
+fn other_versions_and_lengths_are_damaged() {
+    let up = ports([1, 2, 4]);
+    let by = |frame: &[u8]| port_of(stateless(&node(), &up, 1, frame));
+    for (at, value) in [(14, 0x00), (14, 0x20), (14, 0xf0), (16, 0), (16, 5)] {
+        let mut damaged = frame(12, 1);
+        damaged[at] = value;
+        assert_eq!(by(&damaged), Err(DropReason::MalformedTag), "{value:#x} at {at}");
+    }
+    for len in 14..30 {
+        assert_eq!(by(&frame(12, 1)[..len]), Err(DropReason::MalformedTag), "{len} bytes");
+    }
+    assert_eq!(by(&frame(12, 1)[..30]), Ok(2));
+    let mut reserved = frame(12, 1);
+    (reserved[14], reserved[17], reserved[20], reserved[21]) = (0x17, 0xff, 0xff, 0xff);
+    assert_eq!(by(&reserved), Ok(2), "reserved bits are not looked at");
+}

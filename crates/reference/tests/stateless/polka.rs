@@ -52,3 +52,15 @@ fn a_ttl_of_1_is_used_up() {
     assert_eq!([at(2, 1), at(2, 0)], [const { Verdict::Dropped(DropReason::HopLimit) }; 2]);
     assert_eq!(at(3, 0), Verdict::Tables);
 }
+
+#[test]
+fn bitmaps_and_what_is_cut_short_are_damaged() {
+    let damaged = Verdict::Dropped(DropReason::MalformedTag);
+    let mut frame = under(ethernet().polka(64, GOLDEN[0].1));
+    for len in 14..34 {
+        assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame[..len]), damaged, "{len} bytes");
+    }
+    assert!(matches!(stateless(&node(2), &ports(99..=108), 99, &frame[..34]), Verdict::Sent(_)));
+    frame[14] = 1;
+    assert_eq!(stateless(&node(2), &ports(99..=108), 99, &frame), damaged);
+}
