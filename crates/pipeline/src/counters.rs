@@ -17,7 +17,7 @@ fn add(counter: &AtomicU64, by: u64) {
 }
 
 /// What one burst counted, gathered without atomics.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Tally {
     /// Packets taken from ports.
     pub received: u64,
@@ -37,6 +37,22 @@ pub struct Tally {
     pub copies_dropped: [u64; REASONS],
     /// Something was dropped: most bursts need not look at the reasons.
     any_dropped: bool,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self {
+            received: 0,
+            forwarded: 0,
+            consumed: 0,
+            fast: 0,
+            held_back: 0,
+            copies: 0,
+            dropped: [0; REASONS],
+            copies_dropped: [0; REASONS],
+            any_dropped: false,
+        }
+    }
 }
 
 impl Tally {
