@@ -83,6 +83,27 @@ pub(crate) fn fold(a: u64, b: u64) -> u64 {
     wide as u64 ^ (wide >> 64) as u64
 }
 
+/// The hash of what is a hash.
+#[derive(Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        // Only u64 keys are used; anything else is folded in, byte by byte.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,9 +7,9 @@
 //! rules of close masks share it, and a rule whose bucket is full goes to a tuple with more bits.
 
 use crate::KeyPlan;
-use crate::hash::Seed;
+use crate::hash::{Hashed, Seed};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 /// Rules of a bucket, but for those with exactly the tuple's mask: these are equal, the best of them hides the others.
 pub const BUCKET_MAX: u32 = 32;
@@ -206,27 +206,6 @@ pub fn bucket_hash(seed: Seed, tuple: u32, value: &[u64], mask: &[u64]) -> u64 {
 
 fn is_part(part: &[u64], whole: &[u64]) -> bool {
     part.iter().zip(whole).all(|(part, whole)| part & !whole == 0)
-}
-
-/// The hash of what is a hash.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        // Only u64 keys are used; anything else is folded in, byte by byte.
-        for byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
-        }
-    }
-
-    fn write_u64(&mut self, hash: u64) {
-        self.0 = hash;
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //! Control side: vectors that come of others, each of them once.
 
 use super::simd::Line;
-use crate::hash::Seed;
+use crate::hash::{Hashed, Seed};
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 
 /// Labels at most.
 const LABELS_MAX: usize = 1 << 14;
@@ -53,23 +53,5 @@ impl Met {
         self.known.insert(hash, label);
         self.lines.extend_from_slice(vector);
         Some(label)
-    }
-}
-
-/// A number that is a hash already.
-#[derive(Default)]
-struct Hashed(u64);
-
-impl Hasher for Hashed {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
     }
 }
