@@ -52,7 +52,7 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 	bench/peers/run.py $(if $(FULL),--full) $(PEERS)
 	bench/peers/scale.py
 	bench/peers/stages.py
-	cargo run --quiet --release --package shunt-bench --bin libraries -- $(if $(FULL),,--quick --windows 20)
+	bench/peers/pages.py 1200 cargo run --quiet --release --package shunt-bench --bin libraries -- $(if $(FULL),,--quick --windows 20)
 	bench/peers/plot.py
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 

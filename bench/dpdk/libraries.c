@@ -4,7 +4,8 @@
  *
  * FILE (little-endian): u32 kind, u32 rules, u32 keys, then the rules and the keys as below, addresses in network order.
  * Kinds: '4', '6' access list of that family, rte_acl; 'L' IPv6 routes, rte_lpm6; 'F', 'f' IPv6 and IPv4 routes, rte_fib6
- * and rte_fib; 'S', 's' the same, to 256 next hops in turn; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it obeys one line at a time:
+ * and rte_fib; 'S', 's' the same, to 256 next hops in turn; 'H', 'h' keys of 40 and of 16 bytes, rte_hash. After `ready BUILD-MS` it
+ * obeys one line at a time:
  *   METHOD BATCH TURNS   looks TURNS batches of keys up, on from where the last such line ended, and prints a window
  *   METHOD check N       prints what the first N keys find: a rule's number, or -1
  * METHOD is scalar, sse, avx2 or avx512 for access lists, scalar or avx512 for rte_fib, else bulk. One that cannot be had
@@ -31,6 +32,8 @@
 #define BATCH_MAX 32
 /* Keys of a turn, between two looks at the clock; of lookups in a hash, which take no longer than looking at the clock. */
 #define HASH_TURN 256
+/* rte_hash compares keys of multiples of 16 bytes by vectors, others by memcmp. */
+#define HASH_ALIGN 16
 #define GAP_NS 100000
 #define BUILD_MAX_S 300
 /* More than rules there can be, and as much as four bytes with a flag hold. */
@@ -62,7 +65,8 @@ struct contender {
 	/* Of routes: they lead to shared hops; what stands for none. */
 	bool shared;
 	uint32_t none;
-	size_t rule_size, key_size;
+	/* As the library takes them; in the file keys of rte_hash may be shorter. */
+	size_t rule_size, key_size, file_rule_size, file_key_size;
 	uint8_t *rule_bytes;
 	/* Keys as the library takes them, and for rte_acl and rte_hash a pointer to each. */
 	uint8_t *key_bytes;
@@ -104,6 +108,16 @@ static void *allocated(size_t size)
 	if (memory == NULL)
 		fail("out of memory");
 	return memory;
+}
+
+/* So many items, each padded with zeros to `size` bytes. */
+static uint8_t *read_items(FILE *file, uint32_t count, size_t file_size, size_t size)
+{
+	uint8_t *items = allocated(count * size);
+
+	for (uint32_t i = 0; i < count; i++)
+		read_whole(file, items + i * size, file_size);
+	return items;
 }
 
 static uint32_t host32(const uint8_t *bytes)
@@ -280,11 +294,16 @@ static void choose_sizes(struct contender *of)
 		break;
 	case 'H':
 	case 'h':
-		of->rule_size = of->key_size = of->kind == 'H' ? 40 : 16;
-		break;
+		of->file_key_size = of->kind == 'H' ? 40 : 16;
+		of->key_size = (of->file_key_size + HASH_ALIGN - 1) / HASH_ALIGN * HASH_ALIGN;
+		of->rule_size = of->key_size;
+		of->file_rule_size = of->file_key_size;
+		return;
 	default:
 		fail("the kind is not known");
 	}
+	of->file_rule_size = of->rule_size;
+	of->file_key_size = of->key_size;
 }
 
 static void build(struct contender *of)
@@ -325,10 +344,8 @@ static void load(struct contender *of, const char *path)
 	choose_sizes(of);
 	if (of->keys < BATCH_MAX)
 		fail("too few keys");
-	of->rule_bytes = allocated(of->rules * of->rule_size);
-	of->key_bytes = allocated(of->keys * of->key_size);
-	read_whole(file, of->rule_bytes, of->rules * of->rule_size);
-	read_whole(file, of->key_bytes, of->keys * of->key_size);
+	of->rule_bytes = read_items(file, of->rules, of->file_rule_size, of->rule_size);
+	of->key_bytes = read_items(file, of->keys, of->file_key_size, of->key_size);
 	fclose(file);
 }
 
@@ -355,7 +372,11 @@ static void look_up(const struct contender *of, uint32_t from, union results *re
 		break;
 	case 'H':
 	case 'h':
-		rte_hash_lookup_bulk(of->hash, (const void **)of->key_at + from, count, results->numbers);
+		/* A bulk of one prefetches what it reads at once. */
+		if (count == 1)
+			results->numbers[0] = rte_hash_lookup(of->hash, keys);
+		else
+			rte_hash_lookup_bulk(of->hash, (const void **)of->key_at + from, count, results->numbers);
 		break;
 	default:
 		rte_acl_classify(of->acl, of->key_at + from, results->rules, count, 1);

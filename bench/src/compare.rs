@@ -119,16 +119,53 @@ impl Comparison {
 /// # Errors
 /// When a contender fails or does no work, or no pair was left undisturbed.
 pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) -> Result<Comparison, Error> {
-    let mut lot = Lot(plan.seed);
-    for _ in 0..plan.warm_up {
-        run_pair(lot.draw(), ours, peer)?;
+    let mut pool = Pool::default();
+    pool.run(plan, ours, peer)?;
+    pool.sum_up()
+}
+
+/// Pairs of windows that were run at several times, of contenders that had changed meanwhile, told as one comparison: its
+/// interval is that of all pairs.
+#[derive(Default)]
+pub struct Pool {
+    tally: Tally,
+    rounds: u64,
+}
+
+impl Pool {
+    /// Runs the pairs of one time; the median of their ratios, if any was left undisturbed.
+    ///
+    /// # Errors
+    /// When a contender fails or does no work.
+    pub fn run(
+        &mut self,
+        plan: &Plan,
+        ours: &mut dyn Contender,
+        peer: &mut dyn Contender,
+    ) -> Result<Option<f64>, Error> {
+        let mut lot = Lot(plan.seed.wrapping_add(self.rounds));
+        self.rounds += 1;
+        for _ in 0..plan.warm_up {
+            run_pair(lot.draw(), ours, peer)?;
+        }
+        let tally = &mut self.tally;
+        let (before, raw_before) = (tally.ratios.len(), tally.raw_ratios.len());
+        while tally.ratios.len() - before < plan.pairs
+            && tally.raw_ratios.len() - raw_before < plan.attempts_max
+        {
+            let (window, peer_window) = run_pair(lot.draw(), ours, peer)?;
+            tally.add(plan.measure, &window, &peer_window)?;
+        }
+        Ok(median(&tally.ratios[before..]))
     }
-    let mut tally = Tally::default();
-    while tally.ratios.len() < plan.pairs && tally.raw_ratios.len() < plan.attempts_max {
-        let (window, peer_window) = run_pair(lot.draw(), ours, peer)?;
-        tally.add(plan.measure, &window, &peer_window)?;
+
+    /// What all pairs say.
+    ///
+    /// # Errors
+    /// When no pair was left undisturbed.
+    pub fn sum_up(self) -> Result<Comparison, Error> {
+        self.tally.sum_up()
     }
-    tally.sum_up()
 }
 
 fn run_pair(

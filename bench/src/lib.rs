@@ -22,7 +22,7 @@ mod window;
 
 pub use alone::{Alone, measure};
 pub use clock::{ThreadCpu, allowed_cpus, pin_to, task_cpu_ns};
-pub use compare::{Bar, Comparison, Plan, Side, Verdict, compare};
+pub use compare::{Bar, Comparison, Plan, Pool, Side, Verdict, compare};
 pub use data::{Sources, read_text, whole};
 pub use error::Error;
 pub use figure::{Figure, read};

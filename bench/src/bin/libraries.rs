@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use case::{BURST, Case};
 use clap::Parser;
-use peer::Peer;
+use peer::{Memory, Peer};
 use shunt_bench::{
     Alone, Contender, Figure, Loop, Measure, Plan, allowed_cpus, compare, measure, pin_to, read_text, whole,
 };
@@ -53,9 +53,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     if program.is_none() {
         writeln!(io::stderr(), "libraries: {}", peer::MISSING)?;
     }
+    let memory = Memory::best();
+    if memory == Memory::Ordinary {
+        writeln!(
+            io::stderr(),
+            "libraries: too few huge pages are free, so the libraries have ordinary ones"
+        )?;
+    }
     let cpu = *allowed_cpus()?.last().ok_or("no CPU is allowed")?;
     pin_to(cpu)?;
-    let bench = Bench { arguments, program, cpu, ratios: RefCell::default() };
+    let bench = Bench { arguments, program, memory, cpu, ratios: RefCell::default() };
     for (list, size, file) in case::access::LISTS {
         if bench.arguments.quick && *size == "100k" {
             continue;
@@ -107,6 +114,7 @@ fn sample(name: &str) -> Result<String, Box<dyn Error>> {
 struct Bench {
     arguments: Arguments,
     program: Option<PathBuf>,
+    memory: Memory,
     cpu: usize,
     /// By figure the cases' ratios so far: medians and intervals.
     ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
@@ -127,7 +135,7 @@ impl Bench {
         let path = std::env::temp_dir().join(format!("shunt-libraries-{}", std::process::id()));
         let peer = std::fs::write(&path, &case.file)
             .map_err(Box::from)
-            .and_then(|()| Peer::new(program, self.cpu, &path));
+            .and_then(|()| Peer::new(program, self.cpu, &path, self.memory));
         std::fs::remove_file(&path)?;
         let mut peer = match peer {
             Ok(peer) => peer,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use fastrand::Rng;
-use peer::Peer;
+use peer::{Memory, Peer};
 use shunt_bench::paper::{AccessList, Route};
 use shunt_bench::{
     Bar, Contender, Figure, Loop, Measure, Plan, allowed_cpus, compare, measure, pin_to, whole,
@@ -102,7 +102,7 @@ impl Bench {
         let peer = rules
             .write(&packets, &file)
             .map_err(Box::from)
-            .and_then(|()| Peer::new(program, self.cpu, &file));
+            .and_then(|()| Peer::new(program, self.cpu, &file, Memory::best()));
         std::fs::remove_file(&file)?;
         let mut peer = peer?;
         self.told(case, &trie, build_ms, Some(peer.build_ms))?;

@@ -20,7 +20,7 @@ use compiled::packet::Packet;
 use compiled::{BURST, Rule, compiled, entry, lookups};
 use fastrand::Rng;
 use flow::FlowEntry;
-use shunt_bench::{Bar, Comparison, Figure, Plan, ThreadCpu, allowed_cpus, compare, median, pin_to};
+use shunt_bench::{Bar, Figure, Plan, Pool, ThreadCpu, allowed_cpus, pin_to};
 use tables::compile::{Compiled, Job};
 use tables::master::{RuleChange, Spent};
 use tables::{Master, Table, TableUpdate};
@@ -33,7 +33,7 @@ const BURSTS: usize = 1_000;
 /// Of the rules, those that are not in the table at first: changes put them in the place of others.
 const SPARE_PART: usize = 10;
 /// How often lookups are compared.
-const LOOKS: u32 = 6;
+const LOOKS: u32 = 12;
 /// What a change may take, at the 99th percentile, and what is left of lookups.
 const IN_FORCE_US: f64 = 50.0;
 const LOOKUPS_LEFT: f64 = 0.8;
@@ -179,8 +179,9 @@ impl<'b> Changing<'b> {
         Ok(())
     }
 
-    /// Lookups of packets that rules are for, in the table as it is by those in one compiled from the same rules.
-    fn look(&mut self, pairs: usize) -> Result<Comparison, Box<dyn Error>> {
+    /// Lookups of packets that rules are for, in the table as it is by those in one compiled from the same rules: the median
+    /// ratio, and all into `pool`.
+    fn look(&mut self, pairs: usize, pool: &mut Pool) -> Result<f64, Box<dyn Error>> {
         let fresh = compiled(&mut Master::default(), &self.living)?;
         let rng = &mut self.rng;
         let packets: Vec<Packet> = (0..BURSTS * BURST)
@@ -209,7 +210,8 @@ impl<'b> Changing<'b> {
             }
         }
         let plan = Plan { attempts_max: 20 * pairs, ..Plan::new(pairs) };
-        Ok(compare(&plan, &mut lookups(&self.view, &keys), &mut lookups(&fresh, &fresh_keys))?)
+        let found = pool.run(&plan, &mut lookups(&self.view, &keys), &mut lookups(&fresh, &fresh_keys))?;
+        Ok(found.unwrap_or(f64::NAN))
     }
 }
 
@@ -219,7 +221,8 @@ fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Re
         format!("{name} of {}, {} changes/s for {} s", table.living.len(), arguments.rate, arguments.seconds);
     let distance = Duration::from_secs(1) / arguments.rate;
     let (changes, looks) = (arguments.rate * arguments.seconds, LOOKS.min(arguments.seconds));
-    let (mut latencies_us, mut looked) = (Vec::with_capacity(changes as usize), Vec::new());
+    let (mut latencies_us, mut pool) = (Vec::with_capacity(changes as usize), Pool::default());
+    let mut ratios = Vec::new();
     let mut free_ns = 0;
     let mut start = Instant::now();
     for number in 0..changes {
@@ -232,7 +235,7 @@ fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Re
         latencies_us.push((free_ns - due_ns) as f64 / 1e3);
         if (number + 1) % (changes / looks) == 0 {
             let pause = Instant::now();
-            looked.push(table.look(arguments.pairs)?);
+            ratios.push(table.look(arguments.pairs, &mut pool)?);
             start += pause.elapsed();
         }
     }
@@ -257,12 +260,7 @@ fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Re
         let figure = Figure::limited(figure, &case, "us", &[at(part)], bar).ok_or("no changes")?;
         figure.append(folder, "updates")?;
     }
-    let ratios: Vec<f64> = looked.iter().map(|look| look.ratio).collect();
-    let look = looked.into_iter().min_by(|one, other| {
-        let middle = median(&ratios).unwrap_or(0.0);
-        (one.ratio - middle).abs().total_cmp(&(other.ratio - middle).abs())
-    });
-    let look = look.ok_or("nothing was looked up")?;
+    let look = pool.sum_up()?;
     let figure = Figure::new(
         "lookups amid changes, by freshly compiled",
         &case,
@@ -273,7 +271,7 @@ fn run(arguments: &Arguments, name: &str, rules: Vec<Rule>, bases: &Bases) -> Re
     figure.append(folder, "updates")?;
     writeln!(
         io::stdout(),
-        "{case}: lookups {:.1} and {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2}) in the middle of {:.2?}",
+        "{case}: lookups {:.1} and {:.1} M/CPU-s, ratio {:.2} ({:.2} to {:.2}) of all, medians {:.2?}",
         look.ours.median,
         look.peer.median,
         look.ratio,

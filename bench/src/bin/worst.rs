@@ -2,7 +2,8 @@
 //! What the worst packets and the worst rules cost a table.
 //!
 //! Packets: of many that were drawn near a table's rules the slowest, each timed alone, against as many that were drawn as
-//! ordinary traffic is. Whoever finds them has the compiled table at hand, which is more than the code.
+//! ordinary traffic is. Whoever finds them has the compiled table at hand, which is more than the code. The same with a
+//! head of additions that is full, with many dead rules, and with as many of both as may stand beside a base at rest.
 //!
 //! Rules: 65,536 that lie one inside the other, that all match everything, that are equal under every coarse mask, against as
 //! many routes of a real table.
@@ -20,6 +21,7 @@ use compiled::{BURST, Rule, compiled, entry, lookups, sets};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, FlowEntry, Match};
 use shunt_bench::{Alone, Bar, Figure, Plan, allowed_cpus, compare, pin_to};
+use tables::master::RuleChange;
 use tables::{Master, Table};
 
 #[path = "tables/compiled.rs"]
@@ -31,6 +33,9 @@ const ATTACK: usize = 2_048;
 
 /// How often a packet is looked up alone: the least time counts.
 const TRIES: usize = 5;
+
+/// Dead rules: nearly as many as make a small table be compiled at once.
+const DEAD: usize = 1_000;
 
 /// What an attack may leave of a table's speed.
 const LEFT: f64 = 0.8;
@@ -70,6 +75,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let wanted = |name: &str| name.contains(&arguments.case);
     for (name, rules) in attacked.into_iter().filter(|(name, _)| wanted(name)) {
         Tried::new(name, rules()?)?.attacked(arguments.windows)?;
+        Tried::at_rest(name, rules()?)?.attacked(arguments.windows)?;
+        Tried::with_full_head(name, rules()?)?.attacked(arguments.windows)?;
+        Tried::with_dead(name, rules()?)?.attacked(arguments.windows)?;
     }
     let worst: [(&str, Maker); 4] = [
         ("one prefix inside the other, by chance over all lengths", nested_routes),
@@ -90,7 +98,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 struct Tried {
     name: String,
     table: Table,
+    /// Living ones.
     rules: Vec<Arc<FlowEntry>>,
+    /// Dead ones.
+    gone: Vec<Arc<FlowEntry>>,
     build_ms: f64,
     bytes: usize,
 }
@@ -103,7 +114,78 @@ impl Tried {
         let table = compiled(&mut master, &rules)?;
         let build_ms = start.elapsed().as_secs_f64() * 1e3;
         let name = format!("{name}: {} rules, {}", rules.len(), table.engine_name());
-        Ok(Self { name, table, rules, build_ms, bytes: master.base_bytes() })
+        Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: master.base_bytes() })
+    }
+
+    /// A part of the rules is added one by one, until one more would make a new base.
+    fn with_full_head(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
+        let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
+        Rng::with_seed(5).shuffle(&mut rules);
+        let part = 1 + rules.len() / 2;
+        let fill = |count: usize| -> Result<(Table, usize), Box<dyn Error>> {
+            let (base, added) = rules.split_at(part);
+            let mut master = Master::default();
+            let mut table = compiled(&mut master, base)?;
+            for (count, rule) in added.iter().enumerate().take(count) {
+                let updates = master.change(&[RuleChange::Add(Arc::clone(rule))], 1, 1)?;
+                if master.compiled() > 1 {
+                    return Ok((table, count));
+                }
+                updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
+            }
+            Ok((table, added.len().min(count)))
+        };
+        let (_, room) = fill(usize::MAX)?;
+        let (table, _) = fill(room)?;
+        rules.truncate(part + room);
+        let name = format!("{name}: {part} rules and a head of {room}, {}", table.engine_name());
+        Ok(Self { name, table, rules, gone: Vec::new(), build_ms: 0.0, bytes: 0 })
+    }
+
+    /// Rules are replaced until one more would ask for a new base aside.
+    fn at_rest(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
+        let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
+        Rng::with_seed(7).shuffle(&mut rules);
+        let mut spare = rules.split_off(rules.len() - rules.len() / 8);
+        let mut master = Master::default();
+        let mut table = compiled(&mut master, &rules)?;
+        let (mut gone, least) = (Vec::new(), worker::ASIDE_LEAST.min(rules.len() / 4));
+        while let Some(added) = spare.pop() {
+            // The job that this asks for is not done.
+            if master.job_aside(least).is_some() {
+                break;
+            }
+            let removed = std::mem::replace(&mut rules[gone.len()], added);
+            let changes = [RuleChange::Remove(removed.id), RuleChange::Add(Arc::clone(&rules[gone.len()]))];
+            let updates = master.change(&changes, 1, 1)?;
+            updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
+            gone.push(removed);
+        }
+        let name = format!(
+            "{name}: {} rules, {} of them added, and as many dead, {}",
+            rules.len(),
+            gone.len(),
+            table.engine_name()
+        );
+        Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })
+    }
+
+    /// Rules are taken away, but for half of them.
+    fn with_dead(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
+        let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
+        let mut master = Master::default();
+        let mut table = compiled(&mut master, &rules)?;
+        Rng::with_seed(6).shuffle(&mut rules);
+        let gone = rules.split_off(rules.len() - DEAD.min(rules.len() / 2));
+        for rule in &gone {
+            let updates = master.change(&[RuleChange::Remove(rule.id)], 1, 1)?;
+            updates.into_iter().flatten().for_each(|mut update| table.apply(&mut update));
+        }
+        if master.compiled() > 1 {
+            return Err("dead rules made a new base".into());
+        }
+        let name = format!("{name}: {} rules and {} dead, {}", rules.len(), gone.len(), table.engine_name());
+        Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })
     }
 
     /// A packet of ordinary traffic.
@@ -112,9 +194,12 @@ impl Tried {
         Packet::matching(rng, &rule.matching).key(self.table.plan())
     }
 
-    /// One that is meant to cost much: fields of two rules, or a bit beside a rule, or an ordinary one.
+    /// One that is meant to cost much: fields of two rules, or a bit beside a rule, or an ordinary one, or for a dead rule.
     fn crafted(&self, rng: &mut Rng) -> Vec<u64> {
-        let mut key = self.ordinary(rng);
+        let mut key = match rng.choice(&self.gone).filter(|_| rng.bool()) {
+            Some(gone) => Packet::matching(rng, &gone.matching).key(self.table.plan()),
+            None => self.ordinary(rng),
+        };
         match rng.u8(..3) {
             0 if !key.is_empty() => {
                 let other = self.ordinary(rng);

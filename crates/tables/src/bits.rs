@@ -31,6 +31,13 @@ impl BitSet {
         self.words.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
 
+    /// Slots 64 times `at` and up, one bit each.
+    #[must_use]
+    #[inline]
+    pub(crate) fn word(&self, at: u32) -> u64 {
+        self.words.get(at as usize).copied().unwrap_or_default()
+    }
+
     /// Slots in the set.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -10,8 +10,9 @@ use crate::exact::Exact;
 use crate::head::Hint;
 use crate::head::screen::{Byte, Ranks};
 use crate::lpm::{Lpm, Piece};
-use crate::mask::Mask;
+use crate::mask::{Mask, Vain};
 use crate::scan::Scan;
+use crate::simd::Level;
 use crate::{Base, BitSet, KeyPlan, NONE};
 use flow::{EntryId, FlowEntry};
 use std::cmp::Reverse;
@@ -177,7 +178,14 @@ impl Job {
             (None, Choice::Lpm(field)) => {
                 Engine::Lpm(Lpm::new(words, &Piece::of_field(&self.plan, field), rows.len(), &values, &masks))
             }
-            (None, Choice::Mask) => Engine::Mask(Mask::new(&self.plan, rows.len(), &values, &masks)),
+            (None, Choice::Mask) => {
+                let vain = match self.base.engine() {
+                    Engine::Mask(last) => last.vain().after(self.added.len() + self.dead.len(), rows.len()),
+                    _ => Vain::default(),
+                };
+                let known = (Level::found(), vain);
+                Engine::Mask(Mask::again(&self.plan, rows.len(), &values, &masks, known))
+            }
         };
         (engine, keyed, hint)
     }

@@ -25,12 +25,16 @@ mod joining;
 mod labeling;
 mod labels;
 mod layout;
+mod living;
 mod met;
 mod paging;
 mod shares;
 mod simd;
 mod trees;
+mod vain;
 mod whole;
+
+pub use vain::Vain;
 
 /// Rules that need no trees, whatever trees could take: as many as have their bits in four lines.
 const LABELED_MAX: usize = 2_048;
@@ -80,6 +84,7 @@ struct Wide {
 pub struct Mask {
     wide: Option<Box<Wide>>,
     buckets: Option<Buckets>,
+    vain: Vain,
 }
 
 impl Mask {
@@ -92,13 +97,31 @@ impl Mask {
     /// The same for a core of no more than this level.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
+        Self::again(plan, len, values, masks, (level, Vain::default()))
+    }
+
+    /// The same for rules much like those of another table, which [tells](Self::vain) what need not be tried.
+    #[must_use]
+    pub fn again(
+        plan: &KeyPlan,
+        len: usize,
+        values: &[u64],
+        masks: &[u64],
+        (level, mut vain): (Level, Vain),
+    ) -> Self {
         let all = || (0..len as u32).collect::<Vec<u32>>();
-        let (wide, left) = match Wide::new(plan.words(), len, values, masks, level) {
+        let (wide, left) = match Wide::new(plan.words(), len, values, masks, (level, &mut vain)) {
             Some((wide, left)) => (Some(Box::new(wide)), left),
             None => (None, all()),
         };
         let buckets = (!left.is_empty()).then(|| Buckets::new(plan, &left, values, masks));
-        Self { wide, buckets }
+        Self { wide, buckets, vain }
+    }
+
+    /// What was tried in vain while it was compiled.
+    #[must_use]
+    pub fn vain(&self) -> Vain {
+        self.vain
     }
 
     /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
@@ -137,7 +160,7 @@ impl Wide {
         len: usize,
         values: &[u64],
         masks: &[u64],
-        level: Level,
+        (level, vain): (Level, &mut Vain),
     ) -> Option<(Self, Vec<u32>)> {
         let layout = Layout::new(words, values, masks)?;
         let dense = layout.dense();
@@ -150,7 +173,7 @@ impl Wide {
         let mut left: Vec<u32> = (0..len as u32).collect();
         let mut grove = Grove::new(Rules { rows: &rows, dense }, len);
         let labels = loop {
-            let labels = Labels::new(&left, &rows, dense);
+            let labels = Labels::new(&left, &rows, dense, vain);
             let suits = |labels: &Labels| left.len() <= LABELED_MAX || labels.has_ends();
             if !grove.has_room() || labels.as_ref().is_some_and(suits) || left.is_empty() {
                 break labels;

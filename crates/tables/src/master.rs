@@ -25,8 +25,8 @@ const COMPILED_PART: usize = 16;
 /// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
 const DEAD_MIN: usize = 1024;
 
-/// A base is worth being compiled aside once additions stand beside it that are this part of it: what lookups pay for
-/// them grows, and the head must not be full before the next base is there.
+/// A base is worth being compiled aside once additions stand beside it that are this part of it, or as many of its rules are
+/// dead: what lookups pay for them grows, and the head must not be full before the next base is there.
 const ASIDE_PART: usize = 128;
 
 /// Of what has changed while a base was compiled aside, so much is put beside it with each further change: more than one, so
@@ -73,6 +73,8 @@ pub struct Master {
     log_from: u64,
     /// Of the last rule.
     sequence: u64,
+    /// Changes so far.
+    changes: u64,
     compiled: usize,
     compiled_aside: usize,
     spent: Vec<Spent>,
@@ -98,6 +100,7 @@ impl Master {
         in_all: usize,
         workers: usize,
     ) -> Result<Vec<Vec<TableUpdate>>, PlanError> {
+        self.changes += changes.len() as u64;
         let mut compile = changes.len() > SINGLY.max(self.now.view.base().len() / COMPILED_PART);
         let mut updates: Vec<TableUpdate> = Vec::new();
         for change in changes {
@@ -206,14 +209,22 @@ impl Master {
         }
     }
 
-    /// A base that is worth being compiled on another thread: what was added (`least` rules or more) or is dead makes lookups
+    /// A base that is worth being compiled on another thread: what was added or is dead (`least` rules or more) makes lookups
     /// slower, or there will soon be no room for more. None while one is under way. Rules may go on changing; what the job
     /// makes is for [`Master::install`].
     pub fn job_aside(&mut self, least: usize) -> Option<Job> {
-        let len = self.now.view.base().len();
-        let added = self.now.added() >= least.max(len / ASIDE_PART);
-        let dead = self.now.view.dead().len() > DEAD_MIN.max(len / 2) / 2;
-        if self.next.is_some() || !(added || dead) {
+        let part = self.now.view.base().len() / ASIDE_PART;
+        if self.beside() < least.max(part) { None } else { self.job_at_rest() }
+    }
+
+    /// What was added since the base or is dead in it, whichever is more.
+    fn beside(&self) -> usize {
+        self.now.added().max(self.now.view.dead().len())
+    }
+
+    /// The same however little stands beside the base, if anything does: for a table that will not change for a while.
+    pub fn job_at_rest(&mut self) -> Option<Job> {
+        if self.next.is_some() || self.beside() == 0 {
             return None;
         }
         let plan = KeyPlan::new(&self.shape.fields()).ok()?;
@@ -287,6 +298,12 @@ impl Master {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// How many changes there were.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// How many bases were compiled.

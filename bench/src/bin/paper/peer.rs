@@ -32,6 +32,35 @@ pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
     Ok(Some(program))
 }
 
+/// Huge pages of 2 MiB that must be free for the program to take its memory from them: as many as it may need.
+const PAGES: u64 = 1_024;
+const FREE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
+
+/// What memory the library has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Ordinary pages.
+    Ordinary,
+    /// Huge pages.
+    Huge,
+}
+
+impl Memory {
+    /// Huge pages if enough of them are free.
+    pub fn best() -> Self {
+        let free = std::fs::read_to_string(FREE_PAGES).ok().and_then(|text| text.trim().parse::<u64>().ok());
+        if free.is_some_and(|free| free >= PAGES) { Self::Huge } else { Self::Ordinary }
+    }
+
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::Ordinary => &["--no-huge", "-m", "2048", "--no-shconf"],
+            // No files of them.
+            Self::Huge => &["--in-memory"],
+        }
+    }
+}
+
 /// One table in the library.
 pub struct Peer {
     child: Child,
@@ -42,12 +71,17 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts the program on a core with the rules and keys of a file. Vector units are allowed up to 512 bits, memory is
-    /// ordinary pages.
-    pub fn new(program: &Path, cpu: usize, file: &Path) -> Result<Self, Box<dyn std::error::Error>> {
+    /// Starts the program on a core with the rules and keys of a file. Vector units are allowed up to 512 bits.
+    pub fn new(
+        program: &Path,
+        cpu: usize,
+        file: &Path,
+        memory: Memory,
+    ) -> Result<Self, Box<dyn std::error::Error>> {
         let mut child = Command::new(program)
-            .args(["--lcores", &format!("0@{cpu}"), "--no-huge", "-m", "2048", "--no-pci", "--no-shconf"])
-            .args(["--no-telemetry", "--force-max-simd-bitwidth=512", "--log-level=error", "--"])
+            .args(["--lcores", &format!("0@{cpu}")])
+            .args(memory.arguments())
+            .args(["--no-pci", "--no-telemetry", "--force-max-simd-bitwidth=512", "--log-level=error", "--"])
             .arg(file)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -220,6 +220,7 @@ fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::super::labels::Labels;
+    use super::super::vain::Vain;
 
     /// Rows of one dense word, of 16 bits each for up to three fields; `None` asks for nothing.
     fn joinable(rules: impl Iterator<Item = [Option<u64>; 3]>) -> bool {
@@ -232,7 +233,7 @@ mod tests {
             })
             .collect();
         let slots: Vec<u32> = (0..rows.len() as u32 / 2).collect();
-        Labels::new(&slots, &rows, 1).unwrap().has_ends()
+        Labels::new(&slots, &rows, 1, &mut Vain::default()).unwrap().has_ends()
     }
 
     #[test]

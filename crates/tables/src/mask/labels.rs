@@ -13,13 +13,18 @@ use super::ends::Ends;
 use super::joining::{Side, joined};
 use super::labeling;
 use super::layout::{DENSE_MAX, Group};
+use super::living::Living;
 use super::shares::Ranked;
-use super::simd::{Found, Kernel, LINE_BITS, Paged, SOURCES_MAX, Vectors};
+use super::simd::{Found, Kernel, LINE_BITS, Line, Paged, SOURCES_MAX, Vectors};
+use super::vain::Vain;
 use super::whole::Whole;
 use crate::{BitSet, NONE};
 
 /// Rules at most.
-pub(super) const RULES_MAX: usize = 8 * LINE_BITS as usize;
+pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
+
+/// Lines of a vector at most.
+const LENGTH_MAX: usize = 8;
 
 /// Keys in one pass for which vectors are met: one label after the other takes longer.
 const ALONE_MAX: usize = 1;
@@ -48,19 +53,28 @@ pub(super) struct Labels {
     vectors: Vectors,
     /// Each bit's slot, and behind them [`NONE`].
     slots: Vec<u32>,
+    living: Living,
 }
 
 impl Labels {
     /// For rules of these slots, in order of precedence, of rows of `dense` values and as many masks; none if they would
-    /// take too much memory.
-    pub fn new(slots: &[u32], rows: &[u64], dense: usize) -> Option<Self> {
+    /// take too much memory. `vain` tells whether joins are worth a try, and is told.
+    pub fn new(slots: &[u32], rows: &[u64], dense: usize, vain: &mut Vain) -> Option<Self> {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;
         }
         let length = slots.len().div_ceil(LINE_BITS as usize);
         let (sources, sides): (Vec<Source>, Vec<Side>) =
             labeling::sources(slots, rows, dense, length)?.into_iter().unzip();
-        let ends = joined(&sides, Ranked { slots, rows, dense });
+        let ends = if vain.suits(slots.len()) {
+            let ends = joined(&sides, Ranked { slots, rows, dense });
+            if ends.is_none() {
+                vain.note(slots.len());
+            }
+            ends
+        } else {
+            None
+        };
         let mut lines = Vec::new();
         let mut bases = Vec::new();
         for side in &sides {
@@ -68,8 +82,9 @@ impl Labels {
             lines.extend_from_slice(&side.lines);
         }
         let vectors = Vectors::new(lines, length as u32, bases)?;
+        let living = Living::new(slots);
         let slots = slots.iter().copied().chain([NONE]).collect();
-        Some(Self { sources, ends, vectors, slots })
+        Some(Self { sources, ends, vectors, slots, living })
     }
 
     /// Whether the rule is found without vectors.
@@ -140,7 +155,19 @@ impl Labels {
             self.vectors.starts(nth, starts);
         }
         let wanted = |bit: u32| dead.is_empty() || !dead.contains(self.slots[bit as usize]);
-        self.vectors.lookup(kernel, &starts, len, wanted, |at, bit| found(at, self.slots[bit as usize]));
+        // Asked for once for all keys of a group, and if the first rule of one is dead.
+        let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
+        let living = |line: u32| {
+            let at = line as usize % LENGTH_MAX;
+            if known >> at & 1 == 0 {
+                lines[at] = self.living.line(kernel, line, dead);
+                known |= 1 << at;
+            }
+            lines[at]
+        };
+        self.vectors.lookup(kernel, &starts, len, wanted, living, |at, bit| {
+            found(at, self.slots[bit as usize]);
+        });
     }
 
     /// Bytes held.
@@ -150,7 +177,11 @@ impl Labels {
             Kind::Whole(whole) => whole.bytes(),
         };
         let sources: usize = self.sources.iter().map(source).sum();
-        sources + self.ends.as_ref().map_or(0, Ends::bytes) + self.vectors.bytes() + self.slots.len() * 4
+        sources
+            + self.ends.as_ref().map_or(0, Ends::bytes)
+            + self.vectors.bytes()
+            + self.slots.len() * 4
+            + self.living.bytes()
     }
 }
 

@@ -242,7 +242,8 @@ impl Vectors {
         labels.iter_mut().for_each(|label| *label = base + *label * self.length);
     }
 
-    /// For each of `len` keys the first bit that all vectors from its `starts` have and that is `wanted`: to `found`.
+    /// For each of `len` keys the first bit that all vectors from its `starts` have and that is `wanted`: to `found`. `living`
+    /// has all bits of a line that are.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
@@ -250,6 +251,7 @@ impl Vectors {
         starts: &Found<G>,
         len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
+        living: impl FnMut(u32) -> Line,
         found: impl FnMut(usize, u32),
     ) {
         let len = len.min(G);
@@ -258,29 +260,29 @@ impl Vectors {
                 starts[..len].iter().for_each(|start| kernel.prefetch(&self.lines, *start as usize));
             }
         }
-        self.first(kernel, self.bases.len(), starts, len, wanted, found);
+        self.first(kernel, starts, len, wanted, living, found);
     }
 
-    /// For each key the first bit that is in all of its vectors, `count` of them, and that is `wanted`: to `found`.
+    /// The same, behind what is asked for early.
     #[inline(always)]
     fn first<K: Kernel, const G: usize>(
         &self,
         kernel: K,
-        count: usize,
         starts: &Found<G>,
         len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
+        living: impl FnMut(u32) -> Line,
         found: impl FnMut(usize, u32),
     ) {
         // The usual counts: the compiler lays these out one after the other.
-        match count {
-            5 => self.first_of::<K, G, 5>(kernel, count, starts, len, wanted, found),
-            6 => self.first_of::<K, G, 6>(kernel, count, starts, len, wanted, found),
-            7 => self.first_of::<K, G, 7>(kernel, count, starts, len, wanted, found),
-            8 => self.first_of::<K, G, 8>(kernel, count, starts, len, wanted, found),
-            9 => self.first_of::<K, G, 9>(kernel, count, starts, len, wanted, found),
-            10 => self.first_of::<K, G, 10>(kernel, count, starts, len, wanted, found),
-            _ => self.first_of::<K, G, 0>(kernel, count, starts, len, wanted, found),
+        match self.bases.len() {
+            5 => self.first_of::<K, G, 5>(kernel, starts, len, wanted, living, found),
+            6 => self.first_of::<K, G, 6>(kernel, starts, len, wanted, living, found),
+            7 => self.first_of::<K, G, 7>(kernel, starts, len, wanted, living, found),
+            8 => self.first_of::<K, G, 8>(kernel, starts, len, wanted, living, found),
+            9 => self.first_of::<K, G, 9>(kernel, starts, len, wanted, living, found),
+            10 => self.first_of::<K, G, 10>(kernel, starts, len, wanted, living, found),
+            _ => self.first_of::<K, G, 0>(kernel, starts, len, wanted, living, found),
         }
     }
 
@@ -288,13 +290,13 @@ impl Vectors {
     fn first_of<K: Kernel, const G: usize, const N: usize>(
         &self,
         kernel: K,
-        count: usize,
         starts: &Found<G>,
         len: usize,
         wanted: impl Fn(u32) -> bool + Copy,
+        mut living: impl FnMut(u32) -> Line,
         mut found: impl FnMut(usize, u32),
     ) {
-        let count = if N == 0 { count.min(SOURCES_MAX) } else { N };
+        let count = if N == 0 { self.bases.len().min(SOURCES_MAX) } else { N };
         let last = self.lines.len() - self.length as usize;
         // SAFETY: behind each line up to `last` there are as many as a vector has.
         let vector = |start: u32| unsafe { self.lines.as_ptr().add((start as usize).min(last)) };
@@ -315,13 +317,12 @@ impl Vectors {
                     bits = kernel.meet(bits, of(nth));
                 }
                 let mut bit = kernel.first_bit(bits);
-                while bit < LINE_BITS {
-                    if wanted(line * LINE_BITS + bit) {
-                        found(at, line * LINE_BITS + bit);
-                        continue 'keys;
-                    }
-                    bits = kernel.without(bits, bit);
-                    bit = kernel.first_bit(bits);
+                if bit < LINE_BITS && !wanted(line * LINE_BITS + bit) {
+                    bit = kernel.first_bit(kernel.meet(bits, &living(line)));
+                }
+                if bit < LINE_BITS {
+                    found(at, line * LINE_BITS + bit);
+                    continue 'keys;
                 }
             }
         }
@@ -358,9 +359,6 @@ pub(super) trait Kernel: Copy {
 
     /// The first bit that is set, or [`LINE_BITS`].
     fn first_bit(self, of: Self::Meet) -> u32;
-
-    /// The same without a bit.
-    fn without(self, of: Self::Meet, bit: u32) -> Self::Meet;
 
     /// Asks for the cache line of `at`, which need not be there.
     fn prefetch<T>(self, of: &[T], at: usize);
@@ -444,12 +442,6 @@ impl Kernel for Portable {
     fn first_bit(self, of: Line) -> u32 {
         let word = of.0.iter().position(|word| *word != 0);
         word.map_or(LINE_BITS, |word| 64 * word as u32 + of.0[word].trailing_zeros())
-    }
-
-    #[inline(always)]
-    fn without(self, mut of: Line, bit: u32) -> Line {
-        of.0[bit as usize / 64 % 8] &= !(1 << (bit % 64));
-        of
     }
 
     #[inline(always)]
@@ -567,11 +559,6 @@ mod wide {
         #[inline(always)]
         fn first_bit(self, of: Line) -> u32 {
             Portable.first_bit(of)
-        }
-
-        #[inline(always)]
-        fn without(self, of: Line, bit: u32) -> Line {
-            Portable.without(of, bit)
         }
 
         #[inline(always)]
@@ -698,15 +685,6 @@ mod wide {
                 let first = _mm512_maskz_compress_epi64(words, of);
                 let first = _mm_cvtsi128_si64(_mm512_castsi512_si128(first)).cast_unsigned();
                 64 * words.trailing_zeros() + first.trailing_zeros()
-            }
-        }
-
-        #[inline(always)]
-        fn without(self, of: __m512i, bit: u32) -> __m512i {
-            // SAFETY: as above; a line has eight words.
-            unsafe {
-                let word = 1u8.wrapping_shl(bit / 64);
-                _mm512_mask_andnot_epi64(of, word, _mm512_set1_epi64(1i64.wrapping_shl(bit)), of)
             }
         }
 

@@ -8,7 +8,7 @@ use flow::{Field, FieldMatch, Match};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn sample(name: &str) -> String {
+pub fn sample(name: &str) -> String {
     std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/engines/data").join(name))
         .unwrap()
 }

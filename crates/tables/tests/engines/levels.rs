@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine `mask` at every level of instructions, against a walk over the same rows.
+//! The engine `mask` at every level of instructions, and `lpm` on routes of a real table, against a walk over the same rows.
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, Slice, SliceBase};
+use tables::lpm::{Lpm, Piece};
 use tables::mask::Mask;
 use tables::scan::Scan;
 use tables::simd::Level;
@@ -48,15 +49,39 @@ impl Rows {
         keys
     }
 
-    /// Holds all levels against a walk, with all rules alive and with a part of them dead.
+    /// Holds `mask` at all levels against a walk, with all rules alive and with a part of them dead.
     fn check(&self, rng: &mut Rng, keys: usize) {
+        let engine = |level| {
+            let mask = self.mask(level);
+            move |keys: &[u64], dead: &BitSet, found: &mut [u32]| mask.lookup(keys, dead, found)
+        };
+        self.hold(rng, keys, engine);
+    }
+
+    /// The same for `lpm`.
+    fn check_prefixes(&self, rng: &mut Rng, keys: usize, field: Field) {
+        let pieces = Piece::of_field(&self.plan, field);
+        let (words, len) = (self.plan.words(), self.matches.len());
+        let engine = |level| {
+            let lpm = Lpm::with_level(level, words, &pieces, len, &self.values, &self.masks);
+            move |keys: &[u64], dead: &BitSet, found: &mut [u32]| lpm.lookup(keys, dead, found)
+        };
+        self.hold(rng, keys, engine);
+    }
+
+    fn hold<E: Fn(&[u64], &BitSet, &mut [u32])>(
+        &self,
+        rng: &mut Rng,
+        keys: usize,
+        engine: impl Fn(Level) -> E,
+    ) {
         let len = self.matches.len();
         let keys = self.keys(rng, keys);
         let scan = Scan::new(self.plan.words(), len, &self.values, &self.masks);
         let mut dead = BitSet::new(len);
         let levels = Level::ALL.into_iter().filter(|level| *level <= Level::found());
-        let engines: Vec<Mask> = levels.map(|level| self.mask(level)).collect();
-        for round in 0..4 {
+        let engines: Vec<E> = levels.map(engine).collect();
+        for round in 0..5 {
             let count = keys.len() / self.plan.words();
             let (mut right, mut found) = (vec![0; count], vec![0; count]);
             scan.lookup(&keys, &dead, &mut right);
@@ -65,7 +90,7 @@ impl Rows {
                 while from < count {
                     let to = (from + rng.usize(1..70)).min(count);
                     let words = self.plan.words();
-                    engine.lookup(&keys[from * words..to * words], &dead, &mut found[from..to]);
+                    engine(&keys[from * words..to * words], &dead, &mut found[from..to]);
                     from = to;
                 }
                 assert!(found == right, "{level:?} of {len} rules, {} dead", dead.len());
@@ -73,6 +98,10 @@ impl Rows {
             // What was found goes, and some of the others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| dead.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| dead.insert(slot));
+            if round == 3 {
+                // Few are left behind many.
+                (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| dead.insert(slot));
+            }
         }
     }
 }
@@ -115,6 +144,26 @@ fn access_lists() {
             let rows = Rows::new((0..size).map(rule).collect());
             rows.check(&mut Rng::with_seed(seed), 400);
         }
+    }
+}
+
+#[test]
+fn samples_of_access_lists() {
+    for (seed, name) in (30..).zip(["acl1.rules", "fw1.rules", "ipc1.rules"]) {
+        let list = crate::sets::access_list(&crate::files::sample(name));
+        Rows::new(list.into_iter().flatten().collect()).check(&mut Rng::with_seed(seed), 600);
+    }
+}
+
+#[test]
+fn samples_of_routing_tables() {
+    for (seed, name, field) in [(40, "ipv4.txt", Field::Ipv4Dst), (41, "ipv6.txt", Field::Ipv6Dst)] {
+        let mut routes = crate::sets::routes(&crate::files::sample(name));
+        routes.sort_by_key(|route| std::cmp::Reverse(route.get(field).map(|c| c.mask)));
+        let rows = Rows::new(routes);
+        let mut rng = Rng::with_seed(seed);
+        rows.check_prefixes(&mut rng, 600, field);
+        rows.check(&mut rng, 300);
     }
 }
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which rules behind the bits of a vector live, a line at a time: so that dead ones cost a step, however many there are.
+
+use super::simd::{Kernel, LINE_BITS, Line};
+use crate::BitSet;
+
+/// Slots of one word of a set, put together at the next bits of a line.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    word: u32,
+    mask: u64,
+}
+
+/// Where the slots of each line's bits stand in a set of all slots.
+#[derive(Debug)]
+pub(super) struct Living {
+    pieces: Vec<Piece>,
+    /// For each line its first piece, and behind them the number of pieces.
+    lines: Vec<u32>,
+}
+
+impl Living {
+    /// For bits of these slots, which are in order.
+    pub fn new(slots: &[u32]) -> Self {
+        let mut made = Self { pieces: Vec::new(), lines: vec![0] };
+        for slots in slots.chunks(LINE_BITS as usize) {
+            for slots in slots.chunk_by(|slot, next| slot / 64 == next / 64) {
+                let mask = slots.iter().fold(0, |mask, slot| mask | 1 << (slot % 64));
+                made.pieces.push(Piece { word: slots[0] / 64, mask });
+            }
+            made.lines.push(made.pieces.len() as u32);
+        }
+        made
+    }
+
+    /// A bit for each rule of a line that is not dead.
+    #[inline(always)]
+    pub fn line<K: Kernel>(&self, kernel: K, line: u32, dead: &BitSet) -> Line {
+        let line = line as usize;
+        let pieces = match (self.lines.get(line), self.lines.get(line + 1)) {
+            (Some(from), Some(to)) => &self.pieces[*from as usize..*to as usize],
+            _ => &[],
+        };
+        let (mut bits, mut at) = ([0u64; 8], 0);
+        for Piece { word, mask } in pieces {
+            let living = kernel.extract(!dead.word(*word), *mask);
+            // No more than there are bits in a line.
+            let (word, shift) = (at / 64 % 8, at % 64);
+            bits[word] |= living << shift;
+            if shift > 0 {
+                bits[(word + 1) % 8] |= living >> (64 - shift);
+            }
+            at += mask.count_ones() as usize;
+        }
+        Line(bits)
+    }
+
+    /// Bytes held.
+    pub fn bytes(&self) -> usize {
+        self.pieces.len() * size_of::<Piece>() + self.lines.len() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::simd::Portable;
+    use super::*;
+    use fastrand::Rng;
+
+    #[test]
+    fn each_bit_tells_whether_its_slot_lives() {
+        let mut rng = Rng::with_seed(1);
+        for (count, step) in [(1, 1), (64, 1), (512, 1), (513, 1), (4_096, 1), (700, 3), (4_000, 90)] {
+            let mut slot = 0;
+            let slots: Vec<u32> = std::iter::repeat_with(|| {
+                slot += rng.u32(1..=step);
+                slot - 1
+            })
+            .take(count)
+            .collect();
+            let living = Living::new(&slots);
+            let mut dead = BitSet::new(slot as usize);
+            (0..slot).filter(|_| rng.u8(..3) == 0).for_each(|slot| dead.insert(slot));
+            for (bit, slot) in slots.iter().enumerate() {
+                let line = living.line(Portable, bit as u32 / LINE_BITS, &dead);
+                assert_eq!(line.0[bit / 64 % 8] >> (bit % 64) & 1 == 0, dead.contains(*slot), "bit {bit}");
+            }
+            let last = living.line(Portable, (count as u32 - 1) / LINE_BITS, &dead);
+            let ones: u32 = last.0.iter().map(|word| word.count_ones()).sum();
+            assert!(ones as usize <= (count - 1) % LINE_BITS as usize + 1, "none beyond the last");
+            assert_eq!(living.line(Portable, 8, &dead).0, [0; 8]);
+        }
+    }
+}
