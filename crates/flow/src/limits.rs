@@ -37,6 +37,8 @@ impl Limits {
     pub const GROUP_PASSES: usize = 4_096;
     /// Meters.
     pub const METERS: usize = 4_096;
+    /// Largest label of a stateless switch.
+    pub const LABEL_MAX: u32 = 65_535;
     /// Packets in a burst.
     pub const BURST_PACKETS: usize = 32;
     /// Ports of one datapath.

@@ -5,6 +5,7 @@
 use crate::Action;
 use crate::group::Group;
 use crate::meter::Meter;
+use crate::stateless::Stateless;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub enum Operation {
     RemoveGroup(u32),
     /// Other settings.
     Settings(Settings),
+    /// The stateless lane, whole; none: there is none.
+    Stateless(Option<Arc<Stateless>>),
     /// Several operations as one: no packet sees a part of them. What is promised of operations that they leave behind
     /// holds at the end. There are no packets of the controller's among them, and no further [`Operation::All`].
     All(Vec<Operation>),

@@ -2,6 +2,12 @@
 //! Configuration of the stateless lane: what a switch computes a tagged packet's port from. What it does with it is the
 //! law's, in `reference::stateless`; what plans are made for is in docs/planning.md.
 
+mod check;
+mod section;
+
+pub use check::StatelessError;
+pub use section::{LaneChange, Section};
+
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
@@ -37,14 +43,19 @@ pub struct TagTypes {
     pub tf_wide: u16,
 }
 
+impl TagTypes {
+    /// Those that are used unless it is said otherwise.
+    pub const USUAL: Self = Self {
+        keyflow: wire::keyflow::ETHERTYPE,
+        polka: wire::polka::ETHERTYPE,
+        tf: wire::tf::ETHERTYPE,
+        tf_wide: wire::tf::ETHERTYPE_WIDE,
+    };
+}
+
 impl Default for TagTypes {
     fn default() -> Self {
-        Self {
-            keyflow: wire::keyflow::ETHERTYPE,
-            polka: wire::polka::ETHERTYPE,
-            tf: wire::tf::ETHERTYPE,
-            tf_wide: wire::tf::ETHERTYPE_WIDE,
-        }
+        Self::USUAL
     }
 }
 
@@ -95,6 +106,15 @@ impl NodeId {
     #[must_use]
     pub fn modulus(self) -> u32 {
         self.modulus
+    }
+
+    /// How many residues there are: labels are below it.
+    #[must_use]
+    pub fn residues(self) -> u32 {
+        match self.arithmetic {
+            Arithmetic::Integer => self.modulus,
+            Arithmetic::Polynomial => 1 << self.modulus.ilog2(),
+        }
     }
 
     /// What it is one of.

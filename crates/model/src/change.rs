@@ -11,6 +11,7 @@ use crate::ports::PortMod;
 use crate::stage::Staged;
 use flow::group::Group;
 use flow::meter::Meter;
+use flow::stateless::LaneChange;
 use flow::{Command, FlowMod, Nanos};
 
 /// Entries looked at or changed that take some milliseconds.
@@ -27,6 +28,8 @@ pub enum Change {
     Meter(MeterCommand, Meter),
     /// A port-mod.
     Port(PortMod),
+    /// A change of the stateless lane.
+    Stateless(LaneChange),
 }
 
 impl From<FlowMod> for Change {
@@ -102,7 +105,7 @@ impl<D: DataPlane> Model<D> {
         // All entries are looked at for the users of a group or a meter that has some.
         let has_users = match change {
             Change::Flow(m) => return self.flow_cost(m),
-            Change::Port(_) => false,
+            Change::Port(_) | Change::Stateless(_) => false,
             Change::Group(GroupCommand::Delete, group) => {
                 self.groups.get(group.id).is_some_and(|record| record.users > 0)
             }
@@ -139,6 +142,7 @@ impl<D: DataPlane> Model<D> {
             Change::Group(command, group) => self.stage_group_mod(now, command, group, staged),
             Change::Meter(command, meter) => self.stage_meter_mod(now, command, meter, staged),
             Change::Port(m) => self.stage_port_mod(&m, staged),
+            Change::Stateless(change) => self.stage_stateless(change, staged),
         }
     }
 }

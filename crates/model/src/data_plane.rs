@@ -145,6 +145,8 @@ pub struct Totals {
     pub consumed: u64,
     /// Of the received: those that went all the way over the fast-forwarding path.
     pub fast: u64,
+    /// Of the received: those that the stateless lane sent or dropped.
+    pub stateless: u64,
     /// Times that a low-latency packet was held back for earlier ones of its flow.
     pub held_back: u64,
     /// Packets waiting in the switch.

@@ -2,6 +2,7 @@
 //! Why a request was refused, with OpenFlow 1.3's numbers for it (7.4.4, "Error Message").
 
 use flow::PortNo;
+use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
 
 /// OFPET_BAD_REQUEST.
@@ -20,6 +21,8 @@ const GROUP_MOD_FAILED: u16 = 6;
 const PORT_MOD_FAILED: u16 = 7;
 /// OFPET_METER_MOD_FAILED.
 const METER_MOD_FAILED: u16 = 12;
+/// OFPET_EXPERIMENTER; the code is ours.
+const EXPERIMENTER: u16 = 0xffff;
 
 /// Why a request was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -177,9 +180,9 @@ pub enum ModelError {
         /// Its band's precedence level.
         level: u8,
     },
-    /// An action that the pipeline does not execute (OFPBAC_BAD_TYPE).
-    #[error("{0} is not executed by this build yet; leave it out")]
-    UnsupportedAction(String),
+    /// A stateless lane that cannot be (our own code, docs/openflow-extensions.md).
+    #[error("the stateless lane: {0}")]
+    Stateless(#[from] StatelessError),
     /// A port that is not there (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
@@ -229,7 +232,7 @@ impl ModelError {
             Self::BadPrecedence { .. } => (METER_MOD_FAILED, 9),
             Self::TooManyMeters => (METER_MOD_FAILED, 10),
             Self::TooManyBands { .. } => (METER_MOD_FAILED, 11),
-            Self::UnsupportedAction(_) => (BAD_ACTION, 0),
+            Self::Stateless(_) => (EXPERIMENTER, 1),
             Self::PortMac(_) => (PORT_MOD_FAILED, 1),
             Self::PortAdvertise(_) => (PORT_MOD_FAILED, 3),
             Self::NoSuchPort(_) | Self::BadPortNumber(_) | Self::PortExists(_) | Self::TooManyPorts => {

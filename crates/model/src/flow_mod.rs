@@ -247,7 +247,7 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-/// Refuses what the pipeline does not execute: better an error now than packets dropped later.
+/// Refuses what uses groups and meters that are not there: better an error now than packets dropped later.
 pub(crate) fn executable(
     instructions: &Instructions,
     groups: &Groups,
@@ -257,16 +257,10 @@ pub(crate) fn executable(
         return Err(ModelError::NoSuchMeter(meter));
     }
     for action in instructions.apply.iter().chain(&instructions.write) {
-        match action {
-            Action::Group(group) if groups.get(*group).is_none() => {
-                return Err(ModelError::NoSuchGroup(*group));
-            }
-            Action::PushKey(_)
-            | Action::PopKey
-            | Action::PushTf(_)
-            | Action::PushTfWide(_)
-            | Action::PopTf => return Err(ModelError::UnsupportedAction(action.to_string())),
-            _ => {}
+        if let Action::Group(group) = action
+            && groups.get(*group).is_none()
+        {
+            return Err(ModelError::NoSuchGroup(*group));
         }
     }
     Ok(())

@@ -24,6 +24,7 @@ mod records;
 pub mod select;
 mod sharing;
 mod stage;
+mod stateless;
 pub mod stats;
 mod store;
 mod table;

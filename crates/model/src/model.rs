@@ -14,10 +14,12 @@ use crate::store::{Life, Store};
 use crate::timers::{Timer, Timers};
 use crate::trace::TraceCounts;
 use flow::operation::MAC_TABLE;
+use flow::stateless::Stateless;
 use flow::{Action, EntryId, FlowEntry, FlowMod, Instructions, Nanos, Operation, PortNo, Settings, port_no};
 use frame::Frame;
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// Counts that an entry shows on top of the data plane's: those of the entry it replaced.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,6 +61,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) meters: Meters,
     pub(crate) notices: Notices,
     settings: Settings,
+    pub(crate) stateless: Option<Arc<Stateless>>,
     /// The version submitted last.
     pub(crate) version: u64,
     /// A version that was in force before the events taken since then arose.
@@ -94,6 +97,7 @@ impl<D: DataPlane> Model<D> {
             meters: Meters::new(),
             notices: Notices::new(config.limits.notices),
             settings: Settings::default(),
+            stateless: None,
             config,
             version: 0,
             settle_next: 0,

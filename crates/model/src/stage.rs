@@ -13,6 +13,7 @@ use crate::store::Life;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::operation::MAC_TABLE;
+use flow::stateless::Stateless;
 use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +52,8 @@ pub(crate) struct Staged {
     /// Operations about groups, meters and ports, in order.
     pub others: Vec<Operation>,
     pub log: Vec<Step>,
+    /// The stateless lane as it was, if it may be another now.
+    pub lane: Option<Option<Arc<Stateless>>>,
     pub changed: Changed,
 }
 
@@ -110,6 +113,10 @@ impl<D: DataPlane> Model<D> {
     /// Hands a request over to the data plane.
     pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
         let mut operations = staged.others;
+        // However often it was changed, packets see the last one.
+        if staged.lane.is_some_and(|before| before != self.stateless) {
+            operations.push(Operation::Stateless(self.stateless.clone()));
+        }
         if !staged.changes.is_empty() {
             operations.push(Operation::Entries(staged.changes));
         }
@@ -153,6 +160,9 @@ impl<D: DataPlane> Model<D> {
 
     /// Makes the tables what they were.
     pub(crate) fn roll_back(&mut self, staged: Staged) {
+        if let Some(before) = staged.lane {
+            self.stateless = before;
+        }
         for step in staged.log.into_iter().rev() {
             match step {
                 Step::Added(id) => {

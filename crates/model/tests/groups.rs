@@ -5,6 +5,7 @@
 mod common;
 
 use common::*;
+use flow::action::KeyHeader;
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::Meter;
 use flow::{Action, Command, EntryFlags, FlowMod, Instructions, Limits, Match, Operation};
@@ -200,7 +201,8 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     assert_eq!(refused(Add, weightless), (6, 1));
     assert_eq!(refused(Add, all(0xffff_ff01, &[])), (6, 1));
     assert_eq!(refused(Add, all(2, &[vec![Action::Group(9)]])), (2, 9), "sends to a group that is not there");
-    assert_eq!(refused(Add, all(2, &[vec![Action::PopKey]])), (2, 0));
+    let short = KeyHeader { key: vec![1; 7].into(), hops: 1, epoch: 0 };
+    assert_eq!(refused(Add, all(2, &[vec![Action::PushKey(short)]])), (2, 5), "a key of 7 bytes");
     assert_eq!(refused(Add, all(2, &[vec![Action::Group(2)]])), (6, 7), "to itself");
     let many = vec![vec![]; Limits::GROUP_BUCKETS + 1];
     assert_eq!(refused(Add, all(2, &many)), (6, 4));

@@ -3,6 +3,7 @@
 
 use crate::field_write::FieldWrite;
 use crate::program::Step;
+use crate::stateless::{KeyPush, TfPush};
 use arrayvec::ArrayVec;
 use flow::{DropReason, Limits, PortNo};
 
@@ -20,9 +21,14 @@ struct Parts {
     pop_vlan: bool,
     pop_pbb: bool,
     pop_mpls: Option<u16>,
+    pop_key: bool,
+    pop_tf: bool,
     push_mpls: Option<u16>,
     push_pbb: Option<u16>,
     push_vlan: Option<u16>,
+    push_key: Option<KeyPush>,
+    push_tf: Option<TfPush>,
+    push_tf_wide: Option<TfPush>,
     copy_ttl_out: bool,
     dec_mpls_ttl: bool,
     dec_nw_ttl: bool,
@@ -32,11 +38,10 @@ struct Parts {
     queue: Option<u32>,
     group: Option<u32>,
     output: Option<(PortNo, u16)>,
-    unsupported: bool,
 }
 
 /// Most steps a set can hold.
-pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 18;
+pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 23;
 
 impl ActionSet {
     /// Empties the set.
@@ -80,7 +85,11 @@ impl ActionSet {
                 Step::DecNwTtl => set.dec_nw_ttl = true,
                 Step::CopyTtlOut => set.copy_ttl_out = true,
                 Step::CopyTtlIn => set.copy_ttl_in = true,
-                Step::Unsupported => set.unsupported = true,
+                Step::PushKey(key) => set.push_key = Some(key),
+                Step::PopKey => set.pop_key = true,
+                Step::PushTf(tag) => set.push_tf = Some(tag),
+                Step::PushTfWide(tag) => set.push_tf_wide = Some(tag),
+                Step::PopTf => set.pop_tf = true,
             }
         }
         Ok(())
@@ -109,14 +118,18 @@ impl Parts {
                 steps.push(step);
             }
         };
-        put(self.unsupported, Step::Unsupported);
         put(self.copy_ttl_in, Step::CopyTtlIn);
         put(self.pop_vlan, Step::PopVlan);
         put(self.pop_pbb, Step::PopPbb);
         put(self.pop_mpls.is_some(), Step::PopMpls(self.pop_mpls.unwrap_or_default()));
+        put(self.pop_key, Step::PopKey);
+        put(self.pop_tf, Step::PopTf);
         put(self.push_mpls.is_some(), Step::PushMpls(self.push_mpls.unwrap_or_default()));
         put(self.push_pbb.is_some(), Step::PushPbb(self.push_pbb.unwrap_or_default()));
         put(self.push_vlan.is_some(), Step::PushVlan(self.push_vlan.unwrap_or_default()));
+        put(self.push_key.is_some(), Step::PushKey(self.push_key.unwrap_or_default()));
+        put(self.push_tf.is_some(), Step::PushTf(self.push_tf.unwrap_or_default()));
+        put(self.push_tf_wide.is_some(), Step::PushTfWide(self.push_tf_wide.unwrap_or_default()));
         put(self.copy_ttl_out, Step::CopyTtlOut);
         put(self.dec_mpls_ttl, Step::DecMplsTtl);
         put(self.dec_nw_ttl, Step::DecNwTtl);

@@ -25,7 +25,9 @@ use crate::ports::PortTable;
 use crate::probe::{By, Leaving, Probe, Step};
 use crate::program::Program;
 use crate::slab::Slab;
+use crate::stateless::StatelessLane;
 use crate::update::{PacketOut, Update, Updates};
+use flow::stateless::TagTypes;
 use flow::{DropReason, EntryId, Limits, Nanos, Outcome, Settings};
 use frame::Frame;
 use std::sync::Arc;
@@ -64,6 +66,7 @@ pub(crate) struct Rules {
     ports: Arc<PortTable>,
     groups: Arc<GroupTable>,
     meters: Arc<MeterTable>,
+    stateless: Option<Arc<StatelessLane>>,
     settings: Settings,
 }
 
@@ -85,6 +88,7 @@ impl Rules {
             ports: &self.ports,
             groups: &self.groups,
             meters: &self.meters,
+            stateless: self.stateless.as_deref(),
             settings: self.settings,
             egress,
             outs,
@@ -107,6 +111,7 @@ pub(crate) struct Run<'a, E> {
     pub ports: &'a PortTable,
     pub groups: &'a GroupTable,
     pub meters: &'a MeterTable,
+    pub stateless: Option<&'a StatelessLane>,
     pub settings: Settings,
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
@@ -134,6 +139,7 @@ impl Pipeline {
                 ports: Arc::default(),
                 groups: Arc::default(),
                 meters: Arc::default(),
+                stateless: None,
                 settings: Settings::default(),
             },
             counters,
@@ -196,6 +202,7 @@ impl Pipeline {
             Update::SwapPorts(ports) => std::mem::swap(&mut self.rules.ports, ports),
             Update::SwapGroups(groups) => std::mem::swap(&mut self.rules.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.rules.meters, meters),
+            Update::SwapStateless(lane) => std::mem::swap(&mut self.rules.stateless, lane),
             // The worker's: it does the first two when the whole operation is in force, and keeps the other.
             Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}
         }
@@ -352,7 +359,7 @@ fn is_fragment(packet: &mut Packet) -> bool {
 }
 
 /// Bytes of an Ethernet header: what is shorter is no packet.
-const ETHERNET_BYTES: usize = 14;
+pub(crate) const ETHERNET_BYTES: usize = 14;
 
 impl<'a, E: Egress> Run<'a, E> {
     /// Sets a packet up, or drops it at the door.
@@ -368,6 +375,12 @@ impl<'a, E: Egress> Run<'a, E> {
             packet.state = State::Done;
             packet.reason = Some(DropReason::Fragment);
         }
+    }
+
+    /// EtherTypes of stateless forwarding.
+    #[inline]
+    pub(crate) fn tag_types(&self) -> &TagTypes {
+        self.stateless.map_or(&TagTypes::USUAL, StatelessLane::types)
     }
 
     /// What an entry runs, and what it counts in.
@@ -420,7 +433,7 @@ impl<'a, E: Egress> Run<'a, E> {
         if packet.state == State::Finish {
             self.action_set(packet);
         }
-        probe.leaving(slot, &Leaving { packet, outs: self.outs });
+        probe.leaving(slot, &Leaving::of(packet, self.outs));
         self.release(packet);
         let outcome = match packet.reason {
             _ if packet.sent > 0 => Outcome::Forwarded,

@@ -27,6 +27,8 @@ pub struct Tally {
     pub consumed: u64,
     /// Packets that went all the way over the fast-forwarding path.
     pub fast: u64,
+    /// Packets that the stateless lane sent or dropped.
+    pub stateless: u64,
     /// Times that a low-latency packet was held back for earlier ones of its flow.
     pub held_back: u64,
     /// Copies given to ports.
@@ -46,6 +48,7 @@ impl Default for Tally {
             forwarded: 0,
             consumed: 0,
             fast: 0,
+            stateless: 0,
             held_back: 0,
             copies: 0,
             dropped: [0; REASONS],
@@ -100,6 +103,7 @@ pub struct Counters {
     forwarded: AtomicU64,
     consumed: AtomicU64,
     fast: AtomicU64,
+    stateless: AtomicU64,
     held_back: AtomicU64,
     copies: AtomicU64,
     held: AtomicU64,
@@ -117,6 +121,7 @@ impl Default for Counters {
             forwarded: AtomicU64::default(),
             consumed: AtomicU64::default(),
             fast: AtomicU64::default(),
+            stateless: AtomicU64::default(),
             held_back: AtomicU64::default(),
             copies: AtomicU64::default(),
             held: AtomicU64::default(),
@@ -134,6 +139,7 @@ impl Counters {
         add(&self.forwarded, tally.forwarded);
         add(&self.consumed, tally.consumed);
         add(&self.fast, tally.fast);
+        add(&self.stateless, tally.stateless);
         add(&self.held_back, tally.held_back);
         add(&self.copies, tally.copies);
         if !tally.any_dropped {
@@ -174,6 +180,7 @@ impl Counters {
             forwarded: load(&self.forwarded),
             consumed: load(&self.consumed),
             fast: load(&self.fast),
+            stateless: load(&self.stateless),
             held_back: load(&self.held_back),
             copies: load(&self.copies),
             dropped: std::array::from_fn(|at| load(&self.dropped[at])),

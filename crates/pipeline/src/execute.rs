@@ -5,8 +5,9 @@ use crate::burst::Run;
 use crate::output::Egress;
 use crate::packet::{Packet, State};
 use crate::program::{Program, Step};
-use crate::{tags, ttl};
+use crate::{stateless, tags, ttl};
 use flow::action::WHOLE_PACKET;
+use flow::stateless::TagTypes;
 use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
@@ -82,7 +83,7 @@ impl<E: Egress> Run<'_, E> {
                 macs.run(packet);
             } else if let Step::Group(group) = *step {
                 self.group(packet, group, ends && number + 1 == steps.len(), chain);
-            } else if let Err(reason) = change(packet, step) {
+            } else if let Err(reason) = change(packet, step, self.tag_types()) {
                 if reason == DropReason::TtlExpired && self.settings.report_invalid_ttl {
                     self.send_to_controller(packet, WHOLE_PACKET, PacketInReason::InvalidTtl);
                 }
@@ -106,7 +107,7 @@ fn after(packet: &Packet, program: &Program) -> State {
 
 /// Runs an action that sends nothing.
 #[inline(never)]
-fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
+fn change(packet: &mut Packet, step: &Step, types: &TagTypes) -> Result<(), DropReason> {
     match *step {
         Step::Output { .. } | Step::Group(_) | Step::WriteMacs(_) => {}
         Step::Queue(queue) => packet.queue = queue,
@@ -123,7 +124,11 @@ fn change(packet: &mut Packet, step: &Step) -> Result<(), DropReason> {
         Step::DecNwTtl => ttl::dec_nw(packet)?,
         Step::CopyTtlOut => ttl::copy_out(packet),
         Step::CopyTtlIn => ttl::copy_in(packet),
-        Step::Unsupported => return Err(DropReason::UnsupportedAction),
+        Step::PushKey(key) => key.run(packet, types)?,
+        Step::PopKey => stateless::pop_key(packet, types)?,
+        Step::PushTf(tag) => tag.run(packet, types.tf)?,
+        Step::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,
+        Step::PopTf => stateless::pop_tf(packet, types)?,
     }
     Ok(())
 }

@@ -35,6 +35,8 @@ pub enum Step {
     Turn,
     /// Taking packets from ports; a unit is a packet.
     Receive,
+    /// Forwarding by the stateless lane; a unit is a packet.
+    Stateless,
     /// Checking packets and setting them up; a unit is a packet.
     Admit,
     /// Finding headers and building a table's keys; a unit is a packet.
@@ -116,22 +118,33 @@ impl Probe for () {}
 
 /// What a packet sends.
 pub struct Leaving<'a> {
-    pub(crate) packet: &'a Packet,
-    pub(crate) outs: &'a Outs,
+    /// Who sends copies, and where they are.
+    copies: Option<(&'a Packet, &'a Outs)>,
+    /// The frame itself, and its port.
+    frame: Option<(PortNo, &'a Frame)>,
 }
 
-impl Leaving<'_> {
+impl<'a> Leaving<'a> {
+    pub(crate) fn of(packet: &'a Packet, outs: &'a Outs) -> Self {
+        Self { copies: Some((packet, outs)), frame: packet.leaves.map(|port| (port, &packet.frame)) }
+    }
+
+    /// A frame by a port, or nothing.
+    pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
+        Self { copies: None, frame }
+    }
+
     /// Gives each copy to `take`, in order, with its port; none: it is for the controller.
     pub fn copies(&self, mut take: impl FnMut(Option<PortNo>, &Frame)) {
-        for out in self.outs.of(self.packet) {
+        for out in self.copies.into_iter().flat_map(|(packet, outs)| outs.of(packet)) {
             match out {
                 Out::Copy { port, frame, .. } => take(Some(*port), frame),
                 Out::Report(report) => take(None, &report.frame),
                 Out::Gone => {}
             }
         }
-        if let Some(port) = self.packet.leaves {
-            take(Some(port), &self.packet.frame);
+        if let Some((port, frame)) = self.frame {
+            take(Some(port), frame);
         }
     }
 }

@@ -4,7 +4,9 @@
 use crate::field_write::FieldWrite;
 use crate::mac_write::MacWrite;
 use crate::packet::State;
+use crate::stateless::{KeyPush, TfPush};
 use flow::{Action, Instructions, Next, PortNo, port_no};
+use wire::tf::Form;
 
 /// One compiled action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +50,16 @@ pub enum Step {
     CopyTtlOut,
     /// Copy the TTL inwards.
     CopyTtlIn,
-    /// Nothing that this pipeline executes.
-    Unsupported,
+    /// Push a KeyFlow header.
+    PushKey(KeyPush),
+    /// Pop a KeyFlow or PolKA header.
+    PopKey,
+    /// Push a Tag-and-Forward tag.
+    PushTf(TfPush),
+    /// Push a wide Tag-and-Forward tag.
+    PushTfWide(TfPush),
+    /// Pop a Tag-and-Forward tag of either form.
+    PopTf,
 }
 
 impl Step {
@@ -89,11 +99,11 @@ impl Step {
             Action::SetField(set) => Self::Write(FieldWrite::compile(set)),
             Action::PushPbb(eth_type) => Self::PushPbb(*eth_type),
             Action::PopPbb => Self::PopPbb,
-            Action::PushKey(_)
-            | Action::PopKey
-            | Action::PushTf(_)
-            | Action::PushTfWide(_)
-            | Action::PopTf => Self::Unsupported,
+            Action::PushKey(header) => Self::PushKey(KeyPush::compile(header)),
+            Action::PopKey => Self::PopKey,
+            Action::PushTf(header) => Self::PushTf(TfPush::compile(header, Form::Paper)),
+            Action::PushTfWide(header) => Self::PushTfWide(TfPush::compile(header, Form::Wide)),
+            Action::PopTf => Self::PopTf,
         }
     }
 }

@@ -19,7 +19,7 @@ const MACS_BYTES: usize = 12;
 const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 
 /// Bytes of the shortest Ethernet frame, without its check sequence.
-const FRAME_BYTES_MIN: usize = 60;
+pub(crate) const FRAME_BYTES_MIN: usize = 60;
 
 /// Pushes a VLAN tag behind the MACs; its control information is that of a tag already there, else 0.
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason> {
@@ -115,7 +115,7 @@ pub(crate) fn pop_pbb(packet: &mut Packet) -> Result<(), DropReason> {
 }
 
 /// Pads what a pop has left to the shortest frame of Ethernet.
-fn pad(packet: &mut Packet) -> Result<(), DropReason> {
+pub(crate) fn pad(packet: &mut Packet) -> Result<(), DropReason> {
     packet.forget_layers();
     if packet.frame.pad_into_headroom(FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }
 }

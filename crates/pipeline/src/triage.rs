@@ -14,9 +14,9 @@ use frame::Frame;
 
 impl Pipeline {
     /// Takes in a burst of at most [`BURST`] frames; `frames` is empty afterwards. Returns how many packets are low-latency:
-    /// they have left, or are held back for earlier ones of their flow. With lanes, and while the fast-forwarding path is
-    /// open, the others wait for [`Pipeline::work`]; else they have left too. To be called only while
-    /// [`Pipeline::may_hold_back`] a burst.
+    /// they have left, those by the stateless lane first, or are held back for earlier ones of their flow. With lanes, and
+    /// while the fast-forwarding path is open, the others wait for [`Pipeline::work`]; else they have left too. To be called
+    /// only while [`Pipeline::may_hold_back`] a burst.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -24,12 +24,26 @@ impl Pipeline {
         egress: &mut E,
         probe: &mut P,
     ) -> usize {
-        let count = frames.len().min(BURST);
-        for frame in &frames[..count] {
+        let received = frames.len().min(BURST);
+        for frame in &frames[..received] {
             frame.prefetch();
         }
         let Self { rules, counters, ffp, slab, lanes, keys, outs } = self;
         let mut run = rules.run(egress, outs, lanes.window(), now);
+        run.tally.received = received as u64;
+        let mut count = received;
+        if let Some(lane) = run.stateless {
+            let slot = slab.burst(1).first().map_or(0, |slot| usize::from(*slot));
+            let taken = run.pass_stateless(lane, frames, received, slot, probe);
+            count -= taken;
+            if taken > 0 {
+                probe.mark(Step::Stateless, taken as u32);
+            }
+            if count == 0 {
+                counters.add(&run.tally);
+                return received;
+            }
+        }
         let burst = slab.burst(count);
         let packets = &mut slab.packets[..];
         for (slot, frame) in burst.iter().zip(frames.drain(..count)) {
@@ -39,7 +53,6 @@ impl Pipeline {
             run.admit(&mut packets[slot], frame);
         }
         probe.mark(Step::Admit, count as u32);
-        run.tally.received = count as u64;
         let is_open = ffp.is_open();
         if is_open {
             ffp.walk(&mut run, packets, &burst, keys, counters, probe);
@@ -56,7 +69,7 @@ impl Pipeline {
             through(&mut run, ffp, packets, &burst, keys, counters, probe);
         }
         counters.add(&run.tally);
-        low_latency
+        low_latency + (received - count)
     }
 
     /// Works off up to `most` packets that wait, and lets a burst of those go on that were held back for them. Returns how

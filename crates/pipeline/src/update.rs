@@ -10,6 +10,7 @@ use crate::meters::MeterTable;
 use crate::ports::PortTable;
 use crate::program::{Program, Step};
 use crate::record::Recorder;
+use crate::stateless::StatelessLane;
 use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
@@ -72,6 +73,8 @@ pub enum Update {
     SwapPorts(Arc<PortTable>),
     /// The groups.
     SwapGroups(Arc<GroupTable>),
+    /// The stateless lane, or none.
+    SwapStateless(Option<Arc<StatelessLane>>),
     /// The meters.
     SwapMeters(Arc<MeterTable>),
     /// A packet of the controller's, sent when the operation is in force.
@@ -100,6 +103,7 @@ impl Update {
                 | Self::SwapPorts(_)
                 | Self::SwapGroups(_)
                 | Self::SwapMeters(_)
+                | Self::SwapStateless(_)
         )
     }
 }

@@ -22,6 +22,7 @@ mod tests;
 
 use flow::group::Group;
 use flow::operation::PacketOut;
+use flow::stateless::Stateless;
 use flow::{
     DropReason, EntryChange, EntryId, FlowEntry, Operation, Outcome, PacketInReason, PortNo, PortState,
     Settings, port_no,
@@ -38,6 +39,7 @@ pub use stateless::{Verdict, stateless};
 #[derive(Debug, Default)]
 pub struct Reference {
     settings: Settings,
+    stateless: Option<Arc<Stateless>>,
     ports: BTreeMap<PortNo, PortState>,
     tables: tables::Tables,
     groups: BTreeMap<u32, Arc<Group>>,
@@ -136,6 +138,10 @@ impl Rules for Reference {
         self.settings
     }
 
+    fn stateless(&self) -> Option<&Stateless> {
+        self.stateless.as_deref()
+    }
+
     fn port(&self, number: PortNo) -> Option<PortState> {
         self.ports.get(&number).copied()
     }
@@ -209,6 +215,10 @@ impl Reference {
                 self.settings = *settings;
                 Ok(())
             }
+            Operation::Stateless(lane) => {
+                self.stateless.clone_from(lane);
+                Ok(())
+            }
             Operation::All(all) => all.iter().try_for_each(|operation| self.apply(operation)),
             Operation::RemovePort(number) => match self.ports.remove(number) {
                 Some(_) => Ok(()),
@@ -238,7 +248,7 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
-    /// Sends a frame that came in by `in_port` through the tables.
+    /// Sends a frame that came in by `in_port` its way: by the stateless lane if that takes it, else through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
         run.process();

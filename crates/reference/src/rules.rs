@@ -7,6 +7,7 @@ use crate::run::Run;
 use crate::{Processed, fields};
 use flow::group::Group;
 use flow::operation::Settings;
+use flow::stateless::Stateless;
 use flow::{EntryId, Field, FlowEntry, PortNo, PortState};
 use std::sync::Arc;
 
@@ -23,6 +24,9 @@ pub trait Rules {
 
     /// How packets are treated whatever they hit.
     fn settings(&self) -> Settings;
+
+    /// The stateless lane, if there is one.
+    fn stateless(&self) -> Option<&Stateless>;
 
     /// One port.
     fn port(&self, number: PortNo) -> Option<PortState>;

@@ -5,6 +5,7 @@ use crate::action_set::ActionSet;
 use crate::packet::Packet;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
+use crate::stateless::{Verdict, stateless};
 use crate::{Learned, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
 use flow::stateless::TagTypes;
@@ -58,7 +59,7 @@ impl<'a> Run<'a> {
 
     /// The whole way. An error is the reason that ended it early.
     pub fn process(&mut self) {
-        if let Err(reason) = self.receive().and_then(|()| self.walk_tables()) {
+        if let Err(reason) = self.receive().and_then(|()| self.forward()) {
             self.reasons.push(reason);
         }
     }
@@ -122,10 +123,27 @@ impl<'a> Run<'a> {
             Some(port) if port.up && !port.no_recv => {}
             _ => return Err(DropReason::PortNotReceiving),
         }
+        Ok(())
+    }
+
+    /// By the lane, or through the tables.
+    fn forward(&mut self) -> Result<(), DropReason> {
+        let rules = self.rules;
+        if let Some(lane) = rules.stateless() {
+            let ports = rules.ports().into_iter().map(|port| (port.number, port)).collect();
+            match stateless(lane, &ports, self.packet.in_port, &self.packet.bytes) {
+                Verdict::Tables => {}
+                Verdict::Sent(sent) => {
+                    self.sent.push(sent);
+                    return Ok(());
+                }
+                Verdict::Dropped(reason) => return Err(reason),
+            }
+        }
         if self.rules.settings().drop_fragments && self.packet.headers.ip.is_some_and(|ip| ip.fragment) {
             return Err(DropReason::Fragment);
         }
-        Ok(())
+        self.walk_tables()
     }
 
     fn walk_tables(&mut self) -> Result<(), DropReason> {
@@ -180,7 +198,7 @@ impl<'a> Run<'a> {
     /// Executes one action of `entry`. An error ends the packet; an output that fails does not.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
-        let tag_types = TagTypes::default();
+        let tag_types = self.rules.stateless().map_or_else(TagTypes::default, |lane| lane.types);
         match action {
             Action::Output { port, max_len } => {
                 self.output(*port, *max_len, entry);

@@ -47,21 +47,21 @@ pub(crate) struct Outbox {
     chunk: usize,
 }
 
-impl Default for Outbox {
-    fn default() -> Self {
-        let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(OUTBOX_ALL));
+impl Outbox {
+    /// An outbox of a set of workers that have so many frames all together: no more can ever wait.
+    pub fn new(frames: usize) -> Self {
+        let room = OUTBOX_ALL.min(frames);
+        let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(room));
         // The first thing is to ask the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
         let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
         Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
     }
-}
 
-impl Outbox {
-    /// An outbox behind egress queues.
-    pub fn behind(queues: &[EgressQueue], device: &dyn Queue) -> Self {
+    /// The same behind egress queues.
+    pub fn behind(queues: &[EgressQueue], device: &dyn Queue, frames: usize) -> Self {
         let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
-        Self { shaper, outstanding, ..Self::default() }
+        Self { shaper, outstanding, ..Self::new(frames) }
     }
 
     #[inline]
@@ -243,7 +243,7 @@ mod tests {
         /// A device that takes `frames` at once.
         fn new(frames: usize) -> Self {
             let (mut queues, device) = mem::pair(1, 1, frames);
-            Self { outbox: Outbox::default(), queue: queues.remove(0), device }
+            Self { outbox: Outbox::new(OUTBOX_ALL), queue: queues.remove(0), device }
         }
 
         /// A device with room for 1,000 frames, to which no more normal ones are given from so many bytes outstanding on.
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn normal_frames_leave_room_for_low_latency_ones() {
-        let mut outbox = Outbox::default();
+        let mut outbox = Outbox::new(OUTBOX_ALL);
         let mut fill = |low_latency| {
             let frame = || Frame::from_bytes(&[0; 60]);
             std::iter::from_fn(|| outbox.push(frame(), low_latency).ok()).count()

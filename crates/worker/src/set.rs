@@ -22,7 +22,7 @@ use frame::Frame;
 use model::{
     DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, PortQueue, TableCounters, Totals,
 };
-use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Update, Updates};
+use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, StatelessLane, Update, Updates};
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -210,6 +210,14 @@ impl WorkerSet {
             }
             Operation::Settings(settings) => {
                 parts.iter_mut().for_each(|parts| parts.push(Update::Settings(settings)));
+            }
+            Operation::Stateless(lane) => {
+                let lane = lane.map(|lane| Arc::new(StatelessLane::compile(&lane)));
+                for parts in parts {
+                    parts.push(Update::SwapStateless(lane.clone()));
+                    // Flows may come to it from the tables, as normal ones or in other queues, and go back.
+                    parts.push(Update::Lanes { promotes: true, requeues: true });
+                }
             }
             Operation::All(_) => debug_assert!(false, "operations that are one do not nest"),
         }
@@ -490,6 +498,10 @@ impl DataPlane for WorkerSet {
     fn tick(&mut self, now: Nanos) {
         let mut parts: Vec<Vec<Update>> = self.links.iter().map(|_| Vec::new()).collect();
         let mut changed = self.catch_up(&mut parts);
+        if let Some(aside) = &mut self.aside {
+            let masters = (0..=u8::MAX).zip(&mut self.masters);
+            masters.for_each(|(number, master)| aside.rest(now, number, master));
+        }
         for (number, master) in (0..=u8::MAX).zip(&self.masters) {
             let measured = || Measured::over(self.links.iter().filter_map(|link| link.costs.table(number)));
             changed |= self.luts.judge(now, number, master, measured, &mut parts);
@@ -575,6 +587,7 @@ impl DataPlane for WorkerSet {
             totals.forwarded += tally.forwarded;
             totals.consumed += tally.consumed;
             totals.fast += tally.fast;
+            totals.stateless += tally.stateless;
             totals.held_back += tally.held_back;
             totals.copies += tally.copies;
             totals.held += held;

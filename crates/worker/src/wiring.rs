@@ -122,6 +122,7 @@ pub fn build_with<P: Probe>(
     let stock_large = config.controller_frames / 16;
     let stock = config.controller_frames + stock_large;
     let all_frames = config.small_frames + config.large_frames + config.shells + stock;
+    let in_all = workers * all_frames;
     let (mut peers, mut arrivals) = mesh(workers, || handover::pair(config.handovers));
     let (mut homes, mut returned) = mesh(workers, || {
         let (home, returned) = RingBuffer::<Frame>::new(all_frames.max(1));
@@ -159,7 +160,7 @@ pub fn build_with<P: Probe>(
         let dock = Dock {
             number: home,
             routes: routes(number, &senders, &served),
-            outboxes: served.iter().map(|served| outbox(number, served, &senders, &egress)).collect(),
+            outboxes: served.iter().map(|served| outbox(number, served, &senders, &egress, in_all)).collect(),
             long: false,
             lanes: config.lanes.is_on(),
             epoch: 0,
@@ -180,7 +181,7 @@ pub fn build_with<P: Probe>(
             channel,
             board,
             burst: Vec::with_capacity(BURST),
-            done: Vec::with_capacity(OUTBOX_ALL),
+            done: Vec::with_capacity(OUTBOX_ALL.min(in_all)),
             now: 0,
             quantum: Quantum::new(config.quanta),
             first: 0,
@@ -226,17 +227,18 @@ fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
     Routes::new(senders.iter().filter_map(route).collect())
 }
 
-/// What worker `number` sends by for one of the ports that it serves.
+/// What worker `number` sends by for one of the ports that it serves; all workers have so many frames.
 fn outbox(
     number: usize,
     served: &Served,
     senders: &[Sender],
     egress: &BTreeMap<PortNo, Vec<EgressQueue>>,
+    frames: usize,
 ) -> Outbox {
     let sends = senders.iter().any(|sender| sender.port == served.number && sender.is_own(number));
     match egress.get(&served.number) {
-        Some(queues) if sends => Outbox::behind(queues, &*served.queue),
-        _ => Outbox::default(),
+        Some(queues) if sends => Outbox::behind(queues, &*served.queue, frames),
+        _ => Outbox::new(frames),
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use worker::{Errand, PortQueues, build};
+use worker::{Errand, PortQueues, Worker, WorkerSet, build};
 
 const STEPS: u64 = 6_000;
 /// Addresses that rules are about.
@@ -38,8 +38,8 @@ fn rule(address: u32, length: u32, port: u32, command: Command) -> FlowMod {
     }
 }
 
-#[test]
-fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
+/// A worker with three ports, and the far ends of these.
+fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
     let (mut handles, mut ports) = (Vec::new(), Vec::new());
     for number in 1..=3 {
         let (mut queues, handle) = mem::pair(number, 1, 64);
@@ -50,7 +50,56 @@ fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
             egress: Vec::new(),
         });
     }
-    let (mut set, mut workers) = build(&worker::Config { workers: 1, ..worker::Config::default() }, ports);
+    let (set, workers) = build(&worker::Config { workers: 1, ..worker::Config::default() }, ports);
+    (set, workers, handles)
+}
+
+fn model_of(set: WorkerSet) -> Model<WorkerSet> {
+    let mut model = Model::new(Config::default(), set, 0);
+    for number in 1..=3 {
+        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        model.add_port(0, desc, true).unwrap();
+    }
+    model
+}
+
+#[test]
+fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
+    let (mut set, mut workers, mut handles) = one_worker();
+    let (errands, work) = mpsc::channel::<Errand>();
+    set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
+    let mut model = model_of(set);
+    let second = 1_000_000_000;
+    // The first makes a base, others are additions to it.
+    for address in 0..8 {
+        model.flow_mod(u64::from(address), rule(address, 32, 2, Command::Add)).unwrap();
+    }
+    while work.try_recv().is_ok() {}
+    model.poll(second);
+    assert!(work.try_recv().is_err(), "it may change again soon");
+    model.poll(4 * second);
+    work.try_recv().unwrap()();
+    model.poll(4 * second + 1);
+    // What is no longer used.
+    while let Ok(errand) = work.try_recv() {
+        errand();
+    }
+    for at in 5..20 {
+        model.poll(at * second);
+    }
+    assert!(work.try_recv().is_err(), "nothing stands beside the base any more");
+    for address in 0..8 {
+        assert!(handles[0].push(0, &packet(address)));
+        for _ in 0..3 {
+            workers[0].turn(20 * second);
+        }
+        assert!(handles[1].pop(0).is_some(), "address {address}");
+    }
+}
+
+#[test]
+fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
+    let (mut set, mut workers, mut handles) = one_worker();
     let (errands, work) = mpsc::channel::<Errand>();
     let compiled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&compiled);
@@ -61,11 +110,7 @@ fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
         }
     });
     set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
-    let mut model = Model::new(Config::default(), set, 0);
-    for number in 1..=3 {
-        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
-        model.add_port(0, desc, true).unwrap();
-    }
+    let mut model = model_of(set);
     let mut rng = fastrand::Rng::with_seed(1);
     // What each prefix leads to.
     let mut rules: BTreeMap<(u32, u32), u32> = BTreeMap::new();

@@ -3,12 +3,15 @@
 //! several workers, and what no room is counted as.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, DropReason, EgressQueue, Nanos};
 use model::{Config, DataPlane, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
 const MS: Nanos = 1_000_000;
@@ -258,4 +261,36 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
         names.extend(lab.handles[OUT as usize - 1].pop(0).map(|bytes| bytes[0]));
     }
     assert!(names.is_sorted(), "{names:?}");
+}
+
+/// Packets that wait as normal ones go before those that come by the stateless lane afterwards: they are one flow.
+#[test]
+fn a_lane_that_comes_lets_nothing_overtake() {
+    // One frame at a time is given to the device.
+    let mut lab = Lab::new(1, 256, 1, Vec::new());
+    lab.flow("in_port=1,actions=output:3");
+    let push = |lab: &mut Lab, names: std::ops::Range<u8>| {
+        for name in names {
+            let mut bytes = vec![0; 60];
+            // KeyFlow, with key 0.
+            bytes[..1].copy_from_slice(&[name]);
+            bytes[12..17].copy_from_slice(&[0x88, 0xb5, 0x10, 9, 1]);
+            assert!(lab.handles[0].push(0, &bytes));
+        }
+        lab.turn();
+    };
+    push(&mut lab, 0..8);
+    let id = NodeId::new(Arithmetic::Integer, 5).unwrap();
+    let bank = Bank { id, labels: BTreeMap::from([(0, Label::Port(OUT))]), backups: BTreeMap::new() };
+    let lane = Stateless { banks: [Some(bank), None], trusted: BTreeSet::from([1]), ..Stateless::default() };
+    lab.model.set_stateless(lab.now, Some(Arc::new(lane))).unwrap();
+    while lab.workers[0].apply() > 0 {}
+    push(&mut lab, 8..16);
+    assert_eq!(lab.model.totals().stateless, 8);
+    let mut names = Vec::new();
+    for _ in 0..64 {
+        names.extend(lab.popped(0).into_iter().map(|(name, _)| name));
+        lab.turn();
+    }
+    assert_eq!(names, (0..16).collect::<Vec<u8>>());
 }

@@ -77,6 +77,8 @@ fn verdict(record: &Record, trace: &Trace) -> Verdict {
         Verdict::Unclear("it passes a meter, which drops or remarks what is over its rate")
     } else if trace.processed.copy_drops.contains(&DropReason::NoBuffer) {
         Verdict::Unclear("it has more copies than a trace makes")
+    } else if record.offloaded && trace.processed.outcome == Outcome::Dropped(DropReason::OverMtu) {
+        Verdict::Unclear("its sender left it to be cut into segments, and an MTU counts each")
     } else if record.scarce {
         Verdict::Unclear("its burst met a lack of room for copies, which the rules do not tell of")
     } else {

@@ -14,6 +14,7 @@ pub use reference::{Learned, PacketIn, Processed, Sent};
 use crate::data_plane::DataPlane;
 use crate::model::Model;
 use flow::group::Group;
+use flow::stateless::Stateless;
 use flow::{EntryId, Field, FlowEntry, PortNo, PortState, Settings};
 use reference::{Packet, Rules};
 use std::cell::RefCell;
@@ -152,6 +153,10 @@ impl<D: DataPlane> Rules for View<'_, D> {
 
     fn settings(&self) -> Settings {
         self.model.settings()
+    }
+
+    fn stateless(&self) -> Option<&Stateless> {
+        self.model.stateless().map(|lane| &**lane)
     }
 
     fn port(&self, number: PortNo) -> Option<PortState> {

@@ -20,11 +20,11 @@ pub struct Times {
 }
 
 impl Times {
-    pub(super) fn new() -> Result<Self, CreationError> {
+    pub(crate) fn new() -> Result<Self, CreationError> {
         Ok(Self { histogram: Histogram::new_with_bounds(1, LONGEST_NS, 3)?, sum_ns: 0.0, squares: 0.0 })
     }
 
-    pub(super) fn add(&mut self, ns: f64) {
+    pub(crate) fn add(&mut self, ns: f64) {
         self.histogram.saturating_record(ns.round() as u64);
         self.sum_ns += ns;
         self.squares += ns * ns;

@@ -4,7 +4,7 @@
 use pipeline::Step;
 
 /// Names of steps that are not a table's.
-const SINGLE: [(&str, Step); 8] = [
+const SINGLE: [(&str, Step); 9] = [
     ("turn", Step::Turn),
     ("receive", Step::Receive),
     ("admit", Step::Admit),
@@ -13,6 +13,7 @@ const SINGLE: [(&str, Step); 8] = [
     ("change", Step::Change),
     ("swap", Step::Swap),
     ("clean", Step::Clean),
+    ("stateless", Step::Stateless),
 ];
 
 /// A step's name, and how it is made of its table.

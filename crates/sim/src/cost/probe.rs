@@ -195,7 +195,7 @@ impl CostProbe {
 impl Probe for CostProbe {
     #[inline]
     fn mark(&mut self, step: Step, units: u32) {
-        if step == Step::Admit {
+        if matches!(step, Step::Admit | Step::Stateless) {
             self.packets += u64::from(units);
         }
         if self.paused || matches!(self.mode, Mode::Off) {

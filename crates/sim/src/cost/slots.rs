@@ -6,7 +6,7 @@ use pipeline::Step;
 /// Tables that have steps of their own.
 const TABLES: usize = 256;
 /// Steps that are not a table's.
-const SINGLE: usize = 8;
+const SINGLE: usize = 9;
 /// Steps of each table.
 const OF_TABLE: usize = 5;
 /// Different steps there are, each table's twice: on a burst's first way through the tables, and for those of it that go
@@ -24,6 +24,7 @@ pub(super) fn slot(step: Step) -> usize {
         Step::Change => 5,
         Step::Swap => 6,
         Step::Clean => 7,
+        Step::Stateless => 8,
         Step::Extract(table) => SINGLE + OF_TABLE * usize::from(table),
         Step::Lookup(table) => SINGLE + OF_TABLE * usize::from(table) + 1,
         Step::Execute(table) => SINGLE + OF_TABLE * usize::from(table) + 2,
@@ -52,6 +53,7 @@ pub(super) fn step(slot: usize) -> (Step, bool) {
         5 => Step::Change,
         6 => Step::Swap,
         7 => Step::Clean,
+        8 => Step::Stateless,
         _ => {
             let table = ((first - SINGLE) / OF_TABLE) as u8;
             [

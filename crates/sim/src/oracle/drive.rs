@@ -20,6 +20,7 @@ use port::mem::{self, MemHandle};
 use reference::{Processed, Reference};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use worker::{PortQueues, Worker, build_with};
 
 /// Frames of a worker: enough that nothing is lost for lack of room.
@@ -233,6 +234,9 @@ impl Driver {
         let settings =
             Settings { drop_fragments: self.rng.u8(0..4) == 0, report_invalid_ttl: self.rng.bool() };
         self.model.set_settings(settings);
+        let lane = self.style.lane(&mut self.rng).map(Arc::new);
+        let set = self.model.set_stateless(self.now, lane);
+        debug_assert!(set.is_ok(), "{set:?}");
     }
 
     fn packet_in_use(&mut self) -> (usize, PortNo) {

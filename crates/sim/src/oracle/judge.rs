@@ -43,6 +43,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         packet_ins: record.reported.len(),
         luts: record.luts,
         fast: record.totals.fast,
+        stateless: record.totals.stateless,
         held_back: record.totals.held_back,
         group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
         ..Coverage::default()

@@ -75,6 +75,8 @@ pub struct Coverage {
     pub offered: usize,
     /// Of these, such that went all the way over it.
     pub fast: u64,
+    /// Packets that the stateless lane took.
+    pub stateless: u64,
     /// What the fast-forwarding path's LUTs did.
     pub luts: LutFigures,
 }
@@ -104,6 +106,7 @@ impl Coverage {
         }
         self.offered += other.offered;
         self.fast += other.fast;
+        self.stateless += other.stateless;
         self.luts.add(&other.luts);
     }
 }
@@ -147,8 +150,9 @@ impl fmt::Display for Coverage {
         let luts = &self.luts;
         writeln!(
             f,
-            "fast-forwarding path: {:.1} % of {} packets all the way; hits of LUTs {}, known normal {}, misses {}, \
+            "stateless lane: {:.1} %\nfast-forwarding path: {:.1} % of {} packets all the way; hits of LUTs {}, known normal {}, misses {}, \
              records verified {}, {} of them by what changed, cleaned {}, evicted {}",
+            share(self.stateless as usize, self.packets),
             share(self.fast as usize, self.offered),
             self.offered,
             luts.hits,

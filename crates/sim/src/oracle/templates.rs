@@ -5,6 +5,7 @@ use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
 use flow::{Base, Ext, Field};
 use wire::layers::header;
+use wire::tf::{self, Form};
 use wire::{Depth, Layers, PacketBuilder};
 
 /// A flow's packet, but for the tag at its end.
@@ -44,6 +45,29 @@ fn l4_port(rng: &mut Rng) -> u16 {
 fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     let service = [rng.u8(0..8) << 5, 0, 0, rng.u8(0..4)];
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
+}
+
+/// The frame under a header of stateless forwarding, from time to time one that is damaged.
+fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
+    let (macs, rest) = frame.split_at(12);
+    let hops = rng.u8(0..4);
+    let random = |rng: &mut Rng, bytes: usize| (0..bytes).map(|_| rng.u8(..)).collect::<Vec<u8>>();
+    let header = match rng.u8(0..5) {
+        0 | 1 => {
+            let units = rng.u8(1..=4);
+            let first = if rng.u8(0..16) == 0 { 0x20 } else { 0x10 | rng.u8(0..2) << 3 };
+            let head = [0x88, 0xb5, first, hops, units, 0, rest[0], rest[1], 0, 0];
+            [&head[..], &random(rng, 8 * usize::from(units)), &rest[2..]].concat()
+        }
+        2 => [&[0x88, 0x42, 0, hops, rest[0], rest[1]][..], &random(rng, 16), &rest[2..]].concat(),
+        kind => {
+            let form = if kind == 3 { Form::Paper } else { Form::Wide };
+            let eth_type = if kind == 3 { tf::ETHERTYPE } else { tf::ETHERTYPE_WIDE };
+            let bits = form.pack(rng.u8(0..4), rng.u32(0..9), rng.u16(0..9));
+            [&eth_type.to_be_bytes()[..], &bits, rest].concat()
+        }
+    };
+    [macs, &header].concat()
 }
 
 impl Template {
@@ -106,6 +130,9 @@ impl Template {
         let mut bytes = b.payload(&payload).build();
         if rng.u8(0..10) == 0 {
             bytes = in_backbone(rng, bytes);
+        }
+        if rng.u8(0..10) == 0 {
+            bytes = tagged(rng, &bytes);
         }
         let broken = rng.u8(0..12) == 0;
         if broken {

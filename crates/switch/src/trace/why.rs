@@ -80,6 +80,10 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
                         port_text(model, port)
                     )
                 }
+                (None, DropReason::PortDown) if found.steps.is_empty() => {
+                    "the port that its key or tag leads to is down, and so is the backup if there is one"
+                        .into()
+                }
                 (None, _) => reason.meaning().into(),
             }
         }
@@ -122,6 +126,9 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
         }
     }
     match (found.steps.is_empty(), luts.is_empty()) {
+        (true, _) if found.processed.outcome == Outcome::Forwarded => {
+            (false, "the stateless lane sends it, before any table".into())
+        }
         (true, _) => (false, "it does not get as far as the tables".into()),
         (false, true) => (true, "all its tables are shared by the path".into()),
         (false, false) => {

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless lane's configuration as requests change it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{add, mac, plain};
+use flow::Operation;
+use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless, StatelessError};
+use model::{Change, ModelError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+fn bank(id: u32) -> Bank {
+    let id = NodeId::new(Arithmetic::Integer, id).unwrap();
+    Bank { id, labels: BTreeMap::from([(0, Label::Tables), (1, Label::Port(2))]), backups: BTreeMap::new() }
+}
+
+fn set(sections: Vec<Section>) -> Change {
+    Change::Stateless(LaneChange::Set(sections))
+}
+
+#[test]
+fn sections_are_replaced_one_by_one() {
+    let mut m = plain();
+    assert_eq!(m.stateless(), None);
+    m.change(0, set(vec![Section::Bank(1, Some(bank(5)))])).unwrap();
+    m.change(0, set(vec![Section::Trusted(BTreeSet::from([2, 3])), Section::Polka(Some(bank(7)))])).unwrap();
+    let expected = Stateless {
+        banks: [None, Some(bank(5))],
+        polka: Some(bank(7)),
+        trusted: BTreeSet::from([2, 3]),
+        ..Stateless::default()
+    };
+    assert_eq!(m.stateless().map(|lane| &**lane), Some(&expected));
+    let mut copy = Stateless::default();
+    expected.sections().into_iter().for_each(|section| copy.set(section));
+    assert_eq!(copy, expected, "all of it is in its sections");
+    let before = m.barrier();
+    m.change(0, set(vec![Section::Bank(1, Some(bank(5)))])).unwrap();
+    assert_eq!(m.barrier(), before, "what changes nothing is no operation");
+    m.change(0, Change::Stateless(LaneChange::Off)).unwrap();
+    assert_eq!((m.stateless(), m.barrier()), (None, before + 1));
+}
+
+#[test]
+fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
+    let mut m = plain();
+    m.change(0, set(vec![Section::Polka(Some(bank(7)))])).unwrap();
+    let before = m.stateless().cloned();
+    let version = m.barrier();
+    let trusted = |port| set(vec![Section::Trusted(BTreeSet::from([port]))]);
+    m.bundle(0, (1..=1_000).map(trusted).chain([Change::Flow(add(1, mac(1), 1))])).unwrap();
+    assert_eq!(m.barrier(), version + 1);
+    let operation = m.plane_mut().operations.last().cloned().unwrap();
+    let lanes: Vec<_> = operation.parts().iter().filter(|o| matches!(o, Operation::Stateless(_))).collect();
+    let [Operation::Stateless(Some(lane))] = lanes[..] else { panic!("{lanes:?}") };
+    assert_eq!((lane.trusted.clone(), lane.polka.clone()), (BTreeSet::from([1_000]), Some(bank(7))));
+    assert_eq!(m.stateless(), Some(lane));
+    // There and back again is no change.
+    let polka = || set(vec![Section::Polka(Some(bank(7))), Section::Trusted(BTreeSet::new())]);
+    m.bundle(0, [polka()]).unwrap();
+    assert_eq!(m.stateless(), before.as_ref());
+    let version = m.barrier();
+    m.bundle(0, [Change::Stateless(LaneChange::Off), polka()]).unwrap();
+    assert_eq!(m.barrier(), version);
+}
+
+#[test]
+fn what_cannot_be_changes_nothing() {
+    let mut m = plain();
+    let lane = Stateless { polka: Some(bank(5)), ..Stateless::default() };
+    m.set_stateless(0, Some(Arc::new(lane.clone()))).unwrap();
+    let bad = || Section::MtuBytes(BTreeMap::from([(1, 20)]));
+    let refused = ModelError::Stateless(StatelessError::Mtu(1, 20));
+    assert_eq!(m.change(0, set(vec![Section::Polka(None), bad()])).unwrap_err(), refused);
+    assert_eq!(refused.openflow(), (0xffff, 1));
+    let broken = Stateless { mtu_bytes: BTreeMap::from([(1, 20)]), ..lane.clone() };
+    assert_eq!(m.set_stateless(0, Some(Arc::new(broken))).unwrap_err(), refused);
+    // A bundle that fails takes back what it had changed.
+    let bundle = [Change::Flow(add(1, mac(1), 1)), set(vec![Section::Polka(None)]), set(vec![bad()])];
+    assert_eq!(m.bundle(0, bundle).unwrap_err(), (2, refused));
+    assert_eq!((m.stateless().map(|lane| &**lane), m.flow_count()), (Some(&lane), 0));
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Headers of stateless forwarding: reading them, and the actions that push and pop them. They stand right behind the MACs.
+
+use super::residue::KEY_BYTES;
+use crate::packet::Packet;
+use crate::tags;
+use flow::DropReason;
+use flow::action::{KeyHeader, TfHeader};
+use flow::stateless::TagTypes;
+use frame::Frame;
+use std::ops::Range;
+use wire::tf::Form;
+use wire::{keyflow, polka, tf};
+
+/// Offset of the EtherType that tells of a header.
+pub(super) const TYPE_AT: usize = 12;
+
+/// Offset of what follows it.
+const HEADER_AT: usize = TYPE_AT + 2;
+
+/// Where KeyFlow's hop limit and PolKA's TTL are.
+pub(super) const HOPS_AT: usize = HEADER_AT + 1;
+
+/// Bytes of a PolKA header, the key its last 16.
+const POLKA_BYTES: usize = 20;
+
+/// Bytes that a Tag-and-Forward tag adds, its EtherType included.
+pub(super) const TF_BYTES: usize = 8;
+
+/// A whole header.
+#[derive(Clone, Debug)]
+pub(super) enum Tag {
+    KeyFlow { epoch: usize, key: Range<usize> },
+    Polka { key: Range<usize> },
+    Tf { qid: u8, up: u32, down: u32 },
+}
+
+/// The header that a frame's EtherType tells of, if it tells of one.
+#[inline(always)]
+pub(super) fn tag(bytes: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReason>> {
+    let eth_type = eth_type(bytes)?;
+    let header = bytes.get(HEADER_AT..)?;
+    let tag = if eth_type == types.keyflow {
+        keyflow::Header::new_checked(header).ok().map(|header| Tag::KeyFlow {
+            epoch: header.epoch().into(),
+            key: HEADER_AT + keyflow::FIXED_BYTES..HEADER_AT + header.header_len(),
+        })
+    } else if eth_type == types.polka {
+        let end = HEADER_AT + POLKA_BYTES;
+        polka::Header::new_checked(header).ok().map(|_| Tag::Polka { key: end - 16..end })
+    } else if eth_type == types.tf {
+        tf_tag(header, Form::Paper)
+    } else if eth_type == types.tf_wide {
+        tf_tag(header, Form::Wide)
+    } else {
+        return None;
+    };
+    Some(tag.ok_or(DropReason::MalformedTag))
+}
+
+#[inline(always)]
+fn tf_tag(header: &[u8], form: Form) -> Option<Tag> {
+    let tag = tf::Tag::new_checked(header).ok()?;
+    Some(Tag::Tf { qid: tag.qid(), up: tag.up(form), down: tag.down(form).into() })
+}
+
+/// The first EtherType of a frame.
+#[inline(always)]
+pub(super) fn eth_type(bytes: &[u8]) -> Option<u16> {
+    let eth_type = bytes.get(TYPE_AT..HEADER_AT)?;
+    Some(u16::from_be_bytes([eth_type[0], eth_type[1]]))
+}
+
+/// A KeyFlow header to push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyPush {
+    /// In units of 8 bytes.
+    units: u8,
+    hops: u8,
+    epoch: u8,
+    /// The first `units`.
+    key: [u8; KEY_BYTES],
+}
+
+impl KeyPush {
+    /// Compiles the action. Keys have 1 to 4 units, as who made it has seen to.
+    pub(crate) fn compile(header: &KeyHeader) -> Self {
+        let mut made = Self { hops: header.hops, epoch: header.epoch & 1, ..Self::default() };
+        for (to, from) in made.key.iter_mut().zip(&header.key) {
+            *to = *from;
+        }
+        made.units = (header.key.len().min(KEY_BYTES) / 8) as u8;
+        made
+    }
+
+    /// Pushes it: the EtherType that is there goes into the header.
+    pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+        let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
+        if !packet.frame.insert(HEADER_AT, keyflow::FIXED_BYTES + key.len()) {
+            return Err(DropReason::NoHeadroom);
+        }
+        let bytes = packet.frame.bytes_mut();
+        let inner = [bytes[TYPE_AT], bytes[TYPE_AT + 1]];
+        bytes[TYPE_AT..HEADER_AT].copy_from_slice(&types.keyflow.to_be_bytes());
+        let first = keyflow::VERSION << 4 | self.epoch << 3;
+        let fixed = [first, self.hops, self.units, 0, inner[0], inner[1], 0, 0];
+        let key_at = HEADER_AT + fixed.len();
+        bytes[HEADER_AT..key_at].copy_from_slice(&fixed);
+        bytes[key_at..key_at + key.len()].copy_from_slice(key);
+        packet.forget_layers();
+        Ok(())
+    }
+}
+
+/// A Tag-and-Forward tag to push, without its EtherType.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TfPush([u8; 6]);
+
+impl TfPush {
+    /// Compiles the action.
+    pub(crate) fn compile(header: &TfHeader, form: Form) -> Self {
+        Self(form.pack(header.qid, header.up, header.down))
+    }
+
+    /// Pushes it.
+    pub(crate) fn run(&self, packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
+        if !packet.frame.insert(TYPE_AT, TF_BYTES) {
+            return Err(DropReason::NoHeadroom);
+        }
+        let bytes = packet.frame.bytes_mut();
+        bytes[TYPE_AT..HEADER_AT].copy_from_slice(&eth_type.to_be_bytes());
+        bytes[HEADER_AT..TYPE_AT + TF_BYTES].copy_from_slice(&self.0);
+        packet.forget_layers();
+        Ok(())
+    }
+}
+
+/// Pops KeyFlow's or PolKA's header.
+pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+    let bytes = packet.frame.bytes();
+    let (inner_at, end) = match tag(bytes, types) {
+        Some(Ok(Tag::KeyFlow { key, .. })) => (HEADER_AT + 4, key.end),
+        Some(Ok(Tag::Polka { key })) => (HEADER_AT + 2, key.end),
+        _ => return Err(DropReason::MissingHeader),
+    };
+    let inner = [bytes[inner_at], bytes[inner_at + 1]];
+    if !packet.frame.remove(HEADER_AT, end - HEADER_AT) {
+        return Err(DropReason::MissingHeader);
+    }
+    packet.frame.bytes_mut()[TYPE_AT..HEADER_AT].copy_from_slice(&inner);
+    tags::pad(packet)
+}
+
+/// Pops a Tag-and-Forward tag of either form.
+pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+    match tag(packet.frame.bytes(), types) {
+        Some(Ok(Tag::Tf { .. })) => {
+            packet.forget_layers();
+            take_tf(&mut packet.frame)
+        }
+        _ => Err(DropReason::MissingHeader),
+    }
+}
+
+/// Takes the tag off a frame that has one.
+pub(super) fn take_tf(frame: &mut Frame) -> Result<(), DropReason> {
+    if !frame.remove(TYPE_AT, TF_BYTES) {
+        return Err(DropReason::MissingHeader);
+    }
+    if frame.pad_into_headroom(tags::FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }
+}

@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless lane: tagged packets are sent by arithmetic, before any table or cache looks at them.
+//!
+//! ```text
+//! burst ──► tagged? ──► trusted? ──► residue / gate ──► port ──► MTU ──► leaves
+//!              │ no                      │ a label that means the tables
+//!              └─────────────────────────┴──► admit, fast-forwarding path, tables
+//! ```
+//!
+//! A packet that it takes never becomes a [`crate::packet::Packet`]: its frame is changed where it lies, and leaves at once.
+//! The law is `reference::stateless`.
+
+mod headers;
+pub mod residue;
+mod simd;
+
+pub(crate) use headers::{KeyPush, TfPush, pop_key, pop_tf};
+
+use crate::burst::Run;
+use crate::output::Egress;
+use crate::ports::PortTable;
+use crate::probe::{Leaving, Probe};
+use crate::tags::FRAME_BYTES_MIN;
+use flow::stateless::{Bank, GateFlag, Gates, Label, Stateless, TagTypes};
+use flow::{DropReason, Limits, Outcome, PortNo};
+use frame::{Frame, Lane};
+use headers::{HOPS_AT, Tag, tag};
+use residue::{Divisor, Residue};
+use std::ops::Range;
+
+/// Bytes before what an MTU counts.
+const ETHERNET_BYTES: usize = 14;
+
+/// Hop limits of KeyFlow, and TTLs of PolKA, below which a packet goes no further.
+const KEYFLOW_HOPS_MIN: u8 = 1;
+const POLKA_TTL_MIN: u8 = 2;
+
+/// The lane of one switch, compiled.
+#[derive(Debug)]
+pub struct StatelessLane {
+    types: TagTypes,
+    /// What is said of ports, by rising number.
+    ports: Box<[PortRow]>,
+    banks: [Option<KeyBank>; 2],
+    polka: Option<KeyBank>,
+    gates: Option<GateRule>,
+}
+
+/// What is said of one port.
+#[derive(Clone, Copy, Debug)]
+struct PortRow {
+    number: PortNo,
+    is_trusted: bool,
+    /// Packets that come in by it may go up.
+    assists: bool,
+    mtu_bytes: u32,
+}
+
+/// A switch in keys.
+#[derive(Debug)]
+struct KeyBank {
+    residue: Residue,
+    /// By label.
+    targets: Box<[Target]>,
+}
+
+/// What a label stands for.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    /// Nothing.
+    None,
+    /// The switch's own tables.
+    Tables,
+    /// A port, and the one to take in its place.
+    Port(PortNo, Option<PortNo>),
+}
+
+/// The gates of a switch.
+#[derive(Debug)]
+struct GateRule {
+    down: Option<Divisor>,
+    up: Option<Divisor>,
+    /// With the last gate that is none to the outside.
+    external: Option<(Divisor, u32)>,
+    /// By rising number.
+    gates: Box<[GateRow]>,
+}
+
+/// A gate.
+#[derive(Clone, Copy, Debug)]
+struct GateRow {
+    number: u32,
+    port: PortNo,
+    /// Tags are popped.
+    pops: bool,
+}
+
+/// What is done with a frame.
+#[derive(Clone, Copy, Debug)]
+enum Verdict {
+    /// It goes to the tables as it came.
+    Tables,
+    /// It leaves by a port, in this queue, after a change.
+    Send(PortNo, u32, Edit),
+    Drop(DropReason),
+}
+
+/// What changes in a frame that the lane sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Edit {
+    None,
+    /// One hop less.
+    TakeHop,
+    /// The tag is taken off.
+    PopTf,
+}
+
+/// Early ends: nothing to do for the lane, or a drop.
+type Step<T> = Result<T, Verdict>;
+
+impl From<DropReason> for Verdict {
+    fn from(reason: DropReason) -> Self {
+        Self::Drop(reason)
+    }
+}
+
+impl StatelessLane {
+    /// Compiles a configuration. Labels above [`Limits::LABEL_MAX`] stand for nothing.
+    #[must_use]
+    pub fn compile(lane: &Stateless) -> Self {
+        let gates = lane.gates.as_ref();
+        let mut numbers: Vec<PortNo> = lane.trusted.iter().copied().collect();
+        numbers.extend(lane.mtu_bytes.keys());
+        numbers.extend(gates.iter().flat_map(|gates| gates.ports.keys()));
+        numbers.sort_unstable();
+        numbers.dedup();
+        let row = |number: PortNo| PortRow {
+            number,
+            is_trusted: lane.trusted.contains(&number),
+            assists: gates
+                .and_then(|gates| gates.ports.get(&number))
+                .is_some_and(|gate| gate.flag == GateFlag::Assists),
+            mtu_bytes: lane
+                .mtu_bytes
+                .get(&number)
+                .map_or(u32::MAX, |mtu| (*mtu).try_into().unwrap_or(u32::MAX)),
+        };
+        Self {
+            types: lane.types,
+            ports: numbers.into_iter().map(row).collect(),
+            banks: lane.banks.each_ref().map(|bank| bank.as_ref().map(KeyBank::compile)),
+            polka: lane.polka.as_ref().map(KeyBank::compile),
+            gates: gates.map(GateRule::compile),
+        }
+    }
+
+    /// Its EtherTypes.
+    pub(crate) fn types(&self) -> &TagTypes {
+        &self.types
+    }
+
+    /// Whether a frame says that it is tagged.
+    #[inline(always)]
+    fn is_tagged(&self, frame: &Frame) -> bool {
+        let TagTypes { keyflow, polka, tf, tf_wide } = self.types;
+        headers::eth_type(frame.bytes())
+            .is_some_and(|it| (it == keyflow) | (it == polka) | (it == tf) | (it == tf_wide))
+    }
+
+    #[inline]
+    fn port(&self, number: PortNo) -> Option<&PortRow> {
+        match self.ports.get((number as usize).wrapping_sub(1)) {
+            Some(row) if row.number == number => Some(row),
+            _ => self.ports.binary_search_by_key(&number, |row| row.number).ok().map(|at| &self.ports[at]),
+        }
+    }
+
+    /// Decides about a tagged frame.
+    #[inline(always)]
+    fn judge(&self, ports: &PortTable, frame: &Frame) -> Verdict {
+        self.step(ports, frame).unwrap_or_else(|end| end)
+    }
+
+    #[inline(always)]
+    fn step(&self, ports: &PortTable, frame: &Frame) -> Step<Verdict> {
+        let in_port = frame.meta.in_port;
+        if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
+            // Dropped at the door.
+            return Err(Verdict::Tables);
+        }
+        let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
+            return Err(DropReason::UntrustedTag.into());
+        };
+        let tag = tag(frame.bytes(), &self.types).ok_or(Verdict::Tables)??;
+        let (port, queue, edit) = match tag {
+            Tag::KeyFlow { epoch, key } => {
+                let bank = self.banks[epoch].as_ref().ok_or(Verdict::Tables)?;
+                (bank.port(ports, frame, key, KEYFLOW_HOPS_MIN)?, 0, Edit::TakeHop)
+            }
+            Tag::Polka { key } => {
+                let bank = self.polka.as_ref().ok_or(Verdict::Tables)?;
+                (bank.port(ports, frame, key, POLKA_TTL_MIN)?, 0, Edit::TakeHop)
+            }
+            Tag::Tf { qid, up, down } => {
+                let gates = self.gates.as_ref().ok_or(Verdict::Tables)?;
+                let gate = gates.gate(row.assists, up, down).filter(|gate| gate.port != in_port);
+                let gate = gate.ok_or(DropReason::NoGate)?;
+                if !can_send(ports, gate.port) {
+                    return Err(DropReason::PortDown.into());
+                }
+                (gate.port, qid.into(), if gate.pops { Edit::PopTf } else { Edit::None })
+            }
+        };
+        if self.port(port).is_some_and(|row| bytes_sent(frame, edit) > row.mtu_bytes as usize) {
+            return Err(DropReason::OverMtu.into());
+        }
+        Ok(Verdict::Send(port, queue, edit))
+    }
+}
+
+/// What an MTU counts of a frame as it is to be sent: of one that is yet to be cut into segments, of the longest.
+#[inline(always)]
+fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
+    let segment =
+        frame.meta.gso.map_or(usize::MAX, |gso| usize::from(gso.header_len) + usize::from(gso.size));
+    let len = frame.len().min(segment);
+    let len =
+        if edit == Edit::PopTf { len.saturating_sub(headers::TF_BYTES).max(FRAME_BYTES_MIN) } else { len };
+    len.saturating_sub(ETHERNET_BYTES)
+}
+
+/// Whether a port is there, has a link and forwards.
+#[inline(always)]
+fn can_send(ports: &PortTable, port: PortNo) -> bool {
+    ports.get(port).is_some_and(|port| port.up && !port.no_fwd)
+}
+
+impl KeyBank {
+    fn compile(bank: &Bank) -> Self {
+        let labels = bank.labels.range(..=Limits::LABEL_MAX);
+        let count = labels.clone().next_back().map_or(0, |(label, _)| *label as usize + 1);
+        let mut targets = vec![Target::None; count];
+        for (label, what) in labels {
+            targets[*label as usize] = match what {
+                Label::Tables => Target::Tables,
+                Label::Port(port) => Target::Port(*port, bank.backups.get(port).copied()),
+            };
+        }
+        Self { residue: Residue::by(bank.id), targets: targets.into() }
+    }
+
+    /// The port for a key at these bytes of a frame.
+    #[inline(always)]
+    fn port(&self, ports: &PortTable, frame: &Frame, key: Range<usize>, hops_min: u8) -> Step<PortNo> {
+        let in_port = frame.meta.in_port;
+        let bytes = frame.bytes();
+        let label = self.residue.of(&bytes[key]);
+        let (out, backup) = match self.targets.get(label as usize) {
+            None | Some(Target::None) => return Err(DropReason::NoLabel.into()),
+            Some(Target::Tables) => return Err(Verdict::Tables),
+            Some(Target::Port(port, backup)) => (*port, *backup),
+        };
+        if bytes[HOPS_AT] < hops_min {
+            return Err(DropReason::HopLimit.into());
+        }
+        if out != in_port && can_send(ports, out) {
+            return Ok(out);
+        }
+        backup.filter(|backup| can_send(ports, *backup)).ok_or(DropReason::PortDown.into())
+    }
+}
+
+impl GateRule {
+    fn compile(gates: &Gates) -> Self {
+        let row = |(port, gate): (&PortNo, &flow::stateless::Gate)| GateRow {
+            number: gate.number.get(),
+            port: *port,
+            pops: matches!(gate.flag, GateFlag::Server | GateFlag::External),
+        };
+        let mut rows: Vec<GateRow> = gates.ports.iter().map(row).collect();
+        // Of two with one number the lower port's stays: the sort is stable.
+        rows.sort_by_key(|row| row.number);
+        rows.dedup_by_key(|row| row.number);
+        Self {
+            down: Divisor::new(gates.down_d),
+            up: Divisor::new(gates.up_d),
+            external: Divisor::new(gates.external_d).map(|d| (d, gates.server_gate_max)),
+            gates: rows.into(),
+        }
+    }
+
+    /// The gate that a tag leads to.
+    #[inline(always)]
+    fn gate(&self, assists: bool, up: u32, down: u32) -> Option<GateRow> {
+        let (d, from) = match self.external {
+            _ if assists && up != 0 && down != 0 => (self.up, up),
+            Some((d, server_gate_max)) if down > server_gate_max => (Some(d), down),
+            _ => (self.down, down),
+        };
+        let number = u32::try_from(d?.multiple_from(from)).ok()?;
+        self.gates.binary_search_by_key(&number, |row| row.number).ok().map(|at| self.gates[at])
+    }
+}
+
+impl<E: Egress> Run<'_, E> {
+    /// Lets the lane take what it will of the first `count` frames, and returns how many those were: they have left. The
+    /// others stand before what was behind, in their order. `slot` is for the instruments.
+    #[inline]
+    pub(crate) fn pass_stateless<P: Probe>(
+        &mut self,
+        lane: &StatelessLane,
+        frames: &mut Vec<Frame>,
+        count: usize,
+        slot: usize,
+        probe: &mut P,
+    ) -> usize {
+        let mut stay = 0;
+        for at in 0..count {
+            let takes =
+                lane.is_tagged(&frames[at]) && self.take_stateless(lane, &mut frames[at], slot, probe);
+            if !takes {
+                frames.swap(stay, at);
+                stay += 1;
+            }
+        }
+        frames.drain(stay..count);
+        count - stay
+    }
+
+    /// One frame; false if the tables are to have it.
+    #[inline]
+    fn take_stateless<P: Probe>(
+        &mut self,
+        lane: &StatelessLane,
+        frame: &mut Frame,
+        slot: usize,
+        probe: &mut P,
+    ) -> bool {
+        let verdict = lane.judge(self.ports, frame);
+        if matches!(verdict, Verdict::Tables) {
+            return false;
+        }
+        probe.arrives(slot, frame);
+        probe.packet(frame.meta.in_port, frame.meta.sequence);
+        let sent = match verdict {
+            Verdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
+            Verdict::Drop(reason) => Err(reason),
+            // Excluded above.
+            Verdict::Tables => return false,
+        };
+        probe.leaving(slot, &Leaving::only(sent.ok().map(|(port, _)| (port, &*frame))));
+        let mut frame = std::mem::replace(frame, Frame::hollow());
+        frame.meta.lane = Lane::LowLatency;
+        let sent = match sent {
+            Ok((port, queue)) => self.egress.transmit(port, queue, frame),
+            Err(reason) => Err((frame, reason)),
+        };
+        let outcome = match sent {
+            Ok(()) => {
+                self.tally.copies += 1;
+                Outcome::Forwarded
+            }
+            Err((frame, reason)) => {
+                self.egress.free(frame);
+                Outcome::Dropped(reason)
+            }
+        };
+        self.tally.stateless += 1;
+        self.tally.outcome(outcome);
+        probe.left(slot, outcome, false, &self.tally);
+        true
+    }
+}
+
+impl Edit {
+    /// Makes the change.
+    #[inline(always)]
+    fn make(self, frame: &mut Frame) -> Result<(), DropReason> {
+        match self {
+            Self::None => Ok(()),
+            Self::TakeHop => {
+                if let Some(hops) = frame.bytes_mut().get_mut(HOPS_AT) {
+                    *hops = hops.wrapping_sub(1);
+                }
+                Ok(())
+            }
+            Self::PopTf => headers::take_tf(frame),
+        }
+    }
+}

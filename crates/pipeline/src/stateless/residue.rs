@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The arithmetic of the lane, without a division: residues of keys by folded limbs and a reciprocal; of polynomials by
+//! carry-less multiplications or tables; gates by the reciprocal as well.
+
+use super::simd::Carryless;
+use flow::stateless::{Arithmetic, NodeId};
+
+/// Bytes of the longest key.
+pub const KEY_BYTES: usize = 32;
+
+/// A number to divide by, 1 and more.
+#[derive(Clone, Copy, Debug)]
+pub struct Divisor {
+    by: u32,
+    /// 2^64 by it, rounded down; of 1, the largest number there is.
+    reciprocal: u64,
+}
+
+impl Divisor {
+    /// None for 0.
+    #[must_use]
+    pub fn new(by: u32) -> Option<Self> {
+        let reciprocal = (1_u128 << 64).checked_div(u128::from(by))?;
+        Some(Self { by, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX) })
+    }
+
+    /// What division of a number leaves.
+    #[must_use]
+    #[inline]
+    pub fn rest(self, number: u64) -> u32 {
+        // At most one too low: the reciprocal is short of the true one by less than 1, and the number is below 2^64.
+        let times = (u128::from(number) * u128::from(self.reciprocal)) >> 64;
+        let rest = number.wrapping_sub((times as u64).wrapping_mul(self.by.into()));
+        let by = u64::from(self.by);
+        (if rest >= by { rest - by } else { rest }) as u32
+    }
+
+    /// The lowest multiple that is not below a number.
+    #[must_use]
+    #[inline]
+    pub fn multiple_from(self, number: u32) -> u64 {
+        let number = u64::from(number);
+        match self.rest(number) {
+            0 => number,
+            rest => number + u64::from(self.by - rest),
+        }
+    }
+}
+
+/// Takes keys' residues by one switch's ID.
+#[derive(Clone, Debug)]
+pub struct Residue(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Integer(Integer),
+    Polynomial(Box<Polynomial>),
+    Carryless(Carryless),
+}
+
+impl Residue {
+    /// For an ID.
+    #[must_use]
+    pub fn by(id: NodeId) -> Self {
+        Self(match (id.arithmetic(), Divisor::new(id.modulus())) {
+            (Arithmetic::Integer, Some(divisor)) => Kind::Integer(Integer::new(divisor)),
+            _ => match Carryless::new(id.modulus()) {
+                Some(carryless) => Kind::Carryless(carryless),
+                None => Kind::Polynomial(Box::new(Polynomial::new(id.modulus()))),
+            },
+        })
+    }
+
+    /// The residue of a big-endian key of whole units of 8 bytes, at most [`KEY_BYTES`].
+    #[must_use]
+    #[inline]
+    pub fn of(&self, key: &[u8]) -> u32 {
+        match &self.0 {
+            Kind::Integer(integer) => integer.residue(key),
+            Kind::Polynomial(polynomial) => polynomial.residue(key),
+            Kind::Carryless(carryless) => carryless.residue(key),
+        }
+    }
+}
+
+/// A key's limbs of 64 bits, the highest first.
+#[inline(always)]
+pub(super) fn limbs(key: &[u8]) -> impl Iterator<Item = u64> {
+    key.as_chunks::<8>().0.iter().map(|limb| u64::from_be_bytes(*limb))
+}
+
+/// Integers: 2^64 times the limbs so far, and the next limb, brought down to 64 bits by what 2^64 leaves; only the last is
+/// reduced by the reciprocal.
+#[derive(Clone, Debug)]
+struct Integer {
+    divisor: Divisor,
+    /// 2^64 by the ID.
+    weight: u64,
+}
+
+impl Integer {
+    fn new(divisor: Divisor) -> Self {
+        let half = u64::from(divisor.rest(1 << 32));
+        Self { divisor, weight: divisor.rest(half * half).into() }
+    }
+
+    #[inline]
+    fn residue(&self, key: &[u8]) -> u32 {
+        match <&[u8; 16]>::try_from(key) {
+            // As most keys are: known to be two limbs.
+            Ok(key) => self.fold(limbs(key)),
+            Err(_) => self.fold(limbs(key)),
+        }
+    }
+
+    #[inline(always)]
+    fn fold(&self, mut limbs: impl Iterator<Item = u64>) -> u32 {
+        let first = limbs.next().unwrap_or_default();
+        let last = limbs.fold(first, |above, limb| {
+            // The weight has 32 bits: the product has 96, and its upper part 32.
+            let product = u128::from(above) * u128::from(self.weight) + u128::from(limb);
+            let upper = (product >> 64) as u64 * self.weight;
+            let (sum, carries) = upper.overflowing_add(product as u64);
+            // After a carry there is room for another 32 bits.
+            if carries { sum + self.weight } else { sum }
+        });
+        self.divisor.rest(last)
+    }
+}
+
+/// Polynomials over GF(2) without wide instructions: what each half byte leaves at its place stands in a table, 4 KiB in all.
+#[derive(Clone, Debug)]
+struct Polynomial {
+    /// By place, from the key's end, and value.
+    rests: [[u32; 16]; 2 * KEY_BYTES],
+}
+
+impl Polynomial {
+    fn new(modulus: u32) -> Self {
+        let degree = modulus.checked_ilog2().unwrap_or_default();
+        // x^n by the modulus, n from 0.
+        let mut power = if degree == 0 { 0 } else { 1_u64 };
+        let mut rests = [[0; 16]; 2 * KEY_BYTES];
+        for rests in &mut rests {
+            for bit in 0..4 {
+                for (value, rest) in rests.iter_mut().enumerate() {
+                    if value >> bit & 1 == 1 {
+                        *rest ^= power as u32;
+                    }
+                }
+                power <<= 1;
+                if power >> degree & 1 == 1 {
+                    power ^= u64::from(modulus);
+                }
+            }
+        }
+        Self { rests }
+    }
+
+    #[inline]
+    fn residue(&self, key: &[u8]) -> u32 {
+        let places = self.rests.chunks_exact(2);
+        key.iter().rev().zip(places).fold(0, |rest, (byte, places)| {
+            rest ^ places[0][usize::from(byte & 15)] ^ places[1][usize::from(byte >> 4)]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    fn id(arithmetic: Arithmetic, modulus: u32) -> NodeId {
+        NodeId::new(arithmetic, modulus).unwrap()
+    }
+
+    /// Moduli at which something could go wrong, and others.
+    fn moduli(rng: &mut Rng) -> Vec<u32> {
+        let edges = [2, 3, 4, 5, 255, 256, 65_535, 65_536, (1 << 16) + 1, (1 << 29) - 1, 1 << 30];
+        let high = [(1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
+        let mut all = [&edges[..], &high].concat();
+        all.extend((0..200).map(|_| (rng.u32(..) >> rng.u32(0..31)).max(2)));
+        all
+    }
+
+    #[test]
+    fn residues_are_those_of_long_division() {
+        let mut rng = Rng::with_seed(1);
+        for modulus in moduli(&mut rng) {
+            for arithmetic in [Arithmetic::Integer, Arithmetic::Polynomial] {
+                let id = id(arithmetic, modulus);
+                let tables = Residue(Kind::Polynomial(Box::new(Polynomial::new(modulus))));
+                let residue = Residue::by(id);
+                for units in 1..=4 {
+                    for round in 0..40 {
+                        let mut key: Vec<u8> = (0..8 * units).map(|_| rng.u8(..)).collect();
+                        match round {
+                            0 => key.fill(0xff),
+                            1 => key.fill(0),
+                            // Many bits of one kind.
+                            2..8 => key.iter_mut().for_each(|byte| *byte |= rng.u8(..) | rng.u8(..)),
+                            _ => {}
+                        }
+                        let expected = reference::residue(&key, id);
+                        assert_eq!(residue.of(&key), expected, "{key:02x?} by {id:?}");
+                        if arithmetic == Arithmetic::Polynomial {
+                            assert_eq!(tables.of(&key), expected, "{key:02x?} by {id:?}, with tables");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn gates_are_rounded_up() {
+        let mut rng = Rng::with_seed(2);
+        for d in moduli(&mut rng).into_iter().chain([1]) {
+            let divisor = Divisor::new(d).unwrap();
+            for gate in [0, 1, d - 1, d, d.wrapping_add(1), u32::MAX - 1, u32::MAX, rng.u32(..), rng.u32(..)]
+            {
+                assert_eq!(divisor.multiple_from(gate), reference::output_gate(gate, d), "{gate} by {d}");
+            }
+            for number in [0, u64::MAX, u64::MAX - 1, 1 << 63, rng.u64(..), rng.u64(..)] {
+                assert_eq!(divisor.rest(number), (number % u64::from(d)) as u32, "{number} by {d}");
+            }
+        }
+        assert!(Divisor::new(0).is_none());
+    }
+}
