@@ -5,7 +5,7 @@ use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
 use crate::header::{HEADER_BYTES, Header, VERSION, kind};
 use crate::message::Message;
-use crate::ours;
+use crate::{ours, symmetric};
 
 /// Errors of the extension (OFPBFC_*).
 pub mod code {
@@ -137,15 +137,18 @@ impl BundleAdd {
                 header.xid
             ));
         }
+        let body = &rest[HEADER_BYTES..length];
         // Also keeps bundles from nesting.
-        if !matches!(
-            header.kind,
-            kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT
-        ) {
+        let is_known = match header.kind {
+            kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT => true,
+            kind::EXPERIMENTER => symmetric::is_lane_mod(body),
+            _ => false,
+        };
+        if !is_known {
             return code::MSG_UNSUP.says(format!("a message of type {} cannot be in a bundle", header.kind));
         }
         // Behind it there may be properties; none are defined.
-        let message = Message::decode_body(header, &rest[HEADER_BYTES..length])?;
+        let message = Message::decode_body(header, body)?;
         Ok(Self { bundle_id, flags, message: Box::new(message) })
     }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! OpenFlow 1.3's error types and codes (7.4.4), and what the codec refuses.
 
+use crate::ours;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -37,9 +38,14 @@ impl ErrorCode {
     }
 }
 
+/// The standard's, or, with OFPET_EXPERIMENTER, ours.
 impl From<(u16, u16)> for ErrorCode {
     fn from((kind, code): (u16, u16)) -> Self {
-        Self::new(kind, code)
+        if kind == EXPERIMENTER {
+            Self::of_experimenter(ours::EXPERIMENTER, code)
+        } else {
+            Self::new(kind, code)
+        }
     }
 }
 
@@ -53,6 +59,9 @@ impl fmt::Display for ErrorCode {
         }
     }
 }
+
+/// A stateless lane that cannot be: our own code.
+pub const LANE_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(ours::EXPERIMENTER, 1);
 
 /// A message that cannot be taken: what to answer, and why. The connection can go on behind it unless the message's
 /// end is unknown.

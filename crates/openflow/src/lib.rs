@@ -5,7 +5,7 @@
 //! - [`multipart::parts::Parts`] writes long replies part by part.
 //! - [`Session`] is one connection of a switch: it agrees on the version, answers echoes, refuses what cannot be
 //!   decoded, notices silence, and says when to stop reading.
-//! - [`ours`] documents what this switch adds to OpenFlow 1.3: slices and stateless headers.
+//! - [`ours`] documents what this switch adds to OpenFlow 1.3: slices, stateless headers, the stateless lane.
 
 mod action;
 pub mod bundle;
@@ -17,6 +17,7 @@ pub mod group;
 mod header;
 mod hello;
 mod instruction;
+pub mod lane;
 mod matching;
 mod message;
 pub mod meter;

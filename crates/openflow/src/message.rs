@@ -9,6 +9,7 @@ use crate::flow_mod::{FlowMod, FlowRemoved};
 use crate::group::GroupMod;
 use crate::header::{HEADER_BYTES, Header, MESSAGE_BYTES_MAX, VERSION, kind};
 use crate::hello::Hello;
+use crate::lane::LaneReply;
 use crate::meter::MeterMod;
 use crate::multipart::{MultipartReply, MultipartRequest, Query};
 use crate::packet::{PacketIn, PacketOut};
@@ -17,6 +18,7 @@ use crate::queue::QueueConfig;
 use crate::role::{AsyncConfig, RoleMessage};
 use crate::symmetric::{self, ErrorMessage};
 use flow::PortNo;
+use flow::stateless::LaneChange;
 
 /// A message of OpenFlow 1.3, of either side.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +35,12 @@ pub enum Message {
     BundleControl(BundleControl),
     /// A message for a bundle (ONF experimenter).
     BundleAdd(BundleAdd),
+    /// Changes the stateless lane (our experimenter).
+    LaneMod(LaneChange),
+    /// Asks for the stateless lane (our experimenter).
+    LaneRequest,
+    /// The stateless lane (our experimenter).
+    LaneReply(LaneReply),
     /// Asks what the switch is.
     FeaturesRequest,
     /// What the switch is.
@@ -191,8 +199,11 @@ impl Message {
             Self::Hello(m) => m.encode(out),
             Self::Error(m) => m.encode(out),
             Self::EchoRequest(data) | Self::EchoReply(data) => out.put(data),
-            Self::BundleControl(m) => symmetric::encode_bundle_control(m, out),
-            Self::BundleAdd(m) => symmetric::encode_bundle_add(m, xid, out),
+            Self::BundleControl(_)
+            | Self::BundleAdd(_)
+            | Self::LaneMod(_)
+            | Self::LaneRequest
+            | Self::LaneReply(_) => symmetric::encode_experimenter(self, xid, out),
             Self::FeaturesReply(m) => m.encode(out),
             Self::GetConfigReply(m) | Self::SetConfig(m) => m.encode(out),
             Self::PacketIn(m) => m.encode(out),
@@ -228,7 +239,11 @@ impl Message {
             Self::Error(_) => kind::ERROR,
             Self::EchoRequest(_) => kind::ECHO_REQUEST,
             Self::EchoReply(_) => kind::ECHO_REPLY,
-            Self::BundleControl(_) | Self::BundleAdd(_) => kind::EXPERIMENTER,
+            Self::BundleControl(_)
+            | Self::BundleAdd(_)
+            | Self::LaneMod(_)
+            | Self::LaneRequest
+            | Self::LaneReply(_) => kind::EXPERIMENTER,
             Self::FeaturesRequest => kind::FEATURES_REQUEST,
             Self::FeaturesReply(_) => kind::FEATURES_REPLY,
             Self::GetConfigRequest => kind::GET_CONFIG_REQUEST,
@@ -272,6 +287,7 @@ impl Message {
                 | Self::QueueGetConfigReply(_)
                 | Self::RoleReply(_)
                 | Self::GetAsyncReply(_)
+                | Self::LaneReply(_)
         )
     }
 
@@ -286,7 +302,8 @@ impl Message {
             | Self::TableMod(_)
             | Self::MeterMod(_)
             | Self::BundleControl(_)
-            | Self::BundleAdd(_) => true,
+            | Self::BundleAdd(_)
+            | Self::LaneMod(_) => true,
             Self::MultipartRequest(m) => {
                 matches!(&m.query, Query::TableFeatures(tables) if !tables.is_empty())
             }

@@ -24,6 +24,13 @@ pub(crate) mod action {
     pub const NICIRA_REG_LOAD2: u16 = 33;
 }
 
+/// Types of our messages.
+pub(crate) mod message {
+    pub const LANE_MOD: u32 = 1;
+    pub const LANE_REQUEST: u32 = 2;
+    pub const LANE_REPLY: u32 = 3;
+}
+
 /// Subtypes of our instructions.
 pub(crate) mod instruction {
     pub const GOTO_DIRECT: u16 = 1;

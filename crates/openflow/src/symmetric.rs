@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ERROR (7.4.4), and the experimenter messages (7.5.4): the ONF's bundles are known, all others are refused.
+//! ERROR (7.4.4), and the experimenter messages (7.5.4): the ONF's bundles and ours are known, all others are refused.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
+use crate::lane;
 use crate::message::Message;
 use crate::ours;
 
@@ -45,23 +46,49 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     match (experimenter, exp_type) {
         (ours::ONF, BUNDLE_CONTROL) => BundleControl::decode(r).map(Message::BundleControl),
         (ours::ONF, BUNDLE_ADD) => BundleAdd::decode(xid, r).map(Message::BundleAdd),
+        (ours::EXPERIMENTER, ours::message::LANE_MOD) => lane::decode_change(r).map(Message::LaneMod),
+        (ours::EXPERIMENTER, ours::message::LANE_REQUEST) => Ok(Message::LaneRequest),
+        (ours::EXPERIMENTER, ours::message::LANE_REPLY) => lane::decode_reply(r).map(Message::LaneReply),
         (ours::ONF | ours::EXPERIMENTER, _) => error::BAD_EXP_TYPE
             .says(format!("message {exp_type} of experimenter {experimenter:#x} is not known")),
         _ => error::BAD_EXPERIMENTER.says(format!(
             "messages of experimenter {experimenter:#x} (here type {exp_type}) are not known; bundles of the ONF \
-             (0x4f4e4600, 2300 and 2301) are"
+             (0x4f4e4600, 2300 and 2301) are, and the stateless lane ({:#x}, 1 to 3)",
+            ours::EXPERIMENTER
         )),
     }
 }
 
-pub(crate) fn encode_bundle_control(control: &BundleControl, out: &mut Vec<u8>) {
-    out.put_u32(ours::ONF);
-    out.put_u32(BUNDLE_CONTROL);
-    control.encode(out);
+/// Whether what stands behind a header is a lane_mod.
+pub(crate) fn is_lane_mod(body: &[u8]) -> bool {
+    let numbers = [ours::EXPERIMENTER, ours::message::LANE_MOD].map(u32::to_be_bytes);
+    body.starts_with(numbers.as_flattened())
 }
 
-pub(crate) fn encode_bundle_add(add: &BundleAdd, xid: u32, out: &mut Vec<u8>) {
-    out.put_u32(ours::ONF);
-    out.put_u32(BUNDLE_ADD);
-    add.encode(xid, out);
+/// Writes an experimenter message behind its header; none if the message is another.
+pub(crate) fn encode_experimenter(message: &Message, xid: u32, out: &mut Vec<u8>) {
+    let mut begin = |experimenter: u32, exp_type: u32| {
+        out.put_u32(experimenter);
+        out.put_u32(exp_type);
+    };
+    match message {
+        Message::BundleControl(control) => {
+            begin(ours::ONF, BUNDLE_CONTROL);
+            control.encode(out);
+        }
+        Message::BundleAdd(add) => {
+            begin(ours::ONF, BUNDLE_ADD);
+            add.encode(xid, out);
+        }
+        Message::LaneMod(change) => {
+            begin(ours::EXPERIMENTER, ours::message::LANE_MOD);
+            lane::encode_change(change, out);
+        }
+        Message::LaneRequest => begin(ours::EXPERIMENTER, ours::message::LANE_REQUEST),
+        Message::LaneReply(reply) => {
+            begin(ours::EXPERIMENTER, ours::message::LANE_REPLY);
+            lane::encode_reply(reply, out);
+        }
+        _ => {}
+    }
 }

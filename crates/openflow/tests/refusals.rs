@@ -154,7 +154,7 @@ fn messages() {
         (9, "0003 0080", Some(SWITCH_CONFIG_BAD_FLAGS)),
         (9, "0000", Some(BAD_LEN)),
         (4, "00002320 00000010 00000001", Some(BAD_EXPERIMENTER)),
-        (4, "ff53484e 00000001", Some(BAD_EXP_TYPE)),
+        (4, "ff53484e 00000004", Some(BAD_EXP_TYPE)),
         (4, "4f4e4600 00000001", Some(BAD_EXP_TYPE)),
         (4, "4f4e4600 000008fc 00000005 0000 0003", None),
         (4, "4f4e4600 000008fc 00000005 0008 0003", Some(bundle::BAD_TYPE)),

@@ -362,7 +362,7 @@ impl Channel {
 fn waits_for_others(message: &Message) -> bool {
     use openflow::multipart::Query;
     match message {
-        Message::BarrierRequest => true,
+        Message::BarrierRequest | Message::LaneRequest => true,
         Message::MultipartRequest(request) => {
             matches!(
                 request.query,

@@ -7,6 +7,7 @@ use crate::data_plane::DataPlane;
 use crate::select::FlowFilter;
 use crate::stats::{self, FlowCursor};
 use flow::{Instructions, Limits};
+use openflow::lane::LaneAnswer;
 use openflow::multipart::flow_stats::{self, FlowQuery};
 use openflow::multipart::parts::Parts;
 use openflow::multipart::table_features::TableFeatures;
@@ -21,10 +22,25 @@ const TABLES_PER_STEP: u8 = 16;
 /// How far such an answer is.
 #[derive(Debug)]
 pub enum Dump {
-    Flows { parts: Parts<flow_stats::FlowStats>, filter: FlowFilter, cursor: FlowCursor, tells_marks: bool },
-    Aggregate { xid: u32, filter: FlowFilter, cursor: FlowCursor, sum: stats::Aggregate },
-    TableFeatures { parts: Parts<TableFeatures>, next: u8 },
+    Flows {
+        parts: Parts<flow_stats::FlowStats>,
+        filter: FlowFilter,
+        cursor: FlowCursor,
+        tells_marks: bool,
+    },
+    Aggregate {
+        xid: u32,
+        filter: FlowFilter,
+        cursor: FlowCursor,
+        sum: stats::Aggregate,
+    },
+    TableFeatures {
+        parts: Parts<TableFeatures>,
+        next: u8,
+    },
     Numbered(Numbered),
+    /// The stateless lane as it was when it was asked for.
+    Lane(u32, LaneAnswer),
 }
 
 impl Dump {
@@ -84,6 +100,13 @@ impl Dump {
                 Some(Self::TableFeatures { parts, next: end })
             }
             Self::Numbered(list) => list.advance(out, context).map(Self::Numbered),
+            Self::Lane(xid, mut answer) => {
+                let reply = answer.next()?;
+                let more = reply.more;
+                // It was made to fit.
+                let _ = session.send(xid, &Message::LaneReply(reply));
+                more.then_some(Self::Lane(xid, answer))
+            }
         }
     }
 }

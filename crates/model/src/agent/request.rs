@@ -2,6 +2,7 @@
 //! Which request is answered where.
 
 use super::channel::{Channel, Job};
+use super::dump::Dump;
 use super::long::Then;
 use super::{Context, Refusal, Shared, describe};
 use crate::change::Change;
@@ -9,6 +10,7 @@ use crate::data_plane::DataPlane;
 use flow::Settings;
 use openflow::error;
 use openflow::features::{Fragments, SwitchConfig};
+use openflow::lane::LaneAnswer;
 use openflow::role::Role;
 use openflow::{Message, Request};
 
@@ -71,6 +73,12 @@ impl Channel {
             Message::MeterMod(m) => self.change(request, super::meter::change(m), shared, context),
             Message::PacketOut(packet) => {
                 super::packet_out::packet_out(context, shared, packet).map(|()| None)
+            }
+            Message::LaneMod(m) => self.change(request, Change::Stateless(m.clone()), shared, context),
+            Message::LaneRequest => {
+                let lane = LaneAnswer::new(context.model.stateless().cloned());
+                self.begin(Job::Dump(Box::new(Dump::Lane(request.xid, lane))));
+                Ok(None)
             }
             Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
             Message::QueueGetConfigRequest { port } => super::queues::config(*port, context).map(Some),

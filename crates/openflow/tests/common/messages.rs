@@ -2,7 +2,7 @@
 //! Random messages, of both sides.
 
 use super::replies::{answer, port, table_features};
-use super::{actions, data, duration, flows, instructions, matching, maybe, some};
+use super::{actions, data, duration, flows, instructions, lane_change, lane_reply, matching, maybe, some};
 use flow::group::{Bucket, Group, GroupType};
 use flow::meter::{Band, Meter, MeterBand};
 use flow::{Command, EntryFlags, port_no};
@@ -22,7 +22,7 @@ use openflow::{ErrorCode, ErrorMessage, Hello, Message};
 type Rng = fastrand::Rng;
 
 /// How many kinds of messages [`message`] makes.
-const KINDS: u8 = 33;
+const KINDS: u8 = 36;
 
 /// Any message.
 pub fn message(rng: &mut Rng) -> Message {
@@ -44,10 +44,11 @@ pub fn message(rng: &mut Rng) -> Message {
             Message::BundleControl(BundleControl { bundle_id: rng.u32(..), kind, flags: rng.u16(..) })
         }
         5 => {
-            let inner = match rng.u8(..4) {
+            let inner = match rng.u8(..5) {
                 0 => Message::GroupMod(group_mod(rng)),
                 1 => Message::PortMod(port_mod(rng)),
                 2 => Message::PacketOut(packet_out(rng)),
+                3 => Message::LaneMod(lane_change(rng)),
                 _ => Message::FlowMod(flow_mod(rng)),
             };
             let (bundle_id, flags) = (rng.u32(..), rng.u16(..));
@@ -114,7 +115,10 @@ pub fn message(rng: &mut Rng) -> Message {
         28 => Message::RoleReply(role(rng)),
         29 => Message::SetAsync(asynchronous(rng)),
         30 => Message::GetAsyncReply(asynchronous(rng)),
-        31 => Message::MeterMod(MeterMod { command: change(rng), meter: meter(rng) }),
+        31 => Message::LaneMod(lane_change(rng)),
+        32 => Message::LaneRequest,
+        33 => Message::LaneReply(lane_reply(rng)),
+        34 => Message::MeterMod(MeterMod { command: change(rng), meter: meter(rng) }),
         _ => Message::FlowMod(flow_mod(rng)),
     }
 }

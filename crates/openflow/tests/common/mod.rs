@@ -3,11 +3,13 @@
 #![allow(dead_code, unused_imports, missing_docs, clippy::unwrap_used)]
 
 mod flows;
+mod lanes;
 mod messages;
 mod mutate;
 mod replies;
 
 pub use flows::{actions, instructions, matching};
+pub use lanes::{lane_change, lane_reply};
 pub use messages::message;
 pub use mutate::{mutate, set_length};
 

@@ -38,7 +38,16 @@ fn malformed_requests_get_a_sentence_and_the_connection_lives() {
         ),
         ("{\"id\":4,\"id\":5,\"request\":\"ports\"}", "\"id\":null", "give it one"),
         ("{\"id\":6,\"request\":\"cache\"}", "\"id\":6", "not in this build yet"),
-        ("{\"id\":6,\"request\":\"stateless\"}", "\"id\":6", "not in this build yet"),
+        (
+            "{\"id\":7,\"request\":\"gates\",\"gates\":{\"ports\":[[1,0,\"\"]]},\"trusted\":null}",
+            "\"id\":7",
+            "gates.ports[0]: 0 is out of range",
+        ),
+        (
+            "{\"id\":7,\"request\":\"gates\",\"gates\":{\"ports\":[[1,2]]},\"trusted\":null}",
+            "\"id\":7",
+            "not understood",
+        ),
     ];
     for (request, id, says) in rows {
         let answer = raw.ask(request);

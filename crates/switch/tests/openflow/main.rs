@@ -5,6 +5,7 @@
 
 mod controller;
 mod lab;
+mod lane;
 mod log;
 mod marks;
 mod ofctl;

@@ -12,6 +12,7 @@ use crate::watched::Watched;
 use fastrand::Rng;
 use flow::group::{Group, GroupType};
 use flow::meter::Meter;
+use flow::stateless::LaneChange;
 use flow::{Command, FlowMod, Nanos, Outcome};
 use model::agent::{Agent, ChannelEvent, ChannelId, Context};
 use model::{Config, DataPlane, Model, PortDesc};
@@ -298,7 +299,10 @@ impl Storm {
             1 => builder.tcp(rng.u16(..), rng.u16(..4)),
             _ => builder,
         };
-        let bytes = frame.payload(&[7; 30]).build();
+        let mut bytes = frame.payload(&[7; 30]).build();
+        if rng.u8(..4) == 0 {
+            push_key(rng, &mut bytes);
+        }
         // Everything that was said is done first.
         self.turn();
         let in_port = rng.u32(1..=PORTS);
@@ -370,13 +374,15 @@ impl Storm {
         let meter =
             Meter { id: openflow::meter::ALL, packets: false, stats: false, burst: false, bands: Vec::new() };
         let meters = Message::MeterMod(MeterMod { command: Change::Delete, meter });
-        for (_, answer) in self.ask(&[flows, groups, meters]) {
+        let lane = Message::LaneMod(LaneChange::Off);
+        for (_, answer) in self.ask(&[flows, groups, meters, lane]) {
             assert!(!matches!(answer, Message::Error(_)), "{answer:?}");
         }
         self.turn();
         self.turn();
         assert_eq!(self.model.flow_count(), 0);
         assert_eq!(self.model.pending_removals(), 0);
+        assert_eq!(self.model.stateless(), None);
         assert!(self.model.group_ids().is_empty() && self.model.meter_ids().is_empty());
         let totals = self.model.plane_mut().totals();
         let dropped: u64 = totals.dropped.iter().sum();
@@ -414,6 +420,15 @@ impl Controller {
         }
         self.inbox.drain(..at);
     }
+}
+
+/// Makes the stateless lane look at a packet, where there is one.
+fn push_key(rng: &mut Rng, bytes: &mut Vec<u8>) {
+    let [high, low] = wire::keyflow::ETHERTYPE.to_be_bytes();
+    let (epoch, hops) = (rng.u8(..2), rng.u8(..4));
+    let behind_type = [0, 0, 0, 0, 0, 0, 0, 0, rng.u8(..), rng.u8(..)];
+    bytes.splice(14..14, behind_type);
+    bytes.splice(12..12, [high, low, 1 << 4 | epoch << 3, hops, 1, 0]);
 }
 
 fn dump() -> Message {

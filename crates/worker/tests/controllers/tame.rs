@@ -4,6 +4,7 @@
 
 use fastrand::Rng;
 use flow::group::GroupType;
+use flow::stateless::{Bank, Label, LaneChange, Section};
 use flow::{Action, Field, FieldMatch, Instructions, Match, Next, port_no};
 use openflow::Message;
 use openflow::bundle::BundleKind;
@@ -75,7 +76,7 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
             Action::Output { port: to, .. } => *to = port(rng),
             Action::Group(id) => *id = group(rng),
             Action::SetQueue(id) => *id %= 8,
-            // Most random ones have no prerequisites in the match, and stateless headers are refused.
+            // Most random ones have no prerequisites in the match, or are no header's.
             Action::SetField(_) | Action::PushKey(_) | Action::PushTf(_) | Action::PushTfWide(_)
                 if rng.u8(..8) != 0 =>
             {
@@ -117,6 +118,35 @@ fn flow_mod(rng: &mut Rng, m: &mut flow::FlowMod) {
     }
 }
 
+fn bank(rng: &mut Rng, bank: &mut Bank) {
+    let residues = bank.id.residues();
+    let labels = std::mem::take(&mut bank.labels).into_iter().map(|(label, target)| match target {
+        Label::Tables => (label % residues, target),
+        Label::Port(_) => (label % residues, Label::Port(rng.u32(1..=PORTS))),
+    });
+    bank.labels = labels.collect();
+    let backups = std::mem::take(&mut bank.backups).into_keys();
+    bank.backups = backups.map(|_| (rng.u32(1..=PORTS), rng.u32(1..=PORTS))).collect();
+}
+
+fn section(rng: &mut Rng, section: &mut Section) {
+    match section {
+        Section::Types(types) => *types = flow::stateless::TagTypes { tf: 0x7000 + rng.u16(..4), ..*types },
+        Section::Trusted(ports) => *ports = (1..=PORTS).filter(|_| rng.u8(..8) != 0).collect(),
+        Section::MtuBytes(ports) => {
+            let bytes = std::mem::take(ports).into_values();
+            *ports = bytes.map(|bytes| (rng.u32(1..=PORTS), 68 + bytes % 100)).collect();
+        }
+        Section::Bank(_, some) | Section::Polka(some) => some.iter_mut().for_each(|one| bank(rng, one)),
+        Section::Gates(None) => {}
+        Section::Gates(Some(gates)) => {
+            (gates.down_d, gates.up_d) = (gates.down_d % 4, gates.up_d % 4);
+            let ports = std::mem::take(&mut gates.ports).into_values();
+            gates.ports = ports.map(|gate| (rng.u32(1..=PORTS), gate)).collect();
+        }
+    }
+}
+
 fn query(rng: &mut Rng, q: &mut Query) {
     match q {
         Query::Flow(query) | Query::Aggregate(query) => {
@@ -147,6 +177,7 @@ pub fn does(message: &Message) -> bool {
             | M::PacketOut(_)
             | M::BundleControl(_)
             | M::BundleAdd(_)
+            | M::LaneMod(_)
     )
 }
 
@@ -187,6 +218,9 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
             m.in_port = if rng.bool() { port_no::CONTROLLER } else { port(rng) };
             m.buffer_id = seldom(rng, m.buffer_id, 16);
             actions(rng, &mut m.actions);
+        }
+        Message::LaneMod(LaneChange::Set(sections)) => {
+            sections.iter_mut().for_each(|one| section(rng, one));
         }
         Message::TableMod(m) => m.config &= 3,
         Message::RoleRequest(m) => {

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless lane over OpenFlow: changed in parts, alone and in bundles, told as a whole, refused for a reason.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::{Fake, add, mac, plain};
+use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless};
+use model::agent::{Agent, ChannelId, Context};
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::error::{IS_SLAVE, LANE_BAD_CONFIG};
+use openflow::lane::LaneReply;
+use openflow::role::{Role, RoleMessage};
+use openflow::{ErrorCode, HEADER_BYTES, Message, SessionConfig, bundle, decode, encode};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What a channel may have to say before it waits to be read.
+const OUTPUT_MAX: usize = 256 * 1_024;
+
+struct Bench {
+    agent: Agent,
+    model: Fake,
+    id: ChannelId,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut agent = Agent::default();
+        let id = agent.open(0, SessionConfig::default());
+        let mut bench = Self { agent, model: plain(), id };
+        let hello = Message::Hello(openflow::Hello::ours());
+        assert!(matches!(bench.ask(0, &hello)[..], [(_, Message::Hello(_))]));
+        bench
+    }
+
+    fn send(&mut self, xid: u32, message: &Message) {
+        let mut bytes = Vec::new();
+        encode(message, xid, &mut bytes).unwrap();
+        assert_eq!(self.agent.channel(self.id).unwrap().receive(&bytes, 0), bytes.len());
+    }
+
+    fn step(&mut self) -> bool {
+        let Self { agent, model, id } = self;
+        agent.step(*id, &mut Context { model, now: 0, refresh: &mut || {} }).more
+    }
+
+    /// Bytes that wait to be read.
+    fn waiting(&mut self) -> usize {
+        self.agent.channel(self.id).unwrap().output().len()
+    }
+
+    fn read(&mut self) -> Vec<(u32, Message)> {
+        let channel = self.agent.channel(self.id).unwrap();
+        let mut rest = channel.output().to_vec();
+        channel.consume(rest.len());
+        let mut replies = Vec::new();
+        while rest.len() >= HEADER_BYTES {
+            let length = usize::from(u16::from_be_bytes([rest[2], rest[3]]));
+            let xid = u32::from_be_bytes(rest[4..8].try_into().unwrap());
+            replies.push((xid, decode(&rest[..length]).unwrap()));
+            rest.drain(..length);
+        }
+        replies
+    }
+
+    /// Everything that is answered to a message.
+    fn ask(&mut self, xid: u32, message: &Message) -> Vec<(u32, Message)> {
+        self.send(xid, message);
+        let mut replies = Vec::new();
+        loop {
+            let more = self.step();
+            let read = self.read();
+            if !more && read.is_empty() {
+                return replies;
+            }
+            replies.extend(read);
+        }
+    }
+
+    fn refused(&mut self, message: &Message) -> ErrorCode {
+        match &self.ask(9, message)[..] {
+            [(9, Message::Error(error))] => error.code,
+            other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// The lane as a controller is told it.
+    fn told(&mut self) -> Option<Stateless> {
+        let replies = self.ask(8, &Message::LaneRequest);
+        let [(8, Message::LaneReply(LaneReply { more: false, sections }))] = &replies[..] else {
+            panic!("{replies:?}")
+        };
+        let mut lane = Stateless::default();
+        sections.clone()?.into_iter().for_each(|section| lane.set(section));
+        Some(lane)
+    }
+}
+
+fn bank(id: u32, labels: u32) -> Bank {
+    let id = NodeId::new(Arithmetic::Integer, id).unwrap();
+    Bank { id, labels: (0..labels).map(|n| (n, Label::Port(n % 4 + 1))).collect(), backups: BTreeMap::new() }
+}
+
+fn trusted(ports: impl IntoIterator<Item = u32>) -> Section {
+    Section::Trusted(ports.into_iter().collect())
+}
+
+fn set(sections: Vec<Section>) -> Message {
+    Message::LaneMod(LaneChange::Set(sections))
+}
+
+#[test]
+fn what_was_set_is_told() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.told(), None);
+    assert_eq!(bench.ask(1, &set(vec![Section::Bank(1, Some(bank(5, 4))), trusted([1, 9])])), []);
+    assert_eq!(bench.ask(2, &set(vec![Section::Polka(Some(bank(7, 2)))])), []);
+    let lane = Stateless {
+        banks: [None, Some(bank(5, 4))],
+        polka: Some(bank(7, 2)),
+        trusted: BTreeSet::from([1, 9]),
+        ..Stateless::default()
+    };
+    assert_eq!(bench.told(), Some(lane.clone()));
+    assert_eq!(bench.model.stateless().map(|lane| &**lane), Some(&lane));
+    assert_eq!(bench.ask(3, &Message::LaneMod(LaneChange::Off)), []);
+    assert_eq!(bench.told(), None);
+    // Nothing is set, but there is a lane: tagged packets are its own.
+    assert_eq!(bench.ask(4, &set(vec![])), []);
+    assert_eq!(bench.told(), Some(Stateless::default()));
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_changes_nothing() {
+    let mut bench = Bench::new();
+    bench.ask(1, &set(vec![trusted([1])]));
+    let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
+    for bad in [small, Section::Bank(0, Some(bank(3, 4))), trusted([0]), trusted(1..=1_025)] {
+        assert_eq!(bench.refused(&set(vec![trusted([2]), bad])), LANE_BAD_CONFIG);
+    }
+    assert_eq!(bench.told().unwrap().trusted, BTreeSet::from([1]));
+}
+
+#[test]
+fn slaves_may_ask_but_not_change() {
+    let mut bench = Bench::new();
+    let role = RoleMessage { role: Role::Slave, generation_id: 1 };
+    assert!(matches!(bench.ask(1, &Message::RoleRequest(role))[..], [(1, Message::RoleReply(_))]));
+    assert_eq!(bench.refused(&Message::LaneMod(LaneChange::Off)), IS_SLAVE);
+    assert_eq!(bench.told(), None);
+}
+
+#[test]
+fn bundles_change_the_lane_and_entries_together() {
+    let mut bench = Bench::new();
+    let control = |kind, bundle_id| {
+        Message::BundleControl(BundleControl { bundle_id, kind, flags: bundle::FLAG_ATOMIC })
+    };
+    let added = |bundle_id, message| {
+        Message::BundleAdd(BundleAdd { bundle_id, flags: bundle::FLAG_ATOMIC, message: Box::new(message) })
+    };
+    let entry = || Message::FlowMod(openflow::flow_mod::FlowMod { flow: add(1, mac(1), 1), buffer_id: None });
+    let small = Section::MtuBytes(BTreeMap::from([(1, 20)]));
+    assert_eq!(bench.ask(1, &added(1, entry())), []);
+    assert_eq!(bench.ask(2, &added(1, set(vec![trusted([1])]))), []);
+    assert_eq!(bench.ask(3, &added(1, set(vec![small]))), []);
+    let replies = bench.ask(4, &control(BundleKind::CommitRequest, 1));
+    // The message at fault is named, then the commit is.
+    let [(3, Message::Error(first)), (4, Message::Error(second))] = &replies[..] else {
+        panic!("{replies:?}")
+    };
+    assert_eq!((first.code, second.code), (LANE_BAD_CONFIG, bundle::code::MSG_FAILED));
+    assert_eq!((bench.told(), bench.model.flow_count()), (None, 0));
+
+    assert_eq!(bench.ask(1, &added(2, entry())), []);
+    assert_eq!(bench.ask(2, &added(2, set(vec![trusted([1])]))), []);
+    assert_eq!(bench.ask(3, &added(2, set(vec![Section::Bank(0, Some(bank(5, 4)))]))), []);
+    assert!(matches!(
+        bench.ask(4, &control(BundleKind::CommitRequest, 2))[..],
+        [(4, Message::BundleControl(_))]
+    ));
+    let lane = bench.told().unwrap();
+    assert_eq!((lane.trusted, lane.banks[0].clone()), (BTreeSet::from([1]), Some(bank(5, 4))));
+    assert_eq!(bench.model.flow_count(), 1);
+}
+
+#[test]
+fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
+    let mut bench = Bench::new();
+    let whole = bank(u32::MAX, 65_536);
+    let lane = Stateless { banks: [Some(whole.clone()), Some(whole)], ..Stateless::default() };
+    bench.model.set_stateless(0, Some(Arc::new(lane))).unwrap();
+    for xid in 1..=20 {
+        bench.send(xid, &Message::LaneRequest);
+    }
+    bench.send(21, &Message::EchoRequest(vec![]));
+    bench.send(22, &Message::LaneMod(LaneChange::Off));
+    let mut replies = Vec::new();
+    let mut changed_at = None;
+    loop {
+        let more = bench.step();
+        assert!(bench.waiting() < OUTPUT_MAX, "{} bytes wait", bench.waiting());
+        let read = bench.read();
+        if read.is_empty() && !more {
+            break;
+        }
+        replies.extend(read.into_iter().filter(|(_, message)| matches!(message, Message::LaneReply(_))));
+        changed_at = changed_at.or_else(|| bench.model.stateless().is_none().then_some(replies.len()));
+    }
+    // All in order and whole, though the lane went while the last was told.
+    let labels = |xid| {
+        let messages = replies.iter().filter(|(to, _)| *to == xid).map(|(_, message)| match message {
+            Message::LaneReply(LaneReply { sections: Some(sections), .. }) => sections,
+            other => panic!("{other:?}"),
+        });
+        let count = |section: &Section| match section {
+            Section::Bank(_, Some(bank)) => bank.labels.len(),
+            _ => 0,
+        };
+        messages.flatten().map(count).sum::<usize>()
+    };
+    assert!(replies.is_sorted_by_key(|(xid, _)| *xid));
+    assert!((1..=20).all(|xid| labels(xid) == 2 * 65_536));
+    assert!(changed_at.unwrap() < replies.len());
+}

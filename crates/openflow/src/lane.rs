@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The configuration of the stateless lane, in experimenter messages of ours: docs/openflow-extensions.md, "Stateless
+//! lane". What it means is [`flow::stateless`]'s.
+
+mod answer;
+mod section;
+
+pub use answer::LaneAnswer;
+
+use crate::bytes::{Put, Reader};
+use crate::error::{self, DecodeError};
+use flow::stateless::{LaneChange, Section};
+
+/// Flag: there is no lane, so there are no sections.
+const OFF: u32 = 1;
+/// Flag of replies: another message of the same reply follows.
+const MORE: u32 = 2;
+
+/// What the lane is: a message of a reply, which may have several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneReply {
+    /// Another message of the same reply follows.
+    pub more: bool,
+    /// Parts of the lane. A bank that comes again is the rest of one too long for a message. None: there is no lane.
+    pub sections: Option<Vec<Section>>,
+}
+
+pub(crate) fn decode_change(r: &mut Reader<'_>) -> Result<LaneChange, DecodeError> {
+    let flags = flags(r, OFF)?;
+    Ok(match sections(r, flags)? {
+        None => LaneChange::Off,
+        Some(sections) => LaneChange::Set(sections),
+    })
+}
+
+pub(crate) fn decode_reply(r: &mut Reader<'_>) -> Result<LaneReply, DecodeError> {
+    let flags = flags(r, OFF | MORE)?;
+    Ok(LaneReply { more: flags & MORE != 0, sections: sections(r, flags)? })
+}
+
+fn flags(r: &mut Reader<'_>, known: u32) -> Result<u32, DecodeError> {
+    let flags = r.u32()?;
+    r.skip(4)?;
+    if flags & !known != 0 {
+        return error::BAD_EXP_TYPE.says(format!("flags {flags:#x} of a lane; {known:#x} are known here"));
+    }
+    Ok(flags)
+}
+
+fn sections(r: &mut Reader<'_>, flags: u32) -> Result<Option<Vec<Section>>, DecodeError> {
+    if flags & OFF == 0 {
+        return section::decode_list(r).map(Some);
+    }
+    if !r.is_empty() {
+        return error::BAD_LEN.says(format!("{} bytes of sections of a lane that is off", r.remaining()));
+    }
+    Ok(None)
+}
+
+pub(crate) fn encode_change(change: &LaneChange, out: &mut Vec<u8>) {
+    match change {
+        LaneChange::Off => encode(0, None, out),
+        LaneChange::Set(sections) => encode(0, Some(sections), out),
+    }
+}
+
+pub(crate) fn encode_reply(reply: &LaneReply, out: &mut Vec<u8>) {
+    encode(if reply.more { MORE } else { 0 }, reply.sections.as_deref(), out);
+}
+
+fn encode(flags: u32, sections: Option<&[Section]>, out: &mut Vec<u8>) {
+    out.put_u32(flags | if sections.is_none() { OFF } else { 0 });
+    out.zeros(4);
+    sections.unwrap_or_default().iter().for_each(|one| section::encode(one, out));
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The stateless lane as one controller sets it, another is told it, and packets find it.
+
+use crate::lab::{Lab, frame};
+use crate::peer::{Peer, add, flow_mod};
+use flow::Command;
+use flow::stateless::{Arithmetic, Bank, Label, LaneChange, NodeId, Section, Stateless};
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::lane::LaneReply;
+use openflow::role::{Role, RoleMessage};
+use openflow::{Message, error};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A bank whose labels 1 and more lead to these ports.
+fn bank(id: u32, ports: &[u32]) -> Option<Bank> {
+    let to = (1..).zip(ports.iter().map(|port| Label::Port(*port)));
+    let labels = to.chain([(0, Label::Tables)]).collect();
+    let id = NodeId::new(Arithmetic::Integer, id).unwrap();
+    Some(Bank { id, labels, backups: BTreeMap::new() })
+}
+
+fn set(sections: Vec<Section>) -> Message {
+    Message::LaneMod(LaneChange::Set(sections))
+}
+
+fn told(peer: &mut Peer) -> Option<Stateless> {
+    let Message::LaneReply(LaneReply { more: false, sections }) = peer.ask(&Message::LaneRequest) else {
+        panic!("another answer")
+    };
+    let mut lane = Stateless::default();
+    sections?.into_iter().for_each(|section| lane.set(section));
+    Some(lane)
+}
+
+/// A frame with a key of this value in epoch 0.
+fn keyed(hops: u8, key: u8) -> Vec<u8> {
+    let mut bytes = frame(2, 1);
+    // Version and epoch, hops, length, reserved; behind the EtherType of what follows: reserved, key.
+    bytes.splice(14..14, [0, 0, 0, 0, 0, 0, 0, 0, 0, key]);
+    bytes.splice(12..12, [0x88, 0xb5, 0x10, hops, 1, 0]);
+    bytes
+}
+
+#[test]
+fn packets_go_as_the_lane_says_that_was_set_last() {
+    let mut lab = Lab::start(2, 3, "");
+    let (mut one, mut other) = (Peer::connect(lab.address), Peer::connect(lab.address));
+    one.send(&flow_mod(Command::Delete, "table=0"));
+    one.send(&add("in_port=1,actions=output:1,in_port"));
+    one.barrier();
+    assert_eq!(told(&mut other), None);
+    lab.push(1, &keyed(9, 1));
+    assert_eq!(lab.pop(1), keyed(9, 1), "no lane: the tables have it");
+
+    one.send(&set(vec![Section::Trusted(BTreeSet::from([1])), Section::Bank(0, bank(5, &[2, 3]))]));
+    one.barrier();
+    let trusted = BTreeSet::from([1]);
+    let lane = Stateless { trusted, banks: [bank(5, &[2, 3]), None], ..Stateless::default() };
+    assert_eq!(told(&mut other), Some(lane.clone()));
+    lab.push(1, &keyed(9, 6));
+    assert_eq!(lab.pop(2), keyed(8, 6));
+    lab.push(1, &keyed(9, 7));
+    assert_eq!(lab.pop(3), keyed(8, 7));
+    lab.push(1, &keyed(9, 5));
+    assert_eq!(lab.pop(1), keyed(9, 5), "label 0: the tables have it");
+
+    // Another bank, by another controller; what is trusted stays.
+    other.send(&set(vec![Section::Bank(0, bank(7, &[3, 2]))]));
+    other.barrier();
+    lab.push(1, &keyed(9, 8));
+    assert_eq!(lab.pop(3), keyed(8, 8));
+    assert_eq!(told(&mut one).unwrap(), Stateless { banks: [bank(7, &[3, 2]), None], ..lane });
+
+    one.send(&Message::LaneMod(LaneChange::Off));
+    one.barrier();
+    lab.push(1, &keyed(9, 8));
+    assert_eq!(lab.pop(1), keyed(9, 8));
+    assert_eq!(told(&mut other), None);
+}
+
+#[test]
+fn a_bundle_renumbers_edge_and_core_at_once() {
+    let mut lab = Lab::start(1, 3, "");
+    let mut peer = Peer::connect(lab.address);
+    let control = |kind| Message::BundleControl(BundleControl { bundle_id: 5, kind, flags: 1 });
+    peer.send(&flow_mod(Command::Delete, "table=0"));
+    let messages = [
+        add("in_port=2,actions=push_key(key=0x6,width=64,hops=4,epoch=0),output:1"),
+        set(vec![Section::Trusted(BTreeSet::from([1]))]),
+        set(vec![Section::Bank(0, bank(5, &[3])), Section::Polka(None)]),
+    ];
+    for message in messages {
+        peer.send(&Message::BundleAdd(BundleAdd { bundle_id: 5, flags: 1, message: Box::new(message) }));
+    }
+    assert_eq!(told(&mut peer), None);
+    assert!(matches!(peer.ask(&control(BundleKind::CommitRequest)), Message::BundleControl(_)));
+    peer.barrier();
+    lab.push(2, &frame(2, 1));
+    let pushed = lab.pop(1);
+    assert_eq!(pushed, keyed(4, 6));
+    lab.push(1, &pushed);
+    assert_eq!(lab.pop(3), keyed(3, 6));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_our_code_and_logged_with_a_sentence() {
+    let lab = Lab::start(1, 1, "");
+    let mut peer = Peer::connect(lab.address);
+    let small = set(vec![Section::MtuBytes(BTreeMap::from([(1, 20)]))]);
+    assert_eq!(peer.refused(&small), error::LANE_BAD_CONFIG);
+    let log = &lab.log;
+    crate::lab::until("the refusal is logged", || {
+        !log.lines(&["an MTU of 20 bytes for port 1 is too small"]).is_empty()
+    });
+    let reply = Message::LaneReply(LaneReply { more: false, sections: None });
+    assert_eq!(peer.refused(&reply), error::BAD_TYPE);
+    let role = RoleMessage { role: Role::Slave, generation_id: 1 };
+    assert!(matches!(peer.ask(&Message::RoleRequest(role)), Message::RoleReply(_)));
+    assert_eq!(peer.refused(&Message::LaneMod(LaneChange::Off)), error::IS_SLAVE);
+    assert_eq!(told(&mut peer), None);
+}
