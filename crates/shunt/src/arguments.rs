@@ -43,6 +43,9 @@ pub enum Command {
     /// Load, print or delete the flows of a running switch
     #[command(subcommand)]
     Flows(Flows),
+    /// Set or show the gates of Tag-and-Forward of a running switch
+    #[command(subcommand)]
+    Gates(Gates),
     /// Show what would become of a packet, table by table, and why
     Trace(Trace),
     /// Send a capture through a switch and write what comes out, without a running switch or privileges
@@ -50,7 +53,10 @@ pub enum Command {
     /// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
     /// controller.pcap; a summary goes to stdout.
     Replay(Replay),
-    /// Send made traffic through a switch in virtual time: load, bursts, overload, and what becomes of each lane
+    /// Send made traffic through a switch in virtual time, or through all switches of a plan with failures of their links
+    ///
+    /// Of one switch: load, bursts, overload, and what becomes of each lane. Of a network: what is delivered and lost, where and
+    /// why, over how many links, and what switches have to keep; exit code 1 if a packet goes where it must not.
     ///
     /// What the worker's steps cost is given in the scenario, and the same file and seed then print the same every time; or
     /// it is measured on this machine, and written down so that the run can be repeated.
@@ -107,7 +113,7 @@ pub enum What {
     Ffp,
     /// Port caches (not in this build yet)
     Cache,
-    /// The stateless lane (not in this build yet)
+    /// The stateless lane: IDs, labels, gates, trusted ports, and what became of tagged packets
     Stateless,
     /// Packets by what became of them, drops by reason, latencies by lane
     Counters,
@@ -160,6 +166,54 @@ pub enum Flows {
         config: Option<PathBuf>,
     },
     /// Delete all flows; the default flow (priority=0 actions=NORMAL) comes back
+    Clear {
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Gates {
+    /// Replace all gates, in one operation; returns when they are in force
+    #[command(
+        after_help = "A gate is PORT=NUMBER, with :server or :external where the tag is taken off, or :assists where what \
+                      comes in may go up.\n\nExample, the first edge switch of the k = 4 tree:\n  \
+                      shunt gates set --down-d 2 --up-d 8 --server-gate-max 32 --trusted 3,4 1=2:server 2=4:server 3=48 4=56"
+    )]
+    Set {
+        /// Ports and their gates
+        #[arg(required = true, value_name = "PORT=NUMBER[:FLAG]")]
+        gates: Vec<String>,
+        /// Difference of the gates downwards; 0: there are none
+        #[arg(long, value_name = "D", default_value_t = 0)]
+        down_d: u32,
+        /// Difference of the gates upwards
+        #[arg(long, value_name = "D", default_value_t = 0)]
+        up_d: u32,
+        /// Difference of the gates to the outside, at a core
+        #[arg(long, value_name = "D", default_value_t = 0)]
+        external_d: u32,
+        /// DOWN above it is a gate to the outside, at a switch that has some
+        #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+        server_gate_max: u32,
+        /// Ports that lead to other switches: only they may send tagged packets [default: as it is]
+        #[arg(long, value_name = "PORT,...", value_delimiter = ',')]
+        trusted: Option<Vec<u32>>,
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Print all gates
+    Show {
+        /// As one JSON object; null: there are none
+        #[arg(long)]
+        json: bool,
+        /// Take the control socket's path from this configuration
+        #[arg(short, long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Take all gates away
     Clear {
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
@@ -244,7 +298,8 @@ pub struct Replay {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  shunt sim examples/sim/overload.toml\n  \
-                  shunt sim examples/sim/overload.toml --seed 7 --json")]
+                  shunt sim examples/sim/overload.toml --seed 7 --json\n  \
+                  shunt sim examples/sim/network-failures.toml")]
 pub struct Sim {
     /// Scenario file (TOML; see docs/simulation.md)
     #[arg(value_name = "SCENARIO")]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What each command does: asks the room whose job it is, and prints the answer.
 
-use crate::arguments::{Check, Flows, Replay, Run, Show, Sim, Switched, Top, Trace, What};
+use crate::arguments::{Check, Flows, Gates, Replay, Run, Show, Sim, Switched, Top, Trace, What};
 use crate::print;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -10,10 +10,12 @@ use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use switch::config::{Config, ConfigError, DEFAULT_CONTROL};
 use switch::control::{
-    Changes, Client, ClientError, Counters, Ffp, FlowForm, FlowPart, Macs, Ports, Request, Tables,
+    Changes, Client, ClientError, Counters, Ffp, FlowForm, FlowPart, Macs, Ports, Request, Stateless, Tables,
 };
 use switch::daemon::{self, DaemonError};
 use switch::flow_file::read_pieces;
+use switch::lane_form::GatesForm;
+use switch::scenario::Scenario;
 use switch::trace::{Real, Summary};
 
 /// Bytes of a flow file sent at a time.
@@ -34,6 +36,12 @@ pub enum Failure {
     Input(io::Error),
     #[error("{0}")]
     Config(#[from] ConfigError),
+    #[error("{}: there are several datapaths; name one's socket by --control: {sockets}", path.display())]
+    Several { path: PathBuf, sockets: String },
+    #[error("{}: there are several datapaths, each with its own control; leave --control out", .0.display())]
+    ControlOfSeveral(PathBuf),
+    #[error("{0}")]
+    Gate(String),
     #[error("{0}")]
     Daemon(#[from] DaemonError),
     #[error("{0}")]
@@ -52,6 +60,10 @@ pub enum Failure {
     Replay(#[from] sim::replay::ReplayError),
     #[error("{0}")]
     Scenario(#[from] switch::scenario::ScenarioError),
+    #[error(
+        "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
+    )]
+    WrongNetwork,
 }
 
 impl From<io::Error> for Failure {
@@ -71,21 +83,30 @@ fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
     switch::log::start();
-    let mut config = Config::load(&run.config)?;
-    if let Some(control) = control {
-        config.control = control.into();
+    let mut configs = Config::load(&run.config)?;
+    match (control, &mut configs[..]) {
+        (None, _) => {}
+        (Some(control), [only]) => only.control = control.into(),
+        (Some(_), _) => return Err(Failure::ControlOfSeveral(run.config.clone())),
     }
-    Ok(daemon::run(&config, run.flows.as_deref())?)
+    Ok(daemon::run(&configs, run.flows.as_deref())?)
 }
 
 pub fn check(check: &Check) -> Done {
-    let config = Config::load(&check.config)?;
-    let changes = daemon::check(&config, check.flows.as_deref())?;
+    let configs = Config::load(&check.config)?;
+    if let (Some(path), [_, _, ..]) = (&check.flows, &configs[..]) {
+        return Err(DaemonError::FlowsOfSeveral(path.clone()).into());
+    }
+    let mut changes = None;
+    for config in &configs {
+        changes = daemon::check(config, check.flows.as_deref())?;
+    }
     let mut out = stdout();
-    let (ports, workers) = (config.datapath.ports.len(), config.workers.len());
-    let (ports, workers) = (print::count(ports, "port"), print::count(workers, "worker"));
-    writeln!(out, "{}: right; {ports}, {workers}", check.config.display())?;
-    for note in &config.notes {
+    let ports = print::count(configs.iter().map(|config| config.datapath.ports.len()).sum(), "port");
+    let workers = print::count(configs.iter().map(|config| config.workers.len()).sum(), "worker");
+    let datapaths = if configs.len() > 1 { format!("{} datapaths, ", configs.len()) } else { String::new() };
+    writeln!(out, "{}: right; {datapaths}{ports}, {workers}", check.config.display())?;
+    for note in configs.iter().flat_map(|config| &config.notes) {
         writeln!(out, "note: {note}")?;
     }
     if let (Some(flows), Some(changes)) = (&check.flows, changes) {
@@ -98,9 +119,17 @@ pub fn check(check: &Check) -> Done {
 fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(match (control, config) {
         (Some(path), _) => path.to_owned(),
-        (None, Some(config)) => Config::load(config)?.control,
+        (None, Some(path)) => match &Config::load(path)?[..] {
+            [only] => only.control.clone(),
+            several => return Err(several_datapaths(path, several)),
+        },
         (None, None) => DEFAULT_CONTROL.into(),
     })
+}
+
+fn several_datapaths(path: &Path, configs: &[Config]) -> Failure {
+    let sockets: Vec<String> = configs.iter().map(|config| config.control.display().to_string()).collect();
+    Failure::Several { path: path.into(), sockets: sockets.join(" ") }
 }
 
 fn connect(control: Option<&Path>, config: Option<&Path>) -> Result<Client, Failure> {
@@ -125,7 +154,7 @@ pub fn show(show: &Show, control: Option<&Path>) -> Done {
         (What::Macs, json) => answer::<Macs>(client, &Request::Macs, json, print::macs),
         (What::Ffp, json) => answer::<Ffp>(client, &Request::Ffp, json, print::ffp),
         (What::Cache, json) => answer::<Value>(client, &Request::Cache, json, print::value),
-        (What::Stateless, json) => answer::<Value>(client, &Request::Stateless, json, print::value),
+        (What::Stateless, json) => answer::<Stateless>(client, &Request::Stateless, json, print::stateless),
     }
 }
 
@@ -168,6 +197,60 @@ pub fn flows(flows: &Flows, control: Option<&Path>) -> Done {
             say(&format!("{removed} deleted, {added} added"))
         }
     }
+}
+
+pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
+    let (request, config) = match gates {
+        Gates::Set { gates, down_d, up_d, external_d, server_gate_max, trusted, config } => {
+            let form = GatesForm {
+                down_d: (*down_d).into(),
+                up_d: (*up_d).into(),
+                external_d: (*external_d).into(),
+                server_gate_max: (*server_gate_max).into(),
+                ports: gates.iter().map(|gate| gate_of(gate)).collect::<Result<_, _>>()?,
+            };
+            let trusted = trusted.as_ref().map(|ports| ports.iter().copied().map(i64::from).collect());
+            (Request::Gates { gates: Some(form), trusted }, config)
+        }
+        Gates::Clear { config } => (Request::Gates { gates: None, trusted: None }, config),
+        Gates::Show { json, config } => {
+            let shown: Stateless = connect(control, config.as_deref())?.ask(&Request::Stateless)?;
+            let gates = shown.lane.and_then(|lane| lane.gates);
+            let mut out = stdout();
+            match (json, &gates) {
+                (true, gates) => print::json(&mut out, gates)?,
+                (false, Some(gates)) => print::gates(&mut out, gates)?,
+                (false, None) => writeln!(out, "there are no gates")?,
+            }
+            return Ok(out.flush()?);
+        }
+    };
+    let mut client = connect(control, config.as_deref())?;
+    let _: Changes = client.ask(&request)?;
+    match request {
+        Request::Gates { gates: Some(form), .. } => {
+            let shown: Stateless = client.ask(&Request::Stateless)?;
+            let trusts = shown.lane.is_some_and(|lane| !lane.trusted.is_empty());
+            let note =
+                if trusts { "" } else { "; no port is trusted (--trusted), so tagged packets are dropped" };
+            say(&format!("{} in force{note}", print::count(form.ports.len(), "gate")))
+        }
+        _ => say("there are no gates any more"),
+    }
+}
+
+/// `PORT=NUMBER[:FLAG]`.
+fn gate_of(text: &str) -> Result<(i64, i64, String), Failure> {
+    let read = || {
+        let (port, gate) = text.split_once('=')?;
+        let (number, flag) = gate.split_once(':').unwrap_or((gate, ""));
+        Some((port.parse().ok()?, number.parse().ok()?, flag.to_owned()))
+    };
+    read().ok_or_else(|| {
+        Failure::Gate(format!(
+            "\"{text}\" is no gate; write PORT=NUMBER or PORT=NUMBER:FLAG, such as 1=2:server"
+        ))
+    })
 }
 
 fn load(path: &Path, control: Option<&Path>, config: Option<&Path>) -> Done {
@@ -263,12 +346,25 @@ pub fn replay(replay: &Replay) -> Done {
 }
 
 pub fn sim(sim: &Sim) -> Done {
-    let outcome = switch::scenario::Scenario::load(&sim.scenario, sim.seed)?.run()?;
     let mut out = stdout();
-    if sim.json {
-        print::json(&mut out, &outcome)?;
-    } else {
-        print::sim::outcome(&mut out, &outcome)?;
+    let mut right = true;
+    match Scenario::load(&sim.scenario, sim.seed)? {
+        Scenario::Switch(scenario) => {
+            let outcome = scenario.run()?;
+            match sim.json {
+                true => print::json(&mut out, &outcome)?,
+                false => print::sim::outcome(&mut out, &outcome)?,
+            }
+        }
+        Scenario::Network(scenario) => {
+            let outcome = scenario.run()?;
+            match sim.json {
+                true => print::json(&mut out, &outcome)?,
+                false => print::network::outcome(&mut out, &outcome)?,
+            }
+            right = outcome.right;
+        }
     }
-    Ok(out.flush()?)
+    out.flush()?;
+    if right { Ok(()) } else { Err(Failure::WrongNetwork) }
 }

@@ -2,6 +2,7 @@
 //! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
 
 pub mod live;
+pub mod network;
 pub mod sim;
 pub mod trace;
 
@@ -9,7 +10,10 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::control::{Counters, Ffp, Figures, FlowPart, Limit, Macs, Ports, Tables, microseconds};
+use switch::control::{
+    Counters, Ffp, Figures, FlowPart, Limit, Macs, Ports, Stateless, Tables, microseconds,
+};
+use switch::lane_form::{BankForm, GatesForm, LabelForm};
 use switch::top::Board;
 
 /// A number of things: "1 port", "2 ports".
@@ -129,6 +133,68 @@ pub fn macs(out: &mut dyn Write, macs: &Macs) -> io::Result<()> {
     table(out, &head, &macs.macs.iter().map(row).collect::<Vec<_>>())
 }
 
+pub fn stateless(out: &mut dyn Write, shown: &Stateless) -> io::Result<()> {
+    let Some(lane) = &shown.lane else {
+        return writeln!(out, "there is no stateless lane (datapath.stateless)");
+    };
+    writeln!(out, "{} of {} packets were sent or dropped by the lane", shown.taken, shown.received)?;
+    for (reason, count) in shown.dropped.iter().filter(|(_, count)| **count > 0) {
+        writeln!(out, "dropped {reason}: {count}")?;
+    }
+    let list = |numbers: &[i64]| match numbers {
+        [] => "none".to_owned(),
+        some => some.iter().map(i64::to_string).collect::<Vec<_>>().join(" "),
+    };
+    writeln!(out, "trusted ports: {}", list(&lane.trusted))?;
+    for (port, bytes) in &lane.mtu {
+        writeln!(out, "MTU of port {port}: {bytes} bytes")?;
+    }
+    let types = [
+        ("KeyFlow", lane.types.keyflow),
+        ("PolKA", lane.types.polka),
+        ("TF", lane.types.tf),
+        ("wide TF", lane.types.tf_wide),
+    ];
+    let types = types.map(|(name, it)| format!("{name} {:#06x}", it.unwrap_or_default()));
+    writeln!(out, "EtherTypes: {}", types.join(", "))?;
+    for one in &lane.bank {
+        bank(out, &format!("KeyFlow, epoch {}", one.epoch), one)?;
+    }
+    if let Some(one) = &lane.polka {
+        bank(out, "PolKA", one)?;
+    }
+    lane.gates.as_ref().map_or(Ok(()), |lane| gates(out, lane))
+}
+
+fn bank(out: &mut dyn Write, name: &str, bank: &BankForm) -> io::Result<()> {
+    let arithmetic = bank.arithmetic.as_deref().unwrap_or("integer");
+    writeln!(out, "{name}: {arithmetic} ID {0} ({0:#x})", bank.id)?;
+    let label = |(label, what): (usize, &LabelForm)| match what {
+        LabelForm::Port(0) => None,
+        LabelForm::Port(port) => Some(format!("{label}={port}")),
+        LabelForm::Word(word) => Some(format!("{label}={word}")),
+    };
+    let labels: Vec<String> = bank.labels.iter().enumerate().filter_map(label).collect();
+    writeln!(out, "  labels {}", labels.join(" "))?;
+    if bank.backups.is_empty() {
+        return Ok(());
+    }
+    let backups: Vec<String> = bank.backups.iter().map(|(port, by)| format!("{port}->{by}")).collect();
+    writeln!(out, "  backups {}", backups.join(" "))
+}
+
+pub fn gates(out: &mut dyn Write, gates: &GatesForm) -> io::Result<()> {
+    let GatesForm { down_d, up_d, external_d, server_gate_max, ports } = gates;
+    writeln!(
+        out,
+        "gates: down-d {down_d}, up-d {up_d}, external-d {external_d}, server gates up to {server_gate_max}"
+    )?;
+    let row = |(port, gate, flag): &(i64, i64, String)| {
+        vec![port.to_string(), gate.to_string(), if flag.is_empty() { "-" } else { flag }.to_owned()]
+    };
+    table(out, &["port", "gate", "flag"], &ports.iter().map(row).collect::<Vec<_>>())
+}
+
 pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     if ffp.lut_entries == 0 {
         return writeln!(out, "the fast-forwarding path is off (datapath.ffp.enabled)");
@@ -186,6 +252,7 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     let mut rows = vec![("received", c.received), ("forwarded", c.forwarded), ("consumed", c.consumed)];
     rows.push(("dropped", dropped));
     rows.extend(reasons(&c.dropped));
+    rows.push(("by the stateless lane", c.stateless));
     rows.push(("held", c.held));
     rows.push(("held back for order", c.held_back));
     rows.push(("copies sent", c.copies));
@@ -313,6 +380,7 @@ mod tests {
             received: 10,
             forwarded: 6,
             consumed: 1,
+            stateless: 0,
             held: 0,
             held_back: 0,
             dropped: reasons([0, 3]),

@@ -160,9 +160,24 @@ fn a_switch_runs_is_asked_and_stops() {
     let json = place.prints(&["show", "counters", "--json"]);
     assert!(json.contains("\"low_latency\":{\"gaps_aside\":{\"frames\":0,"), "{json}");
     assert!(place.prints(&["show", "ffp"]).starts_with("0 of 0 packets went all the way"));
-    for what in ["cache", "stateless"] {
-        assert!(place.fails(&["show", what]).contains("not in this build yet"), "{what}");
-    }
+    assert!(place.fails(&["show", "cache"]).contains("not in this build yet"));
+    assert_eq!(place.prints(&["show", "stateless"]), "there is no stateless lane (datapath.stateless)\n");
+    assert_eq!(place.prints(&["gates", "show"]), "there are no gates\n");
+    assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");
+    assert!(place.prints(&["show", "stateless"]).starts_with("there is no stateless lane"));
+    assert!(place.prints(&["gates", "set", "1=2"]).contains("no port is trusted"));
+    let set = ["gates", "set", "--down-d", "2", "--trusted", "1,2", "1=2:server", "2=4"];
+    assert_eq!(place.prints(&set), "2 gates in force\n");
+    let gates = place.prints(&["gates", "show"]);
+    assert!(gates.starts_with("gates: down-d 2, up-d 0,") && gates.contains("server"), "{gates}");
+    let json = place.prints(&["gates", "show", "--json"]);
+    assert!(json.contains("\"ports\":[[1,2,\"server\"],[2,4,\"\"]]"), "{json}");
+    let shown = place.prints(&["show", "stateless"]);
+    assert!(shown.contains("trusted ports: 1 2\n") && shown.contains("TF 0xff1f"), "{shown}");
+    assert!(place.fails(&["gates", "set", "1:2"]).contains("write PORT=NUMBER"));
+    assert!(place.fails(&["gates", "set", "1=2", "2=2"]).contains("gate 2 is there twice"));
+    assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");
+    assert_eq!(place.prints(&["gates", "show", "--json"]), "null\n");
 
     assert_eq!(place.prints(&["flows", "clear"]), "4 flows deleted, 1 default flow added\n");
     let mut loading = shunt()
@@ -296,6 +311,44 @@ fn a_running_switch_tells_why_a_packet_is_dropped() {
     assert_eq!(told, "0 packets recorded, 0 compared with the rules, 0 faults\n");
     assert!(place.fails(&["trace", "--live", "colour=red"]).contains("the filter is not understood"));
     assert!(place.fails(&["trace", "colour=red"]).contains("the packet is not understood"));
+}
+
+#[test]
+fn several_datapaths_are_one_process() {
+    let mut place = Place::new();
+    let sockets = [place.path("s1.sock"), place.path("s2.sock")];
+    place.write("s2.flows", "priority=7,actions=drop\n");
+    let config = format!(
+        "control = {:?}\n[[worker]]\n[[datapath]]\nid = 1\n[[datapath]]\nid = 2\ncontrol = {:?}\nflows = {:?}\n",
+        sockets[0],
+        sockets[1],
+        place.path("s2.flows")
+    );
+    place.write("switch.toml", &config);
+    assert!(place.start(&[]).contains("s1.sock"));
+    let asks = |socket: &Path| {
+        let output = shunt().args(["--control", text(socket), "flows", "dump"]).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(!asks(&sockets[0]).contains("priority=7"));
+    assert!(asks(&sockets[1]).contains("priority=7"));
+    let config = place.path("switch.toml");
+    let shown = shunt().args(["show", "ports", "-c", text(&config)]).output().unwrap();
+    assert!(failed(shown, 1).contains("name one's socket by --control: "));
+    let (code, rest) = place.signal("TERM");
+    assert_eq!(code, Some(0), "{rest}");
+    assert!(rest.contains("shunt: ready") && rest.contains("s2.sock"), "{rest}");
+    assert!(sockets.iter().all(|socket| !socket.exists()));
+
+    // Where one cannot start, none is left.
+    let _taken = std::os::unix::net::UnixListener::bind(&sockets[1]).unwrap();
+    let output = shunt().args(["run", "-c", text(&config)]).output().unwrap();
+    assert!(failed(output, 1).contains("s2.sock"));
+    assert!(!sockets[0].exists());
+    let output =
+        shunt().args(["run", "-c", text(&config), "--flows", text(&place.path("s2.flows"))]).output();
+    assert!(failed(output.unwrap(), 1).contains("several datapaths are configured"));
 }
 
 #[test]

@@ -45,6 +45,36 @@ fn every_packet_of_an_example_is_told_of() {
 }
 
 #[test]
+fn networks_of_the_examples_are_right_and_a_fault_has_an_exit_code() {
+    for name in ["tags", "keys", "failures", "renumber"] {
+        let file = example(&format!("network-{name}.toml"));
+        let first = sim(&file, &["--json"]);
+        assert_eq!((first.0, first.2.as_str()), (Some(0), ""), "{name}");
+        assert_eq!(first, sim(&file, &["--json"]), "{name}");
+        let run: Value = serde_json::from_str(&first.1).unwrap();
+        assert_eq!((&run["right"], &run["over_budget"]), (&true.into(), &0.into()), "{name}");
+        let (code, text, _) = sim(&file, &["--seed", "7"]);
+        assert!(code == Some(0) && text.contains("\nright     0 misdelivered"), "{name}: {text}");
+    }
+    let folder = std::env::temp_dir().join(format!("shunt-sim-net-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plan = std::fs::read_to_string(example("plans/tree.json")).unwrap();
+    let wrong = plan.replacen("[[1, 2, \"G_SRV\", \"s1\"], [2, 4,", "[[1, 4, \"G_SRV\", \"s1\"], [2, 2,", 1);
+    assert_ne!(plan, wrong);
+    std::fs::write(folder.join("plan.json"), wrong).unwrap();
+    std::fs::write(folder.join("net.toml"), "[network]\nplan = \"plan.json\"\n").unwrap();
+    let (code, text, told) = sim(&folder.join("net.toml"), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("\nWRONG     104 misdelivered"), "{text}");
+    assert!(told.starts_with("shunt: packets were misdelivered"), "{told}");
+    std::fs::write(folder.join("plan.json"), &plan[..1_000]).unwrap();
+    let (code, _, told) = sim(&folder.join("net.toml"), &[]);
+    assert_eq!(code, Some(1));
+    assert!(told.contains("network.plan: ") && told.contains("plan.json: is no such plan: EOF"), "{told}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn mistakes_have_their_place_and_exit_code() {
     let folder = std::env::temp_dir().join(format!("shunt-sim-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual clock, arrivals, links, faults, replay, oracle runs.
+//! Virtual clock, arrivals, networks with links and failures, replay, oracle runs.
 
 pub mod arrivals;
 pub mod clock;
 pub mod cost;
+pub mod network;
 pub mod oracle;
 pub mod replay;
 

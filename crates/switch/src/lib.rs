@@ -6,6 +6,7 @@ pub mod config;
 pub mod control;
 pub mod daemon;
 pub mod flow_file;
+pub mod lane_form;
 pub mod listener;
 pub mod log;
 mod openflow;

@@ -13,6 +13,7 @@ use model::Learning;
 use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use worker::{Consistency, Quanta};
 
 /// Drivers of the contract that come later.
@@ -23,6 +24,8 @@ const MBUFS: RangeInclusive<i64> = 64..=16_777_216;
 const MTU: RangeInclusive<i64> = 68..=65_500;
 /// Workers of one daemon.
 const WORKERS: usize = 64;
+/// Datapaths of one daemon.
+const DATAPATHS: usize = 256;
 /// Controllers of one datapath, and addresses that it listens on.
 const ENDPOINTS: usize = 16;
 /// Windows over which rates are taken for learning: from 100 ms to 1 hour.
@@ -38,38 +41,115 @@ pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mista
     Mistake { line: None, key: key.into(), problem: problem.into() }
 }
 
-pub fn config(file: File) -> Result<Config, Mistake> {
-    let mut notes = Vec::new();
-    let control = control(file.control)?;
-    let portable = match file.simd.as_deref() {
+pub fn configs(file: File) -> Result<Vec<Config>, Mistake> {
+    let File { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
+    let portable = match simd.as_deref() {
         None | Some("auto") => false,
         Some("portable") => true,
         Some(other) => {
             return Err(wrong("simd", format!("\"{other}\" is unknown; use \"auto\" or \"portable\"")));
         }
     };
-    let has_dpdk = file.dpdk.is_some();
-    let dpdk = dpdk(file.dpdk)?;
-    let workers = workers(&file.worker)?;
-    let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
-        Ok([one]) => datapath(one, workers.len(), &control, &mut notes)?,
-        Err(none) if none.is_empty() => {
-            return Err(wrong("datapath", "there is none; add [[datapath]] with an id and ports"));
-        }
-        Err(many) => {
-            return Err(wrong(
-                "datapath",
-                format!(
-                    "there are {}, and this build runs one a daemon; start a daemon for each",
-                    many.len()
-                ),
-            ));
-        }
-    };
-    if has_dpdk && datapath.ports.iter().all(|port| port.driver != port::dpdk::NAME) {
-        notes.push("[dpdk] has no effect: no port has the driver \"dpdk\".".to_owned());
+    let has_dpdk = dpdk_of.is_some();
+    let dpdk = dpdk(dpdk_of)?;
+    let workers = workers(&worker)?;
+    let count = datapaths.len();
+    if count == 0 {
+        return Err(wrong("datapath", "there is none; add [[datapath]] with an id and ports"));
     }
-    Ok(Config { control, portable, dpdk, workers, datapath, notes })
+    if count > DATAPATHS {
+        return Err(wrong("datapath", format!("there are {count}; {DATAPATHS} is the most")));
+    }
+    let mut made: Vec<Config> = Vec::with_capacity(count);
+    for (n, d) in datapaths.into_iter().enumerate() {
+        let numbered = |mistake| if count == 1 { mistake } else { of_datapath(n, mistake) };
+        let control = socket(n, d.control.as_deref(), control.as_deref())?;
+        let mut notes = Vec::new();
+        let datapath = datapath(d, workers.len(), &control, &mut notes).map_err(numbered)?;
+        let one = Config { control, portable, dpdk: dpdk.clone(), workers: workers.clone(), datapath, notes };
+        made.iter().try_for_each(|other| apart(other, &one)).map_err(numbered)?;
+        made.push(one);
+    }
+    let uses_dpdk =
+        |config: &&Config| config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
+    match made.iter().filter(uses_dpdk).count() {
+        0 if has_dpdk => {
+            made[0].notes.push("[dpdk] has no effect: no port has the driver \"dpdk\".".to_owned());
+        }
+        0 | 1 => {}
+        _ => return Err(wrong("datapath", "only one datapath of a daemon can have dpdk ports")),
+    }
+    if count > 1 {
+        made.iter_mut().for_each(keep_used_workers);
+    }
+    Ok(made)
+}
+
+/// A mistake in one of several datapaths.
+fn of_datapath(n: usize, mistake: Mistake) -> Mistake {
+    let key = match mistake.key.strip_prefix("datapath") {
+        Some(rest) => format!("datapath[{n}]{rest}"),
+        None => mistake.key,
+    };
+    Mistake { key, ..mistake }
+}
+
+/// A datapath's control socket. The first one's may be the file's.
+fn socket(n: usize, own: Option<&str>, file: Option<&str>) -> Result<PathBuf, Mistake> {
+    let key = format!("datapath[{n}].control");
+    match own {
+        Some(path) => at(key, socket_path(path, DEFAULT_CONTROL)),
+        None if n == 0 => at("control", socket_path(file.unwrap_or(DEFAULT_CONTROL), DEFAULT_CONTROL)),
+        None => Err(wrong(
+            key,
+            "is missing: each further datapath needs a socket of its own, such as \"/run/shunt/s2.sock\"",
+        )),
+    }
+}
+
+/// Whether two datapaths can run beside each other.
+fn apart(one: &Config, other: &Config) -> Result<(), Mistake> {
+    let id = other.datapath.id;
+    if one.datapath.id == id {
+        return Err(wrong("datapath.id", format!("{id} is another datapath's too; number each differently")));
+    }
+    if one.control == other.control {
+        let problem = format!("\"{}\" is another datapath's too; name each once", other.control.display());
+        return Err(wrong("datapath.control", problem));
+    }
+    let listens = &other.datapath.openflow.listen;
+    if let Some(twice) = listens.iter().find(|it| one.datapath.openflow.listen.contains(it)) {
+        return Err(wrong("datapath.openflow.listen", format!("\"{twice}\" is another datapath's too")));
+    }
+    let alone = |port: &&PortConfig| port::is_of_interfaces(&port.driver) || port.driver == port::dpdk::NAME;
+    for port in other.datapath.ports.iter().filter(alone) {
+        if one.datapath.ports.iter().filter(alone).any(|it| it.device == port.device) {
+            let problem = format!(
+                "\"{}\" is another datapath's too; datapaths are linked by pairs of interfaces, one end each",
+                port.device
+            );
+            return Err(wrong("datapath.port", problem));
+        }
+    }
+    Ok(())
+}
+
+/// Of several datapaths each has the workers that its ports name: threads of its own, at the CPUs and with the habits that
+/// the file says.
+fn keep_used_workers(config: &mut Config) {
+    let ports = &mut config.datapath.ports;
+    let used: Vec<usize> = (0..config.workers.len())
+        .filter(|worker| ports.iter().any(|port| port.workers.contains(worker)))
+        .collect();
+    for port in ports.iter_mut() {
+        for worker in &mut port.workers {
+            *worker = used.iter().position(|it| it == worker).unwrap_or_default();
+        }
+    }
+    let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
+    // One without ports has a worker all the same: it may be given packets by a controller.
+    config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
+    config.notes.retain(|note| !note.ends_with("serves no port."));
 }
 
 fn dpdk(section: Option<file::Dpdk>) -> Result<port::dpdk::Settings, Mistake> {
@@ -84,10 +164,6 @@ fn dpdk(section: Option<file::Dpdk>) -> Result<port::dpdk::Settings, Mistake> {
         mbufs: number("mbufs", mbufs, MBUFS)?.map_or(default.mbufs, |mbufs| mbufs as u32),
         mtu: number("mtu", mtu, MTU)?.map_or(default.mtu, |mtu| mtu as u16),
     })
-}
-
-fn control(path: Option<String>) -> Result<PathBuf, Mistake> {
-    at("control", socket_path(path.as_deref().unwrap_or(DEFAULT_CONTROL), DEFAULT_CONTROL))
 }
 
 fn workers(list: &[file::Worker]) -> Result<Vec<WorkerConfig>, Mistake> {
@@ -148,7 +224,22 @@ fn datapath(
             port.name
         ));
     }
-    Ok(Datapath { id, openflow, low_latency_cookie, learning, lut_entries, consistency, lanes, ports })
+    let stateless = d.stateless.map(|lane| lane.read()).transpose().map_err(|(key, problem)| {
+        let dot = if key.is_empty() { "" } else { "." };
+        wrong(format!("datapath.stateless{dot}{key}"), problem)
+    })?;
+    Ok(Datapath {
+        id,
+        openflow,
+        low_latency_cookie,
+        learning,
+        lut_entries,
+        consistency,
+        lanes,
+        flows: d.flows.map(PathBuf::from),
+        stateless: stateless.map(Arc::new),
+        ports,
+    })
 }
 
 /// What is said of a datapath's forwarding.

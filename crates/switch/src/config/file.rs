@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The configuration as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
 
+use crate::lane_form::LaneForm;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::fmt;
@@ -36,6 +37,8 @@ pub struct Worker {
 #[serde(deny_unknown_fields)]
 pub struct Datapath {
     pub id: i64,
+    pub control: Option<String>,
+    pub flows: Option<String>,
     #[serde(default)]
     pub openflow: OpenFlow,
     #[serde(default)]
@@ -46,6 +49,7 @@ pub struct Datapath {
     pub lanes: Lanes,
     #[serde(default)]
     pub port_cache: PortCache,
+    pub stateless: Option<LaneForm>,
     #[serde(default)]
     pub port: Vec<Port>,
 }

@@ -10,10 +10,12 @@ pub(crate) mod value;
 
 pub use endpoint::Endpoint;
 
+use flow::Stateless;
 use pipeline::LaneLimits;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use worker::Quanta;
 
 /// Where the control socket is when nothing else is said.
@@ -22,7 +24,7 @@ pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
 /// Longest configuration file.
 const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
-/// Checked settings of a daemon.
+/// Checked settings of one datapath's daemon: a process runs one for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Path of the control socket.
@@ -75,6 +77,10 @@ pub struct Datapath {
     pub consistency: worker::Consistency,
     /// What may wait in each worker, and how much of it is worked off at once.
     pub lanes: (LaneLimits, Quanta),
+    /// A flow file that is in force from the first packet on.
+    pub flows: Option<PathBuf>,
+    /// Its stateless lane.
+    pub stateless: Option<Arc<Stateless>>,
     /// Its ports, in the order of the file.
     pub ports: Vec<PortConfig>,
 }
@@ -171,13 +177,13 @@ impl std::fmt::Display for Mistake {
 }
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and checks a file: one datapath's settings, or those of several.
     ///
     /// # Errors
     /// The first mistake.
-    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+    pub fn load(path: &Path) -> Result<Vec<Self>, ConfigError> {
         let read = read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        let parsed = read.and_then(|text| Self::parse(&text));
+        let parsed = read.and_then(|text| Self::parse_all(&text));
         parsed.map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
     }
 
@@ -185,8 +191,19 @@ impl Config {
     ///
     /// # Errors
     /// The first mistake.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, Mistake> {
+        check::configs(text::read(text, &text::CONFIGURATION)?)
+    }
+
+    /// Checks the text of a file of one datapath.
+    ///
+    /// # Errors
+    /// The first mistake, or that there are several.
     pub fn parse(text: &str) -> Result<Self, Mistake> {
-        check::config(text::read(text, &text::CONFIGURATION)?)
+        let [one] = <[Self; 1]>::try_from(Self::parse_all(text)?).map_err(|all| {
+            check::wrong("datapath", format!("there are {}, and one is asked for", all.len()))
+        })?;
+        Ok(one)
     }
 }
 

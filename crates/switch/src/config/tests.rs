@@ -209,7 +209,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("\"adaptive\"", "\"lazy\"", &["worker[0].idle: \"lazy\"", "\"adaptive\" or \"busy\""]),
     ("id = 1", "id = 0", &["datapath.id: 0 is out of range; use 1 to"]),
     ("id = 1", "", &["line 6: ", "missing field `id`"]),
-    ("id = 1", "id = 1\n[[datapath]]\nid = 2", &["datapath: there are 2", "one a daemon"]),
+    ("id = 1", "id = 1\n[[datapath]]\nid = 2", &["datapath[1].control: is missing"]),
     ("controllers = []", "controllers = [\"tcp:x\"]", &["controllers[0]: \"tcp:x\"", "tcp:127.0.0.1:6653"]),
     (
         "controllers = []",
@@ -356,4 +356,68 @@ fn a_file_that_is_no_text_is_refused_with_the_line() {
     assert!(message.contains(".toml: line 2: is not UTF-8 text"), "{message}");
     let message = Config::load(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(message.contains("is longer than"), "{message}");
+}
+
+/// Two datapaths in a file, with a stateless lane each.
+const TWO: &str = r#"
+control = "/tmp/s1.sock"
+[[worker]]
+cpu = 0
+[[worker]]
+cpu = 1
+[[datapath]]
+id = 1
+[datapath.stateless]
+trusted = [1]
+[[datapath.stateless.bank]]
+id = 5
+labels = ["tables", 1]
+[[datapath.port]]
+number = 1
+name = "p1"
+driver = "af_packet"
+device = "veth1"
+workers = [0]
+[[datapath]]
+id = 2
+control = "/tmp/s2.sock"
+[datapath.openflow]
+listen = "127.0.0.1:6654"
+[[datapath.port]]
+number = 1
+name = "p1"
+driver = "af_packet"
+device = "veth2"
+workers = [1]
+"#;
+
+#[test]
+fn each_of_several_datapaths_has_its_own() {
+    let all = Config::parse_all(TWO).unwrap();
+    let controls: Vec<_> = all.iter().map(|config| config.control.to_str().unwrap()).collect();
+    assert_eq!(controls, ["/tmp/s1.sock", "/tmp/s2.sock"]);
+    let worker = |cpu| WorkerConfig { cpu: Some(cpu), idle: Idle::Adaptive };
+    assert_eq!((&all[0].workers[..], &all[1].workers[..]), (&[worker(0)][..], &[worker(1)][..]));
+    assert_eq!(all[1].datapath.ports[0].workers, [0], "numbered among those that it has");
+    assert!(all.iter().all(|config| config.notes.is_empty()));
+    let lane = all[0].datapath.stateless.as_ref().unwrap();
+    assert_eq!(lane.banks[0].as_ref().unwrap().labels.len(), 2);
+    assert_eq!(all[1].datapath.stateless, None);
+    for (what, by, says) in [
+        ("id = 2", "id = 1", "datapath[1].id: 1 is another datapath's too"),
+        ("control = \"/tmp/s2.sock\"", "", "datapath[1].control: is missing"),
+        ("/tmp/s2.sock", "/tmp/s1.sock", "datapath[1].control: \"/tmp/s1.sock\" is another"),
+        ("veth2", "veth1", "datapath[1].port: \"veth1\" is another datapath's too"),
+        ("workers = [1]", "workers = [2]", "datapath[1].port[0].workers: there is no worker 2"),
+        ("id = 5", "id = 1", "datapath[0].stateless.bank[0].id: 1 is out of range"),
+        ("id = 5", "id = \"5\"", "datapath.stateless.bank[0].id: is the string \"5\""),
+        ("trusted = [1]", "trusted = 1", "datapath.stateless.trusted: is the number 1, and a list of ports"),
+        ("trusted = [1]", "trust = [1]", "unknown field `trust`"),
+    ] {
+        let text = TWO.replacen(what, by, 1);
+        assert_ne!(text, TWO, "{what}");
+        let message = Config::parse_all(&text).unwrap_err().to_string();
+        assert!(message.contains(says), "{by:?} gives: {message}");
+    }
+    assert!(Config::parse(TWO).unwrap_err().to_string().contains("there are 2, and one is asked for"));
 }

@@ -17,8 +17,10 @@ pub struct Grammar {
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Configurations.
-pub const CONFIGURATION: Grammar =
-    Grammar { keys: &[KEYS, FORWARDING], lists: &["worker", "datapath.port", "datapath.port.queue"] };
+pub const CONFIGURATION: Grammar = Grammar {
+    keys: &[KEYS, FORWARDING],
+    lists: &["worker", "datapath.port", "datapath.port.queue", "datapath.stateless.bank"],
+};
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -47,6 +49,27 @@ const KEYS: &[Key] = &[
     ("max_rate_kbps", NUMBER, "max_rate_kbps = 10000"),
     ("priority", NUMBER, "priority = 7"),
     ("limit_frames", NUMBER, "limit_frames = 512"),
+    ("flows", STRING, "flows = \"s1.flows\""),
+    ("datapath.stateless", "a table", "[datapath.stateless]"),
+    ("trusted", "a list of ports", "trusted = [1, 2]"),
+    ("datapath.stateless.mtu", "a list of ports and bytes", "mtu = [[1, 1600]]"),
+    ("types", "a table", "types = { keyflow = 0x88b5 }"),
+    ("keyflow", NUMBER, "keyflow = 0x88b5"),
+    ("datapath.stateless.types.polka", NUMBER, "polka = 0x8842"),
+    ("tf", NUMBER, "tf = 0xff1f"),
+    ("tf_wide", NUMBER, "tf_wide = 0x88b6"),
+    ("datapath.stateless.bank", TABLES, "[[datapath.stateless.bank]]"),
+    ("datapath.stateless.polka", "a table", "[datapath.stateless.polka]"),
+    ("epoch", NUMBER, "epoch = 0"),
+    ("arithmetic", STRING, "arithmetic = \"integer\""),
+    ("labels", "a list of ports and \"tables\"", "labels = [\"tables\", 1, 2]"),
+    ("backups", "a list of ports and backup ports", "backups = [[1, 2]]"),
+    ("gates", "a table", "[datapath.stateless.gates]"),
+    ("down_d", NUMBER, "down_d = 4"),
+    ("up_d", NUMBER, "up_d = 8"),
+    ("external_d", NUMBER, "external_d = 0"),
+    ("server_gate_max", NUMBER, "server_gate_max = 0"),
+    ("ports", "a list of ports, gates and flags", "ports = [[1, 2, \"server\"]]"),
 ];
 
 /// Keys that tell how a switch forwards: of the daemon's file and of scenarios.

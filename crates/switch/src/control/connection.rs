@@ -7,10 +7,12 @@ use super::protocol::{Changes, Request};
 use super::request::parse;
 use super::{REQUEST_BYTES, show};
 use crate::flow_file::{FlowFile, PortNames};
+use crate::lane_form::{GatesForm, LaneForm};
 use crate::trace::Watch;
 use flow::Nanos;
+use flow::stateless::{LaneChange, Section};
 use model::agent::Lost;
-use model::{Changed, DataPlane, Model};
+use model::{Change, Changed, DataPlane, Model};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::io::{ErrorKind, Read, Write};
@@ -294,9 +296,11 @@ impl Connection {
             Request::Cache => {
                 self.error(Some(id), "the port cache is not in this build yet; there is nothing to show")
             }
-            Request::Stateless => {
-                self.error(Some(id), "the stateless lane is not in this build yet; there is nothing to show")
-            }
+            Request::Stateless => self.answer(id, "done", &show::stateless(state.model)),
+            Request::Gates { gates, trusted } => match set_gates(gates.as_ref(), trusted.as_deref(), state) {
+                Ok(changed) => self.wait_for(id, changed, state),
+                Err(error) => self.error(Some(id), &error),
+            },
             Request::Load { text, last } => self.load(id, &text, last, state),
             Request::Trace { packet } => match crate::trace::imagined(state.model, &packet) {
                 Ok(trace) => self.answer(id, "done", &trace),
@@ -386,4 +390,25 @@ impl Connection {
         self.outbox.extend_from_slice(line.to_string().as_bytes());
         self.outbox.push(b'\n');
     }
+}
+
+/// Sets gates, and trusted ports if some are given.
+fn set_gates(
+    gates: Option<&GatesForm>,
+    trusted: Option<&[i64]>,
+    state: &mut State<'_>,
+) -> Result<Changed, String> {
+    let told = |(key, problem): (String, String)| format!("{key}: {problem}");
+    let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(told)?;
+    if gates.is_none() && trusted.is_none() && state.model.stateless().is_none() {
+        // Not even a lane without gates is needed, which would drop tagged packets.
+        return Ok(Changed::default());
+    }
+    let mut sections = vec![Section::Gates(gates)];
+    if let Some(trusted) = trusted {
+        let form = LaneForm { trusted: trusted.to_vec(), ..LaneForm::default() };
+        sections.push(Section::Trusted(form.read().map_err(told)?.trusted));
+    }
+    let change = Change::Stateless(LaneChange::Set(sections));
+    state.model.change(state.now, change).map_err(|error| error.to_string())
 }

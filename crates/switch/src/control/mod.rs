@@ -28,7 +28,7 @@ pub use client::{Client, ClientError};
 pub use latency::{Buckets, Figures, Lane, LaneBuckets, Latencies, microseconds};
 pub use protocol::{
     Changes, Counters, FastTable, Ffp, FlowForm, FlowPart, FlowRow, Limit, Mac, Macs, Port, Ports, Queue,
-    Request, Table, Tables,
+    Request, Stateless, Table, Tables,
 };
 
 pub(crate) use connection::{Connection, PARKED_MAX, State};

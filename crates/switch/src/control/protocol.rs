@@ -2,6 +2,7 @@
 //! What goes over the control socket.
 
 use super::latency::Lane;
+use crate::lane_form::{GatesForm, LaneForm};
 use crate::trace::{Live, Packet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,8 +30,16 @@ pub enum Request {
     Ffp,
     /// Port caches. Not in this build.
     Cache,
-    /// The stateless lane. Not in this build.
+    /// The stateless lane; answered by [`Stateless`].
     Stateless,
+    /// Sets the gates of Tag-and-Forward, or that there are none; answered by [`Changes`] of nothing when they are in force.
+    Gates {
+        /// The gates; null: none.
+        #[serde(deserialize_with = "Option::deserialize")]
+        gates: Option<GatesForm>,
+        /// Ports that lead to other switches from now on; none: those that do.
+        trusted: Option<Vec<i64>>,
+    },
     /// A piece of a flow file. The whole comes into force with the last piece, in one operation, and is then answered
     /// by [`Changes`]; earlier pieces are not answered.
     Load {
@@ -62,6 +71,7 @@ impl Request {
             Self::Load { .. } => &["text", "last"],
             Self::Trace { .. } => &["packet"],
             Self::TraceLive { .. } => &["live"],
+            Self::Gates { .. } => &["gates", "trusted"],
             Self::Ports
             | Self::Tables
             | Self::Counters
@@ -187,6 +197,19 @@ pub struct Ffp {
     pub tables: Vec<FastTable>,
 }
 
+/// The stateless lane.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stateless {
+    /// How it is set; none: there is no lane.
+    pub lane: Option<LaneForm>,
+    /// Packets received.
+    pub received: u64,
+    /// Of them, those that the lane sent or dropped.
+    pub taken: u64,
+    /// Packets dropped for reasons that only tagged packets meet, by reason; zeros included.
+    pub dropped: BTreeMap<String, u64>,
+}
+
 /// How the fast-forwarding path passes a table. Figures are sums over the workers; all are 0 where the path goes by the
 /// table itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -239,6 +262,8 @@ pub struct Counters {
     pub forwarded: u64,
     /// Packets that went to the controller only.
     pub consumed: u64,
+    /// Of the received: packets that the stateless lane sent or dropped.
+    pub stateless: u64,
     /// Packets waiting in the switch.
     pub held: u64,
     /// Times that a low-latency packet was held back for earlier ones of its flow.

@@ -2,7 +2,10 @@
 //! Short answers, made in one go.
 
 use super::latency::{Lane, Latencies};
-use super::protocol::{Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Table, Tables};
+use super::protocol::{
+    Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Stateless, Table, Tables,
+};
+use crate::lane_form::LaneForm;
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -110,6 +113,26 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
     }
 }
 
+pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
+    /// What only tagged packets are dropped for.
+    const REASONS: [DropReason; 6] = [
+        DropReason::UntrustedTag,
+        DropReason::MalformedTag,
+        DropReason::NoLabel,
+        DropReason::HopLimit,
+        DropReason::NoGate,
+        DropReason::OverMtu,
+    ];
+    let totals = model.totals();
+    let count = |reason: DropReason| totals.dropped.get(reason as usize).copied().unwrap_or_default();
+    Stateless {
+        lane: model.stateless().map(|lane| LaneForm::from(&**lane)),
+        received: totals.received,
+        taken: totals.stateless,
+        dropped: REASONS.iter().map(|reason| (reason.name().to_owned(), count(*reason))).collect(),
+    }
+}
+
 pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
     let totals = model.totals();
     let traced = model.trace_counts();
@@ -127,6 +150,7 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
         received: totals.received,
         forwarded: totals.forwarded,
         consumed: totals.consumed,
+        stateless: totals.stateless,
         held: totals.held,
         held_back: totals.held_back,
         dropped: by_name(&totals.dropped),

@@ -22,6 +22,7 @@ use crate::flow_file::FlowFileError;
 use crate::listener::ListenError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 /// Why the daemon could not start, or had to end.
@@ -63,6 +64,17 @@ pub enum DaemonError {
     /// A port that the model refuses.
     #[error(transparent)]
     Model(#[from] model::ModelError),
+    /// One flow file, and several datapaths.
+    #[error(
+        "{}: several datapaths are configured, and a flow file is one's; load each one's by `shunt --control PATH flows load`",
+        .0.display()
+    )]
+    FlowsOfSeveral(PathBuf),
+    /// A control thread ended by itself.
+    #[error(
+        "a control thread ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
+    )]
+    ControlEnded,
     /// A worker's thread ended by itself.
     #[error(
         "worker {0} ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
@@ -89,24 +101,77 @@ impl DaemonError {
     }
 }
 
-/// Runs a switch in the foreground until SIGTERM or SIGINT. Prints one line to stderr when it forwards.
+/// Runs a switch in the foreground until SIGTERM or SIGINT: of each of these datapaths a daemon with threads and a control
+/// socket of its own. Prints one line a datapath to stderr when all of them forward. A flow file is for the only datapath.
 ///
 /// # Errors
 /// What keeps it from starting, or from going on.
-pub fn run(config: &Config, flows: Option<&Path>) -> Result<(), DaemonError> {
-    raise_descriptor_limit();
-    let stop = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
-    let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
-    // A closed stderr is no reason to stop forwarding.
-    let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config, &daemon));
-    daemon.serve(&stop)
+pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
+    if let (Some(path), [_, _, ..]) = (flows, configs) {
+        return Err(DaemonError::FlowsOfSeveral(path.into()));
+    }
+    raise_descriptor_limit(configs.len());
+    let (stop, end) = Stop::on_signals().map_err(DaemonError::io("catch signals"))?;
+    let mut daemons = Vec::with_capacity(configs.len());
+    for config in configs {
+        let flows = flows.or(config.datapath.flows.as_deref());
+        let Some(daemon) = Daemon::start(config, || open(config), flows, &stop)? else { return Ok(()) };
+        daemons.push(daemon);
+    }
+    for (config, daemon) in configs.iter().zip(&daemons) {
+        // A closed stderr is no reason to stop forwarding.
+        let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config, daemon));
+    }
+    serve_all(daemons, &stop, &end)
+}
+
+/// Serves until all are told to stop, or one cannot go on, which ends the others.
+fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), DaemonError> {
+    let mut daemons = daemons.into_iter();
+    let Some(first) = daemons.next() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let mut others = Vec::new();
+        let mut served = Ok(());
+        for daemon in daemons {
+            let thread = std::thread::Builder::new().name("control".into());
+            let spawned = thread.spawn_scoped(scope, move || {
+                let _ending = Ending(end);
+                daemon.serve(stop)
+            });
+            match spawned {
+                Ok(thread) => others.push(thread),
+                Err(source) => {
+                    drop(Ending(end));
+                    served = Err(DaemonError::Io { what: "start a control thread", source });
+                }
+            }
+        }
+        let ending = Ending(end);
+        served = served.and(first.serve(stop));
+        drop(ending);
+        others
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or(Err(DaemonError::ControlEnded)))
+            .fold(served, Result::and)
+    })
+}
+
+/// Tells all datapaths to stop when one has ended, in whatever way.
+struct Ending<'a>(&'a UnixStream);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        // Full: they have been told often enough.
+        let _ = rustix::io::write(self.0, &[0]);
+    }
 }
 
 /// Each connection of a controller takes a descriptor, and the usual limit has hardly room for the most there can be.
-fn raise_descriptor_limit() {
+fn raise_descriptor_limit(datapaths: usize) {
     const DESCRIPTORS: u64 = 4_096;
+    let most_wanted = DESCRIPTORS.saturating_mul(datapaths as u64);
     let limit = getrlimit(Resource::Nofile);
-    let wanted = limit.maximum.map_or(DESCRIPTORS, |most| most.min(DESCRIPTORS));
+    let wanted = limit.maximum.map_or(most_wanted, |most| most.min(most_wanted));
     if limit.current.is_some_and(|now| now < wanted) {
         // Without it fewer are accepted, which is logged then.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });

@@ -132,6 +132,7 @@ impl Daemon {
         for (number, name, link) in &known {
             model.add_port(clock.now(), describe(*number, name.clone(), link), link.up)?;
         }
+        model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
         if let Some(path) = flows
             && load(&mut model, clock, path, Some(stop))?.is_none()
         {
@@ -229,6 +230,8 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
     for port in &config.datapath.ports {
         model.add_port(clock.now(), describe(port.number, port.name.clone(), &Link::default()), true)?;
     }
+    model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
+    let flows = flows.or(config.datapath.flows.as_deref());
     flows.map_or(Ok(None), |flows| load(&mut model, clock, flows, None))
 }
 

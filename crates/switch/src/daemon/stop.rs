@@ -12,15 +12,15 @@ use std::os::unix::net::UnixStream;
 pub struct Stop(UnixStream);
 
 impl Stop {
-    /// Stops on SIGTERM and SIGINT.
+    /// Stops on SIGTERM and SIGINT, or when the returned end is written to.
     ///
     /// # Errors
     /// The system's refusal.
-    pub fn on_signals() -> io::Result<Self> {
+    pub fn on_signals() -> io::Result<(Self, UnixStream)> {
         let (tell, told) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(SIGTERM, tell.try_clone()?)?;
-        signal_hook::low_level::pipe::register(SIGINT, tell)?;
-        Ok(Self(told))
+        signal_hook::low_level::pipe::register(SIGINT, tell.try_clone()?)?;
+        Ok((Self(told), tell))
     }
 
     /// Stops when the returned end is written to or dropped.

@@ -2,7 +2,7 @@
 //! What a scenario says, checked against itself.
 
 use super::traffic::{self, Traffic};
-use super::{PORTS, Scenario, file};
+use super::{PORTS, Scenario, SwitchScenario, file, network};
 use crate::config::check::{at, forwarding, wrong};
 use crate::config::value::{duration, in_range};
 use crate::config::{Forwarding, Mistake, text};
@@ -31,7 +31,8 @@ const PIECE_BYTES: usize = 64 * 1_024;
 /// Most that may be offered, in parts of what the switch carries.
 const FACTOR: f64 = 1_000.0;
 
-pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Mistake> {
+/// A scenario of either sort.
+pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Mistake> {
     let file: file::File = text::read(text, &file::SCENARIO)?;
     let seed = match seed {
         Some(seed) => seed,
@@ -39,6 +40,25 @@ pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, 
     };
     // Before any table is made.
     sim::fix_hashes(seed);
+    let Some(network) = &file.network else { return switch(path, file, seed).map(Scenario::Switch) };
+    let others = [
+        ("warm_up", file.warm_up.is_some()),
+        ("duration", file.duration.is_some()),
+        ("packets", file.packets.is_some()),
+        ("ring", file.ring.is_some()),
+        ("io", file.io.is_some()),
+        ("costs", file.costs.is_some()),
+        ("load", file.load.is_some()),
+        ("datapath", !file.datapath.is_empty()),
+        ("traffic", !file.traffic.is_empty()),
+    ];
+    match others.into_iter().find(|(_, is_there)| *is_there) {
+        Some((key, _)) => Err(wrong(key, "is for one switch, and there is a [network]; give one of them")),
+        None => network::scenario(path, network, seed).map(Scenario::Network),
+    }
+}
+
+fn switch(path: &Path, file: file::File, seed: u64) -> Result<SwitchScenario, Mistake> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
         Ok([one]) => one,
@@ -57,7 +77,8 @@ pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, 
     let (lanes, quanta) = lanes;
     let config = worker::Config { lut_entries, consistency, lanes, quanta, ..worker::Config::default() };
     let rules = rules(&datapath, folder)?;
-    file.costs.table()?;
+    let costs = file.costs.unwrap_or_default();
+    costs.table()?;
 
     if file.traffic.is_empty() || file.traffic.len() > TRAFFIC {
         let found = file.traffic.len();
@@ -111,8 +132,7 @@ pub fn scenario(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, 
         span_ns,
         seed,
     };
-    let costs = file.costs;
-    Ok(Scenario { path: path.into(), seed, rules, ports, config, marks, costs, load, factor, packets })
+    Ok(SwitchScenario { path: path.into(), seed, rules, ports, config, marks, costs, load, factor, packets })
 }
 
 /// The text of the switch's flows.

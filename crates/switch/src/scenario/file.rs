@@ -2,6 +2,7 @@
 //! A scenario as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
 
 use super::costs::Costs;
+use super::network::file::Section;
 use crate::config::file::{Ffp, Lanes, LowLatency, PortCache, one_or_more};
 use crate::config::text::{FORWARDING, Grammar, Key, NUMBER, STRING, TABLES};
 use serde::Deserialize;
@@ -15,9 +16,9 @@ pub struct File {
     pub packets: Option<i64>,
     pub ring: Option<i64>,
     pub io: Option<String>,
-    #[serde(default)]
-    pub costs: Costs,
+    pub costs: Option<Costs>,
     pub load: Option<Load>,
+    pub network: Option<Section>,
     #[serde(default)]
     pub datapath: Vec<Datapath>,
     #[serde(default)]
@@ -75,7 +76,8 @@ const FRACTION: &str = "a number";
 const YES_OR_NO: &str = "true or false";
 
 /// What the keys take.
-pub const SCENARIO: Grammar = Grammar { keys: &[KEYS, FORWARDING], lists: &["datapath", "traffic"] };
+pub const SCENARIO: Grammar =
+    Grammar { keys: &[KEYS, FORWARDING], lists: &["datapath", "traffic", "network.failure"] };
 
 const KEYS: &[Key] = &[
     ("seed", NUMBER, "seed = 1"),
@@ -104,4 +106,26 @@ const KEYS: &[Key] = &[
     ("begin", STRING, "begin = \"30ms\""),
     ("known", YES_OR_NO, "known = true"),
     ("returns_by", NUMBER, "returns_by = 3"),
+    ("network", "a table", "[network]"),
+    ("plan", STRING, "plan = \"plan.json\""),
+    ("delay", STRING, "delay = \"10us\""),
+    ("rate_bps", NUMBER, "rate_bps = 10000000000"),
+    ("detection", STRING, "detection = \"1ms\""),
+    ("network.queue", NUMBER, "queue = 1000"),
+    ("network.traffic", "a table", "[network.traffic]"),
+    ("network.traffic.packets", NUMBER, "packets = 10"),
+    ("pairs", "a list of pairs of hosts", "pairs = [[\"a\", \"b\"]]"),
+    ("sample", NUMBER, "sample = 1000"),
+    ("interval", STRING, "interval = \"1ms\""),
+    ("paths", NUMBER, "paths = 4"),
+    ("failure", TABLES, "[[network.failure]]"),
+    ("at", STRING, "at = \"10ms\""),
+    ("lasting", STRING, "lasting = \"5ms\""),
+    ("every", STRING, "every = \"10ms\""),
+    ("link", "a pair of switches", "link = [\"a\", \"b\"]"),
+    ("node", STRING, "node = \"a\""),
+    ("each", STRING, "each = \"link\""),
+    ("renumber", "a table", "[network.renumber]"),
+    ("step", STRING, "step = \"10ms\""),
+    ("spread", STRING, "spread = \"5ms\""),
 ];

@@ -7,12 +7,14 @@
 mod check;
 mod costs;
 mod file;
+mod network;
 mod packets;
 mod report;
 mod run;
 mod traffic;
 
 pub use costs::StepCost;
+pub use network::{LinkHeader, Lost, Met, NetworkOutcome, NetworkScenario, Range, TableState};
 pub use report::{Latency, Learned, Outcome, Part};
 
 use crate::config::{Mistake, read_text};
@@ -20,6 +22,7 @@ use costs::Costs;
 use flow::PortNo;
 use sim::arrivals::{Load, Marks};
 use sim::cost::CostError;
+use sim::network::NetworkError;
 use std::path::{Path, PathBuf};
 
 /// Ports of a simulated switch at most.
@@ -31,9 +34,18 @@ const LONGEST_NS: f64 = 3.6e12;
 /// Packets a second at most, of one sort and of all.
 const RATE_PPS: f64 = 1e9;
 
-/// A simulation: one switch, and what arrives at it.
+/// A simulation.
+#[derive(Debug)]
+pub enum Scenario {
+    /// One switch, and what arrives at it.
+    Switch(SwitchScenario),
+    /// A network.
+    Network(NetworkScenario),
+}
+
+/// A simulation of one switch, and what arrives at it.
 #[derive(Clone, Debug)]
-pub struct Scenario {
+pub struct SwitchScenario {
     path: PathBuf,
     seed: u64,
     /// The switch's flows, in flow syntax.
@@ -72,6 +84,9 @@ pub enum ScenarioError {
     /// The switch could not be set up.
     #[error("the switch can not be set up: {0}")]
     SetUp(#[from] CostError),
+    /// The network could not be set up.
+    #[error("the network can not be set up: {0}")]
+    Network(#[from] NetworkError),
     /// It carries nothing, so that no part of it can be offered.
     #[error(
         "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
@@ -92,8 +107,8 @@ impl Scenario {
     /// The first mistake.
     pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let read = read_text(path).map_err(|source| ScenarioError::Read { path: path.into(), source })?;
-        let scenario = read.and_then(|text| check::scenario(path, &text, seed));
-        scenario.map_err(|mistake| ScenarioError::Wrong { path: path.into(), mistake })
+        read.and_then(|text| check::any(path, &text, seed))
+            .map_err(|mistake| ScenarioError::Wrong { path: path.into(), mistake })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::costs::{Costs, StepCost, steps_of, table_of};
 use super::report::{self, Outcome, Times};
-use super::{LONGEST_NS, Scenario, ScenarioError};
+use super::{LONGEST_NS, ScenarioError, SwitchScenario};
 use sim::arrivals::{Case, Class, ClassReport, Load, Report, Road, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
@@ -22,7 +22,7 @@ struct Measured {
     agreement: Option<f64>,
 }
 
-impl Scenario {
+impl SwitchScenario {
     /// Runs it. With costs that are given, the same file and seed give the same outcome.
     ///
     /// # Errors

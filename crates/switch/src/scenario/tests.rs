@@ -55,8 +55,11 @@ packets = "udp,nw_dst=10.2.0.0/16"
 begin = "1ms"
 "#;
 
-fn read(text: &str) -> Result<Scenario, Mistake> {
-    check::scenario(Path::new("examples/test.toml"), text, None)
+fn read(text: &str) -> Result<SwitchScenario, Mistake> {
+    match check::any(Path::new("examples/test.toml"), text, None)? {
+        Scenario::Switch(scenario) => Ok(scenario),
+        Scenario::Network(_) => panic!("there is no network in it"),
+    }
 }
 
 #[test]
@@ -334,5 +337,5 @@ fn the_examples_are_right() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 3);
+    assert_eq!(seen, 7);
 }

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is going to happen, by time; what is to happen at the same time, in the order in which that was said.
+
+use flow::Nanos;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+#[derive(Debug)]
+struct Entry<E> {
+    at: Nanos,
+    order: u64,
+    event: E,
+}
+
+impl<E> PartialEq for Entry<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<E> Eq for Entry<E> {}
+
+impl<E> PartialOrd for Entry<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The earliest is the greatest, for the heap.
+impl<E> Ord for Entry<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// The queue of events.
+#[derive(Debug)]
+pub(super) struct Events<E> {
+    heap: BinaryHeap<Entry<E>>,
+    said: u64,
+}
+
+impl<E> Default for Events<E> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), said: 0 }
+    }
+}
+
+impl<E> Events<E> {
+    pub fn push(&mut self, at: Nanos, event: E) {
+        self.said += 1;
+        self.heap.push(Entry { at, order: self.said, event });
+    }
+
+    pub fn pop(&mut self) -> Option<(Nanos, E)> {
+        self.heap.pop().map(|entry| (entry.at, entry.event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_orders_first_and_then_what_was_said_first() {
+        let mut events = Events::default();
+        for (at, event) in [(5, 'b'), (9, 'e'), (5, 'c'), (1, 'a'), (5, 'd')] {
+            events.push(at, event);
+        }
+        let order: String = std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect();
+        assert_eq!(order, "abcde");
+    }
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One switch of a network: a model over a worker, small enough that thousands of them fit into a process.
+
+use crate::network::port::{NetworkQueue, Sent, Side};
+use crate::network::spec::{Node, Setup};
+use flow::stateless::LaneChange;
+use flow::{DropReason, Nanos, PortNo};
+use model::{Change, Model, ModelError, Notice, PortDesc};
+use pipeline::LaneLimits;
+use port::Queue;
+use std::sync::Arc;
+use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
+
+/// What one of many switches has room for. Frames come one by one, and each is worked off before the next.
+const SIZES: Config = Config {
+    lanes: LaneLimits::NONE,
+    quanta: Quanta::DEFAULT,
+    workers: 1,
+    small_frames: 16,
+    large_frames: 0,
+    shells: 0,
+    controller_frames: 4,
+    operations: 64,
+    events: 64,
+    lut_entries: 0,
+    stopwatch: None,
+    consistency: Consistency::Auto,
+    timed_bursts: 1_024,
+    handovers: 1,
+    clock: Clock::stopped(),
+};
+
+/// A packet for the controller only.
+pub(super) const CONSUMED: &str = "consumed";
+/// Nobody says why a packet is gone.
+const UNKNOWN: &str = "unknown";
+
+/// Turns in which a frame is received, forwarded and sent at most.
+const TURNS: usize = 16;
+
+/// A switch that runs.
+pub(super) struct Instance {
+    model: Model<WorkerSet>,
+    worker: Worker,
+    side: Arc<Side>,
+    /// Its counters as they were last looked at: packets for the controller, and drops by reason.
+    counted: (u64, Vec<u64>),
+}
+
+/// What a switch has to keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// Flow entries.
+    pub entries: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Labels of all its banks.
+    pub labels: usize,
+    /// Gates.
+    pub gates: usize,
+}
+
+impl Instance {
+    /// A switch with its ports up.
+    pub fn new(node: &Node, now: Nanos) -> Result<Self, ModelError> {
+        let side = Arc::<Side>::default();
+        let queues = node.ports.iter().map(|number| {
+            let queue = Box::new(NetworkQueue::new(*number, Arc::clone(&side))) as Box<dyn Queue>;
+            PortQueues { number: *number, queues: vec![(0, queue)], egress: Vec::new() }
+        });
+        let (set, mut workers) = worker::build(&SIZES, queues.collect());
+        let mut model = Model::new(model::Config::default(), set, now);
+        let worker = workers.remove(0);
+        for &number in &node.ports {
+            model.add_port(now, PortDesc { number, ..PortDesc::default() }, true)?;
+        }
+        let mut made = Self { model, worker, side, counted: (0, Vec::new()) };
+        made.settle(now);
+        Ok(made)
+    }
+
+    /// Configures it. In force when this returns.
+    pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
+        let lane = setup.lane.iter().map(|lane| Change::Stateless(LaneChange::Set(lane.sections())));
+        let done = self.model.bundle(now, setup.changes.iter().cloned().chain(lane));
+        done.map_err(|(_, error)| error)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Tells it that a port's link is up or down.
+    pub fn set_link(&mut self, now: Nanos, port: PortNo, up: bool) -> Result<(), ModelError> {
+        self.model.set_link(now, port, up)?;
+        self.settle(now);
+        Ok(())
+    }
+
+    /// Forwards a frame, and appends what is sent for it. If that is nothing, tells why.
+    pub fn forward(
+        &mut self,
+        now: Nanos,
+        port: PortNo,
+        packet: u64,
+        bytes: Vec<u8>,
+        sent: &mut Vec<Sent>,
+    ) -> Option<&'static str> {
+        let before = sent.len();
+        self.side.arrive(port, packet, bytes);
+        for _ in 0..TURNS {
+            let turn = self.worker.turn(now);
+            if !self.side.waits() && !turn.waiting && !self.worker.has_pending() {
+                break;
+            }
+        }
+        self.side.take_sent(sent);
+        if sent.len() > before {
+            return None;
+        }
+        let reason = self.what_was_counted();
+        self.settle(now);
+        Some(reason)
+    }
+
+    /// The counter that has grown since this was last asked.
+    fn what_was_counted(&mut self) -> &'static str {
+        let totals = self.model.totals();
+        let mut drops = totals.dropped;
+        drops.iter_mut().zip(totals.copies_dropped).for_each(|(sum, copies)| *sum += copies);
+        let (consumed, before) = std::mem::replace(&mut self.counted, (totals.consumed, drops));
+        let (_, drops) = &self.counted;
+        let grown =
+            drops.iter().enumerate().find(|(at, count)| **count > before.get(*at).copied().unwrap_or(0));
+        match grown.and_then(|(at, _)| DropReason::ALL.get(at)) {
+            Some(reason) => reason.name(),
+            None if totals.consumed > consumed => CONSUMED,
+            None => UNKNOWN,
+        }
+    }
+
+    /// What it has to keep.
+    pub fn state(&self) -> State {
+        let (mut labels, mut gates) = (0, 0);
+        if let Some(lane) = self.model.stateless() {
+            labels = lane.banks.iter().flatten().chain(&lane.polka).map(|bank| bank.labels.len()).sum();
+            gates = lane.gates.as_ref().map_or(0, |gates| gates.ports.len());
+        }
+        let groups = self.model.group_ids().len();
+        State { entries: self.model.flow_count(), groups, labels, gates }
+    }
+
+    /// Puts in force what was submitted, and lets the model forget what is gone.
+    fn settle(&mut self, now: Nanos) {
+        loop {
+            self.worker.apply();
+            let more = self.model.poll(now);
+            while let Some(notice) = self.model.next_notice() {
+                if let Notice::PacketIn(packet_in) = notice {
+                    self.model.recycle(packet_in.frame);
+                }
+            }
+            if !more && self.model.is_applied(self.model.barrier()) {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::syntax::{ParseOptions, parse_flows};
+
+    fn node(flows: &str) -> Node {
+        let flows = parse_flows(flows, ParseOptions::default()).map(|flow| flow.unwrap().into());
+        let setup = Setup { changes: flows.collect(), lane: None };
+        Node { name: "s".into(), ports: vec![1, 2, 3], setup }
+    }
+
+    #[test]
+    fn a_frame_is_forwarded_or_a_reason_is_told() {
+        let node = node(
+            "in_port=1,actions=output:2,output:3\nin_port=2,actions=CONTROLLER\nin_port=3,actions=output:1",
+        );
+        let mut switch = Instance::new(&node, 1).unwrap();
+        switch.configure(1, &node.setup).unwrap();
+        assert_eq!(switch.state(), State { entries: 3, ..State::default() });
+        let mut sent = Vec::new();
+        let mut told = Vec::new();
+        for port in [1, 2, 3, 2] {
+            told.push(switch.forward(2, port, 7, vec![port as u8; 60], &mut sent));
+        }
+        switch.set_link(3, 1, false).unwrap();
+        told.push(switch.forward(3, 3, 8, vec![3; 60], &mut sent));
+        assert_eq!(told, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
+        let ports: Vec<_> = sent.iter().map(|sent| (sent.port, sent.packet, sent.bytes[0])).collect();
+        assert_eq!(ports, [(2, 7, 1), (3, 7, 1), (1, 7, 3)]);
+    }
+
+    #[test]
+    fn so_few_frames_are_enough_for_any_number_of_packets() {
+        let node = node("actions=all");
+        let mut switch = Instance::new(&node, 1).unwrap();
+        switch.configure(1, &node.setup).unwrap();
+        for packet in 0..1_000 {
+            let mut sent = Vec::new();
+            assert_eq!(switch.forward(2, 1, packet, vec![0; 1_500], &mut sent), None);
+            assert_eq!(sent.len(), 2);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Packets: how they are made, and how they are told when they arrive.
+
+use crate::network::spec::Flow;
+use flow::Nanos;
+
+/// Bytes that tell a packet's number.
+const NUMBER_BYTES: usize = 8;
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet {
+    pub flow: u32,
+    /// Copies of it that are under way.
+    pub copies: u32,
+    pub sent_ns: Nanos,
+    /// It has arrived where it was to.
+    pub arrived: bool,
+    /// It has crossed more links than it may.
+    pub strayed: bool,
+}
+
+/// The bytes of packet `number` of a run.
+pub(super) fn bytes(flow: &Flow, number: u64, seed: u64) -> Vec<u8> {
+    let mut bytes = flow.template.to_vec();
+    let payload = bytes.get_mut(flow.payload_at..).unwrap_or_default();
+    let Some((name, noise)) = payload.split_first_chunk_mut::<NUMBER_BYTES>() else { return bytes };
+    *name = number.to_be_bytes();
+    let mut random = fastrand::Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    random.fill(noise);
+    bytes
+}
+
+/// Appends a step to what tells a path from others.
+pub(super) fn trail(before: u64, node: usize, port: u32) -> u64 {
+    let step = (node as u64) << 32 | u64::from(port);
+    (before.rotate_left(5) ^ step).wrapping_mul(0x517c_c1b7_2722_0a95)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn packets_differ_behind_their_headers_only() {
+        let flow = Flow {
+            from: 0,
+            to: 1,
+            template: Arc::from([7; 40]),
+            payload_at: 12,
+            first_ns: 0,
+            interval_ns: 1,
+            packets: 2,
+            hops_max: 9,
+            routes: Vec::new(),
+        };
+        let (one, other) = (bytes(&flow, 1, 3), bytes(&flow, 2, 3));
+        assert_eq!((&one[..12], one.len()), (&[7; 12][..], 40));
+        assert_eq!(one[12..20], 1_u64.to_be_bytes());
+        assert_eq!(one[..19], other[..19]);
+        assert_ne!(one[20..], other[20..]);
+        assert_eq!(one, bytes(&flow, 1, 3));
+        assert_ne!(one, bytes(&flow, 1, 4));
+    }
+}

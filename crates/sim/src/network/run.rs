@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The run of a network: from one event to the next.
+
+use crate::network::events::Events;
+use crate::network::instance::{Instance, State};
+use crate::network::outages::Outages;
+use crate::network::packets::{self, Packet};
+use crate::network::port::Sent;
+use crate::network::report::{Place, Report};
+use crate::network::spec::{Act, End, Network, Setup};
+use crate::network::wires::{LINK_DOWN, QUEUE_FULL, Wire};
+use flow::{DropReason, Nanos, PortNo};
+use hdrhistogram::CreationError;
+use model::ModelError;
+use std::collections::{HashMap, HashSet, VecDeque};
+
+/// Virtual time begins here as switches see it: 0 is no time.
+const START_NS: Nanos = 1_000_000_000;
+/// Links that a copy crosses at most, whatever else would stop it.
+const HOPS_MOST: u32 = 4_096;
+
+/// A switch that has failed.
+const NODE_DOWN: &str = "node_down";
+/// It was sent by a port that nothing is at.
+const UNCONNECTED: &str = "unconnected";
+/// It arrived somewhere else.
+const MISDELIVERED: &str = "misdelivered";
+/// It arrived changed.
+const DAMAGED: &str = "damaged";
+/// It crossed so many links that there is no end of it.
+const ENDLESS: &str = "endless";
+
+/// Why a network can not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum NetworkError {
+    /// A switch refuses its configuration.
+    #[error("{node}: {source}")]
+    Node {
+        /// Its name.
+        node: String,
+        /// Why.
+        source: ModelError,
+    },
+    /// Two things are at one port, or a place is none.
+    #[error("port {port} of {node}: {problem}")]
+    Port {
+        /// The switch, by its name or place.
+        node: String,
+        /// The port.
+        port: PortNo,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// A flow or an act is of a host, link or switch that is not there.
+    #[error("{what} {place} is of a host, link or switch that is not there")]
+    Place {
+        /// "flow" or "act".
+        what: &'static str,
+        /// Its place in the list.
+        place: usize,
+    },
+    /// Times cannot be kept.
+    #[error(transparent)]
+    Times(#[from] CreationError),
+}
+
+/// What is at a port.
+#[derive(Clone, Copy, Debug)]
+enum Peer {
+    /// A link, and which of its ends.
+    Link(usize, usize),
+    Host(usize),
+}
+
+/// A copy of a packet.
+#[derive(Debug)]
+struct Copy {
+    packet: u64,
+    hops: u32,
+    /// Tells its path from others.
+    trail: u64,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Event {
+    /// The next packet of a flow, of which so many were sent.
+    Send(usize, u32),
+    /// A copy arrives at an end of a link that had been cut so often when it was sent.
+    Arrive { link: usize, end: usize, cuts: u32, copy: Copy },
+    /// The ends of a link learn what has become of it.
+    Detect(usize),
+    /// Something happens.
+    Act(usize),
+}
+
+/// Runs a network until nothing is under way any more.
+///
+/// # Errors
+/// When something of it is not as it must be.
+pub fn run(network: &Network) -> Result<Report, NetworkError> {
+    let mut running = Running::new(network)?;
+    while let Some((at, event)) = running.events.pop() {
+        running.now = at;
+        running.happen(event)?;
+    }
+    Ok(running.finish())
+}
+
+struct Running<'a> {
+    network: &'a Network,
+    switches: Vec<Instance>,
+    /// Switches that have not failed.
+    works: Vec<bool>,
+    wires: Vec<Wire>,
+    peers: HashMap<End, Peer>,
+    /// Places of each switch's links.
+    links_of: Vec<Vec<usize>>,
+    events: Events<Event>,
+    packets: Vec<Packet>,
+    outages: Outages,
+    paths: HashSet<u64>,
+    /// Links from a switch to each other at least, by the former.
+    distances: HashMap<usize, Vec<u32>>,
+    report: Report,
+    sent: Vec<Sent>,
+    now: Nanos,
+}
+
+impl<'a> Running<'a> {
+    fn new(network: &'a Network) -> Result<Self, NetworkError> {
+        check(network)?;
+        let nodes = network.nodes.len();
+        let mut running = Self {
+            network,
+            switches: Vec::with_capacity(nodes),
+            works: vec![true; nodes],
+            wires: network.links.iter().map(|link| Wire::new(*link)).collect(),
+            peers: peers(network)?,
+            links_of: vec![Vec::new(); nodes],
+            events: Events::default(),
+            packets: Vec::new(),
+            outages: Outages::of(network),
+            paths: HashSet::new(),
+            distances: HashMap::new(),
+            report: Report::new(nodes)?,
+            sent: Vec::new(),
+            now: 0,
+        };
+        for (place, link) in network.links.iter().enumerate() {
+            link.ends.iter().for_each(|end| running.links_of[end.node].push(place));
+        }
+        for (place, node) in network.nodes.iter().enumerate() {
+            let made = Instance::new(node, START_NS);
+            running
+                .switches
+                .push(made.map_err(|source| NetworkError::Node { node: node.name.clone(), source })?);
+            running.configure(place, &node.setup)?;
+        }
+        for (place, (at, _)) in network.acts.iter().enumerate() {
+            running.events.push(*at, Event::Act(place));
+        }
+        for (place, flow) in network.flows.iter().enumerate() {
+            running.report.hops_max.add(flow.hops_max.into());
+            if flow.packets > 0 {
+                running.events.push(flow.first_ns, Event::Send(place, 0));
+            }
+        }
+        Ok(running)
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), NetworkError> {
+        match event {
+            Event::Send(flow, before) => self.send(flow, before),
+            Event::Arrive { link, end, cuts, copy } => {
+                let wire = &self.wires[link];
+                if wire.cuts == cuts {
+                    let at = wire.link.ends[end];
+                    self.arrive(at, copy);
+                } else {
+                    let cut_ns = wire.cut_ns;
+                    self.lose(&copy, LINK_DOWN, Place::Link(link), cut_ns);
+                }
+            }
+            Event::Detect(link) => {
+                let Wire { up, link, .. } = self.wires[link];
+                for end in link.ends {
+                    let told = self.switches[end.node].set_link(self.now + START_NS, end.port, up);
+                    told.map_err(|source| self.refused(end.node, source))?;
+                }
+            }
+            Event::Act(place) => match &self.network.acts[place].1 {
+                Act::Link { link, works } => {
+                    self.wires[*link].works = *works;
+                    self.carrier(*link);
+                }
+                Act::Node { node, works } => {
+                    self.works[*node] = *works;
+                    self.links_of[*node].clone().into_iter().for_each(|link| self.carrier(link));
+                }
+                Act::Configure { node, setup } => self.configure(*node, setup)?,
+            },
+        }
+        Ok(())
+    }
+
+    fn refused(&self, node: usize, source: ModelError) -> NetworkError {
+        NetworkError::Node { node: self.network.nodes[node].name.clone(), source }
+    }
+
+    fn configure(&mut self, node: usize, setup: &Setup) -> Result<(), NetworkError> {
+        let done = self.switches[node].configure(self.now + START_NS, setup);
+        done.map_err(|source| self.refused(node, source))?;
+        let (most, now) = (&mut self.report.states[node], self.switches[node].state());
+        *most = State {
+            entries: most.entries.max(now.entries),
+            groups: most.groups.max(now.groups),
+            labels: most.labels.max(now.labels),
+            gates: most.gates.max(now.gates),
+        };
+        Ok(())
+    }
+
+    /// Looks whether a link has a carrier, which its ends learn later.
+    fn carrier(&mut self, link: usize) {
+        let wire = &mut self.wires[link];
+        let up = wire.works && wire.link.ends.iter().all(|end| self.works[end.node]);
+        if wire.set_up(self.now, up) {
+            self.events.push(self.now.saturating_add(self.network.detection_ns), Event::Detect(link));
+        }
+    }
+
+    fn send(&mut self, place: usize, before: u32) {
+        let flow = &self.network.flows[place];
+        if before + 1 < flow.packets {
+            self.events.push(self.now.saturating_add(flow.interval_ns), Event::Send(place, before + 1));
+        }
+        let number = self.packets.len() as u64;
+        self.report.sent += 1;
+        self.packets.push(Packet {
+            flow: place as u32,
+            copies: 1,
+            sent_ns: self.now,
+            arrived: false,
+            strayed: false,
+        });
+        let bytes = packets::bytes(flow, number, self.network.seed);
+        self.arrive(self.network.hosts[flow.from].at, Copy { packet: number, hops: 0, trail: 0, bytes });
+    }
+
+    /// A switch gets a copy, and what it sends for it goes on its way.
+    fn arrive(&mut self, at: End, copy: Copy) {
+        if !self.works[at.node] {
+            return self.lose(&copy, NODE_DOWN, Place::Node(at.node), self.now);
+        }
+        self.report.forwarded += 1;
+        let Copy { packet, hops, trail, bytes } = copy;
+        let mut sent = std::mem::take(&mut self.sent);
+        let now = self.now + START_NS;
+        let dropped = self.switches[at.node].forward(now, at.port, packet, bytes, &mut sent);
+        let gone = Copy { packet, hops, trail, bytes: Vec::new() };
+        if let Some(reason) = dropped {
+            self.lose(&gone, reason, Place::Node(at.node), self.now);
+        } else if let Some(known) = self.packets.get_mut(packet as usize) {
+            known.copies += sent.len() as u32 - 1;
+        }
+        for Sent { port, bytes, .. } in sent.drain(..) {
+            let trail = packets::trail(trail, at.node, port);
+            self.leave(End { port, ..at }, Copy { packet, hops, trail, bytes });
+        }
+        self.sent = sent;
+    }
+
+    /// A copy is sent by a port.
+    fn leave(&mut self, by: End, copy: Copy) {
+        match self.peers.get(&by).copied() {
+            None => self.lose(&copy, UNCONNECTED, Place::Node(by.node), self.now),
+            Some(Peer::Host(host)) => self.deliver(host, &copy),
+            Some(Peer::Link(link, end)) => {
+                let wire = &mut self.wires[link];
+                match wire.send(self.now, end, copy.bytes.len()) {
+                    Err(reason) => self.lose(&copy, reason, Place::Link(link), self.now),
+                    Ok(at) => {
+                        let cuts = wire.cuts;
+                        self.cross(&copy);
+                        if copy.hops >= HOPS_MOST {
+                            return self.lose(&copy, ENDLESS, Place::Link(link), self.now);
+                        }
+                        let copy = Copy { hops: copy.hops + 1, ..copy };
+                        self.events.push(at, Event::Arrive { link, end: 1 - end, cuts, copy });
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts a link that is crossed.
+    fn cross(&mut self, copy: &Copy) {
+        let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
+        let flow = &self.network.flows[packet.flow as usize];
+        let added = copy.bytes.len().saturating_sub(flow.template.len());
+        self.report.added_bits.add(8 * added as u64);
+        if copy.hops + 1 > flow.hops_max && !std::mem::replace(&mut packet.strayed, true) {
+            self.report.strayed += 1;
+        }
+    }
+
+    /// A host gets a copy.
+    fn deliver(&mut self, host: usize, copy: &Copy) {
+        let Some(packet) = self.packets.get(copy.packet as usize).copied() else { return };
+        let flow = &self.network.flows[packet.flow as usize];
+        if host != flow.to {
+            self.report.misdelivered += 1;
+            return self.lose(copy, MISDELIVERED, Place::Host(host), self.now);
+        }
+        if copy.bytes != packets::bytes(flow, copy.packet, self.network.seed) {
+            self.report.damaged += 1;
+            return self.lose(copy, DAMAGED, Place::Host(host), self.now);
+        }
+        self.packets[copy.packet as usize].copies -= 1;
+        if packet.arrived {
+            self.report.duplicated += 1;
+            return;
+        }
+        self.packets[copy.packet as usize].arrived = true;
+        let exposure = self.outages.exposure(self.network, flow, packet.sent_ns, self.now);
+        let least = self.distance(self.network.hosts[flow.from].at.node, self.network.hosts[flow.to].at.node);
+        let report = &mut self.report;
+        report.delivered += 1;
+        report.ends.entry(exposure).or_default().delivered += 1;
+        report.hops.add(copy.hops.into());
+        report.detours.add(copy.hops.saturating_sub(least).into());
+        report.latency.add((self.now - packet.sent_ns) as f64);
+        self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
+    }
+
+    /// A copy is lost, and with the last one the packet.
+    fn lose(&mut self, copy: &Copy, reason: &'static str, place: Place, at: Nanos) {
+        let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
+        packet.copies -= 1;
+        if packet.copies > 0 || packet.arrived {
+            return;
+        }
+        let packet = *packet;
+        let flow = &self.network.flows[packet.flow as usize];
+        *self.report.lost.entry((reason, place)).or_default() += 1;
+        let exposure = self.outages.exposure(self.network, flow, packet.sent_ns, at);
+        let ends = self.report.ends.entry(exposure).or_default();
+        let is_crowd =
+            reason == QUEUE_FULL || DropReason::SCARCITY.iter().any(|scarcity| scarcity.name() == reason);
+        *(if is_crowd { &mut ends.crowded_out } else { &mut ends.lost }) += 1;
+    }
+
+    /// Links between two switches at least, if none had failed.
+    fn distance(&mut self, from: usize, to: usize) -> u32 {
+        let (links, links_of) = (&self.network.links, &self.links_of);
+        let distances = self.distances.entry(from).or_insert_with(|| {
+            let mut found = vec![u32::MAX; links_of.len()];
+            found[from] = 0;
+            let mut next = VecDeque::from([from]);
+            while let Some(node) = next.pop_front() {
+                let ends = links_of[node].iter().flat_map(|link| links[*link].ends);
+                for End { node: peer, .. } in ends {
+                    if found[peer] == u32::MAX {
+                        found[peer] = found[node] + 1;
+                        next.push_back(peer);
+                    }
+                }
+            }
+            found
+        });
+        distances[to]
+    }
+
+    fn finish(mut self) -> Report {
+        self.report.paths = self.paths.len() as u64;
+        self.report.end_ns = self.now;
+        self.report
+    }
+}
+
+/// All that flows and acts speak of is there.
+fn check(network: &Network) -> Result<(), NetworkError> {
+    let (hosts, links, nodes) = (network.hosts.len(), network.links.len(), network.nodes.len());
+    if let Some(place) = network.flows.iter().position(|flow| flow.from >= hosts || flow.to >= hosts) {
+        return Err(NetworkError::Place { what: "flow", place });
+    }
+    let is_there = |act: &Act| match act {
+        Act::Link { link, .. } => *link < links,
+        Act::Node { node, .. } | Act::Configure { node, .. } => *node < nodes,
+    };
+    match network.acts.iter().position(|(_, act)| !is_there(act)) {
+        Some(place) => Err(NetworkError::Place { what: "act", place }),
+        None => Ok(()),
+    }
+}
+
+/// What is at each port.
+fn peers(network: &Network) -> Result<HashMap<End, Peer>, NetworkError> {
+    let mut peers = HashMap::new();
+    let links = network
+        .links
+        .iter()
+        .enumerate()
+        .flat_map(|(place, link)| (0..2).map(move |end| (link.ends[end], Peer::Link(place, end))));
+    let hosts = network.hosts.iter().enumerate().map(|(place, host)| (host.at, Peer::Host(place)));
+    for (end, peer) in links.chain(hosts) {
+        let node = network.nodes.get(end.node);
+        let wrong = |problem| {
+            let node = node.map_or_else(|| end.node.to_string(), |node| node.name.clone());
+            NetworkError::Port { node, port: end.port, problem }
+        };
+        if !node.is_some_and(|node| node.ports.contains(&end.port)) {
+            return Err(wrong("there is no such port"));
+        }
+        if peers.insert(end, peer).is_some() {
+            return Err(wrong("two things are at this port; give each a port of its own"));
+        }
+    }
+    Ok(peers)
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whole networks of ordinary entries: a ring of four switches, each with a host at port 3. Port 1 leads to the next switch,
+//! port 2 to the one before.
+
+use super::*;
+use flow::group::{Bucket, Group, GroupType};
+use flow::syntax::{ParseOptions, parse_flows};
+use flow::{Action, Nanos, port_no};
+use model::{Change, GroupCommand};
+use wire::PacketBuilder;
+
+const NODES: usize = 4;
+const DELAY_NS: Nanos = 1_000;
+const PACKETS: u32 = 100;
+
+fn mac(host: usize) -> [u8; 6] {
+    [2, 0, 0, 0, 0, host as u8]
+}
+
+fn flows(text: &str) -> Vec<Change> {
+    parse_flows(text, ParseOptions::default()).map(|flow| flow.unwrap().into()).collect()
+}
+
+/// To its own host by port 3, to all others by port 1, or if that is down by port 2, be it where the packet came from. What has
+/// been turned back goes on the way it came.
+fn setup(node: usize) -> Setup {
+    let bucket = |watch, port| Bucket {
+        watch_port: Some(watch),
+        actions: vec![Action::output(port)],
+        ..Bucket::default()
+    };
+    let group = |id, back| {
+        let kind = GroupType::FastFailover;
+        Change::Group(GroupCommand::Add, Group { id, kind, buckets: vec![bucket(1, 1), bucket(2, back)] })
+    };
+    let mut changes = vec![group(1, 2), group(2, port_no::IN_PORT)];
+    changes.extend(flows(&format!(
+        "priority=2,dl_dst=02:00:00:00:00:0{node} actions=output:3
+         priority=1,in_port=1 actions=output:2
+         priority=1,in_port=2 actions=group:2
+         priority=0 actions=group:1"
+    )));
+    Setup { changes, lane: None }
+}
+
+fn flow(from: usize, to: usize) -> Flow {
+    let packet = PacketBuilder::ethernet(mac(to), mac(from)).ethertype(0x88b7).pad_to(100).build();
+    let hops = (to + NODES - from) % NODES;
+    let hop = |n: usize| {
+        let link = (from + n) % NODES;
+        Hop { link, node: (link + 1) % NODES, link_guarded: true, node_guarded: n + 1 < hops }
+    };
+    Flow {
+        from,
+        to,
+        template: packet.into(),
+        payload_at: 14,
+        first_ns: 17 * from as u64,
+        interval_ns: 10_000,
+        packets: PACKETS,
+        hops_max: 2 * NODES as u32,
+        routes: vec![(0..hops).map(hop).collect()],
+    }
+}
+
+fn ring() -> Network {
+    let node = |at| Node { name: format!("s{at}"), ports: vec![1, 2, 3], setup: setup(at) };
+    let link = |at| {
+        let ends = [End { node: at, port: 1 }, End { node: (at + 1) % NODES, port: 2 }];
+        Link { ends, delay_ns: DELAY_NS, rate_bps: None, queue_frames: 0 }
+    };
+    let host = |at| Host { name: format!("h{at}"), at: End { node: at, port: 3 } };
+    let pairs = (0..NODES).flat_map(|from| (0..NODES).map(move |to| (from, to)));
+    Network {
+        nodes: (0..NODES).map(node).collect(),
+        links: (0..NODES).map(link).collect(),
+        hosts: (0..NODES).map(host).collect(),
+        flows: pairs.filter(|(from, to)| from != to).map(|(from, to)| flow(from, to)).collect(),
+        acts: Vec::new(),
+        detection_ns: 100_000,
+        seed: 5,
+    }
+}
+
+fn ends(report: &Report, exposure: Exposure) -> Ends {
+    report.ends.get(&exposure).copied().unwrap_or_default()
+}
+
+#[test]
+fn all_arrive_once_by_the_paths_that_entries_say() {
+    let report = run(&ring()).unwrap();
+    assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
+    assert!(report.is_right());
+    assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
+    // The way of three links has one of one link beside it.
+    assert_eq!((report.detours.max, report.detours.sum), (2, 800));
+    assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
+    assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
+    assert_eq!((report.added_bits.count, report.added_bits.max), (2_400, 0));
+    assert_eq!(report.states, [State { entries: 4, groups: 2, ..State::default() }; NODES]);
+    assert_eq!(report.end_ns, 51 + 99 * 10_000 + 3 * DELAY_NS);
+}
+
+#[test]
+fn the_same_network_gives_the_same_report() {
+    let mut network = ring();
+    network.acts = vec![(200_000, Act::Node { node: 2, works: false })];
+    let told = |network: &Network| format!("{:?}", run(network).unwrap());
+    assert_eq!(told(&network), told(&network));
+}
+
+#[test]
+fn a_link_that_fails_loses_packets_until_that_is_detected() {
+    let mut network = ring();
+    network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    // Of the 12 flows 6 cross the link; and there were some on it.
+    let lost = report.lost[&("link_down", Place::Link(1))];
+    assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
+    assert_eq!(ends(&report, Exposure::Undetected).lost, lost);
+    let guarded = ends(&report, Exposure::Guarded);
+    assert!(guarded.delivered > 400 && guarded.lost == 0, "{report:?}");
+    assert!(ends(&report, Exposure::Aside).delivered > 400);
+    // To switch 2 and back all the way round.
+    assert_eq!(report.hops.max, 5);
+}
+
+#[test]
+fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_arrive() {
+    let mut network = ring();
+    network.links[0].delay_ns = 500_000;
+    let act = |works| Act::Link { link: 0, works };
+    network.acts = vec![(300_000, act(false)), (300_001, act(true))];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", Place::Link(0))]);
+    // About 30 of each of 6 flows had been sent.
+    assert!((175..=185).contains(&report.lost()), "{report:?}");
+}
+
+#[test]
+fn a_repaired_link_is_used_again() {
+    let mut network = ring();
+    let act = |works| Act::Link { link: 1, works };
+    network.acts = vec![(200_500, act(false)), (500_500, act(true))];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert!((60..66).contains(&report.lost()), "{report:?}");
+    let none = ends(&report, Exposure::None);
+    assert!(none.delivered > 700 && none.lost == 0, "{report:?}");
+}
+
+#[test]
+fn a_switch_that_fails_loses_what_is_its_own() {
+    let mut network = ring();
+    let act = |works| Act::Node { node: 2, works };
+    network.acts = vec![(200_500, act(false)), (600_500, act(true))];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert!(report.lost[&("node_down", Place::Node(2))] > 100, "{report:?}");
+    let end = ends(&report, Exposure::End);
+    assert_eq!((end.delivered, ends(&report, Exposure::Guarded).lost), (0, 0));
+    assert!(ends(&report, Exposure::Guarded).delivered > 20);
+    assert!(ends(&report, Exposure::None).delivered > 500);
+}
+
+/// Takes entries of a switch away and puts others in their place, before anything is sent.
+fn planted(node: usize, text: &str) -> Report {
+    let mut network = ring();
+    network.nodes[node].setup.changes.extend(flows(text));
+    let report = run(&network).unwrap();
+    assert!(!report.is_right(), "{report:?}");
+    assert_eq!(report.sent, report.delivered + report.lost());
+    report
+}
+
+#[test]
+fn an_entry_for_the_wrong_host_is_seen() {
+    let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03 actions=output:3");
+    assert_eq!((report.misdelivered, report.lost[&("misdelivered", Place::Host(1))]), (100, 100));
+    // Those of host 1 itself do not leave by the port that they came by.
+    assert_eq!(report.lost[&("ingress_port", Place::Node(1))], 100);
+}
+
+#[test]
+fn a_packet_that_is_changed_is_seen() {
+    let report = planted(
+        1,
+        "priority=9,in_port=2,dl_dst=02:00:00:00:00:03 actions=set_field:02:00:00:00:00:09->eth_src,output:1",
+    );
+    assert_eq!((report.damaged, report.delivered), (100, 1_100));
+}
+
+#[test]
+fn copies_are_seen() {
+    let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03,actions=output:1,output:2");
+    assert!(report.duplicated > 0, "{report:?}");
+}
+
+#[test]
+fn loops_are_seen_and_end() {
+    let mut network = ring();
+    network.flows.truncate(1);
+    network.flows[0].packets = 2;
+    network.nodes[1].setup.changes.extend(flows("priority=9 actions=output:1"));
+    let report = run(&network).unwrap();
+    assert_eq!((report.strayed, report.delivered, report.lost()), (2, 0, 2), "{report:?}");
+    assert!(report.lost.keys().all(|(reason, _)| *reason == "endless"));
+}
+
+#[test]
+fn a_backup_that_is_missing_is_seen() {
+    let mut network = ring();
+    network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
+    network.nodes[1].setup.changes =
+        flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
+    let report = run(&network).unwrap();
+    assert!(!report.is_right());
+    assert_eq!(report.lost_wrongly(), report.lost[&("port_down", Place::Node(1))]);
+}
+
+#[test]
+fn a_configuration_is_changed_under_load() {
+    let mut network = ring();
+    let setup = Setup {
+        changes: flows("priority=8,in_port=3,dl_dst=02:00:00:00:00:01 actions=output:2"),
+        lane: None,
+    };
+    network.acts = vec![(500_000, Act::Configure { node: 2, setup })];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert_eq!((report.paths, report.delivered), (13, 1_200));
+    assert_eq!(report.states[2].entries, 5);
+}
+
+#[test]
+fn more_than_a_link_carries_waits_and_is_lost_by_name() {
+    let mut network = ring();
+    // A packet takes 20 us, and up to three flows arrive every 10 us.
+    network.links.iter_mut().for_each(|link| (link.rate_bps, link.queue_frames) = (Some(50_000_000), 4));
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "what is lost for lack of room is nobody's fault: {report:?}");
+    assert!(report.lost() > 0 && report.lost.keys().all(|(reason, _)| *reason == "link_queue_full"));
+    assert_eq!(ends(&report, Exposure::None).crowded_out, report.lost());
+    assert!(report.latency.max_ns() > 3e4, "{report:?}");
+}
+
+#[test]
+fn what_is_not_there_is_refused() {
+    let refused = |change: fn(&mut Network)| {
+        let mut network = ring();
+        change(&mut network);
+        run(&network).unwrap_err().to_string()
+    };
+    assert_eq!(refused(|n| n.flows[1].to = 9), "flow 1 is of a host, link or switch that is not there");
+    assert_eq!(
+        refused(|n| n.acts.push((0, Act::Link { link: 9, works: true }))),
+        "act 0 is of a host, link or switch that is not there"
+    );
+    assert_eq!(refused(|n| n.hosts[0].at.port = 9), "port 9 of s0: there is no such port");
+    assert_eq!(
+        refused(|n| n.hosts[0].at.port = 1),
+        "port 1 of s0: two things are at this port; give each a port of its own"
+    );
+    let why = refused(|n| n.nodes[3].setup.changes.extend(flows("actions=group:7")));
+    assert!(why.starts_with("s3: "), "{why}");
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Links at work: what is on its way, what waits, and what is lost when they fail.
+
+use crate::network::spec::Link;
+use flow::Nanos;
+use std::collections::VecDeque;
+
+/// Preamble, FCS and gap of a frame, bytes.
+const AROUND_BYTES: u64 = 24;
+/// A frame without its FCS has so many bytes at least on the wire.
+const LEAST_BYTES: u64 = 60;
+
+/// Why a link does not take a frame.
+pub(super) const LINK_DOWN: &str = "link_down";
+/// As many frames wait as there is room for.
+pub(super) const QUEUE_FULL: &str = "link_queue_full";
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Lane {
+    /// When what was taken has been transmitted.
+    free_ns: Nanos,
+    /// When frames that wait begin to be transmitted.
+    waiting: VecDeque<Nanos>,
+}
+
+/// A link at work.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub link: Link,
+    /// It has not failed by itself; its ends may have.
+    pub works: bool,
+    /// There is a carrier: it works, and so do both ends.
+    pub up: bool,
+    /// How often it has gone down: frames that were sent before are lost.
+    pub cuts: u32,
+    /// When it went down last.
+    pub cut_ns: Nanos,
+    lanes: [Lane; 2],
+}
+
+impl Wire {
+    pub fn new(link: Link) -> Self {
+        Self { link, works: true, up: true, cuts: 0, cut_ns: 0, lanes: Default::default() }
+    }
+
+    /// Takes a frame in from one of the ends; tells when it arrives at the other, or why it never will.
+    pub fn send(&mut self, now: Nanos, from: usize, bytes: usize) -> Result<Nanos, &'static str> {
+        if !self.up {
+            return Err(LINK_DOWN);
+        }
+        let Some(rate_bps) = self.link.rate_bps else { return Ok(now + self.link.delay_ns) };
+        let lane = &mut self.lanes[from];
+        while lane.waiting.front().is_some_and(|start| *start <= now) {
+            lane.waiting.pop_front();
+        }
+        let start_ns = lane.free_ns.max(now);
+        if start_ns > now {
+            if lane.waiting.len() >= self.link.queue_frames {
+                return Err(QUEUE_FULL);
+            }
+            lane.waiting.push_back(start_ns);
+        }
+        let bits = 8 * ((bytes as u64).max(LEAST_BYTES) + AROUND_BYTES);
+        lane.free_ns = start_ns + (bits * 1_000_000_000).div_ceil(rate_bps.max(1));
+        Ok(lane.free_ns + self.link.delay_ns)
+    }
+
+    /// The carrier comes or goes; true if that is news.
+    pub fn set_up(&mut self, now: Nanos, up: bool) -> bool {
+        if self.up == up {
+            return false;
+        }
+        self.up = up;
+        if !up {
+            self.cuts += 1;
+            self.cut_ns = now;
+            self.lanes = Default::default();
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::network::spec::End;
+
+    fn wire(rate_bps: Option<u64>) -> Wire {
+        let ends = [End { node: 0, port: 1 }, End { node: 1, port: 1 }];
+        Wire::new(Link { ends, delay_ns: 100, rate_bps, queue_frames: 2 })
+    }
+
+    #[test]
+    fn frames_wait_for_those_before_them_in_their_direction() {
+        // 100 bytes and what is around them: 992 bits.
+        let mut wire = wire(Some(1_000_000_000));
+        assert_eq!(wire.send(0, 0, 100), Ok(992 + 100));
+        assert_eq!(wire.send(0, 0, 100), Ok(2 * 992 + 100));
+        assert_eq!(wire.send(0, 1, 100), Ok(992 + 100));
+        assert_eq!(wire.send(0, 0, 10), Ok(2 * 992 + 672 + 100));
+        assert_eq!(wire.send(991, 0, 100), Err(QUEUE_FULL));
+        assert_eq!(wire.send(992, 0, 100), Ok(3 * 992 + 672 + 100));
+        assert_eq!(wire.send(1_000_000, 0, 100), Ok(1_000_000 + 992 + 100));
+    }
+
+    #[test]
+    fn without_a_rate_none_waits() {
+        let mut wire = wire(None);
+        assert_eq!([wire.send(5, 0, 100), wire.send(5, 0, 9_000)], [Ok(105), Ok(105)]);
+    }
+
+    #[test]
+    fn a_cut_empties_it() {
+        let mut wire = wire(Some(1_000_000));
+        assert!((0..3).all(|_| wire.send(0, 0, 100).is_ok()));
+        assert!(wire.set_up(7, false) && !wire.set_up(8, false));
+        assert_eq!((wire.send(9, 0, 100), wire.cuts, wire.cut_ns), (Err(LINK_DOWN), 1, 7));
+        assert!(wire.set_up(10, true));
+        assert_eq!(wire.send(10, 0, 100), Ok(10 + 992_000 + 100));
+    }
+}

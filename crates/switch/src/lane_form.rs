@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A stateless lane as it is written: in configurations, over the control socket, and in what `shunt show` prints.
+
+use flow::stateless::{
+    Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, StatelessError, TagTypes,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+
+/// A lane. Numbers are kept wide, so that one out of range gets a sentence of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LaneForm {
+    /// Ports that lead to other switches.
+    #[serde(default)]
+    pub trusted: Vec<i64>,
+    /// Ports, and the bytes that each carries behind its Ethernet header.
+    #[serde(default)]
+    pub mtu: Vec<(i64, i64)>,
+    /// EtherTypes.
+    #[serde(default)]
+    pub types: TypesForm,
+    /// KeyFlow's banks.
+    #[serde(default)]
+    pub bank: Vec<BankForm>,
+    /// freeRtr's PolKA; `epoch` is 0.
+    pub polka: Option<BankForm>,
+    /// Tag-and-Forward.
+    pub gates: Option<GatesForm>,
+}
+
+/// EtherTypes; those that are not given are the usual ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TypesForm {
+    /// KeyFlow.
+    pub keyflow: Option<i64>,
+    /// PolKA.
+    pub polka: Option<i64>,
+    /// Tag-and-Forward.
+    pub tf: Option<i64>,
+    /// Its wide form.
+    pub tf_wide: Option<i64>,
+}
+
+/// A bank.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BankForm {
+    /// 0 or 1.
+    #[serde(default)]
+    pub epoch: i64,
+    /// `integer` (default) or `polynomial`.
+    pub arithmetic: Option<String>,
+    /// The modulus; of a polynomial, its coefficients as bits.
+    pub id: i64,
+    /// What label 0, label 1, ... stand for.
+    #[serde(default)]
+    pub labels: Vec<LabelForm>,
+    /// Ports, and the ports to take in their place.
+    #[serde(default)]
+    pub backups: Vec<(i64, i64)>,
+}
+
+/// What a label stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum LabelForm {
+    /// A port; 0: nothing.
+    Port(i64),
+    /// `tables`.
+    Word(String),
+}
+
+/// Gates.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GatesForm {
+    /// Difference of the gates downwards; 0: none.
+    #[serde(default)]
+    pub down_d: i64,
+    /// Difference of the gates upwards; 0: none.
+    #[serde(default)]
+    pub up_d: i64,
+    /// Difference of the gates to the outside; 0: none.
+    #[serde(default)]
+    pub external_d: i64,
+    /// DOWN above it is a gate to the outside.
+    #[serde(default)]
+    pub server_gate_max: i64,
+    /// Ports, their gates, and `server`, `external`, `assists` or nothing.
+    #[serde(default)]
+    pub ports: Vec<(i64, i64, String)>,
+}
+
+/// What is wrong: the key under the lane, and a sentence.
+pub type Wrong = (String, String);
+
+fn number(key: &str, value: i64, from: i64, to: i64) -> Result<u32, Wrong> {
+    match u32::try_from(value) {
+        Ok(number) if (from..=to).contains(&value) => Ok(number),
+        _ => Err((key.to_owned(), format!("{value} is out of range; use {from} to {to}"))),
+    }
+}
+
+fn port(key: &str, value: i64) -> Result<u32, Wrong> {
+    number(key, value, 1, flow::port_no::MAX.into())
+}
+
+/// Puts a pair into a map, once.
+fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(), Wrong> {
+    match map.insert(at, value) {
+        None => Ok(()),
+        Some(_) => Err((key.to_owned(), format!("port {at} is there twice; name each once"))),
+    }
+}
+
+impl LaneForm {
+    /// The lane.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read(&self) -> Result<Stateless, Wrong> {
+        let mut lane = Stateless { types: self.types.read()?, ..Stateless::default() };
+        for (n, trusted) in self.trusted.iter().enumerate() {
+            let key = format!("trusted[{n}]");
+            if !lane.trusted.insert(port(&key, *trusted)?) {
+                return Err((key, format!("port {trusted} is there twice; name each once")));
+            }
+        }
+        for (n, (number_of, bytes)) in self.mtu.iter().enumerate() {
+            let key = format!("mtu[{n}]");
+            let bytes = number(&key, *bytes, 68, 65_535)? as usize;
+            once(&key, &mut lane.mtu_bytes, port(&key, *number_of)?, bytes)?;
+        }
+        for (n, bank) in self.bank.iter().enumerate() {
+            let key = format!("bank[{n}]");
+            let epoch = number(&format!("{key}.epoch"), bank.epoch, 0, 1)? as usize;
+            let bank = bank.read(&key)?;
+            if lane.banks[epoch].replace(bank).is_some() {
+                return Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other")));
+            }
+        }
+        if let Some(polka) = self.polka.as_ref().filter(|polka| polka.epoch != 0) {
+            return Err((
+                "polka.epoch".to_owned(),
+                format!("{} means nothing to PolKA; leave it out", polka.epoch),
+            ));
+        }
+        lane.polka = self.polka.as_ref().map(|bank| bank.read("polka")).transpose()?;
+        lane.gates = self.gates.as_ref().map(|gates| gates.read("gates")).transpose()?;
+        lane.check().map_err(|error: StatelessError| (String::new(), error.to_string()))?;
+        Ok(lane)
+    }
+}
+
+impl TypesForm {
+    fn read(self) -> Result<TagTypes, Wrong> {
+        let usual = TagTypes::default();
+        let one = |name: &str, given: Option<i64>, usual: u16| match given {
+            None => Ok(usual),
+            Some(given) => number(&format!("types.{name}"), given, 0x600, 0xffff).map(|it| it as u16),
+        };
+        Ok(TagTypes {
+            keyflow: one("keyflow", self.keyflow, usual.keyflow)?,
+            polka: one("polka", self.polka, usual.polka)?,
+            tf: one("tf", self.tf, usual.tf)?,
+            tf_wide: one("tf_wide", self.tf_wide, usual.tf_wide)?,
+        })
+    }
+}
+
+impl BankForm {
+    fn read(&self, key: &str) -> Result<Bank, Wrong> {
+        let arithmetic = match self.arithmetic.as_deref() {
+            None | Some("integer") => Arithmetic::Integer,
+            Some("polynomial") => Arithmetic::Polynomial,
+            Some(other) => {
+                let problem = format!("\"{other}\" is unknown; use \"integer\" or \"polynomial\"");
+                return Err((format!("{key}.arithmetic"), problem));
+            }
+        };
+        let modulus = number(&format!("{key}.id"), self.id, 2, u32::MAX.into())?;
+        let Some(id) = NodeId::new(arithmetic, modulus) else {
+            return Err((format!("{key}.id"), "is no ID; use 2 and more".to_owned()));
+        };
+        let mut labels = BTreeMap::new();
+        for (label, what) in (0_u32..).zip(&self.labels) {
+            let key = || format!("{key}.labels[{label}]");
+            match what {
+                LabelForm::Port(0) => {}
+                LabelForm::Port(number) => drop(labels.insert(label, Label::Port(port(&key(), *number)?))),
+                LabelForm::Word(word) if word == "tables" => drop(labels.insert(label, Label::Tables)),
+                LabelForm::Word(word) => {
+                    let problem = format!("\"{word}\" is unknown; use a port, \"tables\", or 0 for nothing");
+                    return Err((key(), problem));
+                }
+            }
+        }
+        let mut backups = BTreeMap::new();
+        for (n, (of, backup)) in self.backups.iter().enumerate() {
+            let key = format!("{key}.backups[{n}]");
+            once(&key, &mut backups, port(&key, *of)?, port(&key, *backup)?)?;
+        }
+        Ok(Bank { id, labels, backups })
+    }
+}
+
+impl GatesForm {
+    /// The gates; `key` is where they stand.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn read(&self, key: &str) -> Result<Gates, Wrong> {
+        let d = |name: &str, value| number(&format!("{key}.{name}"), value, 0, u32::MAX.into());
+        let mut ports = BTreeMap::new();
+        let mut taken = BTreeSet::new();
+        for (n, (of, gate, flag)) in self.ports.iter().enumerate() {
+            let key = format!("{key}.ports[{n}]");
+            let gate = number(&key, *gate, 1, u32::MAX.into())?;
+            let Some(number) = NonZeroU32::new(gate).filter(|_| taken.insert(gate)) else {
+                return Err((key, format!("gate {gate} is there twice; give each port a gate of its own")));
+            };
+            let flag = flag_of(flag).map_err(|problem| (key.clone(), problem))?;
+            once(&key, &mut ports, port(&key, *of)?, Gate { number, flag })?;
+        }
+        Ok(Gates {
+            down_d: d("down_d", self.down_d)?,
+            up_d: d("up_d", self.up_d)?,
+            external_d: d("external_d", self.external_d)?,
+            server_gate_max: d("server_gate_max", self.server_gate_max)?,
+            ports,
+        })
+    }
+}
+
+fn flag_of(word: &str) -> Result<GateFlag, String> {
+    Ok(match word {
+        "" => GateFlag::None,
+        "server" => GateFlag::Server,
+        "external" => GateFlag::External,
+        "assists" => GateFlag::Assists,
+        other => {
+            return Err(format!("\"{other}\" is unknown; use \"server\", \"external\", \"assists\" or \"\""));
+        }
+    })
+}
+
+fn word_of(flag: GateFlag) -> &'static str {
+    match flag {
+        GateFlag::None => "",
+        GateFlag::Server => "server",
+        GateFlag::External => "external",
+        GateFlag::Assists => "assists",
+    }
+}
+
+impl From<&Stateless> for LaneForm {
+    fn from(lane: &Stateless) -> Self {
+        let TagTypes { keyflow, polka, tf, tf_wide } = lane.types;
+        let some = |it: u16| Some(i64::from(it));
+        Self {
+            trusted: lane.trusted.iter().map(|port| i64::from(*port)).collect(),
+            mtu: lane.mtu_bytes.iter().map(|(port, bytes)| ((*port).into(), *bytes as i64)).collect(),
+            types: TypesForm {
+                keyflow: some(keyflow),
+                polka: some(polka),
+                tf: some(tf),
+                tf_wide: some(tf_wide),
+            },
+            bank: (0..).zip(&lane.banks).filter_map(|(e, bank)| Some(bank_form(e, bank.as_ref()?))).collect(),
+            polka: lane.polka.as_ref().map(|bank| bank_form(0, bank)),
+            gates: lane.gates.as_ref().map(GatesForm::from),
+        }
+    }
+}
+
+fn bank_form(epoch: i64, bank: &Bank) -> BankForm {
+    let count = bank.labels.last_key_value().map_or(0, |(label, _)| label + 1);
+    let label = |label: u32| match bank.labels.get(&label) {
+        None => LabelForm::Port(0),
+        Some(Label::Port(port)) => LabelForm::Port((*port).into()),
+        Some(Label::Tables) => LabelForm::Word("tables".to_owned()),
+    };
+    let arithmetic = match bank.id.arithmetic() {
+        Arithmetic::Integer => "integer",
+        Arithmetic::Polynomial => "polynomial",
+    };
+    BankForm {
+        epoch,
+        arithmetic: Some(arithmetic.to_owned()),
+        id: bank.id.modulus().into(),
+        labels: (0..count).map(label).collect(),
+        backups: bank.backups.iter().map(|(port, backup)| ((*port).into(), (*backup).into())).collect(),
+    }
+}
+
+impl From<&Gates> for GatesForm {
+    fn from(gates: &Gates) -> Self {
+        let row = |(port, gate): (&u32, &Gate)| {
+            ((*port).into(), gate.number.get().into(), word_of(gate.flag).to_owned())
+        };
+        Self {
+            down_d: gates.down_d.into(),
+            up_d: gates.up_d.into(),
+            external_d: gates.external_d.into(),
+            server_gate_max: gates.server_gate_max.into(),
+            ports: gates.ports.iter().map(row).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WHOLE: &str = r#"
+trusted = [1, 2, 3]
+mtu = [[1, 1600], [2, 9000]]
+types = { keyflow = 0x9999 }
+bank = [
+    { epoch = 1, id = 5, labels = ["tables", 1, 0, 2], backups = [[1, 2], [2, 1]] },
+    { id = 0xb, arithmetic = "polynomial", labels = [3] },
+]
+polka = { id = 0x1002d, arithmetic = "polynomial", labels = ["tables", 1, 2] }
+gates = { down_d = 4, up_d = 8, external_d = 2, server_gate_max = 30, ports = [[1, 2, "server"], [2, 4, ""], [3, 8, "assists"]] }
+"#;
+
+    fn read(text: &str) -> Result<Stateless, Wrong> {
+        toml::from_str::<LaneForm>(text).unwrap().read()
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let lane = read(WHOLE).unwrap();
+        assert_eq!(LaneForm::from(&lane).read(), Ok(lane.clone()));
+        assert_eq!(lane.types, TagTypes { keyflow: 0x9999, ..TagTypes::default() });
+        let labels = BTreeMap::from([(0, Label::Tables), (1, Label::Port(1)), (3, Label::Port(2))]);
+        assert_eq!(lane.banks[1].as_ref().unwrap().labels, labels);
+        assert_eq!(lane.mtu_bytes, BTreeMap::from([(1, 1_600), (2, 9_000)]));
+        let gates = lane.gates.unwrap();
+        assert_eq!(gates.ports[&3], Gate { number: 8.try_into().unwrap(), flag: GateFlag::Assists });
+        assert_eq!((gates.down_d, gates.up_d, gates.external_d, gates.server_gate_max), (4, 8, 2, 30));
+    }
+
+    #[test]
+    fn mistakes_are_told_with_their_places() {
+        for (what, by, key, says) in [
+            ("trusted = [1, 2, 3]", "trusted = [1, 1]", "trusted[1]", "port 1 is there twice"),
+            ("trusted = [1, 2, 3]", "trusted = [0]", "trusted[0]", "0 is out of range; use 1 to"),
+            ("[2, 9000]", "[1, 9000]", "mtu[1]", "twice"),
+            ("[2, 9000]", "[2, 9]", "mtu[1]", "9 is out of range; use 68 to 65535"),
+            ("0x9999", "0x99999", "types.keyflow", "out of range"),
+            ("0x9999", "0x0800", "", "EtherType 0x0800 is that of another protocol"),
+            ("epoch = 1", "epoch = 2", "bank[0].epoch", "use 0 to 1"),
+            ("epoch = 1, ", "", "bank[1].epoch", "0 has a bank already"),
+            ("id = 5", "id = 1", "bank[0].id", "1 is out of range"),
+            ("id = 0x1002d", "epoch = 1, id = 0x1002d", "polka.epoch", "1 means nothing"),
+            ("\"tables\", 1, 0", "\"table\", 1, 0", "bank[0].labels[0]", "use a port, \"tables\""),
+            ("[1, 2], [2, 1]]", "[1, 2], [1, 1]]", "bank[0].backups[1]", "twice"),
+            ("\"polynomial\", labels = [3]", "\"real\"", "bank[1].arithmetic", "\"real\" is unknown"),
+            ("labels = [3]", "labels = [3,3,3,3,3,3,3,3,3]", "", "label 8 is no residue by ID 0xb"),
+            ("[2, 4, \"\"]", "[2, 2, \"\"]", "gates.ports[1]", "gate 2 is there twice"),
+            ("[2, 4, \"\"]", "[2, 4, \"srv\"]", "gates.ports[1]", "\"srv\" is unknown"),
+            ("down_d = 4", "down_d = -4", "gates.down_d", "-4 is out of range"),
+        ] {
+            let text = WHOLE.replacen(what, by, 1);
+            assert_ne!(text, WHOLE, "{what}");
+            let (at, problem) = read(&text).unwrap_err();
+            assert!(at == key && problem.contains(says), "{by}: {at}: {problem}");
+        }
+    }
+}

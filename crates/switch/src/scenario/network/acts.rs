@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What happens to a network meanwhile: failures and their repair, and a change of numbering.
+
+use super::file::{Failure, Renumber};
+use super::plan::{Graph, Setups};
+use crate::config::Mistake;
+use crate::config::check::{at, wrong};
+use crate::config::value::duration;
+use flow::Nanos;
+use sim::network::Act;
+
+/// Latest time of anything, ns: an hour.
+const LATEST_NS: Nanos = 3_600_000_000_000;
+
+/// Something that can fail.
+#[derive(Clone, Copy)]
+enum Part {
+    Link(usize),
+    Node(usize),
+}
+
+fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
+    let told = |ns: Nanos| match ns {
+        ..=LATEST_NS => Ok(ns),
+        _ => Err(format!("\"{text}\" is too long; use at most \"1h\"")),
+    };
+    at(key, duration(text).and_then(told))
+}
+
+/// What a failure of the list, at its place there, means.
+pub fn failure(
+    n: usize,
+    failure: &Failure,
+    graph: &Graph,
+    detection_ns: Nanos,
+) -> Result<Vec<(Nanos, Act)>, Mistake> {
+    let key = |name: &str| format!("network.failure[{n}].{name}");
+    let first_ns = time(&key("at"), &failure.at)?;
+    let lasting_ns = failure.lasting.as_ref().map(|text| time(&key("lasting"), text)).transpose()?;
+    let node = |name: &str, of: &str| {
+        graph.place(name).ok_or_else(|| wrong(key(of), format!("\"{name}\" is no switch of the plan")))
+    };
+    let parts: Vec<Part> = match (&failure.link, &failure.node, failure.each.as_deref()) {
+        (Some([a, b]), None, None) => {
+            let ends = [node(a, "link")?, node(b, "link")?];
+            let joins = |link: &[sim::network::End; 2]| {
+                let nodes = link.map(|end| end.node);
+                nodes == ends || nodes == [ends[1], ends[0]]
+            };
+            let Some(link) = graph.links.iter().position(joins) else {
+                return Err(wrong(key("link"), format!("there is no link between {a} and {b}")));
+            };
+            vec![Part::Link(link)]
+        }
+        (None, Some(name), None) => vec![Part::Node(node(name, "node")?)],
+        (None, None, Some("link")) => (0..graph.links.len()).map(Part::Link).collect(),
+        (None, None, Some("node")) => (0..graph.switches.len()).map(Part::Node).collect(),
+        (None, None, Some(other)) => {
+            return Err(wrong(key("each"), format!("\"{other}\" is unknown; use \"link\" or \"node\"")));
+        }
+        _ => return Err(wrong(format!("network.failure[{n}]"), "takes one of link, node and each")),
+    };
+    let mut every_ns = 0;
+    if failure.each.is_some() {
+        let Some(lasting_ns) = lasting_ns else {
+            return Err(wrong(
+                key("lasting"),
+                "is missing: each is to be repaired before the next one fails",
+            ));
+        };
+        every_ns = match &failure.every {
+            Some(text) => time(&key("every"), text)?,
+            None => 2 * lasting_ns,
+        };
+        let least_ns = lasting_ns + detection_ns;
+        if every_ns <= least_ns {
+            let problem = format!(
+                "is {every_ns} ns; a repair is detected {least_ns} ns after the failure, so use more"
+            );
+            return Err(wrong(key("every"), problem));
+        }
+    } else if failure.every.is_some() {
+        return Err(wrong(key("every"), "has no effect without each; leave it away"));
+    }
+    let mut acts = Vec::with_capacity(2 * parts.len());
+    for (place, part) in parts.into_iter().enumerate() {
+        let from_ns = first_ns + place as Nanos * every_ns;
+        let act = |works| match part {
+            Part::Link(link) => Act::Link { link, works },
+            Part::Node(node) => Act::Node { node, works },
+        };
+        acts.push((from_ns, act(false)));
+        acts.extend(lasting_ns.map(|lasting_ns| (from_ns + lasting_ns, act(true))));
+    }
+    Ok(acts)
+}
+
+/// The steps of a change of numbering. Switches take each step on their own, some time within the spread.
+pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
+    let key = |name: &str| format!("network.renumber.{name}");
+    let first_ns = time(&key("at"), &section.at)?;
+    let step_ns = time(&key("step"), section.step.as_deref().unwrap_or("10ms"))?;
+    let spread_ns = section.spread.as_ref().map_or(Ok(step_ns / 2), |text| time(&key("spread"), text))?;
+    if spread_ns >= step_ns {
+        let problem = format!(
+            "is {spread_ns} ns; use less than step, {step_ns} ns: no step begins before the last one is done"
+        );
+        return Err(wrong(key("spread"), problem));
+    }
+    let mut random = fastrand::Rng::with_seed(seed.rotate_left(32));
+    let mut acts = Vec::new();
+    for (number, setups) in stages.into_iter().enumerate() {
+        for (node, setup) in setups.into_iter().enumerate() {
+            if setup.changes.is_empty() && setup.lane.is_none() {
+                continue;
+            }
+            let at_ns = first_ns + number as Nanos * step_ns + random.u64(0..=spread_ns);
+            acts.push((at_ns, Act::Configure { node, setup }));
+        }
+    }
+    Ok(acts)
+}

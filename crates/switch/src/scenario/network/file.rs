@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The section of a network as it is written.
+
+use serde::Deserialize;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Section {
+    pub plan: String,
+    pub delay: Option<String>,
+    pub rate_bps: Option<i64>,
+    pub queue: Option<i64>,
+    pub detection: Option<String>,
+    #[serde(default)]
+    pub traffic: Traffic,
+    #[serde(default)]
+    pub failure: Vec<Failure>,
+    pub renumber: Option<Renumber>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    pub pairs: Option<Vec<[String; 2]>>,
+    pub sample: Option<i64>,
+    pub packets: Option<i64>,
+    pub interval: Option<String>,
+    pub bytes: Option<i64>,
+    pub paths: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Failure {
+    pub at: String,
+    pub lasting: Option<String>,
+    pub every: Option<String>,
+    pub link: Option<[String; 2]>,
+    pub node: Option<String>,
+    pub each: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Renumber {
+    pub at: String,
+    pub step: Option<String>,
+    pub spread: Option<String>,
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Scenarios of networks: all switches of a plan, hosts that send to each other, failures, and a change of numbering.
+//!
+//! What runs is [`sim::network`]; here plan and scenario are read, and made into what switches are configured with, what is sent,
+//! and what happens when.
+
+mod acts;
+mod check;
+pub mod file;
+mod plan;
+mod report;
+mod traffic;
+
+pub use report::{LinkHeader, Lost, Met, NetworkOutcome, Range, TableState};
+
+use super::ScenarioError;
+use plan::Graph;
+use sim::network::Network;
+use std::path::PathBuf;
+
+pub(super) use check::scenario;
+
+/// A simulation of a network.
+#[derive(Debug)]
+pub struct NetworkScenario {
+    path: PathBuf,
+    plan_path: String,
+    kind: &'static str,
+    graph: Names,
+    network: Network,
+    /// Bits of keys, by flow and then by key.
+    key_bits: Vec<u32>,
+    pairs: usize,
+}
+
+/// Names of what is in a network, by places.
+#[derive(Debug)]
+struct Names {
+    network: String,
+    links: Vec<String>,
+}
+
+impl Names {
+    fn of(graph: &Graph) -> Self {
+        let name = |[a, b]: &[sim::network::End; 2]| {
+            format!("{}-{}", graph.switches[a.node], graph.switches[b.node])
+        };
+        Self { network: graph.name.clone(), links: graph.links.iter().map(name).collect() }
+    }
+}
+
+impl NetworkScenario {
+    /// Runs it. The same file and seed give the same outcome.
+    ///
+    /// # Errors
+    /// When a switch refuses what the plan says.
+    pub fn run(&self) -> Result<NetworkOutcome, ScenarioError> {
+        sim::fix_hashes(self.network.seed);
+        let found = sim::network::run(&self.network)?;
+        Ok(report::outcome(self, &found))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The network that a plan is for.
+
+use super::{PlanError, wrong};
+use flow::{Limits, PortNo, port_no};
+use serde::Deserialize;
+use sim::network::End;
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// Switches and hosts of a network at most.
+const NODES: usize = 1 << 20;
+
+/// `network` in the file.
+#[derive(Debug, Deserialize)]
+pub struct Document {
+    #[serde(default)]
+    name: String,
+    nodes: Vec<NodeDocument>,
+    links: Vec<LinkDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a name, or an object with a name")]
+enum NodeDocument {
+    Name(String),
+    Node { name: String },
+}
+
+#[derive(Debug, Deserialize)]
+struct LinkDocument {
+    a: String,
+    a_port: PortNo,
+    b: String,
+    b_port: PortNo,
+}
+
+/// A host, or what is to stand in for one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostAt {
+    pub name: String,
+    pub at: End,
+}
+
+/// A network: switches by their places, what joins them, and hosts.
+#[derive(Debug, Default)]
+pub struct Graph {
+    pub name: String,
+    pub switches: Vec<String>,
+    /// Each switch's ports.
+    pub ports: Vec<BTreeSet<PortNo>>,
+    /// Each switch's ports that lead to other switches.
+    pub trusted: Vec<BTreeSet<PortNo>>,
+    pub links: Vec<[End; 2]>,
+    pub hosts: Vec<HostAt>,
+    /// The link at each end of one.
+    pub link_at: HashMap<End, usize>,
+    places: HashMap<String, usize>,
+}
+
+impl Graph {
+    /// The network in which these nodes are the switches. All others are hosts.
+    pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PlanError> {
+        let Document { name, nodes, links } = document;
+        if nodes.len() > NODES {
+            return Err(wrong("network.nodes", format!("are {}; {NODES} can be simulated", nodes.len())));
+        }
+        let mut known = HashSet::new();
+        for (at, node) in nodes.iter().enumerate() {
+            let (NodeDocument::Name(name) | NodeDocument::Node { name }) = node;
+            if !known.insert(name.as_str()) {
+                return Err(wrong(format!("network.nodes[{at}]"), format!("{name} is there twice")));
+            }
+        }
+        let count = switches.len();
+        let mut graph = Self {
+            name,
+            ports: vec![BTreeSet::new(); count],
+            trusted: vec![BTreeSet::new(); count],
+            ..Self::default()
+        };
+        for (at, name) in switches.iter().enumerate() {
+            if !known.contains(name.as_str()) {
+                return Err(wrong(format!("switches[{at}]"), format!("{name} is no node of the network")));
+            }
+            if graph.places.insert(name.clone(), at).is_some() {
+                return Err(wrong(format!("switches[{at}]"), format!("{name} is there twice")));
+            }
+        }
+        graph.switches = switches;
+        let mut hosts: HashMap<&str, usize> = HashMap::new();
+        for (at, link) in links.iter().enumerate() {
+            let told = |problem: String| wrong(format!("network.links[{at}]"), problem);
+            for name in [&link.a, &link.b] {
+                if !known.contains(name.as_str()) {
+                    return Err(told(format!("{name} is no node of the network")));
+                }
+            }
+            let ends = [(&link.a, link.a_port), (&link.b, link.b_port)];
+            let places = ends.map(|(name, port)| Some(End { node: *graph.places.get(name)?, port }));
+            for end in places.iter().flatten() {
+                graph.take_port(*end).map_err(told)?;
+            }
+            match places {
+                [Some(a), Some(b)] if a.node == b.node => {
+                    return Err(told(format!("{} is linked to itself", link.a)));
+                }
+                [Some(a), Some(b)] => {
+                    for end in [a, b] {
+                        graph.trusted[end.node].insert(end.port);
+                        graph.link_at.insert(end, graph.links.len());
+                    }
+                    graph.links.push([a, b]);
+                }
+                [Some(at), None] | [None, Some(at)] => {
+                    let name = if places[0].is_none() { &link.a } else { &link.b };
+                    if hosts.insert(name, graph.hosts.len()).is_some() {
+                        return Err(told(format!("{name} is no switch and has two links; a host has one")));
+                    }
+                    graph.hosts.push(HostAt { name: name.clone(), at });
+                }
+                [None, None] => {
+                    return Err(told(format!("neither {} nor {} is a switch", link.a, link.b)));
+                }
+            }
+        }
+        Ok(graph)
+    }
+
+    fn take_port(&mut self, end: End) -> Result<(), String> {
+        let (name, ports) = (&self.switches[end.node], &mut self.ports[end.node]);
+        if !port_no::is_real(end.port) {
+            return Err(format!("{} is no number of a port", end.port));
+        }
+        if !ports.insert(end.port) {
+            return Err(format!("port {} of {name} has two links", end.port));
+        }
+        if ports.len() > Limits::PORTS {
+            return Err(format!("{name} has more than {} ports, the most a switch has", Limits::PORTS));
+        }
+        Ok(())
+    }
+
+    /// The place of a switch.
+    pub fn place(&self, name: &str) -> Option<usize> {
+        self.places.get(name).copied()
+    }
+
+    /// A host of the switch's own name, at its lowest free port.
+    pub fn add_host(&mut self, node: usize) -> Result<(), PlanError> {
+        let taken = &self.ports[node];
+        let port = (1..).find(|port| !taken.contains(port)).unwrap_or_default();
+        let name = self.switches[node].clone();
+        let end = End { node, port };
+        self.take_port(end).map_err(|problem| wrong("network", problem))?;
+        self.hosts.push(HostAt { name, at: end });
+        Ok(())
+    }
+
+    /// The switch at the other end of a link, if a port has one.
+    pub fn peer(&self, end: End) -> Option<End> {
+        let ends = self.links[*self.link_at.get(&end)?];
+        ends.into_iter().find(|other| *other != end)
+    }
+}

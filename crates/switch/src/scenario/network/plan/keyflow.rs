@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plans of keys: KeyFlow, and PolKA's arithmetic under KeyFlow's header.
+
+use super::entries::{self, Failovers, HOSTS, POPPED};
+use super::graph::{self, Graph};
+use super::{Pair, PlanError, Setups, Way, wrong};
+use flow::action::KeyHeader;
+use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
+use flow::{Action, PortNo};
+use serde::Deserialize;
+use sim::network::{End, Hop, Setup};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+#[derive(Debug, Deserialize)]
+pub struct Document {
+    network: graph::Document,
+    switches: Vec<SwitchDocument>,
+    plans: Vec<PlanDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SwitchDocument {
+    name: String,
+    banks: Vec<BankDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct BankDocument {
+    epoch: usize,
+    id: u32,
+    labels: Vec<LabelDocument>,
+    backups: BTreeMap<PortNo, PortNo>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a port, or \"tables\"")]
+enum LabelDocument {
+    Port(PortNo),
+    Word(String),
+}
+
+#[derive(Debug, Deserialize)]
+struct PlanDocument {
+    epoch: usize,
+    arithmetic: String,
+    width_bits: usize,
+    routes: Vec<RouteDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RouteDocument {
+    from: String,
+    to: String,
+    segments: Vec<SegmentDocument>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SegmentDocument {
+    path: Vec<String>,
+    out_port: PortNo,
+    backup_port: Option<PortNo>,
+    key: String,
+    bits: u32,
+    hop_limit: u8,
+    guards: Vec<String>,
+}
+
+/// A plan of one epoch, or of two.
+#[derive(Debug)]
+pub struct Plan {
+    pub graph: Graph,
+    /// Each switch's banks, by epoch.
+    banks: Vec<[Option<Bank>; 2]>,
+    /// The older first.
+    pub plans: Vec<Numbering>,
+}
+
+/// Keys of one epoch.
+#[derive(Debug)]
+pub struct Numbering {
+    epoch: u8,
+    /// By first and last switch.
+    routes: HashMap<(usize, usize), Vec<Segment>>,
+}
+
+/// What one key leads over.
+#[derive(Debug, PartialEq)]
+struct Segment {
+    first: usize,
+    last: usize,
+    out_port: PortNo,
+    backup_port: Option<PortNo>,
+    key: KeyHeader,
+    bits: u32,
+    hops: Vec<Hop>,
+}
+
+/// What an entry is to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Task<'a> {
+    /// The host is here.
+    Local(PortNo),
+    /// A key leads to it, or to the next waypoint.
+    Push(&'a Segment),
+}
+
+/// Tasks by switch, table and host.
+type Tasks<'a> = BTreeMap<(usize, u8, usize), Task<'a>>;
+
+impl Plan {
+    pub fn new(document: Document) -> Result<Self, PlanError> {
+        let Document { network, switches, plans } = document;
+        let names = switches.iter().map(|switch| switch.name.clone()).collect();
+        let mut graph = Graph::new(network, names)?;
+        if plans.is_empty() || plans.len() > 2 {
+            return Err(wrong(
+                "plans",
+                format!("are {}; a plan has one, or two to change between", plans.len()),
+            ));
+        }
+        let mut arithmetics = [None; 2];
+        for (at, plan) in plans.iter().enumerate() {
+            let arithmetic = match plan.arithmetic.as_str() {
+                "integer" => Arithmetic::Integer,
+                "polynomial" => Arithmetic::Polynomial,
+                other => {
+                    let problem = format!("\"{other}\" is unknown; integer and polynomial are known");
+                    return Err(wrong(format!("plans[{at}].arithmetic"), problem));
+                }
+            };
+            match arithmetics.get_mut(plan.epoch) {
+                Some(place @ None) => *place = Some(arithmetic),
+                Some(_) => return Err(wrong(format!("plans[{at}].epoch"), "is that of the other plan")),
+                None => {
+                    return Err(wrong(
+                        format!("plans[{at}].epoch"),
+                        format!("is {}, not 0 or 1", plan.epoch),
+                    ));
+                }
+            }
+        }
+        let mut banks = vec![[None, None]; switches.len()];
+        for (at, switch) in switches.into_iter().enumerate() {
+            for (number, bank) in switch.banks.into_iter().enumerate() {
+                let place = format!("switches[{at}].banks[{number}] ({})", switch.name);
+                let Some(slot) = banks[at].get_mut(bank.epoch) else {
+                    return Err(wrong(place, format!("has the epoch {}, not 0 or 1", bank.epoch)));
+                };
+                let Some(arithmetic) = arithmetics[bank.epoch] else { continue };
+                if slot.is_some() {
+                    return Err(wrong(place, "is of the same epoch as one before"));
+                }
+                *slot =
+                    Some(read_bank(&graph, at, bank, arithmetic).map_err(|problem| wrong(place, problem))?);
+            }
+        }
+        let plans = plans.into_iter().enumerate();
+        let plans = plans.map(|(at, plan)| numbering(&graph, at, plan)).collect::<Result<Vec<_>, _>>()?;
+        if graph.hosts.is_empty() {
+            let ends: BTreeSet<usize> =
+                plans.iter().flat_map(|plan| plan.routes.keys().flat_map(|(a, b)| [*a, *b])).collect();
+            ends.into_iter().try_for_each(|node| graph.add_host(node))?;
+        }
+        Ok(Self { graph, banks, plans })
+    }
+
+    fn switches_of(&self, (from, to): Pair) -> (usize, usize) {
+        (self.graph.hosts[from].at.node, self.graph.hosts[to].at.node)
+    }
+
+    /// The numberings of a run, in turn.
+    fn used(&self, renumbered: bool) -> &[Numbering] {
+        let first = if renumbered { 0 } else { self.plans.len().saturating_sub(1) };
+        self.plans.get(first..).unwrap_or_default()
+    }
+
+    /// Whether there is a route, in each numbering.
+    pub fn has(&self, pair: Pair) -> bool {
+        let ends = self.switches_of(pair);
+        ends.0 == ends.1 || self.plans.iter().all(|plan| plan.routes.contains_key(&ends))
+    }
+
+    /// See [`super::Plan::targets`].
+    pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
+        let mut targets: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (from, to) in self.plans.iter().flat_map(|plan| plan.routes.keys()) {
+            targets.entry(*from).or_default().insert(*to);
+        }
+        targets.into_iter().map(|(from, to)| (from, to.into_iter().collect())).collect()
+    }
+
+    /// See [`super::Plan::way`].
+    pub fn way(&self, pair: Pair, renumbered: bool) -> Way {
+        let ends = self.switches_of(pair);
+        let mut way = Way { choices: 1, ..Way::default() };
+        let mut split = false;
+        let mut most = Vec::new();
+        for plan in self.used(renumbered) {
+            let segments = plan.routes.get(&ends).map(Vec::as_slice).unwrap_or_default();
+            way.routes.push(segments.iter().flat_map(|segment| &segment.hops).copied().collect());
+            way.key_bits.extend(segments.iter().map(|segment| segment.bits));
+            most.push(segments.iter().map(|segment| 1 + u32::from(segment.key.hops)).sum::<u32>());
+            split |= segments.len() > 1;
+        }
+        // Between two numberings, a packet may be led to a waypoint by one and from there by the other.
+        way.hops_max = if split { most.iter().sum() } else { most.iter().max().copied().unwrap_or(0) };
+        way
+    }
+
+    /// See [`super::Plan::stages`].
+    pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PlanError> {
+        let used = self.used(renumbered);
+        let tasks = used.iter().map(|plan| self.tasks(plan, pairs)).collect::<Result<Vec<_>, _>>()?;
+        let nodes = self.graph.switches.len();
+        let mut failovers: Vec<Failovers> = (0..nodes).map(|_| Failovers::default()).collect();
+        let mut doors = vec![false; nodes];
+        let mut stages = Vec::new();
+        let mut stage = |tasks: &Tasks<'_>, epochs: Option<&[u8]>| -> Result<(), PlanError> {
+            let mut setups: Setups = vec![Setup::default(); nodes];
+            for ((node, table, host), task) in tasks {
+                let changes = &mut setups[*node].changes;
+                if !std::mem::replace(&mut doors[*node], true) {
+                    changes.extend(entries::doors(wire::keyflow::ETHERTYPE, Action::PopKey)?);
+                }
+                let actions = match task {
+                    Task::Local(port) => vec![Action::output(*port)],
+                    Task::Push(segment) => {
+                        let Segment { out_port, backup_port, key, .. } = segment;
+                        let output = failovers[*node].output(*out_port, *backup_port, changes);
+                        vec![Action::PushKey(key.clone()), output]
+                    }
+                };
+                changes.push(entries::entry(*table, *host, actions)?);
+            }
+            if let Some(epochs) = epochs {
+                setups
+                    .iter_mut()
+                    .enumerate()
+                    .for_each(|(node, setup)| setup.lane = Some(self.lane(node, epochs)));
+            }
+            stages.push(setups);
+            Ok(())
+        };
+        match (&used, &tasks[..]) {
+            ([old, new], [before, after]) => {
+                stage(before, Some(&[old.epoch]))?;
+                let added =
+                    after.iter().filter(|(place, _)| place.1 == POPPED && !before.contains_key(*place));
+                stage(&added.map(|(place, task)| (*place, *task)).collect(), Some(&[old.epoch, new.epoch]))?;
+                let changed = after.iter().filter(|(place, task)| before.get(*place) != Some(*task));
+                stage(&changed.map(|(place, task)| (*place, *task)).collect(), None)?;
+                stage(&Tasks::new(), Some(&[new.epoch]))?;
+                let gone = before.keys().filter(|place| !after.contains_key(*place));
+                for (node, table, host) in gone {
+                    if let Some(last) = stages.last_mut() {
+                        last[*node].changes.push(entries::without(*table, *host)?);
+                    }
+                }
+            }
+            _ => used.iter().zip(&tasks).try_for_each(|(plan, tasks)| stage(tasks, Some(&[plan.epoch])))?,
+        }
+        Ok(stages)
+    }
+
+    /// What entries of all switches are to do by one numbering.
+    fn tasks<'a>(&'a self, plan: &'a Numbering, pairs: &[Pair]) -> Result<Tasks<'a>, PlanError> {
+        let mut tasks = Tasks::new();
+        for &pair in pairs {
+            let ((from, to), host) = (self.switches_of(pair), pair.1);
+            let local = Task::Local(self.graph.hosts[host].at.port);
+            if from == to {
+                tasks.insert((from, HOSTS, host), local);
+                continue;
+            }
+            let Some(segments) = plan.routes.get(&(from, to)) else { continue };
+            tasks.insert((to, POPPED, host), local);
+            for (at, segment) in segments.iter().enumerate() {
+                let table = if at == 0 { HOSTS } else { POPPED };
+                let task = Task::Push(segment);
+                if let Some(other) =
+                    tasks.insert((segment.first, table, host), task).filter(|other| *other != task)
+                {
+                    debug_assert!(at > 0, "a pair has one route: {other:?}");
+                    let (waypoint, to) = (&self.graph.switches[segment.first], &self.graph.switches[to]);
+                    let problem =
+                        format!("two keys lead from the waypoint {waypoint} to {to}; one entry can push one");
+                    return Err(wrong(format!("routes of the epoch {}", plan.epoch), problem));
+                }
+            }
+        }
+        Ok(tasks)
+    }
+
+    fn lane(&self, node: usize, epochs: &[u8]) -> Arc<Stateless> {
+        let mut lane = Stateless { trusted: self.graph.trusted[node].clone(), ..Stateless::default() };
+        for &epoch in epochs {
+            let epoch = usize::from(epoch);
+            lane.banks[epoch].clone_from(&self.banks[node][epoch]);
+        }
+        Arc::new(lane)
+    }
+}
+
+fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithmetic) -> Result<Bank, String> {
+    let id = NodeId::new(arithmetic, bank.id)
+        .ok_or_else(|| format!("has the id {}, and 2 is the least", bank.id))?;
+    let check = |port: PortNo| match graph.ports[node].contains(&port) {
+        true => Ok(port),
+        false => Err(format!("names port {port}, which the network does not have")),
+    };
+    let label = |label| match label {
+        LabelDocument::Port(port) => check(port).map(Label::Port),
+        LabelDocument::Word(word) if word == "tables" => Ok(Label::Tables),
+        LabelDocument::Word(word) => Err(format!("has the label \"{word}\"; a port or \"tables\" is one")),
+    };
+    let labels = bank.labels.into_iter().map(label).collect::<Result<Vec<_>, _>>()?;
+    let backups = bank.backups.into_iter().map(|(port, backup)| Ok((check(port)?, check(backup)?)));
+    let backups = backups.collect::<Result<BTreeMap<_, _>, String>>()?;
+    Ok(Bank { id, labels: (0..).zip(labels).collect(), backups })
+}
+
+fn numbering(graph: &Graph, at: usize, plan: PlanDocument) -> Result<Numbering, PlanError> {
+    let PlanDocument { epoch, width_bits, routes, .. } = plan;
+    if ![64, 128, 192, 256].contains(&width_bits) {
+        return Err(wrong(
+            format!("plans[{at}].width_bits"),
+            format!("is {width_bits}, not 64, 128, 192 or 256"),
+        ));
+    }
+    let mut known = HashMap::with_capacity(routes.len());
+    for (number, route) in routes.into_iter().enumerate() {
+        let place = format!("plans[{at}].routes[{number}] ({} to {})", route.from, route.to);
+        let told = |problem: String| wrong(place.clone(), problem);
+        let ends = [&route.from, &route.to].map(|name| graph.place(name));
+        let [Some(from), Some(to)] = ends else {
+            return Err(told("begins or ends where no switch is".into()));
+        };
+        let mut segments = Vec::with_capacity(route.segments.len());
+        for segment in route.segments {
+            segments.push(read_segment(graph, segment, epoch, width_bits).map_err(told)?);
+        }
+        let mut at = from;
+        for segment in &segments {
+            if std::mem::replace(&mut at, segment.last) != segment.first {
+                return Err(told("has a segment that does not begin where the one before ends".into()));
+            }
+        }
+        if at != to || from == to {
+            return Err(told("does not lead where it is to".into()));
+        }
+        if known.insert((from, to), segments).is_some() {
+            return Err(told("is there twice".into()));
+        }
+    }
+    Ok(Numbering { epoch: epoch as u8, routes: known })
+}
+
+fn read_segment(
+    graph: &Graph,
+    segment: SegmentDocument,
+    epoch: usize,
+    width_bits: usize,
+) -> Result<Segment, String> {
+    let SegmentDocument { path, out_port, backup_port, key, bits, hop_limit, guards } = segment;
+    let nodes = path.iter().map(|name| graph.place(name).ok_or_else(|| format!("{name} is no switch")));
+    let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
+    let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else {
+        return Err("has an empty path".into());
+    };
+    if guards.len() + 1 != nodes.len() {
+        return Err(format!("has {} guards for a path of {} switches", guards.len(), nodes.len()));
+    }
+    let leads = |port: PortNo| graph.peer(End { node: first, port }).map(|peer| peer.node);
+    if leads(out_port) != nodes.get(1).copied() {
+        return Err(format!("has the port {out_port}, which does not lead to the next switch of its path"));
+    }
+    if let Some(backup) = backup_port.filter(|backup| leads(*backup).is_none()) {
+        return Err(format!("has the backup port {backup}, which leads to no switch"));
+    }
+    let mut hops = Vec::with_capacity(guards.len());
+    for (at, (pair, guard)) in nodes.windows(2).zip(&guards).enumerate() {
+        // Of parallel links, routes take that of the lowest port.
+        let port = if at == 0 {
+            Some(out_port)
+        } else {
+            let mut ports = graph.trusted[pair[0]].iter().copied();
+            ports.find(|port| {
+                graph.peer(End { node: pair[0], port: *port }).is_some_and(|peer| peer.node == pair[1])
+            })
+        };
+        let link = port.and_then(|port| graph.link_at.get(&End { node: pair[0], port }));
+        let Some(&link) = link else {
+            return Err(format!("has no link from {} to {}", path[at], path[at + 1]));
+        };
+        let (link_guarded, node_guarded) = match guard.as_str() {
+            "" => (false, false),
+            "link" => (true, false),
+            "node" => (false, true),
+            "link+node" => (true, true),
+            other => return Err(format!("has the guard \"{other}\", not link, node, link+node or nothing")),
+        };
+        hops.push(Hop { link, node: pair[1], link_guarded, node_guarded });
+    }
+    let key = read_key(&key, width_bits / 8)?;
+    let key = KeyHeader { key: key.into(), hops: hop_limit, epoch: epoch as u8 };
+    Ok(Segment { first, last, out_port, backup_port, key, bits, hops })
+}
+
+/// A key of so many bytes.
+fn read_key(text: &str, bytes: usize) -> Result<Vec<u8>, String> {
+    let wrong = || format!("has the key \"{text}\", which is no hexadecimal number with 0x");
+    let digits = text.strip_prefix("0x").filter(|digits| !digits.is_empty()).ok_or_else(wrong)?;
+    let digits = digits.trim_start_matches('0');
+    if digits.len() > 2 * bytes {
+        return Err(format!("has the key \"{text}\", which does not fit into {} bits", 8 * bytes));
+    }
+    let mut key = vec![0; bytes];
+    for (at, digit) in digits.bytes().rev().enumerate() {
+        let value = char::from(digit).to_digit(16).ok_or_else(wrong)? as u8;
+        key[bytes - 1 - at / 2] |= value << (4 * (at % 2));
+    }
+    Ok(key)
+}

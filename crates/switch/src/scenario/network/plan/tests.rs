@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Plans that are damaged, one a row, with the place that is told.
+
+use super::*;
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn document(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/plans").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// What is told of a plan in which the value at a place is another one.
+fn told(name: &str, pointer: &str, value: Value) -> String {
+    let mut document = document(name);
+    *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
+    Plan::read(&document.to_string()).err().map(|error| error.to_string()).unwrap_or_default()
+}
+
+fn rows(name: &str, rows: &[(&str, Value, &str)]) {
+    assert!(Plan::read(&document(name).to_string()).is_ok(), "{name}");
+    for (pointer, value, expected) in rows {
+        let told = told(name, pointer, value.clone());
+        assert!(told.contains(expected), "{name}, {pointer} = {value}: {told}");
+    }
+}
+
+#[test]
+fn damaged_plans_are_refused_by_place() {
+    rows(
+        "abilene.json",
+        &[
+            ("/format", json!("x"), "format: is not \"shunt-plan\""),
+            ("/version", json!(2), "version: is not 1"),
+            ("/kind", json!("x"), "kind: \"x\" is not simulated; keyflow"),
+            (
+                "/switches",
+                json!(7),
+                "is no such plan: invalid type: integer `7`, expected a sequence at line 1",
+            ),
+            ("/plans", json!([]), "plans: are 0"),
+            ("/network/nodes/0", json!("Denver"), "network.nodes[6]: Denver is there twice"),
+            ("/network/links/0/a", json!("x"), "network.links[0]: x is no node of the network"),
+            ("/network/links/1/a_port", json!(1), "network.links[1]: port 1 of New York has two links"),
+            ("/network/links/0/b", json!("New York"), "network.links[0]: port 1 of New York has two links"),
+            ("/network/links/0/a_port", json!(0), "network.links[0]: 0 is no number of a port"),
+            ("/switches/0/name", json!("x"), "switches[0]: x is no node of the network"),
+            ("/switches/0/name", json!("Denver"), "switches[6]: Denver is there twice"),
+            ("/switches/0/banks/0/epoch", json!(2), "switches[0].banks[0] (New York): has the epoch 2"),
+            ("/switches/0/banks/0/id", json!(1), "switches[0].banks[0] (New York): has the id 1"),
+            ("/switches/0/banks/0/labels/0", json!("x"), "has the label \"x\"; a port or \"tables\""),
+            ("/switches/0/banks/0/labels/0", json!(77), "names port 77, which the network does not have"),
+            ("/switches/0/banks/0/backups", json!({"1": 77}), "names port 77"),
+            ("/plans/0/epoch", json!(2), "plans[0].epoch: is 2, not 0 or 1"),
+            ("/plans/0/arithmetic", json!("real"), "plans[0].arithmetic: \"real\" is unknown"),
+            ("/plans/0/width_bits", json!(100), "plans[0].width_bits: is 100"),
+            ("/plans/0/routes/0/from", json!("x"), "plans[0].routes[0] (x to "),
+            ("/plans/0/routes/0/segments", json!([]), "does not lead where it is to"),
+            ("/plans/0/routes/0/segments/0/path", json!([]), "has an empty path"),
+            ("/plans/0/routes/0/segments/0/path/0", json!("x"), "x is no switch"),
+            ("/plans/0/routes/0/segments/0/out_port", json!(9), "has the port 9, which does not lead to"),
+            ("/plans/0/routes/0/segments/0/backup_port", json!(9), "has the backup port 9"),
+            ("/plans/0/routes/0/segments/0/key", json!("77"), "no hexadecimal number with 0x"),
+            ("/plans/0/routes/0/segments/0/key", json!("0xg"), "no hexadecimal number with 0x"),
+            (
+                "/plans/0/routes/0/segments/0/key",
+                json!("0x100000000000000000000000000000000"),
+                "does not fit into 128 bits",
+            ),
+            ("/plans/0/routes/0/segments/0/hop_limit", json!(256), "invalid value: integer `256`"),
+            ("/plans/0/routes/0/segments/0/guards", json!([]), "has 0 guards for a path of"),
+            ("/plans/0/routes/0/segments/0/guards/0", json!("x"), "has the guard \"x\""),
+        ],
+    );
+    rows(
+        "tree.json",
+        &[
+            ("/header/name", json!("x"), "header.name: \"x\" is unknown; paper and wide are known"),
+            ("/ups/0", json!([44]), "is core 2 of plane 0, for which ups has no UP"),
+            ("/switches/0/layer", json!("x"), "switches[0] (es1): is of the layer \"x\""),
+            ("/switches/0/uplinks", json!([3]), "switches[0] (es1): has 1 uplinks for 2 planes"),
+            ("/switches/0/uplinks/0", json!(1), "has the uplink 1, where no switch is"),
+            ("/switches/0/gates/0/0", json!(9), "has a gate at port 9, which the network does not have"),
+            ("/switches/0/gates/0/0", json!(2), "has two gates at port 2"),
+            ("/switches/0/gates/0/1", json!(0), "has the gate 0 at port 1"),
+            ("/switches/0/gates/0/2", json!("G_X"), "has the flag \"G_X\""),
+            ("/hosts/0/switch", json!("x"), "hosts[0]: is at x, which is no switch"),
+            ("/hosts/0/port", json!(9), "have none at port 1 of es1, where s1 is"),
+            ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is no switch and has two links"),
+        ],
+    );
+}
+
+#[test]
+fn bits_that_are_cut_off_are_told_with_their_line() {
+    let text = document("tree.json").to_string();
+    for end in (0..text.len()).step_by(997).filter(|end| text.is_char_boundary(*end)) {
+        let told = Plan::read(&text[..end]).unwrap_err().to_string();
+        assert!(told.contains("line 1 column"), "{told}");
+    }
+}
+
+#[test]
+fn external_hosts_are_led_to_by_the_core_that_has_them() {
+    let mut plan = document("tree.json");
+    for (core, port) in [("cs1", 5), ("cs4", 6)] {
+        let name = format!("out-{core}");
+        let link = json!({"a": core, "a_port": port, "b": name, "b_port": 1});
+        plan["network"]["links"].as_array_mut().unwrap().push(link);
+        plan["network"]["nodes"].as_array_mut().unwrap().push(json!(name));
+        let places = plan["external"].as_array_mut().unwrap();
+        let is_it = |place: &&mut Value| place["switch"] == core && place["port"] == port;
+        places.iter_mut().find(is_it).unwrap()["name"] = json!(name);
+    }
+    let plan = Plan::read(&plan.to_string()).unwrap();
+    let graph = plan.graph();
+    assert_eq!(graph.hosts.len(), 18);
+    let [one, other] = [16, 17];
+    assert_eq!((plan.has((0, one)), plan.has((other, 3)), plan.has((one, other))), (true, true, false));
+    assert_eq!((plan.way((0, one), false).choices, plan.way((0, one), false).hops_max), (1, 2));
+}
