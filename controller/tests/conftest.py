@@ -1,25 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests share."""
 
-import pathlib
-from typing import NamedTuple
-
 import pytest
 from os_ken.ofproto import ofproto_protocol
+from page import Example, read_examples
 
 import shunt_controller
 
-PAGE = pathlib.Path(__file__).parents[2] / "docs" / "openflow-extensions.md"
-
 shunt_controller.register()
-
-
-class Example(NamedTuple):
-    """One of the page."""
-
-    kind: str
-    data: bytes
-    says: str
 
 
 @pytest.fixture
@@ -30,10 +18,5 @@ def datapath() -> ofproto_protocol.ProtocolDesc:
 
 @pytest.fixture(scope="session")
 def examples() -> list[Example]:
-    """The examples of docs/openflow-extensions.md that a switch takes."""
-    found = []
-    for line in PAGE.read_text().splitlines():
-        parts = [part.strip() for part in line.split(" | ")]
-        if len(parts) == 3 and parts[0] in ("instruction", "match", "action") and not parts[2].startswith("OFP"):
-            found.append(Example(parts[0], bytes.fromhex(parts[1]), parts[2]))
-    return found
+    """Those of instructions, matches and actions."""
+    return read_examples({"instruction", "match", "action"})

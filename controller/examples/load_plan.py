@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads a plan into the switches that connect: lanes, and at the edges entries that push and pop. An os-ken application.
+
+    export PYTHONPATH=controller/src:controller/examples
+    python lab/controllers/launch.py load_plan --plan plan.json --hosts hosts.json
+
+`plan.json` is what `shunt-controller plan` wrote (docs/planning.md). `hosts.json` says where IPv4 addresses are:
+
+    {"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 2}], "datapaths": {"a": 1, "b": 2}}
+
+Without `datapaths` the first switch of the plan has the datapath ID 1, the next 2, and so on. A switch gets all of it in one
+bundle, in place of the entries and groups that it had: packets see either the one or the other.
+"""
+
+import logging
+import pathlib
+
+import shunt_controller as shunt
+from os_ken import cfg
+from os_ken.base.app_manager import OSKenApp
+from os_ken.controller import ofp_event
+from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
+from os_ken.ofproto import ofproto_v1_3
+from shunt_controller.edges import Host, entries, messages
+from shunt_controller.lane import joined
+from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.files import read_json
+from shunt_controller.planned import lanes, read_plan
+
+cfg.CONF.register_cli_opts(
+    [
+        cfg.StrOpt("plan", help="the plan, a JSON file of shunt-controller plan"),
+        cfg.StrOpt("hosts", help="where hosts are, a JSON file"),
+    ]
+)
+
+BUNDLE = 1
+
+shunt.register()
+
+
+def read_hosts(path):
+    """Hosts, and datapath IDs by the names of switches, if the file has some."""
+    try:
+        data = read_json(path, pathlib.Path(path).read_bytes())
+        hosts = [Host(str(host["address"]), str(host["switch"]), int(host["port"])) for host in data["hosts"]]
+        datapaths = {str(name): int(number) for name, number in data.get("datapaths", {}).items()}
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise PlanError(f"{path} does not say where hosts are: {type(error).__name__} {error}") from error
+    return hosts, datapaths
+
+
+class LoadPlan(OSKenApp):
+    """Sends each switch its part of the plan when it connects, and asks it for its lane then."""
+
+    OFP_VERSIONS = [ofproto_v1_3.OFP_VERSION]
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.log = logging.getLogger("load_plan")
+        need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are needed")
+        plan = read_plan(cfg.CONF.plan)
+        hosts, datapaths = read_hosts(cfg.CONF.hosts)
+        self.lanes, self.entries = lanes(plan), entries(plan, hosts)
+        datapaths = datapaths or {name: number for number, name in enumerate(self.lanes, start=1)}
+        self.names = {number: name for name, number in datapaths.items()}
+        # Messages of replies that are not whole yet, by transaction.
+        self.replies = {}
+
+    @set_ev_cls(ofp_event.EventOFPSwitchFeatures, CONFIG_DISPATCHER)
+    def connected(self, event):
+        """A switch gets what the plan has for it."""
+        switch = event.msg.datapath
+        name = self.names.get(switch.id)
+        if name not in self.lanes:
+            self.log.warning("datapath %d is no switch of the plan", switch.id)
+            return
+        ofp, parser = switch.ofproto, switch.ofproto_parser
+        anything = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
+        all_of_it = [
+            parser.OFPFlowMod(switch, table_id=ofp.OFPTT_ALL, command=ofp.OFPFC_DELETE, **anything),
+            parser.OFPGroupMod(switch, ofp.OFPGC_DELETE, 0, ofp.OFPG_ALL, []),
+            shunt.LaneMod(switch, self.lanes[name]),
+            *messages(switch, self.entries[name]),
+        ]
+        flags = ofp.ONF_BF_ATOMIC | ofp.ONF_BF_ORDERED
+        switch.send_msg(parser.ONFBundleCtrlMsg(switch, BUNDLE, ofp.ONF_BCT_OPEN_REQUEST, flags, []))
+        for message in all_of_it:
+            switch.send_msg(parser.ONFBundleAddMsg(switch, BUNDLE, flags, message, []))
+        switch.send_msg(parser.ONFBundleCtrlMsg(switch, BUNDLE, ofp.ONF_BCT_COMMIT_REQUEST, flags, []))
+        switch.send_msg(parser.OFPBarrierRequest(switch))
+        switch.send_msg(shunt.LaneRequest(switch))
+        self.log.info("%s: %d messages", name, len(all_of_it))
+
+    @set_ev_cls(ofp_event.EventOFPExperimenter, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    def told(self, event):
+        """What lane the switch has now."""
+        reply = shunt.LaneReply.of(event.msg)
+        if reply is None:
+            return
+        key = event.msg.datapath.id, reply.xid
+        self.replies.setdefault(key, []).append(reply)
+        if not reply.more:
+            has = {section.place: section for section in joined(self.replies.pop(key)) or []}
+            name = self.names[event.msg.datapath.id]
+            as_planned = all(has.get(section.place) == section for section in self.lanes[name])
+            self.log.info("%s has its lane %s", name, "as planned" if as_planned else "otherwise than planned")
+
+    @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    def refused(self, event):
+        """The switch refused something."""
+        name = self.names.get(event.msg.datapath.id)
+        self.log.error("%s refuses: error %d/%d", name, event.msg.type, getattr(event.msg, "code", None) or 0)

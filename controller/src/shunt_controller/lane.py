@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages that set and tell the stateless lane of a switch (docs/openflow-extensions.md, "Stateless lane").
+
+::
+
+    datapath.send_msg(LaneMod(datapath, [Trusted({1, 2}), Bank(0, Residues(5, {0: TABLES, 1: 2}))]))
+    datapath.send_msg(LaneRequest(datapath))
+
+    @set_ev_cls(ofp_event.EventOFPExperimenter, MAIN_DISPATCHER)
+    def told(self, event):
+        reply = LaneReply.of(event.msg)         # None: it is another message
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from os_ken.ofproto import ofproto_v1_3_parser as parser
+
+from shunt_controller import sections as codec
+from shunt_controller.experimenter import EXPERIMENTER, ExtensionError, need, read
+from shunt_controller.sections import Bank, Polka, Section
+
+_FLAGS = struct.Struct("!I4x")
+_OFF = 1
+_MORE = 2
+_MOD, _REQUEST, _REPLY = 1, 2, 3
+
+
+class LaneMod(parser.OFPExperimenter):  # type: ignore[misc]
+    """Replaces these sections of the lane, each as a whole; the others stay. None: there is no lane any more."""
+
+    def __init__(self, datapath: Any, sections: Sequence[Section] | None) -> None:
+        flags, packed = (_OFF, b"") if sections is None else (0, codec.pack(sections))
+        self.sections = sections
+        super().__init__(datapath, EXPERIMENTER, _MOD, _FLAGS.pack(flags) + packed)
+
+
+class LaneRequest(parser.OFPExperimenter):  # type: ignore[misc]
+    """Asks for the lane."""
+
+    def __init__(self, datapath: Any) -> None:
+        super().__init__(datapath, EXPERIMENTER, _REQUEST, b"")
+
+
+class LaneReply(NamedTuple):
+    """The lane, or a part of it: if `more`, the rest is in other messages of the same transaction (`xid`)."""
+
+    xid: int
+    more: bool
+    sections: list[Section] | None
+    """None: the switch has no lane."""
+
+    @classmethod
+    def of(cls, message: Any) -> "LaneReply | None":
+        """Reads an experimenter message; none if it is another."""
+        if (message.experimenter, message.exp_type) != (EXPERIMENTER, _REPLY):
+            return None
+        data = bytes(message.data)
+        (flags,) = read(_FLAGS, data)
+        need(not flags & ~(_OFF | _MORE), f"a lane_reply with the flags {flags:#x}")
+        rest = data[_FLAGS.size :]
+        need(not flags & _OFF or not rest, "a lane that is off has sections")
+        return cls(message.xid, bool(flags & _MORE), None if flags & _OFF else codec.unpack(rest))
+
+
+def joined(replies: Iterable[LaneReply]) -> list[Section] | None:
+    """All sections that the messages of a reply tell, each once; none: the switch has no lane."""
+    found: dict[tuple[int, int], Section] = {}
+    for reply in replies:
+        if reply.sections is None:
+            return None
+        for section in reply.sections:
+            before = found.get(section.place)
+            found[section.place] = section if before is None else _both(before, section)
+    return list(found.values())
+
+
+def _both(first: Section, rest: Section) -> Section:
+    """A bank that comes again is the rest of one that was too long for a message."""
+    if isinstance(first, Bank) and isinstance(rest, Bank) and first.residues and rest.residues:
+        return Bank(first.epoch, first.residues.plus(rest.residues))
+    if isinstance(first, Polka) and isinstance(rest, Polka) and first.residues and rest.residues:
+        return Polka(first.residues.plus(rest.residues))
+    raise ExtensionError(f"section {first.kind} comes twice in a reply")

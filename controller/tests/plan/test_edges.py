@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What switches are told of plans: packets of hosts find each other over lanes as they were on the wire, and entries."""
+
+import json
+import pathlib
+
+import pytest
+from os_ken.ofproto import ofproto_protocol
+from os_ken.ofproto import ofproto_v1_3 as ofp
+
+from shunt_controller import sections as codec
+from shunt_controller.actions import PopKey, PushKey, PushTf, PushTfWide
+from shunt_controller.edges import Host, entries, messages
+from shunt_controller.plan import gf2
+from shunt_controller.plan.cli import main
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.files import of_json
+from shunt_controller.planned import lanes, read_plan
+from shunt_controller.sections import TABLES, Bank, Flag, Gates, Polka, Residues, Trusted
+
+SAMPLES = pathlib.Path(__file__).parent / "samples"
+HOST_PORT = 900
+TURNS_MAX = 200
+
+
+def made(tmp_path, *command):
+    path = str(tmp_path / "plan.json")
+    assert main([*command, "--json", path]) == 0
+    return read_plan(path)
+
+
+def ends(plan):
+    """A host at each end of a route, or where the plan has one."""
+    if plan["kind"] == "tag-and-forward":
+        places = [(host["switch"], host["port"]) for host in plan["hosts"]]
+    else:
+        routes = plan["plans"][-1]["routes"]
+        places = [(name, HOST_PORT) for name in sorted({route["from"] for route in routes})]
+    return [Host(f"10.0.{at // 250}.{at % 250 + 1}", *place) for at, place in enumerate(places)]
+
+
+class Net:
+    """Switches that do what docs/planning.md says, by what they were told."""
+
+    def __init__(self, plan, hosts):
+        network = of_json("plan", plan["network"])
+        self.links = {}
+        for link in network.links:
+            a, b = (network.nodes[link.a], link.a_port), (network.nodes[link.b], link.b_port)
+            self.links |= {a: b, b: a}
+        self.lanes = {name: codec.unpack(codec.pack(told)) for name, told in lanes(plan).items()}
+        self.entries = entries(plan, hosts)
+        self.down = set()
+
+    def usable(self, switch, port):
+        return (switch, port) not in self.down
+
+    def send(self, host, address, kind=0x0800):
+        """The place where a host's packet leaves the net, and the tag that it has then."""
+        switch, port, tag = host.switch, host.port, None
+        for _ in range(TURNS_MAX):
+            trusted = next(one.ports for one in self.lanes[switch] if isinstance(one, Trusted))
+            assert tag is None or port in trusted, f"a tag by port {port} of {switch}"
+            out, tag = self.lane(switch, port, tag) if tag else (TABLES, tag)
+            if out == TABLES:
+                out, tag = self.tables(switch, tag, address, kind)
+            if out is None:
+                return None, tag
+            assert self.usable(switch, out)
+            if (switch, out) not in self.links:
+                return (switch, out), tag
+            switch, port = self.links[switch, out]
+        raise AssertionError("it goes round and round")
+
+    def lane(self, switch, port, tag):
+        for section in self.lanes[switch]:
+            if isinstance(tag, PushKey) and isinstance(section, Bank) and section.epoch == tag.epoch and section.residues:
+                return self.keyed(switch, port, tag, section.residues)
+            if isinstance(tag, PushTf) and isinstance(section, Gates):
+                return gated(port, tag, section.gates)
+        return TABLES, tag
+
+    def keyed(self, switch, port, tag, bank):
+        out = bank.labels.get(gf2.remainder(tag.key, bank.id) if bank.polynomial else tag.key % bank.id)
+        if out in (None, TABLES):
+            return out, tag
+        if not tag.hops:
+            return None, tag
+        if out == port or not self.usable(switch, out):
+            out = bank.backups.get(out)
+        if out is None or not self.usable(switch, out):
+            return None, tag
+        return out, PushKey(tag.key, tag.width_bits, tag.hops - 1, tag.epoch)
+
+    def tables(self, switch, tag, address, kind):
+        table = 0
+        while True:
+            seen = {"eth_type": 0x88B5 if isinstance(tag, PushKey) else kind}
+            seen["ipv4_dst" if kind == 0x0800 else "arp_tpa"] = address
+            fit = [
+                entry
+                for entry in self.entries[switch]
+                if entry.table == table and all(seen.get(field) == value for field, value in entry.match.items())
+            ]
+            if not fit:
+                return None, tag
+            entry = max(fit, key=lambda entry: entry.priority)
+            assert sum(one.priority == entry.priority for one in fit) == 1, fit
+            for action in entry.actions:
+                assert (tag is None) != isinstance(action, PopKey)
+                tag = None if isinstance(action, PopKey) else action
+            if entry.goto is None:
+                out = entry.port if self.usable(switch, entry.port) or entry.backup is None else entry.backup
+                return (out if self.usable(switch, out) else None), tag
+            table = entry.goto
+
+
+def gated(port, tag, gates):
+    """The paper's arithmetic."""
+
+    def f(gate, d):
+        return -(-gate // d) * d if d else 0
+
+    if gates.ports[port].flag == Flag.ASSISTS and tag.up and tag.down:
+        number = f(tag.up, gates.up_d)
+    else:
+        outside = gates.external_d and tag.down > gates.server_gate_max
+        number = f(tag.down, gates.external_d if outside else gates.down_d)
+    out = next((out for out, gate in gates.ports.items() if gate.number == number), None)
+    popped = out is not None and gates.ports[out].flag in (Flag.SERVER, Flag.EXTERNAL)
+    return (None if out == port else out), (None if popped else tag)
+
+
+COMMANDS = [
+    ("keyflow", str(SAMPLES / "backbone.json")),
+    ("keyflow", str(SAMPLES / "backbone.json"), "--protect"),
+    ("keyflow", str(SAMPLES / "figure.json")),
+    ("keyflow", "--k", "4"),
+    ("polka", str(SAMPLES / "backbone.json")),
+    ("fat-tree", "--k", "4"),
+    ("fat-tree", "--k", "4", "--wide"),
+    ("fat-tree", "--k", "4", "--external", "2"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: " ".join(command).replace(str(SAMPLES), ""))
+def test_every_host_reaches_every_other(tmp_path, command):
+    plan = made(tmp_path, *command)
+    hosts = ends(plan)
+    net = Net(plan, hosts)
+    # Where the tree has servers, they are behind the links.
+    delivered = {host: net.links.get((host.switch, host.port), (host.switch, host.port)) for host in hosts}
+    net.links = {at: to for at, to in net.links.items() if to not in delivered.values()}
+    for source in hosts:
+        for target in hosts:
+            for kind in (0x0800, 0x0806):
+                assert net.send(source, target.address, kind) == ((target.switch, target.port), None)
+
+
+def test_waypoints_push_the_next_key(tmp_path):
+    nodes = [f"s{number}" for number in range(30)]
+    nodes = [{"name": nodes[0], "role": "edge"}, *nodes[1:-1], {"name": nodes[-1], "role": "edge"}]
+    links = [[f"s{number}", f"s{number + 1}"] for number in range(29)]
+    (tmp_path / "line.json").write_text(json.dumps({"name": "line", "nodes": nodes, "links": links}))
+    plan = made(tmp_path, "keyflow", str(tmp_path / "line.json"))
+    assert max(len(route["segments"]) for route in plan["plans"][0]["routes"]) > 1
+    hosts = ends(plan)
+    net = Net(plan, hosts)
+    assert net.send(hosts[0], hosts[1].address) == ((hosts[1].switch, HOST_PORT), None)
+    assert net.send(hosts[1], hosts[0].address) == ((hosts[0].switch, HOST_PORT), None)
+    # What nobody is waypoint for does not go on.
+    assert net.send(hosts[0], "10.9.9.9") == (None, None)
+
+
+def test_protected_routes_survive_any_link(tmp_path):
+    plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"), "--protect")
+    hosts = ends(plan)
+    net = Net(plan, hosts)
+    by_name = {host.switch: host for host in hosts}
+    at_risk = survived = 0
+    for route in plan["plans"][0]["routes"]:
+        source, target = by_name[route["from"]], by_name[route["to"]]
+        for segment in route["segments"]:
+            for hop, guard in enumerate(segment["guards"]):
+                a, b = segment["path"][hop : hop + 2]
+                net.down = {end for end, other in net.links.items() if {end[0], other[0]} == {a, b}}
+                reached = net.send(source, target.address)[0] == (target.switch, target.port)
+                assert reached or "link" not in guard, (route, hop)
+                at_risk, survived = at_risk + 1, survived + reached
+    assert survived > at_risk * 9 // 10
+
+
+def test_both_epochs_are_told_while_a_plan_is_renumbered(tmp_path):
+    old = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"), "--renumber", str(tmp_path / "old.json"), "--reserve", "3")
+    changed = set()
+    for name, sections in lanes(plan).items():
+        before = next(one for one in lanes(old)[name] if isinstance(one, Bank) and one.epoch == 0)
+        banks = [one for one in sections if isinstance(one, Bank)]
+        assert banks[0] == before and banks[1].residues
+        changed |= {name} if banks[1].residues != before.residues else set()
+    assert changed
+    hosts = ends(plan)
+    pushed = [action for one in entries(plan, hosts)["Aalen"] for action in one.actions if isinstance(action, PushKey)]
+    assert pushed and all(action.epoch == 1 for action in pushed)
+    net = Net(plan, hosts)
+    assert net.send(hosts[0], hosts[5].address)[0] == (hosts[5].switch, HOST_PORT)
+
+
+def test_freertrs_nodes_know_their_neighbours_by_index(tmp_path):
+    plan = made(tmp_path, "polka", str(SAMPLES / "figure.json"), "--freertr")
+    told = lanes(plan)
+    assert told["4"] == [Trusted({1, 2}), Polka(Residues(0x10003, {0: TABLES, 1: 1, 3: 2}, polynomial=True))]
+    host = Host("10.0.0.1", "1", HOST_PORT)
+    popped = entries(plan, [host])["1"][1]
+    assert (popped.match, popped.actions, popped.goto) == ({"eth_type": 0x8842}, (PopKey(),), 2)
+    assert not any(one.actions for one in entries(plan, [host])["4"] if one.table)
+
+
+def test_entries_are_messages(tmp_path):
+    plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"), "--protect")
+    datapath = ofproto_protocol.ProtocolDesc(version=4)
+    own = entries(plan, ends(plan))["Aalen"]
+    sent = messages(datapath, own)
+    groups = [message for message in sent if message.cls_msg_type == ofp.OFPT_GROUP_MOD]
+    assert groups and all([bucket.watch_port for bucket in group.buckets] in ([1, 2], [2, 1]) for group in groups)
+    assert len(sent) == len(groups) + len(own)
+    for message in sent:
+        message.serialize()
+    assert any(isinstance(action, PushKey) for one in own for action in one.actions)
+    wide = made(tmp_path, "fat-tree", "--k", "4", "--wide")
+    pushed = {type(action) for told in entries(wide, ends(wide)).values() for one in told for action in one.actions}
+    assert pushed == {PushTfWide}
+
+
+def test_what_is_damaged_or_does_not_fit_is_refused_with_a_sentence(tmp_path):
+    plan = made(tmp_path, "fat-tree", "--k", "4")
+    with pytest.raises(PlanError, match="10.0.0.1 is at nowhere, which is no switch of the plan"):
+        entries(plan, [Host("10.0.0.1", "nowhere", 1)])
+    edge = next(one["name"] for one in plan["switches"] if one["layer"] == "edge")
+    with pytest.raises(PlanError, match=f"10.0.0.1 is at port 99 of {edge}, which has no server's gate"):
+        entries(plan, [Host("10.0.0.1", edge, 99)])
+    for cut in ("network", "switches", "server_gate_max"):
+        with pytest.raises(PlanError, match="damaged|object"):
+            lanes({key: value for key, value in plan.items() if key != cut})
+    for change, says in (({"kind": "x"}, "of kind x"), ({"version": 9}, "version 9"), ({"format": "x"}, "no plan")):
+        (tmp_path / "changed.json").write_text(json.dumps(plan | change))
+        with pytest.raises(PlanError, match=says):
+            read_plan(str(tmp_path / "changed.json"))
+    with pytest.raises(PlanError, match="cannot be read"):
+        read_plan(str(tmp_path / "none.json"))

@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Networks without tables in their core, between namespaces: every switch a datapath of one process, every link a pair of
+virtual interfaces, configured from the planners' plans (docs/planning.md).
+
+    lab/stateless.py path     six switches in a row, KeyFlow: the first pushes a key, the last pops it
+    lab/stateless.py tree     the fat tree of k = 4, Tag-and-Forward: edge switches push tags, the last pops them
+
+Switches are configured by a file, `shunt flows load` and, in the tree, `shunt gates set`. Then hosts ping each other, TCP
+runs across, and what is captured between switches is held byte by byte against docs/wire-formats.md.
+
+Needs root, `make` before, and what `scripts/setup.sh test` installs.
+"""
+
+import argparse
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+
+from report import ROOT
+from rooms import Failed, Rooms, done, wait_until
+
+PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
+SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
+ROOM = "sw"
+KEYFLOW, TF = 0x88B5, 0xFF1F
+
+
+def plan(folder, *arguments):
+    """What the planner plans."""
+    path = os.path.join(folder, "plan.json")
+    environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
+    done([PYTHON, "-m", "shunt_controller.plan", *arguments, "--json", path], env=environment)
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Host:
+    """A host in a room of its own, at a port of a switch."""
+
+    def __init__(self, number, switch, port):
+        self.number, self.switch, self.port = number, switch, port
+        self.room = "h%d" % number
+        self.mac = "02:00:00:00:00:%02x" % number
+        self.address = "10.0.0.%d" % number
+
+
+class Network:
+    """Switches in one process, and hosts around them."""
+
+    def __init__(self, rooms, folder, links, hosts):
+        """`links`: ends (switch, port, switch, port)."""
+        self.rooms, self.folder, self.hosts = rooms, folder, hosts
+        self.devices = {}
+        # So much longer than what hosts send are frames between switches.
+        self.mtu = 1600
+        rooms.make(ROOM)
+        for a, a_port, b, b_port in links:
+            ends = "%sp%d" % (a, a_port), "%sp%d" % (b, b_port)
+            rooms.cable(ROOM, ends[0], ROOM, ends[1])
+            for end in ends:
+                rooms.ip(ROOM, "link set %s mtu %d" % (end, self.mtu))
+            self.devices.update({(a, a_port): ends[0], (b, b_port): ends[1]})
+        for host in hosts:
+            device = "%sp%d" % (host.switch, host.port)
+            rooms.make(host.room)
+            rooms.cable(ROOM, device, host.room, "eth0")
+            rooms.ip(host.room, "link set eth0 address %s" % host.mac)
+            rooms.ip(host.room, "address add %s/24 dev eth0" % host.address)
+            self.devices[host.switch, host.port] = device
+            for other in hosts:
+                if other is not host:
+                    rooms.ip(
+                        host.room,
+                        "neigh add %s lladdr %s dev eth0 nud permanent" % (other.address, other.mac),
+                    )
+        self.process = None
+
+    def path(self, name):
+        """A file of this run."""
+        return os.path.join(self.folder, name)
+
+    def socket(self, switch):
+        """A switch's control socket."""
+        return self.path("%s.sock" % switch)
+
+    def start(self, lanes):
+        """Starts the switches: `lanes` has the lines under [datapath.stateless] of each."""
+        silent = self.path("silent.flows")
+        with open(silent, "w", encoding="utf-8") as file:
+            file.write("priority=0,actions=drop\n")
+        text = ["[[worker]]"]
+        for number, (switch, lane) in enumerate(lanes.items(), 1):
+            text += ["[[datapath]]", "id = %d" % number, 'control = "%s"' % self.socket(switch)]
+            # Without controllers a datapath learns MACs, and these have loops.
+            text.append('flows = "%s"' % silent)
+            text += ["[datapath.stateless]", *lane]
+            for (owner, port), device in sorted(self.devices.items()):
+                if owner == switch:
+                    text += ["[[datapath.port]]", "number = %d" % port, 'name = "p%d"' % port]
+                    text += ['driver = "af_packet"', 'device = "%s"' % device, "workers = [0]"]
+        config = self.path("switches.toml")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("\n".join(text) + "\n")
+        done([SHUNT, "check", "-c", config])
+        log_path = self.path("shunt.log")
+        with open(log_path, "w", encoding="utf-8") as log:
+            self.process = self.rooms.start(ROOM, [SHUNT, "run", "-c", config], log=log)
+
+        def ready():
+            with open(log_path, encoding="utf-8") as file:
+                return file.read().count("shunt: ready") == len(lanes)
+
+        wait_until("%d datapaths are ready" % len(lanes), ready, self.process)
+
+    def shunt(self, switch, *arguments, text=None):
+        """What a command says to a switch."""
+        command = [SHUNT, "--control", self.socket(switch), *arguments]
+        answer = subprocess.run(command, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if answer.returncode:
+            raise Failed("%s: %s" % (" ".join(command), answer.stdout.strip()))
+        return answer.stdout
+
+    def load(self, switch, flows):
+        """Puts flows into force, and no others."""
+        self.shunt(switch, "flows", "clear")
+        text = "priority=0,actions=drop\n" + "".join(flow + "\n" for flow in flows)
+        self.shunt(switch, "flows", "load", "-", text=text)
+
+    def stop(self):
+        """Ends the switches, which must go in peace and take their sockets with them."""
+        process, self.process = self.process, None
+        self.rooms.stop(process)
+        left = [name for name in os.listdir(self.folder) if name.endswith(".sock")]
+        if process.returncode or left:
+            raise Failed("the switches ended with %s and left %s" % (process.returncode, left))
+
+    def ping(self, host, other, count=5, size=56):
+        """Pings that all must come back."""
+        text = self.rooms.run(
+            host.room,
+            ["ping", "-n", "-i", "0.05", "-W", "2", "-c", str(count), "-s", str(size), other.address],
+        )
+        if " 0% packet loss" not in text:
+            raise Failed("pings from %s to %s are lost: %s" % (host.room, other.room, text))
+
+    def throughput(self, host, other, seconds=2):
+        """Mbit/s of TCP between two hosts."""
+        server = self.rooms.start(other.room, ["iperf3", "-s", "-1"])
+        wait_until("iperf3 listens", lambda: "5201" in self.rooms.run(other.room, ["ss", "-ltn"]), server)
+        text = self.rooms.run(host.room, ["iperf3", "-J", "-c", other.address, "-t", str(seconds)])
+        self.rooms.stop(server)
+        return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6
+
+    def capture(self, devices, ethertype, host, other):
+        """Frames of one ping as they enter each of these devices' links, bytes."""
+        files = [self.path("%s.pcap" % device) for device in devices]
+        dumps = []
+        for device, file in zip(devices, files):
+            # -Q in: as they come in at this end.
+            command = ["tcpdump", "-Z", "root", "-i", device, "-Q", "in", "-U", "-c", "1", "-w", file]
+            dumps.append(self.rooms.start(ROOM, command + ["ether", "proto", "0x%x" % ethertype]))
+        for file, dump in zip(files, dumps):
+            wait_until("tcpdump writes %s" % file, lambda file=file: os.path.exists(file), dump)
+        self.ping(host, other, count=3)
+        for dump in dumps:
+            dump.wait(10)
+            self.rooms.stop(dump)
+        return [first_frame(file) for file in files]
+
+
+def first_frame(path):
+    """The first frame of a capture."""
+    with open(path, "rb") as file:
+        content = file.read()
+    if len(content) < 40:
+        raise Failed("%s has no frame" % path)
+    (length,) = struct.unpack_from("=I", content, 24 + 8)
+    return content[40 : 40 + length]
+
+
+def expect(what, found, wanted):
+    """Fails unless they are the same."""
+    if found != wanted:
+        raise Failed("%s: %r, and not %r" % (what, found, wanted))
+
+
+def bank_lines(bank, header):
+    """A bank of a plan as a configuration has it."""
+    labels = ", ".join('"tables"' if label == "tables" else str(label) for label in bank["labels"])
+    lines = [header, "epoch = %d" % bank["epoch"], "id = %d" % bank["id"], "labels = [%s]" % labels]
+    if bank["backups"]:
+        lines.append("backups = [%s]" % ", ".join("[%s, %s]" % pair for pair in bank["backups"].items()))
+    return lines
+
+
+def ends_of(network):
+    """The links of a plan's network as (switch, port, switch, port)."""
+    return [(link["a"], link["a_port"], link["b"], link["b_port"]) for link in network["links"]]
+
+
+def run_path(rooms, folder):
+    """Six switches in a row."""
+    count = 6
+    names = ["s%d" % number for number in range(1, count + 1)]
+    graph = os.path.join(folder, "path.json")
+    with open(graph, "w", encoding="utf-8") as file:
+        json.dump({"name": "path", "nodes": names, "links": [list(pair) for pair in zip(names, names[1:])]}, file)
+    planned = plan(folder, "keyflow", graph)
+    links = ends_of(planned["network"])
+    hosts = [Host(1, names[0], 9), Host(2, names[-1], 9)]
+    network = Network(rooms, folder, links, hosts)
+    lanes = {}
+    for switch in planned["switches"]:
+        name = switch["name"]
+        trusted = sorted({end[1] for link in links for end in (link[:2], link[2:]) if end[0] == name})
+        lines = ["trusted = %s" % trusted, "mtu = [%s]" % ", ".join("[%d, %d]" % (port, network.mtu) for port in trusted)]
+        for bank in switch["banks"]:
+            lines += bank_lines(bank, "[[datapath.stateless.bank]]")
+        lanes[name] = lines
+    network.start(lanes)
+    (route_plan,) = planned["plans"]
+    segments = {(route["from"], route["to"]): route["segments"] for route in route_plan["routes"]}
+    for host, other in (hosts, hosts[::-1]):
+        (segment,) = segments[host.switch, other.switch]
+        push = "push_key(key=%s,width=%d,hops=%d)" % (segment["key"], route_plan["width_bits"], segment["hop_limit"])
+        network.load(
+            host.switch,
+            [
+                "priority=10,in_port=%d,dl_dst=%s,actions=%s,output:%d" % (host.port, other.mac, push, segment["out_port"]),
+                "priority=20,dl_type=0x%x,actions=pop_key,goto_table:1" % KEYFLOW,
+                "table=1,priority=10,dl_dst=%s,actions=output:%d" % (host.mac, host.port),
+            ],
+        )
+    for name in names[1:-1]:
+        network.load(name, [])
+    network.ping(*hosts)
+    network.ping(*hosts, size=1400)
+    (segment,) = segments[names[0], names[-1]]
+    # Where packets of the first host come in at s2, ..., s6.
+    inward = [next(b_port if a == before else a_port for a, a_port, b, b_port in links if {a, b} == {before, name})
+              for before, name in zip(names, names[1:])]
+    devices = [network.devices[name, port] for name, port in zip(names[1:], inward)]
+    width = route_plan["width_bits"] // 8
+    for passed, frame in enumerate(network.capture(devices, KEYFLOW, *hosts)):
+        hops = segment["hop_limit"] - passed
+        header = struct.pack(">HBBBBHH", KEYFLOW, 0x10, hops, width // 8, 0, 0x0800, 0)
+        key = int(segment["key"], 16).to_bytes(width, "big")
+        expect("header after %d switches" % (passed + 1), frame[12 : 22 + width], header + key)
+        expect("what is inside", frame[22 + width] >> 4, 4)
+    print("path: pings pass six switches; the key stays, the hop limit falls from %d to %d"
+          % (segment["hop_limit"], segment["hop_limit"] - len(devices) + 1))
+    for name in names[1:-1]:
+        shown = json.loads(network.shunt(name, "show", "stateless", "--json"))
+        if shown["taken"] < 20 or any(shown["dropped"].values()):
+            raise Failed("%s: %s" % (name, shown))
+        tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
+        expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
+    print("path: no packet met a table of the switches between the ends")
+    print("path: TCP carries %.0f Mbit/s" % network.throughput(*hosts))
+    # A host may not choose paths: its port is not trusted.
+    before = json.loads(network.shunt(names[0], "show", "stateless", "--json"))["dropped"]["untrusted_tag"]
+    sender = "import socket; s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); s.bind(('eth0', 0)); s.send(bytes.fromhex('%s'))"
+    forged = bytes(12) + struct.pack(">HBBBBHH", KEYFLOW, 0x10, 9, 1, 0, 0x0800, 0) + bytes(50)
+    rooms.run(hosts[0].room, ["python3", "-c", sender % forged.hex()])
+    wait_until(
+        "a forged key is dropped",
+        lambda: json.loads(network.shunt(names[0], "show", "stateless", "--json"))["dropped"]["untrusted_tag"] > before,
+    )
+    print("path: a key from a host is dropped as untrusted_tag")
+    network.stop()
+
+
+FLAGS = {"": "", "G_SRV": ":server", "G_EXT": ":external", "G_ASS": ":assists"}
+
+
+def run_tree(rooms, folder):
+    """The fat tree of k = 4."""
+    planned = plan(folder, "fat-tree", "--k", "4")
+    switches = {switch["name"]: switch for switch in planned["switches"]}
+    short = {name: "n%d" % number for number, name in enumerate(switches)}
+    links = [
+        (short[a], a_port, short[b], b_port)
+        for a, a_port, b, b_port in ends_of(planned["network"])
+        if a in switches and b in switches
+    ]
+    # Two hosts of one edge switch, one of its pod, and one of another pod.
+    first = planned["hosts"][0]
+    pod = switches[first["switch"]]["pod"]
+    chosen = [entry for entry in planned["hosts"] if entry["switch"] == first["switch"]][:2]
+    chosen += [entry for entry in planned["hosts"] if switches[entry["switch"]]["pod"] == pod and entry["switch"] != first["switch"]][:1]
+    chosen += [entry for entry in planned["hosts"] if switches[entry["switch"]]["pod"] != pod][-1:]
+    hosts = [Host(number, short[entry["switch"]], entry["port"]) for number, entry in enumerate(chosen, 1)]
+    gate = {host: entry["gate"] for host, entry in zip(hosts, chosen)}
+    network = Network(rooms, folder, links, hosts)
+    lanes, commands = {}, {}
+    for name, switch in switches.items():
+        trusted = sorted({end[1] for link in links for end in (link[:2], link[2:]) if end[0] == short[name]})
+        numbers = {key: switch[key] for key in ("down_d", "up_d", "external_d")}
+        rows = [(port, number, flag) for port, number, flag, _ in switch["gates"]]
+        if switch["layer"] == "core":
+            # By the file.
+            lanes[short[name]] = ["trusted = %s" % trusted, "[datapath.stateless.gates]"]
+            lanes[short[name]] += ["%s = %d" % item for item in numbers.items()]
+            lanes[short[name]] += ["server_gate_max = %d" % planned["server_gate_max"]]
+            words = ['[%d, %d, "%s"]' % (port, number, FLAGS[flag][1:]) for port, number, flag in rows]
+            lanes[short[name]] += ["ports = [%s]" % ", ".join(words)]
+        else:
+            # By the command line.
+            lanes[short[name]] = []
+            commands[short[name]] = ["gates", "set", "--trusted", ",".join(map(str, trusted))]
+            for key, value in numbers.items():
+                commands[short[name]] += ["--%s" % key.replace("_", "-"), str(value)]
+            commands[short[name]] += ["--server-gate-max", str(planned["server_gate_max"])]
+            commands[short[name]] += ["%d=%d%s" % (port, number, FLAGS[flag]) for port, number, flag in rows]
+    network.start(lanes)
+    for name, command in commands.items():
+        network.shunt(name, *command)
+    form = "push_tf" if planned["header"]["name"] == "paper" else "push_tf_wide"
+    names = {value: key for key, value in short.items()}
+    for name in lanes:
+        network.load(name, [])
+    tags, edges = {}, {}
+    for host in hosts:
+        switch = switches[names[host.switch]]
+        flows = []
+        for other in hosts:
+            target = switches[names[other.switch]]
+            if other is host:
+                continue
+            match = "priority=10,in_port=%d,dl_dst=%s" % (host.port, other.mac)
+            if other.switch == host.switch:
+                flows.append("%s,actions=output:%d" % (match, other.port))
+                continue
+            plane = (host.number + other.number) % len(switch["uplinks"])
+            up = 0 if target["pod"] == switch["pod"] else planned["ups"][plane][other.number % len(planned["ups"][plane])]
+            tags[host, other] = (host.number % 8, up, gate[other])
+            flows.append("%s,actions=%s(%d,%d,%d),output:%d" % (match, form, *tags[host, other], switch["uplinks"][plane]))
+        edges.setdefault(host.switch, []).extend(flows)
+    for name, flows in edges.items():
+        network.load(name, flows)
+    for host in hosts:
+        for other in hosts:
+            if other is not host:
+                network.ping(host, other)
+    print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(lanes)))
+    host, other = hosts[0], hosts[-1]
+    uplinks = [network.devices[host.switch, port] for port in switches[names[host.switch]]["uplinks"]]
+    # The far ends of the uplinks: there the tag comes in.
+    far = {}
+    for a, a_port, b, b_port in links:
+        far["%sp%d" % (a, a_port)], far["%sp%d" % (b, b_port)] = "%sp%d" % (b, b_port), "%sp%d" % (a, a_port)
+    uplink = uplinks[(host.number + other.number) % len(uplinks)]
+    (frame,) = network.capture([far[uplink]], TF, host, other)
+    qid, up, down = tags[host, other]
+    word = qid << 45 | up << planned["header"]["down_bits"] | down
+    expect("tag", frame[12:22], struct.pack(">H", TF) + word.to_bytes(6, "big") + b"\x08\x00")
+    print("tree: a tag on the wire is %s, as documented" % frame[12:20].hex())
+    print("tree: TCP carries %.0f Mbit/s" % network.throughput(host, other))
+    for name in lanes:
+        if name not in edges:
+            tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
+            expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
+    shown = network.shunt(host.switch, "gates", "show")
+    if not re.search(r"^\s*%d\s+%d\s+server" % (host.port, gate[host]), shown, re.M):
+        raise Failed("`shunt gates show` tells: %s" % shown)
+    print("tree: no packet met a table but at the edges")
+    network.stop()
+
+
+def main():
+    """Runs what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("network", choices=["path", "tree"])
+    network = parser.parse_args().network
+    try:
+        with Rooms() as rooms, tempfile.TemporaryDirectory(prefix="shunt-") as folder:
+            {"path": run_path, "tree": run_tree}[network](rooms, folder)
+    except Failed as failure:
+        sys.exit("lab/stateless.py: %s" % failure)
+
+
+if __name__ == "__main__":
+    main()

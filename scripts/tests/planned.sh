@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Networks of plans: a switch for each of the plan's, all in one process, with cables as the plan has them, and hosts. Sourced after lib.sh; the
+# test sets $places.
+# shellcheck source=scripts/tests/lib.sh
+: "${folder:?lib.sh is sourced first}" "${prefix:?lib.sh is sourced first}"
+places=()
+readonly python=target/tools/os-ken/bin/python
+needs "$python"
+export PYTHONPATH=controller/src:controller/examples
+
+all_ready() { [ "$(grep -c 'shunt: ready' "$folder/switches.log")" -eq "$(wc -l <"$folder/names")" ]; }
+
+# load PLAN_ARGUMENT...: makes a plan, with `shunt-controller plan`, and the network that it is for, with as many hosts as
+# $places says ("SWITCH PORT" each; host N has 10.0.0.N), and loads the plan by controller/examples/load_plan.py. The device at port 3 of
+# the second switch is s2p3.
+load() {
+    "$python" -m shunt_controller.plan "$@" --json "$folder/plan.json" >"$folder/plan.log"
+    make_hosts "${#places[@]}"
+    "$python" - "$folder" "${places[@]}" <<'PYTHON'
+import json, pathlib, sys
+
+folder, places = pathlib.Path(sys.argv[1]), [place.rsplit(" ", 1) for place in sys.argv[2:]]
+plan = json.loads((folder / "plan.json").read_text())
+number = {switch["name"]: at for at, switch in enumerate(plan["switches"], 1)}
+hosts = [{"address": f"10.0.0.{at}", "switch": name, "port": int(port)} for at, (name, port) in enumerate(places, 1)]
+# Other than the first switch's 1: datapaths are called by what the application was told.
+datapaths = {name: 10 + at for name, at in number.items()}
+(folder / "hosts.json").write_text(json.dumps({"hosts": hosts, "datapaths": datapaths}))
+ports = {name: {host["port"]: f"p{at}" for at, host in enumerate(hosts, 1) if host["switch"] == name} for name in number}
+links = []
+for link in plan["network"]["links"]:
+    ends = [(link["a"], link["a_port"]), (link["b"], link["b_port"])]
+    if all(name in number for name, _ in ends):
+        links.append([f"s{number[name]}p{port}" for name, port in ends])
+        for (name, port), device in zip(ends, links[-1]):
+            ports[name][port] = device
+(folder / "links").write_text("".join(f"{a} {b}\n" for a, b in links))
+config = ["[[worker]]\n"]
+for name, at in number.items():
+    # Not all ports of a tree have servers.
+    rows = "".join(
+        f'[[datapath.port]]\nnumber = {port}\nname = "{device}"\ndriver = "af_packet"\ndevice = "{device}"\nworkers = [0]\n'
+        for port, device in sorted(ports[name].items())
+    )
+    config.append(
+        f'[[datapath]]\nid = {10 + at}\ncontrol = "{folder}/s{at}.sock"\n'
+        f'[datapath.openflow]\ncontrollers = ["tcp:127.0.0.1:6653"]\nfail_mode = "secure"\n{rows}'
+    )
+(folder / "switches.toml").write_text("".join(config))
+(folder / "names").write_text("".join(f"{at} {name}\n" for name, at in number.items()))
+PYTHON
+    local a b name target
+    while read -r a b; do
+        # Room for keys and tags.
+        ip -n "$prefix-sw" link add "$a" mtu 1600 type veth peer name "$b" mtu 1600
+        ip -n "$prefix-sw" link set "$a" up
+        ip -n "$prefix-sw" link set "$b" up
+    done <"$folder/links"
+    cargo build --quiet --package shunt
+    target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+    background switches sw "$target/debug/shunt" run -c "$folder/switches.toml"
+    wait_until 'all switches say that they are ready' all_ready
+    background app sw "$python" lab/controllers/launch.py load_plan --plan "$folder/plan.json" --hosts "$folder/hosts.json"
+    while read -r _ name; do
+        wait_until "switch $name has its lane" logged app " $name has its lane as planned"
+    done <"$folder/names"
+    if logged app 'refuses\|Traceback\|otherwise'; then fail 'the application or a switch is not content'; fi
+    ok "$(wc -l <"$folder/names") switches have the lanes of the plan"
+}
+
+# captured DEVICE FILTER NAME: packets there, to NAME.pcap.
+captured() {
+    background "$3" sw tcpdump --immediate-mode -U -n -i "$1" -w "$folder/$3.pcap" "$2"
+    wait_until "tcpdump listens at $1" logged "$3" 'listening on'
+}
+# seen NAME FILTER: how many of them there are like that.
+seen() { tcpdump -n -r "$folder/$1.pcap" "$2" 2>"$folder/waited.log" | wc -l; }
+has_seen() { [ "$(seen "$@")" -gt 0 ]; }

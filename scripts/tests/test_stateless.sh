@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Stateless forwarding between namespaces: six switches in a row by KeyFlow, and the fat tree of k = 4 by Tag-and-Forward,
+# each in one process and planned by the planners; pings, TCP, and headers on the wire byte by byte.
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+
+cargo build --quiet --package shunt
+SHUNT=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/debug/shunt
+export SHUNT
+for network in path tree; do
+    lab/stateless.py "$network" >"$folder/$network.log" 2>&1 || fail "the $network failed"
+    while read -r line; do ok "$line"; done <"$folder/$network.log"
+done
+if ip netns list | grep '^shunt-lab-'; then fail 'the lab left these namespaces'; fi
+ok 'nothing left behind'
