@@ -8,7 +8,6 @@ use flow::DropReason;
 use flow::action::{KeyHeader, TfHeader};
 use flow::stateless::TagTypes;
 use frame::Frame;
-use std::ops::Range;
 use wire::tf::Form;
 use wire::{keyflow, polka, tf};
 
@@ -27,12 +26,23 @@ const POLKA_BYTES: usize = 20;
 /// Bytes that a Tag-and-Forward tag adds, its EtherType included.
 pub(super) const TF_BYTES: usize = 8;
 
+/// The bank of PolKA's keys, behind those of KeyFlow's two epochs.
+pub(super) const POLKA_BANK: usize = 2;
+
 /// A whole header.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Tag {
-    KeyFlow { epoch: usize, key: Range<usize> },
-    Polka { key: Range<usize> },
-    Tf { qid: u8, up: u32, down: u32 },
+    /// A key for a bank, at these bytes of the frame.
+    Key {
+        bank: usize,
+        from: usize,
+        to: usize,
+    },
+    Tf {
+        qid: u8,
+        up: u32,
+        down: u32,
+    },
 }
 
 /// The header that a frame's EtherType tells of, if it tells of one.
@@ -41,13 +51,18 @@ pub(super) fn tag(bytes: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReas
     let eth_type = eth_type(bytes)?;
     let header = bytes.get(HEADER_AT..)?;
     let tag = if eth_type == types.keyflow {
-        keyflow::Header::new_checked(header).ok().map(|header| Tag::KeyFlow {
-            epoch: header.epoch().into(),
-            key: HEADER_AT + keyflow::FIXED_BYTES..HEADER_AT + header.header_len(),
+        keyflow::Header::new_checked(header).ok().map(|header| Tag::Key {
+            bank: header.epoch().into(),
+            from: HEADER_AT + keyflow::FIXED_BYTES,
+            to: HEADER_AT + header.header_len(),
         })
     } else if eth_type == types.polka {
         let end = HEADER_AT + POLKA_BYTES;
-        polka::Header::new_checked(header).ok().map(|_| Tag::Polka { key: end - 16..end })
+        polka::Header::new_checked(header).ok().map(|_| Tag::Key {
+            bank: POLKA_BANK,
+            from: end - 16,
+            to: end,
+        })
     } else if eth_type == types.tf {
         tf_tag(header, Form::Paper)
     } else if eth_type == types.tf_wide {
@@ -139,8 +154,8 @@ impl TfPush {
 pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
     let bytes = packet.frame.bytes();
     let (inner_at, end) = match tag(bytes, types) {
-        Some(Ok(Tag::KeyFlow { key, .. })) => (HEADER_AT + 4, key.end),
-        Some(Ok(Tag::Polka { key })) => (HEADER_AT + 2, key.end),
+        Some(Ok(Tag::Key { bank: POLKA_BANK, to, .. })) => (HEADER_AT + 2, to),
+        Some(Ok(Tag::Key { to, .. })) => (HEADER_AT + 4, to),
         _ => return Err(DropReason::MissingHeader),
     };
     let inner = [bytes[inner_at], bytes[inner_at + 1]];

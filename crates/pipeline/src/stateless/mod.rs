@@ -24,12 +24,15 @@ use crate::tags::FRAME_BYTES_MIN;
 use flow::stateless::{Bank, GateFlag, Gates, Label, Stateless, TagTypes};
 use flow::{DropReason, Limits, Outcome, PortNo};
 use frame::{Frame, Lane};
-use headers::{HOPS_AT, Tag, tag};
-use residue::{Divisor, Residue};
-use std::ops::Range;
+use headers::{HOPS_AT, POLKA_BANK, Tag, tag};
+use residue::{Divisor, Keys, Residue};
 
 /// Bytes before what an MTU counts.
 const ETHERNET_BYTES: usize = 14;
+
+/// Frames whose headers are read together, for the residues of several keys are taken at once, and how many keys make that pay.
+const TOGETHER: usize = 8;
+const KEYS_MIN: usize = 3;
 
 /// Hop limits of KeyFlow, and TTLs of PolKA, below which a packet goes no further.
 const KEYFLOW_HOPS_MIN: u8 = 1;
@@ -41,8 +44,8 @@ pub struct StatelessLane {
     types: TagTypes,
     /// What is said of ports, by rising number.
     ports: Box<[PortRow]>,
-    banks: [Option<KeyBank>; 2],
-    polka: Option<KeyBank>,
+    /// KeyFlow's by epoch, then PolKA's.
+    banks: [Option<KeyBank>; POLKA_BANK + 1],
     gates: Option<GateRule>,
 }
 
@@ -93,6 +96,13 @@ struct GateRow {
     port: PortNo,
     /// Tags are popped.
     pops: bool,
+}
+
+/// What the header of a frame says, if it is tagged, and what its key leaves by the ID of its bank.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    tag: Option<Result<Tag, DropReason>>,
+    label: u32,
 }
 
 /// What is done with a frame.
@@ -148,8 +158,10 @@ impl StatelessLane {
         Self {
             types: lane.types,
             ports: numbers.into_iter().map(row).collect(),
-            banks: lane.banks.each_ref().map(|bank| bank.as_ref().map(KeyBank::compile)),
-            polka: lane.polka.as_ref().map(KeyBank::compile),
+            banks: {
+                let [first, second] = &lane.banks;
+                [first, second, &lane.polka].map(|bank| bank.as_ref().map(KeyBank::compile))
+            },
             gates: gates.map(GateRule::compile),
         }
     }
@@ -159,12 +171,19 @@ impl StatelessLane {
         &self.types
     }
 
-    /// Whether a frame says that it is tagged.
+    /// What the headers of frames say, [`TOGETHER`] of them at most.
     #[inline(always)]
-    fn is_tagged(&self, frame: &Frame) -> bool {
-        let TagTypes { keyflow, polka, tf, tf_wide } = self.types;
-        headers::eth_type(frame.bytes())
-            .is_some_and(|it| (it == keyflow) | (it == polka) | (it == tf) | (it == tf_wide))
+    fn told(&self, frames: &[Frame]) -> [Told; TOGETHER] {
+        let mut told = [Told { tag: None, label: 0 }; TOGETHER];
+        for (told, frame) in told.iter_mut().zip(frames) {
+            told.tag = tag(frame.bytes(), &self.types);
+        }
+        for (number, bank) in self.banks.iter().enumerate() {
+            if let Some(bank) = bank {
+                bank.label(number, frames, &mut told);
+            }
+        }
+        told
     }
 
     #[inline]
@@ -177,12 +196,18 @@ impl StatelessLane {
 
     /// Decides about a tagged frame.
     #[inline(always)]
-    fn judge(&self, ports: &PortTable, frame: &Frame) -> Verdict {
-        self.step(ports, frame).unwrap_or_else(|end| end)
+    fn judge(&self, ports: &PortTable, frame: &Frame, tag: Result<Tag, DropReason>, label: u32) -> Verdict {
+        self.step(ports, frame, tag, label).unwrap_or_else(|end| end)
     }
 
     #[inline(always)]
-    fn step(&self, ports: &PortTable, frame: &Frame) -> Step<Verdict> {
+    fn step(
+        &self,
+        ports: &PortTable,
+        frame: &Frame,
+        tag: Result<Tag, DropReason>,
+        label: u32,
+    ) -> Step<Verdict> {
         let in_port = frame.meta.in_port;
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
             // Dropped at the door.
@@ -191,15 +216,11 @@ impl StatelessLane {
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
             return Err(DropReason::UntrustedTag.into());
         };
-        let tag = tag(frame.bytes(), &self.types).ok_or(Verdict::Tables)??;
-        let (port, queue, edit) = match tag {
-            Tag::KeyFlow { epoch, key } => {
-                let bank = self.banks[epoch].as_ref().ok_or(Verdict::Tables)?;
-                (bank.port(ports, frame, key, KEYFLOW_HOPS_MIN)?, 0, Edit::TakeHop)
-            }
-            Tag::Polka { key } => {
-                let bank = self.polka.as_ref().ok_or(Verdict::Tables)?;
-                (bank.port(ports, frame, key, POLKA_TTL_MIN)?, 0, Edit::TakeHop)
+        let (port, queue, edit) = match tag? {
+            Tag::Key { bank, .. } => {
+                let hops_min = if bank == POLKA_BANK { POLKA_TTL_MIN } else { KEYFLOW_HOPS_MIN };
+                let bank = self.banks[bank].as_ref().ok_or(Verdict::Tables)?;
+                (bank.port(ports, frame, label, hops_min)?, 0, Edit::TakeHop)
             }
             Tag::Tf { qid, up, down } => {
                 let gates = self.gates.as_ref().ok_or(Verdict::Tables)?;
@@ -249,18 +270,42 @@ impl KeyBank {
         Self { residue: Residue::by(bank.id), targets: targets.into() }
     }
 
-    /// The port for a key at these bytes of a frame.
+    /// Puts down what the keys leave that are for this bank.
     #[inline(always)]
-    fn port(&self, ports: &PortTable, frame: &Frame, key: Range<usize>, hops_min: u8) -> Step<PortNo> {
+    fn label(&self, number: usize, frames: &[Frame], told: &mut [Told; TOGETHER]) {
+        let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);
+        for (at, (told, frame)) in told.iter_mut().zip(frames).enumerate() {
+            let Some(Ok(Tag::Key { bank, from, to })) = told.tag else { continue };
+            if bank != number {
+                continue;
+            }
+            let key = frame.bytes().get(from..to).unwrap_or_default();
+            if let Ok(key) = <[u8; 16]>::try_from(key) {
+                keys[count] = key;
+                whose[count] = at;
+                count += 1;
+            } else {
+                told.label = self.residue.of(key);
+            }
+        }
+        let labels = if count < KEYS_MIN {
+            [0, 1, 2, 3, 4, 5, 6, 7].map(|at| if at < count { self.residue.of(&keys[at]) } else { 0 })
+        } else {
+            self.residue.of_all(&keys)
+        };
+        whose[..count].iter().zip(labels).for_each(|(at, label)| told[*at].label = label);
+    }
+
+    /// The port that a label of a frame leads to.
+    #[inline(always)]
+    fn port(&self, ports: &PortTable, frame: &Frame, label: u32, hops_min: u8) -> Step<PortNo> {
         let in_port = frame.meta.in_port;
-        let bytes = frame.bytes();
-        let label = self.residue.of(&bytes[key]);
         let (out, backup) = match self.targets.get(label as usize) {
             None | Some(Target::None) => return Err(DropReason::NoLabel.into()),
             Some(Target::Tables) => return Err(Verdict::Tables),
             Some(Target::Port(port, backup)) => (*port, *backup),
         };
-        if bytes[HOPS_AT] < hops_min {
+        if frame.bytes().get(HOPS_AT).is_none_or(|hops| *hops < hops_min) {
             return Err(DropReason::HopLimit.into());
         }
         if out != in_port && can_send(ports, out) {
@@ -315,28 +360,33 @@ impl<E: Egress> Run<'_, E> {
         probe: &mut P,
     ) -> usize {
         let mut stay = 0;
-        for at in 0..count {
-            let takes =
-                lane.is_tagged(&frames[at]) && self.take_stateless(lane, &mut frames[at], slot, probe);
-            if !takes {
-                frames.swap(stay, at);
-                stay += 1;
+        for from in (0..count).step_by(TOGETHER) {
+            let to = count.min(from + TOGETHER);
+            let told = lane.told(&frames[from..to]);
+            for (at, told) in (from..to).zip(told) {
+                let takes = told.tag.is_some_and(|tag| {
+                    let verdict = lane.judge(self.ports, &frames[at], tag, told.label);
+                    self.take_stateless(verdict, &mut frames[at], slot, probe)
+                });
+                if !takes {
+                    frames.swap(stay, at);
+                    stay += 1;
+                }
             }
         }
         frames.drain(stay..count);
         count - stay
     }
 
-    /// One frame; false if the tables are to have it.
+    /// Does with one frame as is said; false if the tables are to have it.
     #[inline]
     fn take_stateless<P: Probe>(
         &mut self,
-        lane: &StatelessLane,
+        verdict: Verdict,
         frame: &mut Frame,
         slot: usize,
         probe: &mut P,
     ) -> bool {
-        let verdict = lane.judge(self.ports, frame);
         if matches!(verdict, Verdict::Tables) {
             return false;
         }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arithmetic of the lane, without a division: residues of keys by folded limbs and a reciprocal; of polynomials by
-//! carry-less multiplications or tables; gates by the reciprocal as well.
+//! The arithmetic of the lane, without a division: residues of keys by folded limbs and a reciprocal, of eight keys at once by
+//! vectors; of polynomials by carry-less multiplications or tables; gates by the reciprocal as well.
 
-use super::simd::Carryless;
+use super::simd::{Carryless, Doubles};
 use flow::stateless::{Arithmetic, NodeId};
 
 /// Bytes of the longest key.
 pub const KEY_BYTES: usize = 32;
+
+/// Keys of two limbs that are taken together.
+pub type Keys = [[u8; 16]; 8];
 
 /// A number to divide by, 1 and more.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +84,18 @@ impl Residue {
             Kind::Carryless(carryless) => carryless.residue(key),
         }
     }
+
+    /// The same of several keys, in less time.
+    #[must_use]
+    #[inline]
+    pub fn of_all(&self, keys: &Keys) -> [u32; 8] {
+        match &self.0 {
+            Kind::Integer(Integer { doubles: Some(doubles), .. }) => doubles.residues(keys),
+            Kind::Integer(integer) => keys.each_ref().map(|key| integer.residue(key)),
+            Kind::Polynomial(polynomial) => keys.each_ref().map(|key| polynomial.residue(key)),
+            Kind::Carryless(carryless) => carryless.residues(keys),
+        }
+    }
 }
 
 /// A key's limbs of 64 bits, the highest first.
@@ -96,12 +111,14 @@ struct Integer {
     divisor: Divisor,
     /// 2^64 by the ID.
     weight: u64,
+    /// For several keys.
+    doubles: Option<Doubles>,
 }
 
 impl Integer {
     fn new(divisor: Divisor) -> Self {
-        let half = u64::from(divisor.rest(1 << 32));
-        Self { divisor, weight: divisor.rest(half * half).into() }
+        let [_, _, weight, _] = powers(divisor.by);
+        Self { divisor, weight: weight.into(), doubles: Doubles::new(divisor.by) }
     }
 
     #[inline]
@@ -126,6 +143,15 @@ impl Integer {
         });
         self.divisor.rest(last)
     }
+}
+
+/// What 2^32n leaves by a number, n from 0.
+pub(super) fn powers(by: u32) -> [u32; 4] {
+    let mut power = 1 % by;
+    [(); 4].map(|()| {
+        let next = (u64::from(power) << 32) % u64::from(by);
+        std::mem::replace(&mut power, next as u32)
+    })
 }
 
 /// Polynomials over GF(2) without wide instructions: what each half byte leaves at its place stands in a table, 4 KiB in all.
@@ -182,6 +208,38 @@ mod tests {
         let mut all = [&edges[..], &high].concat();
         all.extend((0..200).map(|_| (rng.u32(..) >> rng.u32(0..31)).max(2)));
         all
+    }
+
+    #[test]
+    fn keys_taken_together_leave_what_each_does() {
+        let mut rng = Rng::with_seed(3);
+        for modulus in moduli(&mut rng) {
+            for arithmetic in [Arithmetic::Integer, Arithmetic::Polynomial] {
+                let id = id(arithmetic, modulus);
+                let residue = Residue::by(id);
+                let scalar = Residue(match &residue.0 {
+                    Kind::Integer(integer) => Kind::Integer(Integer { doubles: None, ..integer.clone() }),
+                    _ => Kind::Polynomial(Box::new(Polynomial::new(modulus))),
+                });
+                for _ in 0..60 {
+                    let by = u128::from(modulus);
+                    let keys: Keys = [(); 8].map(|()| {
+                        // Multiples of the modulus and their neighbours, the highest of them too.
+                        let number = match rng.u8(..5) {
+                            0 => u128::MAX - rng.u128(..3 * by),
+                            1 => (rng.u128(..) / by * by).saturating_add(rng.u128(..3)),
+                            2 => (rng.u128(..) / by * by).saturating_sub(rng.u128(..3)),
+                            3 => rng.u128(..) | rng.u128(..) | rng.u128(..),
+                            _ => rng.u128(..) >> rng.u32(..128),
+                        };
+                        number.to_be_bytes()
+                    });
+                    let expected = keys.map(|key| reference::residue(&key, id));
+                    assert_eq!(residue.of_all(&keys), expected, "{keys:02x?} by {id:?}");
+                    assert_eq!(scalar.of_all(&keys), expected, "{keys:02x?} by {id:?}, without vectors");
+                }
+            }
+        }
     }
 
     #[test]
