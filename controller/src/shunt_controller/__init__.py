@@ -5,7 +5,7 @@ Call :func:`register` once, before switches connect; then the classes here go in
 actions, and come out of statistics. Messages of the stateless lane (:mod:`.lane`, :mod:`.sections`) need no registration.
 """
 
-from shunt_controller.actions import PopKey, PopTf, PushKey, PushTf, PushTfWide
+from shunt_controller.actions import PopKey, PopTf, PushKey, PushPolka, PushTf, PushTfWide
 from shunt_controller.experimenter import EXPERIMENTER
 from shunt_controller.fields import INDEX, slice_name
 from shunt_controller.instructions import GotoDirect, LowLatency
@@ -23,6 +23,7 @@ __all__ = [
     "PopKey",
     "PopTf",
     "PushKey",
+    "PushPolka",
     "PushTf",
     "PushTfWide",
     "register",

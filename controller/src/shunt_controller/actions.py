@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Actions of stateless forwarding (KeyFlow, Tag-and-Forward), for os-ken's lists of actions."""
+"""Actions of stateless forwarding (KeyFlow, PolKA, Tag-and-Forward), for os-ken's lists of actions."""
 
 import struct
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ from shunt_controller.experimenter import need, read
 
 _KEY_BYTES = (8, 16, 24, 32)
 _KEY_HEAD = struct.Struct("!BBH2x")
+_TTL = struct.Struct("!B5x16s")
 _GATES = struct.Struct("!BxIH6x")
 
 
@@ -73,8 +74,28 @@ class PushKey(Action):
         return cls(int.from_bytes(key), 8 * length, hops, epoch)
 
 
+class PushPolka(Action):
+    """Pushes freeRtr's PolKA header with this key (128 bits) and TTL."""
+
+    subtype = 6
+
+    def __init__(self, key: int, ttl: int) -> None:
+        need(0 <= key < 1 << 128, f"the key {key:#x} does not fit 128 bits")
+        need(0 <= ttl <= 255, f"a TTL is 0 to 255, not {ttl}")
+        self.key, self.ttl = key, ttl
+        super().__init__()
+
+    def content(self) -> bytes:
+        return _TTL.pack(self.ttl, self.key.to_bytes(16))
+
+    @classmethod
+    def of_content(cls, content: bytes) -> "PushPolka":
+        ttl, key = read(_TTL, content)
+        return cls(int.from_bytes(key), ttl)
+
+
 class PopKey(Action):
-    """Pops the KeyFlow header."""
+    """Pops the KeyFlow or PolKA header."""
 
     subtype = 2
 
@@ -114,7 +135,7 @@ class PopTf(Action):
     subtype = 5
 
 
-KNOWN: dict[int, type[Action]] = {c.subtype: c for c in (PushKey, PopKey, PushTf, PushTfWide, PopTf)}
+KNOWN: dict[int, type[Action]] = {c.subtype: c for c in (PushKey, PushPolka, PopKey, PushTf, PushTfWide, PopTf)}
 
 
 class Experimenter(parser.OFPActionExperimenter):  # type: ignore[misc]

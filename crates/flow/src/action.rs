@@ -65,6 +65,8 @@ pub enum Action {
     SetField(SetField),
     /// Push a KeyFlow header right behind the MACs: 16 to 40 bytes.
     PushKey(KeyHeader),
+    /// Push freeRtr's PolKA header right behind the MACs: 20 bytes.
+    PushPolka(PolkaHeader),
     /// Pop the KeyFlow header, or freeRtr's PolKA header, that is right behind the MACs.
     PopKey,
     /// Push a Tag-and-Forward header right behind the MACs: 8 bytes.
@@ -84,6 +86,15 @@ pub struct KeyHeader {
     pub hops: u8,
     /// Key epoch, 0 or 1.
     pub epoch: u8,
+}
+
+/// What `push_polka` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolkaHeader {
+    /// The key: a polynomial over GF(2), its highest coefficient first.
+    pub key: u128,
+    /// Time to live: a switch sends on what has 2 and more.
+    pub ttl: u8,
 }
 
 /// What `push_tf` and `push_tf_wide` write.

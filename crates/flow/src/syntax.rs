@@ -14,6 +14,7 @@
 //! | `goto_direct(table,index)` | goes on with an entry of a linear table |
 //! | `copy_ttl_in`, `copy_ttl_out`, `push_pbb:0x88e7`, `pop_pbb` | OpenFlow 1.3 actions that ovs-ofctl lacks |
 //! | `push_key(key=0x..,width=64,hops=N,epoch=0)`, `pop_key` | KeyFlow header |
+//! | `push_polka(key=0x..,ttl=N)` | freeRtr's PolKA header, which `pop_key` pops |
 //! | `push_tf(qid,up,down)`, `push_tf_wide(qid,up,down)`, `pop_tf` | Tag-and-Forward header |
 //!
 //! Differences from `ovs-ofctl -O OpenFlow13`: a match or action that OpenFlow 1.3 cannot say exactly is refused

@@ -30,7 +30,7 @@ fn random_flow_mods_come_back_as_they_were() {
     }
     // The generator reaches every field, and every kind of action.
     assert_eq!(fields.len(), Field::NAMED.len() + 1, "{fields:?}");
-    assert_eq!(actions.len(), 21);
+    assert_eq!(actions.len(), 22);
 }
 
 #[test]
@@ -141,6 +141,8 @@ const PIECES: &[&str] = &[
     "controller",
     "push_key(key=0x",
     "width=64",
+    "push_polka(key=0x",
+    "ttl=",
     "hops=",
     "push_tf",
     "write_actions(",

@@ -6,7 +6,7 @@ use crate::error::{self, DecodeError};
 use crate::nicira;
 use crate::ours;
 use crate::oxm::{self, Tlv};
-use flow::action::{KeyHeader, SetField, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{Action, Field};
 
 const OUTPUT: u16 = 0;
@@ -137,6 +137,11 @@ fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
             pad_end(r);
             Ok(Action::PushKey(KeyHeader { key, hops, epoch }))
         }
+        (ours::EXPERIMENTER, ours::action::PUSH_POLKA) => {
+            let ttl = r.u8()?;
+            r.skip(5)?;
+            Ok(Action::PushPolka(PolkaHeader { key: r.u128()?, ttl }))
+        }
         (ours::EXPERIMENTER, ours::action::POP_KEY) => r.skip(6).map(|()| Action::PopKey),
         (ours::EXPERIMENTER, ours::action::POP_TF) => r.skip(6).map(|()| Action::PopTf),
         (ours::EXPERIMENTER, ours::action::PUSH_TF) => tf_header(r).map(Action::PushTf),
@@ -218,6 +223,12 @@ fn encode(action: &Action, out: &mut Vec<u8>) {
             out.put_u16(u16::try_from(key.len()).unwrap_or(u16::MAX));
             out.zeros(2);
             out.put(key);
+        }
+        Action::PushPolka(PolkaHeader { key, ttl }) => {
+            ours(out, ours::action::PUSH_POLKA);
+            out.put(&[*ttl]);
+            out.zeros(5);
+            out.put(&key.to_be_bytes());
         }
         Action::PopKey => ours(out, ours::action::POP_KEY),
         Action::PopTf => ours(out, ours::action::POP_TF),

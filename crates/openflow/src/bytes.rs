@@ -68,6 +68,10 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(self.array()?))
     }
 
+    pub fn u128(&mut self) -> Read<u128> {
+        Ok(u128::from_be_bytes(self.array()?))
+    }
+
     /// Passes padding, whatever it holds.
     pub fn skip(&mut self, length: usize) -> Read<()> {
         self.take(length).map(|_| ())

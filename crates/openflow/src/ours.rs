@@ -18,6 +18,7 @@ pub(crate) mod action {
     pub const PUSH_TF: u16 = 3;
     pub const PUSH_TF_WIDE: u16 = 4;
     pub const POP_TF: u16 = 5;
+    pub const PUSH_POLKA: u16 = 6;
     /// Nicira's write of a run of bits.
     pub const NICIRA_REG_LOAD: u16 = 7;
     /// Nicira's masked set-field.

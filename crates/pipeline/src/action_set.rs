@@ -3,7 +3,7 @@
 
 use crate::field_write::FieldWrite;
 use crate::program::Step;
-use crate::stateless::{KeyPush, TfPush};
+use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use arrayvec::ArrayVec;
 use flow::{DropReason, Limits, PortNo};
 
@@ -27,6 +27,7 @@ struct Parts {
     push_pbb: Option<u16>,
     push_vlan: Option<u16>,
     push_key: Option<KeyPush>,
+    push_polka: Option<PolkaPush>,
     push_tf: Option<TfPush>,
     push_tf_wide: Option<TfPush>,
     copy_ttl_out: bool,
@@ -41,7 +42,7 @@ struct Parts {
 }
 
 /// Most steps a set can hold.
-pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 23;
+pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 24;
 
 impl ActionSet {
     /// Empties the set.
@@ -86,6 +87,7 @@ impl ActionSet {
                 Step::CopyTtlOut => set.copy_ttl_out = true,
                 Step::CopyTtlIn => set.copy_ttl_in = true,
                 Step::PushKey(key) => set.push_key = Some(key),
+                Step::PushPolka(key) => set.push_polka = Some(key),
                 Step::PopKey => set.pop_key = true,
                 Step::PushTf(tag) => set.push_tf = Some(tag),
                 Step::PushTfWide(tag) => set.push_tf_wide = Some(tag),
@@ -128,6 +130,7 @@ impl Parts {
         put(self.push_pbb.is_some(), Step::PushPbb(self.push_pbb.unwrap_or_default()));
         put(self.push_vlan.is_some(), Step::PushVlan(self.push_vlan.unwrap_or_default()));
         put(self.push_key.is_some(), Step::PushKey(self.push_key.unwrap_or_default()));
+        put(self.push_polka.is_some(), Step::PushPolka(self.push_polka.unwrap_or_default()));
         put(self.push_tf.is_some(), Step::PushTf(self.push_tf.unwrap_or_default()));
         put(self.push_tf_wide.is_some(), Step::PushTfWide(self.push_tf_wide.unwrap_or_default()));
         put(self.copy_ttl_out, Step::CopyTtlOut);

@@ -125,6 +125,7 @@ fn change(packet: &mut Packet, step: &Step, types: &TagTypes) -> Result<(), Drop
         Step::CopyTtlOut => ttl::copy_out(packet),
         Step::CopyTtlIn => ttl::copy_in(packet),
         Step::PushKey(key) => key.run(packet, types)?,
+        Step::PushPolka(key) => key.run(packet, types)?,
         Step::PopKey => stateless::pop_key(packet, types)?,
         Step::PushTf(tag) => tag.run(packet, types.tf)?,
         Step::PushTfWide(tag) => tag.run(packet, types.tf_wide)?,

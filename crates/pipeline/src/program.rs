@@ -4,7 +4,7 @@
 use crate::field_write::FieldWrite;
 use crate::mac_write::MacWrite;
 use crate::packet::State;
-use crate::stateless::{KeyPush, TfPush};
+use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use flow::{Action, Instructions, Next, PortNo, port_no};
 use wire::tf::Form;
 
@@ -52,6 +52,8 @@ pub enum Step {
     CopyTtlIn,
     /// Push a KeyFlow header.
     PushKey(KeyPush),
+    /// Push a PolKA header.
+    PushPolka(PolkaPush),
     /// Pop a KeyFlow or PolKA header.
     PopKey,
     /// Push a Tag-and-Forward tag.
@@ -100,6 +102,7 @@ impl Step {
             Action::PushPbb(eth_type) => Self::PushPbb(*eth_type),
             Action::PopPbb => Self::PopPbb,
             Action::PushKey(header) => Self::PushKey(KeyPush::compile(header)),
+            Action::PushPolka(header) => Self::PushPolka(PolkaPush::compile(*header)),
             Action::PopKey => Self::PopKey,
             Action::PushTf(header) => Self::PushTf(TfPush::compile(header, Form::Paper)),
             Action::PushTfWide(header) => Self::PushTfWide(TfPush::compile(header, Form::Wide)),

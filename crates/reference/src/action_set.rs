@@ -48,8 +48,8 @@ fn field(action: &Action) -> Option<flow::Field> {
     }
 }
 
-/// OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set, queue, group or output. KeyFlow
-/// and TF are not in its list; they are popped and pushed last, being outermost.
+/// OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set, queue, group or output. The
+/// headers of stateless forwarding are not in its list; they are popped and pushed last, being outermost.
 fn place(action: &Action) -> usize {
     match action {
         Action::CopyTtlIn => 0,
@@ -62,16 +62,17 @@ fn place(action: &Action) -> usize {
         Action::PushPbb(_) => 7,
         Action::PushVlan(_) => 8,
         Action::PushKey(_) => 9,
-        Action::PushTf(_) => 10,
-        Action::PushTfWide(_) => 11,
-        Action::CopyTtlOut => 12,
-        Action::DecMplsTtl => 13,
-        Action::DecNwTtl => 14,
-        Action::SetMplsTtl(_) => 15,
-        Action::SetNwTtl(_) => 16,
-        Action::SetField(_) => 17,
-        Action::SetQueue(_) => 18,
-        Action::Group(_) => 19,
-        Action::Output { .. } => 20,
+        Action::PushPolka(_) => 10,
+        Action::PushTf(_) => 11,
+        Action::PushTfWide(_) => 12,
+        Action::CopyTtlOut => 13,
+        Action::DecMplsTtl => 14,
+        Action::DecNwTtl => 15,
+        Action::SetMplsTtl(_) => 16,
+        Action::SetNwTtl(_) => 17,
+        Action::SetField(_) => 18,
+        Action::SetQueue(_) => 19,
+        Action::Group(_) => 20,
+        Action::Output { .. } => 21,
     }
 }

@@ -3,7 +3,7 @@
 
 mod tags;
 
-pub(crate) use tags::{Tag, pop_key, pop_tf, push_key, push_tf, tag};
+pub(crate) use tags::{Tag, pop_key, pop_tf, push_key, push_polka, push_tf, tag};
 
 use crate::packet::Packet;
 use crate::walk::{LLC, Network, is_ipv4, is_ipv6};

@@ -238,6 +238,7 @@ impl<'a> Run<'a> {
             Action::PushPbb(eth_type) => headers::push_pbb(packet, *eth_type),
             Action::PopPbb => headers::pop_pbb(packet),
             Action::PushKey(header) => headers::push_key(packet, header, &tag_types),
+            Action::PushPolka(header) => headers::push_polka(packet, header, &tag_types),
             Action::PopKey => headers::pop_key(packet, &tag_types),
             Action::PushTf(header) => headers::push_tf(packet, header, 32, tag_types.tf),
             Action::PushTfWide(header) => headers::push_tf(packet, header, 29, tag_types.tf_wide),

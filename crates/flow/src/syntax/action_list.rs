@@ -200,6 +200,7 @@ fn parse_action<'t>(
         Name::SetField => set_field::parse(item, options)?,
         Name::SetTunnel => Action::set(Field::TunnelId, number_to(argument(item)?, u128::from(u64::MAX))?),
         Name::PushKey => own_actions::push_key(item)?,
+        Name::PushPolka => own_actions::push_polka(item)?,
         Name::PopKey => without(Action::PopKey)?,
         Name::PushTf => Action::PushTf(own_actions::tf_header(item, 32, 13)?),
         Name::PushTfWide => Action::PushTfWide(own_actions::tf_header(item, 29, 16)?),

@@ -38,6 +38,7 @@ pub(super) enum Name {
     SetField,
     SetTunnel,
     PushKey,
+    PushPolka,
     PopKey,
     PushTf,
     PushTfWide,
@@ -102,6 +103,7 @@ names! {
     "set_field" => SetField;
     "set_tunnel" => SetTunnel;
     "push_key" => PushKey;
+    "push_polka" => PushPolka;
     "pop_key" => PopKey;
     "push_tf" => PushTf;
     "push_tf_wide" => PushTfWide;

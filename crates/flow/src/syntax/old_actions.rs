@@ -49,6 +49,7 @@ impl Headers {
             }
             Action::PopPbb
             | Action::PushKey(_)
+            | Action::PushPolka(_)
             | Action::PopKey
             | Action::PushTf(_)
             | Action::PushTfWide(_)

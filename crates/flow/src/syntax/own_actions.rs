@@ -5,7 +5,7 @@ use super::arguments::Arguments;
 use super::error::{Fault, Parsed};
 use super::scan::Item;
 use super::value::{integer, number_to};
-use crate::action::{KeyHeader, TfHeader};
+use crate::action::{KeyHeader, PolkaHeader, TfHeader};
 use crate::{Action, Next};
 
 /// Bytes of the longest key.
@@ -47,6 +47,29 @@ pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
         key,
         hops: hops.ok_or_else(|| lacks("hops"))?,
         epoch: epoch.unwrap_or(0),
+    }))
+}
+
+/// `push_polka(key=0x..,ttl=N)`, in any order.
+pub(super) fn push_polka<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
+    let form = "write push_polka(key=0x..,ttl=N)";
+    let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
+    let (mut key, mut ttl) = (None, None);
+    while let Some((name, value)) = arguments.named()? {
+        let repeated = match name {
+            "key" => key.replace(key_bytes(value, 16)?).is_some(),
+            "ttl" => ttl.replace(integer(value)?).is_some(),
+            _ => return Err(Fault::new(name, format!("is not known here; {form}"))),
+        };
+        if repeated {
+            return Err(Fault::new(name, format!("is given twice; {form}")));
+        }
+    }
+    let lacks = |what| item.refuse(format!("lacks {what}; {form}"));
+    let key = key.ok_or_else(|| lacks("key"))?;
+    Ok(Action::PushPolka(PolkaHeader {
+        key: key.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)),
+        ttl: ttl.ok_or_else(|| lacks("ttl"))?,
     }))
 }
 

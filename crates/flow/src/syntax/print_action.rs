@@ -3,7 +3,7 @@
 
 use super::print_match::MaskedValue;
 use super::value::{Form, form};
-use crate::action::{KeyHeader, SetField, TfHeader};
+use crate::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use crate::{Action, Field, FieldMatch, Instructions, Next, port_no};
 use std::fmt::{self, Display, Formatter};
 
@@ -44,6 +44,12 @@ impl Display for KeyHeader {
     }
 }
 
+impl Display for PolkaHeader {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "push_polka(key=0x{:x},ttl={})", self.key, self.ttl)
+    }
+}
+
 impl Display for TfHeader {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "({},0x{:x},0x{:x})", self.qid, self.up, self.down)
@@ -74,6 +80,7 @@ impl Display for Action {
             Self::PopPbb => f.write_str("pop_pbb"),
             Self::SetField(set) => write!(f, "{set}"),
             Self::PushKey(header) => write!(f, "{header}"),
+            Self::PushPolka(header) => write!(f, "{header}"),
             Self::PopKey => f.write_str("pop_key"),
             Self::PushTf(header) => write!(f, "push_tf{header}"),
             Self::PushTfWide(header) => write!(f, "push_tf_wide{header}"),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Random flow-mods in normal form: valid, and without parts that have no meaning for their command.
 
-use flow::action::{KeyHeader, SetField, TfHeader, WHOLE_PACKET};
+use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader, WHOLE_PACKET};
 use flow::{
     Action, Command, EntryFlags, Field, FieldMatch, FlowMod, Instructions, Match, Next, Slice, SliceBase,
     port_no,
@@ -155,7 +155,7 @@ fn matching(r: &mut Random) -> Match {
 }
 
 fn action(r: &mut Random) -> Action {
-    match r.below(23) {
+    match r.below(24) {
         0..3 => {
             let port = *r.of::<u32>(&[
                 1,
@@ -203,6 +203,7 @@ fn action(r: &mut Random) -> Action {
             up: r.below(1 << 29) as u32,
             down: r.word() as u16,
         }),
+        22 => Action::PushPolka(PolkaHeader { key: r.wide(), ttl: r.word() as u8 }),
         _ => Action::PopTf,
     }
 }

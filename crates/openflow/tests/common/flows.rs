@@ -2,7 +2,7 @@
 //! Random matches, actions and instructions, of all that the flow model can say.
 
 use super::some;
-use flow::action::{KeyHeader, SetField, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::{Action, Field, FieldMatch, Instructions, Match, Next, Slice, SliceBase, port_no};
 
 type Rng = fastrand::Rng;
@@ -89,7 +89,7 @@ pub fn matching(rng: &mut Rng) -> Match {
 /// One action.
 fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
-    match rng.u8(..24) {
+    match rng.u8(..25) {
         0 => Action::Output { port: port_no::CONTROLLER, max_len: rng.u16(..) },
         1 | 2 => Action::Output { port: rng.u32(..port_no::CONTROLLER), max_len: rng.u16(..) },
         3 => Action::Group(rng.u32(..)),
@@ -115,6 +115,7 @@ fn action(rng: &mut Rng) -> Action {
         19 => Action::PushTf(tf(rng)),
         20 => Action::PushTfWide(tf(rng)),
         21 => Action::PopTf,
+        22 => Action::PushPolka(PolkaHeader { key: rng.u128(..), ttl: rng.u8(..) }),
         _ => {
             let field = field(rng);
             let mask = if rng.bool() { field.full_mask() } else { bits(rng, field) };

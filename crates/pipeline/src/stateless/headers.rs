@@ -5,7 +5,7 @@ use super::residue::KEY_BYTES;
 use crate::packet::Packet;
 use crate::tags;
 use flow::DropReason;
-use flow::action::{KeyHeader, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, TfHeader};
 use flow::stateless::TagTypes;
 use frame::Frame;
 use wire::tf::Form;
@@ -108,23 +108,53 @@ impl KeyPush {
         made
     }
 
-    /// Pushes it: the EtherType that is there goes into the header.
+    /// Pushes it.
     pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
         let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
-        if !packet.frame.insert(HEADER_AT, keyflow::FIXED_BYTES + key.len()) {
-            return Err(DropReason::NoHeadroom);
-        }
-        let bytes = packet.frame.bytes_mut();
-        let inner = [bytes[TYPE_AT], bytes[TYPE_AT + 1]];
-        bytes[TYPE_AT..HEADER_AT].copy_from_slice(&types.keyflow.to_be_bytes());
         let first = keyflow::VERSION << 4 | self.epoch << 3;
-        let fixed = [first, self.hops, self.units, 0, inner[0], inner[1], 0, 0];
-        let key_at = HEADER_AT + fixed.len();
-        bytes[HEADER_AT..key_at].copy_from_slice(&fixed);
-        bytes[key_at..key_at + key.len()].copy_from_slice(key);
-        packet.forget_layers();
-        Ok(())
+        push_behind_type(packet, types.keyflow, key, |inner| {
+            [first, self.hops, self.units, 0, inner[0], inner[1], 0, 0]
+        })
     }
+}
+
+/// A PolKA header to push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PolkaPush {
+    ttl: u8,
+    key: [u8; 16],
+}
+
+impl PolkaPush {
+    /// Compiles the action.
+    pub(crate) fn compile(header: PolkaHeader) -> Self {
+        Self { ttl: header.ttl, key: header.key.to_be_bytes() }
+    }
+
+    /// Pushes it.
+    pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
+        push_behind_type(packet, types.polka, &self.key, |inner| [0, self.ttl, inner[0], inner[1]])
+    }
+}
+
+/// Makes a frame's EtherType another, and puts behind it what `fixed` makes of the EtherType that was there, and a key.
+fn push_behind_type<const N: usize>(
+    packet: &mut Packet,
+    eth_type: u16,
+    key: &[u8],
+    fixed: impl Fn([u8; 2]) -> [u8; N],
+) -> Result<(), DropReason> {
+    if !packet.frame.insert(HEADER_AT, N + key.len()) {
+        return Err(DropReason::NoHeadroom);
+    }
+    let bytes = packet.frame.bytes_mut();
+    let inner = [bytes[TYPE_AT], bytes[TYPE_AT + 1]];
+    bytes[TYPE_AT..HEADER_AT].copy_from_slice(&eth_type.to_be_bytes());
+    let key_at = HEADER_AT + N;
+    bytes[HEADER_AT..key_at].copy_from_slice(&fixed(inner));
+    bytes[key_at..key_at + key.len()].copy_from_slice(key);
+    packet.forget_layers();
+    Ok(())
 }
 
 /// A Tag-and-Forward tag to push, without its EtherType.

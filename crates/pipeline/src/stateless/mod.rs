@@ -14,7 +14,7 @@ mod headers;
 pub mod residue;
 mod simd;
 
-pub(crate) use headers::{KeyPush, TfPush, pop_key, pop_tf};
+pub(crate) use headers::{KeyPush, PolkaPush, TfPush, pop_key, pop_tf};
 
 use crate::burst::Run;
 use crate::output::Egress;

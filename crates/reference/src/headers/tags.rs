@@ -6,7 +6,7 @@ use crate::bits;
 use crate::packet::Packet;
 use crate::walk::word;
 use flow::DropReason;
-use flow::action::{KeyHeader, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, TfHeader};
 use flow::stateless::TagTypes;
 use std::ops::Range;
 
@@ -74,6 +74,13 @@ pub(crate) fn push_key(packet: &mut Packet, header: &KeyHeader, types: &TagTypes
     let mut inserted = vec![first, header.hops, units, 0, packet.bytes[12], packet.bytes[13], 0, 0];
     inserted.extend(&header.key);
     packet.insert(14, &inserted, Some((12, types.keyflow)))
+}
+
+/// The same.
+pub(crate) fn push_polka(packet: &mut Packet, header: &PolkaHeader, types: &TagTypes) -> Done {
+    let mut inserted = vec![0, header.ttl, packet.bytes[12], packet.bytes[13]];
+    inserted.extend(header.key.to_be_bytes());
+    packet.insert(14, &inserted, Some((12, types.polka)))
 }
 
 /// KeyFlow's or PolKA's header.

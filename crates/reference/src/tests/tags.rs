@@ -3,7 +3,7 @@
 
 use super::after;
 use super::frames::{self, ethernet, udp};
-use flow::action::{KeyHeader, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, TfHeader};
 use flow::{Action, DropReason};
 use proptest::prelude::*;
 use wire::tf::Form;
@@ -34,6 +34,9 @@ fn pushed_headers_are_those_of_the_wire() {
         let pushed = after(&[push_key(key, 9, epoch)], &udp()).unwrap();
         assert_eq!(pushed, under(ethernet().keyflow(epoch, 9, key)));
     }
+    let header = PolkaHeader { key: 0x8003_8004_0005 << 64 | 7, ttl: 9 };
+    let pushed = after(&[Action::PushPolka(header)], &udp()).unwrap();
+    assert_eq!(pushed, under(ethernet().polka(9, header.key)));
     let header = TfHeader { qid: 5, up: 0x1bcd_ef01, down: 0x1abc };
     let pushed = after(&[Action::PushTf(header)], &udp()).unwrap();
     assert_eq!(pushed, under(ethernet().tf(Form::Paper, 5, header.up, header.down)));
@@ -78,6 +81,7 @@ proptest! {
         let header = TfHeader { qid: byte & 7, up: u32::from(byte), down: u16::from(byte) };
         for (push, pop) in [
             (key, Action::PopKey),
+            (Action::PushPolka(PolkaHeader { key: u128::from(byte) << 60, ttl: byte }), Action::PopKey),
             (Action::PushTf(header), Action::PopTf),
             (Action::PushTfWide(header), Action::PopTf),
         ] {

@@ -3,7 +3,7 @@
 
 use super::templates::{Template, ipv4, ipv6, mac};
 use fastrand::Rng;
-use flow::action::{KeyHeader, SetField, TfHeader};
+use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use flow::group::{Bucket, Group, GroupType};
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
 use flow::{
@@ -229,6 +229,7 @@ impl Style {
                 epoch: rng.u8(0..2),
             }),
             25 => Action::PopKey,
+            28 => Action::PushPolka(PolkaHeader { key: rng.u128(..), ttl: rng.u8(0..4) }),
             26 => Action::PopTf,
             27 => {
                 let tag = TfHeader { qid: rng.u8(0..3), up: rng.u32(0..9), down: rng.u16(0..9) };

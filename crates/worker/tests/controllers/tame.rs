@@ -77,7 +77,11 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
             Action::Group(id) => *id = group(rng),
             Action::SetQueue(id) => *id %= 8,
             // Most random ones have no prerequisites in the match, or are no header's.
-            Action::SetField(_) | Action::PushKey(_) | Action::PushTf(_) | Action::PushTfWide(_)
+            Action::SetField(_)
+            | Action::PushKey(_)
+            | Action::PushPolka(_)
+            | Action::PushTf(_)
+            | Action::PushTfWide(_)
                 if rng.u8(..8) != 0 =>
             {
                 *action = Action::set(Field::EthSrc, 0x0200_0000_0000 + rng.u128(..4));
