@@ -46,7 +46,7 @@ fn every_packet_of_an_example_is_told_of() {
 
 #[test]
 fn networks_of_the_examples_are_right_and_a_fault_has_an_exit_code() {
-    for name in ["tags", "keys", "failures", "renumber"] {
+    for name in ["tags", "keys", "polka", "failures", "renumber"] {
         let file = example(&format!("network-{name}.toml"));
         let first = sim(&file, &["--json"]);
         assert_eq!((first.0, first.2.as_str()), (Some(0), ""), "{name}");

@@ -337,5 +337,5 @@ fn the_examples_are_right() {
             seen += 1;
         }
     }
-    assert_eq!(seen, 7);
+    assert_eq!(seen, 8);
 }

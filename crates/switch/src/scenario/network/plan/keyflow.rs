@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of keys: KeyFlow, and PolKA's arithmetic under KeyFlow's header.
+//! Plans of keys: KeyFlow, PolKA's arithmetic under KeyFlow's header, and under freeRtr's.
 
 use super::entries::{self, Failovers, HOSTS, POPPED};
 use super::graph::{self, Graph};
 use super::{Pair, PlanError, Setups, Way, wrong};
-use flow::action::KeyHeader;
+use flow::action::{KeyHeader, PolkaHeader};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
 use flow::{Action, PortNo};
 use serde::Deserialize;
@@ -50,27 +50,36 @@ struct PlanDocument {
 }
 
 #[derive(Debug, Deserialize)]
-struct RouteDocument {
-    from: String,
-    to: String,
-    segments: Vec<SegmentDocument>,
+pub(super) struct RouteDocument {
+    pub from: String,
+    pub to: String,
+    pub segments: Vec<SegmentDocument>,
 }
 
 #[derive(Debug, Deserialize)]
-struct SegmentDocument {
-    path: Vec<String>,
-    out_port: PortNo,
-    backup_port: Option<PortNo>,
-    key: String,
-    bits: u32,
-    hop_limit: u8,
-    guards: Vec<String>,
+pub(super) struct SegmentDocument {
+    pub path: Vec<String>,
+    pub out_port: PortNo,
+    pub backup_port: Option<PortNo>,
+    pub key: String,
+    pub bits: u32,
+    pub hop_limit: u8,
+    pub guards: Vec<String>,
+}
+
+/// Whose header it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    KeyFlow,
+    /// freeRtr's, with this EtherType. There is one epoch.
+    Polka(u16),
 }
 
 /// A plan of one epoch, or of two.
 #[derive(Debug)]
 pub struct Plan {
     pub graph: Graph,
+    dialect: Dialect,
     /// Each switch's banks, by epoch.
     banks: Vec<[Option<Bank>; 2]>,
     /// The older first.
@@ -113,7 +122,7 @@ impl Plan {
     pub fn new(document: Document) -> Result<Self, PlanError> {
         let Document { network, switches, plans } = document;
         let names = switches.iter().map(|switch| switch.name.clone()).collect();
-        let mut graph = Graph::new(network, names)?;
+        let graph = Graph::new(network, names)?;
         if plans.is_empty() || plans.len() > 2 {
             return Err(wrong(
                 "plans",
@@ -156,14 +165,35 @@ impl Plan {
                     Some(read_bank(&graph, at, bank, arithmetic).map_err(|problem| wrong(place, problem))?);
             }
         }
-        let plans = plans.into_iter().enumerate();
-        let plans = plans.map(|(at, plan)| numbering(&graph, at, plan)).collect::<Result<Vec<_>, _>>()?;
+        let plans = plans.into_iter().enumerate().map(|(at, plan)| {
+            let PlanDocument { epoch, width_bits, routes, .. } = plan;
+            numbering(&graph, &format!("plans[{at}]."), epoch, width_bits, routes)
+        });
+        let plans = plans.collect::<Result<Vec<_>, _>>()?;
+        Self::of(graph, Dialect::KeyFlow, banks, plans)
+    }
+
+    /// With hosts of its own if the network has none: one at each end of a route.
+    pub(super) fn of(
+        mut graph: Graph,
+        dialect: Dialect,
+        banks: Vec<[Option<Bank>; 2]>,
+        plans: Vec<Numbering>,
+    ) -> Result<Self, PlanError> {
         if graph.hosts.is_empty() {
             let ends: BTreeSet<usize> =
                 plans.iter().flat_map(|plan| plan.routes.keys().flat_map(|(a, b)| [*a, *b])).collect();
             ends.into_iter().try_for_each(|node| graph.add_host(node))?;
         }
-        Ok(Self { graph, banks, plans })
+        Ok(Self { graph, dialect, banks, plans })
+    }
+
+    /// See [`super::Plan::kind`].
+    pub fn kind(&self) -> &'static str {
+        match self.dialect {
+            Dialect::KeyFlow => "keyflow",
+            Dialect::Polka(_) => "polka-freertr",
+        }
     }
 
     fn switches_of(&self, (from, to): Pair) -> (usize, usize) {
@@ -211,6 +241,10 @@ impl Plan {
 
     /// See [`super::Plan::stages`].
     pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PlanError> {
+        let tagged = match self.dialect {
+            Dialect::KeyFlow => wire::keyflow::ETHERTYPE,
+            Dialect::Polka(eth_type) => eth_type,
+        };
         let used = self.used(renumbered);
         let tasks = used.iter().map(|plan| self.tasks(plan, pairs)).collect::<Result<Vec<_>, _>>()?;
         let nodes = self.graph.switches.len();
@@ -222,14 +256,14 @@ impl Plan {
             for ((node, table, host), task) in tasks {
                 let changes = &mut setups[*node].changes;
                 if !std::mem::replace(&mut doors[*node], true) {
-                    changes.extend(entries::doors(wire::keyflow::ETHERTYPE, Action::PopKey)?);
+                    changes.extend(entries::doors(tagged, Action::PopKey)?);
                 }
                 let actions = match task {
                     Task::Local(port) => vec![Action::output(*port)],
                     Task::Push(segment) => {
                         let Segment { out_port, backup_port, key, .. } = segment;
                         let output = failovers[*node].output(*out_port, *backup_port, changes);
-                        vec![Action::PushKey(key.clone()), output]
+                        vec![self.push(key), output]
                     }
                 };
                 changes.push(entries::entry(*table, *host, actions)?);
@@ -264,6 +298,17 @@ impl Plan {
         Ok(stages)
     }
 
+    fn push(&self, key: &KeyHeader) -> Action {
+        match self.dialect {
+            Dialect::KeyFlow => Action::PushKey(key.clone()),
+            Dialect::Polka(_) => Action::PushPolka(PolkaHeader {
+                key: key.key.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)),
+                // A TTL of 1 goes no further, a hop limit of 1 does.
+                ttl: key.hops.saturating_add(1),
+            }),
+        }
+    }
+
     /// What entries of all switches are to do by one numbering.
     fn tasks<'a>(&'a self, plan: &'a Numbering, pairs: &[Pair]) -> Result<Tasks<'a>, PlanError> {
         let mut tasks = Tasks::new();
@@ -295,9 +340,17 @@ impl Plan {
 
     fn lane(&self, node: usize, epochs: &[u8]) -> Arc<Stateless> {
         let mut lane = Stateless { trusted: self.graph.trusted[node].clone(), ..Stateless::default() };
-        for &epoch in epochs {
-            let epoch = usize::from(epoch);
-            lane.banks[epoch].clone_from(&self.banks[node][epoch]);
+        match self.dialect {
+            Dialect::KeyFlow => {
+                for &epoch in epochs {
+                    let epoch = usize::from(epoch);
+                    lane.banks[epoch].clone_from(&self.banks[node][epoch]);
+                }
+            }
+            Dialect::Polka(eth_type) => {
+                lane.types.polka = eth_type;
+                lane.polka.clone_from(&self.banks[node][0]);
+            }
         }
         Arc::new(lane)
     }
@@ -321,17 +374,20 @@ fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithme
     Ok(Bank { id, labels: (0..).zip(labels).collect(), backups })
 }
 
-fn numbering(graph: &Graph, at: usize, plan: PlanDocument) -> Result<Numbering, PlanError> {
-    let PlanDocument { epoch, width_bits, routes, .. } = plan;
+/// The routes of a document, at this place of it.
+pub(super) fn numbering(
+    graph: &Graph,
+    place: &str,
+    epoch: usize,
+    width_bits: usize,
+    routes: Vec<RouteDocument>,
+) -> Result<Numbering, PlanError> {
     if ![64, 128, 192, 256].contains(&width_bits) {
-        return Err(wrong(
-            format!("plans[{at}].width_bits"),
-            format!("is {width_bits}, not 64, 128, 192 or 256"),
-        ));
+        return Err(wrong(format!("{place}width_bits"), format!("is {width_bits}, not 64, 128, 192 or 256")));
     }
     let mut known = HashMap::with_capacity(routes.len());
     for (number, route) in routes.into_iter().enumerate() {
-        let place = format!("plans[{at}].routes[{number}] ({} to {})", route.from, route.to);
+        let place = format!("{place}routes[{number}] ({} to {})", route.from, route.to);
         let told = |problem: String| wrong(place.clone(), problem);
         let ends = [&route.from, &route.to].map(|name| graph.place(name));
         let [Some(from), Some(to)] = ends else {

@@ -3,6 +3,7 @@
 //! what may be sent through it.
 
 mod entries;
+mod freertr;
 mod graph;
 mod keyflow;
 mod tags;
@@ -97,10 +98,14 @@ impl Plan {
         }
         match head.kind.as_deref() {
             Some("keyflow") => keyflow::Plan::new(json(text)?).map(Self::KeyFlow),
+            Some("polka-freertr") => freertr::plan(json(text)?).map(Self::KeyFlow),
             Some("tag-and-forward") => tags::Plan::new(json(text)?).map(Self::Tags),
             other => {
                 let other = other.unwrap_or_default();
-                Err(wrong("kind", format!("\"{other}\" is not simulated; keyflow and tag-and-forward are")))
+                Err(wrong(
+                    "kind",
+                    format!("\"{other}\" is not simulated; keyflow, polka-freertr and tag-and-forward are"),
+                ))
             }
         }
     }
@@ -108,7 +113,7 @@ impl Plan {
     /// Its name in the report.
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::KeyFlow(_) => "keyflow",
+            Self::KeyFlow(plan) => plan.kind(),
             Self::Tags(_) => "tag-and-forward",
         }
     }

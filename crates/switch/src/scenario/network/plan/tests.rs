@@ -73,6 +73,36 @@ fn damaged_plans_are_refused_by_place() {
         ],
     );
     rows(
+        "row-freertr.json",
+        &[
+            ("/ethertype", json!("8842"), "ethertype: is \"8842\", no EtherType with 0x"),
+            ("/ethertype", json!("0x18842"), "no EtherType with 0x"),
+            (
+                "/switches/0/polynomial",
+                json!("0x1"),
+                "switches[0] (s1): has the polynomial \"0x1\", no number from 0x2",
+            ),
+            ("/switches/0/polynomial", json!("0x+5"), "has the polynomial \"0x+5\""),
+            (
+                "/switches/0/next",
+                json!({"2": 77}),
+                "switches[0] (s1): names port 77, which the network does not have",
+            ),
+            ("/switches/0/next", json!({"0": 1}), "goes on to index 0, which stands for the end"),
+            ("/switches/0/next", json!({"65536": 1}), "goes on to index 65536, which 0x10001 does not leave"),
+            ("/switches/0/next", json!({"x": 1}), "expected key to be a number in quotes"),
+            ("/routes/0/from", json!("x"), "routes[0] (x to "),
+            ("/routes/0/segments/0/key", json!("0x"), "no hexadecimal number with 0x"),
+            (
+                "/routes/0/segments/0/key",
+                json!("0x100000000000000000000000000000000"),
+                "does not fit into 128 bits",
+            ),
+            ("/routes/0/segments/0/out_port", json!(9), "has the port 9, which does not lead to"),
+            ("/routes/0/segments/0/path", json!([]), "has an empty path"),
+        ],
+    );
+    rows(
         "tree.json",
         &[
             ("/header/name", json!("x"), "header.name: \"x\" is unknown; paper and wide are known"),
