@@ -33,7 +33,7 @@ use std::sync::Arc;
 pub use packet::Packet;
 pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, Rules, process};
-pub use stateless::{Verdict, stateless};
+pub use stateless::{Verdict, Worked, stateless, worked};
 
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]

@@ -6,9 +6,10 @@ use crate::Sent;
 use crate::headers::{self, Tag};
 use crate::packet::Packet;
 use crate::residue::{output_gate, residue};
-use flow::stateless::{Bank, Gate, GateFlag, Label, Stateless};
+use flow::stateless::{Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
 use flow::{DropReason, PortNo, PortState};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// What the lane makes of a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,53 @@ pub enum Verdict {
     Sent(Sent),
     /// It is dropped.
     Dropped(DropReason),
+}
+
+/// What the lane works out of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Worked {
+    /// What a key leaves by an ID, and what that stands for, if for anything.
+    Label(NodeId, u32, Option<Label>),
+    /// The gate that a tag leads to, and the port that has it, if one does.
+    Gate(u64, Option<PortNo>),
+}
+
+/// What the lane works out of a frame's header, for those who ask why; nothing if it does not come to that.
+#[must_use]
+pub fn worked(lane: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
+    let label = |bank: &Option<Bank>, key: Range<usize>| {
+        let Bank { id, labels, .. } = bank.as_ref()?;
+        let label = residue(&frame[key], *id);
+        Some(Worked::Label(*id, label, labels.get(&label).copied()))
+    };
+    let header = headers::tag(frame, &lane.types).filter(|_| lane.trusted.contains(&in_port))?;
+    match header.ok()? {
+        Tag::KeyFlow { epoch, key } => label(&lane.banks[epoch], key),
+        Tag::Polka { key } => label(&lane.polka, key),
+        Tag::Tf { up, down, .. } => {
+            let gates = lane.gates.as_ref()?;
+            let number = gate(gates, in_port, up, down);
+            Some(Worked::Gate(number, port_of(gates, number).map(|(port, _)| port)))
+        }
+    }
+}
+
+/// The gate that a tag leads to from a port.
+fn gate(gates: &Gates, in_port: PortNo, up: u32, down: u32) -> u64 {
+    let assists = gates.ports.get(&in_port).is_some_and(|gate| gate.flag == GateFlag::Assists);
+    if assists && up != 0 && down != 0 {
+        output_gate(up, gates.up_d)
+    } else if gates.external_d != 0 && down > gates.server_gate_max {
+        output_gate(down, gates.external_d)
+    } else {
+        output_gate(down, gates.down_d)
+    }
+}
+
+/// The first port with a gate of this number.
+fn port_of(gates: &Gates, number: u64) -> Option<(PortNo, Gate)> {
+    let is_it = |(_, gate): &(&PortNo, &Gate)| u64::from(gate.number.get()) == number;
+    gates.ports.iter().find(is_it).map(|(port, gate)| (*port, *gate))
 }
 
 /// What becomes of a frame that was received by `in_port`, at a switch with these ports.
@@ -92,27 +140,19 @@ impl Node<'_> {
     /// Tag-and-Forward.
     fn by_gate(&self, frame: &[u8], qid: u8, up: u32, down: u32) -> Step {
         let Some(gates) = &self.lane.gates else { return Ok(None) };
-        let assists = gates.ports.get(&self.in_port).is_some_and(|gate| gate.flag == GateFlag::Assists);
-        let number = if assists && up != 0 && down != 0 {
-            output_gate(up, gates.up_d)
-        } else if gates.external_d != 0 && down > gates.server_gate_max {
-            output_gate(down, gates.external_d)
-        } else {
-            output_gate(down, gates.down_d)
-        };
-        let is_out = |gate: &Gate| u64::from(gate.number.get()) == number;
-        let (port, gate) = gates.ports.iter().find(|(_, gate)| is_out(gate)).ok_or(DropReason::NoGate)?;
-        if *port == self.in_port {
+        let number = gate(gates, self.in_port, up, down);
+        let (port, gate) = port_of(gates, number).ok_or(DropReason::NoGate)?;
+        if port == self.in_port {
             return Err(DropReason::NoGate);
         }
-        if !self.is_up(*port) {
+        if !self.is_up(port) {
             return Err(DropReason::PortDown);
         }
         let mut packet = Packet::arriving(self.in_port, frame);
         if matches!(gate.flag, GateFlag::Server | GateFlag::External) {
             headers::pop_tf(&mut packet, &self.lane.types)?;
         }
-        self.send(*port, qid.into(), packet.bytes)
+        self.send(port, qid.into(), packet.bytes)
     }
 
     /// Whether a port is there, has a link and forwards.

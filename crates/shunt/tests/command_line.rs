@@ -174,6 +174,13 @@ fn a_switch_runs_is_asked_and_stops() {
     assert!(json.contains("\"ports\":[[1,2,\"server\"],[2,4,\"\"]]"), "{json}");
     let shown = place.prints(&["show", "stateless"]);
     assert!(shown.contains("trusted ports: 1 2\n") && shown.contains("TF 0xff1f"), "{shown}");
+    for (down, says) in
+        [("0001", "its tag leads to the gate 2: that of port 1"), ("0005", "the gate 6: no port has it")]
+    {
+        let frame = format!("020000000001020000000002ff1f00000000{down}0800{}", "00".repeat(46));
+        let told = place.prints(&["trace", "--in-port", "2", "--hex", &frame]);
+        assert!(told.contains(says), "{told}");
+    }
     assert!(place.fails(&["gates", "set", "1:2"]).contains("write PORT=NUMBER"));
     assert!(place.fails(&["gates", "set", "1=2", "2=2"]).contains("gate 2 is there twice"));
     assert_eq!(place.prints(&["gates", "clear"]), "there are no gates any more\n");

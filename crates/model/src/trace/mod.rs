@@ -9,7 +9,7 @@ mod near;
 pub use change::Change;
 pub use judge::{TraceCounts, Verdict};
 pub use near::{Excluded, Near};
-pub use reference::{Learned, PacketIn, Processed, Sent};
+pub use reference::{Learned, PacketIn, Processed, Sent, Worked};
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -101,6 +101,14 @@ impl<D: DataPlane> Model<D> {
         let processed = reference::process(&view, in_port, frame);
         let steps = view.steps.into_inner();
         Trace { version: self.barrier(), in_port, frame: frame.to_vec(), steps, processed }
+    }
+}
+
+impl<D: DataPlane> Model<D> {
+    /// What the stateless lane works out of the packet of a trace, if it does.
+    #[must_use]
+    pub fn worked(&self, trace: &Trace) -> Option<Worked> {
+        reference::worked(self.stateless.as_deref()?, trace.in_port, &trace.frame)
     }
 }
 

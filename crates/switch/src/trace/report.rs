@@ -70,7 +70,7 @@ pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
             .take(COPY_DROPS)
             .map(|reason| format!("{}: {}", reason.name(), why::dropped(model, found, *reason)))
             .collect(),
-        notes: why::notes(found),
+        notes: why::notes(model, found),
     }
 }
 

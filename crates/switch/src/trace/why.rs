@@ -2,9 +2,10 @@
 //! Why: the sentences of a trace.
 
 use super::report::Ways;
+use flow::stateless::{Arithmetic, Label};
 use flow::{Action, DropReason, FlowEntry, Outcome, PortNo, port_no};
 use model::Model;
-use model::trace::Trace;
+use model::trace::{Trace, Worked};
 use worker::WorkerSet;
 
 /// What became of the packet.
@@ -138,8 +139,8 @@ pub fn fast(model: &mut Model<WorkerSet>, found: &Trace, ways: &Ways) -> (bool, 
 }
 
 /// What the switch would learn, and what a trace cannot tell.
-pub fn notes(found: &Trace) -> Vec<String> {
-    let mut notes = Vec::new();
+pub fn notes(model: &Model<WorkerSet>, found: &Trace) -> Vec<String> {
+    let mut notes = Vec::from_iter(model.worked(found).map(worked));
     for learned in &found.processed.learn {
         let mac: Vec<String> =
             learned.mac.to_be_bytes()[2..].iter().map(|byte| format!("{byte:02x}")).collect();
@@ -156,6 +157,28 @@ pub fn notes(found: &Trace) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// What the stateless lane found.
+fn worked(worked: Worked) -> String {
+    match worked {
+        Worked::Label(id, label, what) => {
+            let arithmetic = match id.arithmetic() {
+                Arithmetic::Integer => format!("ID {}", id.modulus()),
+                Arithmetic::Polynomial => format!("polynomial {:#x}", id.modulus()),
+            };
+            let what = match what {
+                None => "of which the lane knows nothing".into(),
+                Some(Label::Tables) => "this switch's tables".into(),
+                Some(Label::Port(port)) => format!("port {}", number(port)),
+            };
+            format!("by the {arithmetic} its key leaves the label {label}: {what}")
+        }
+        Worked::Gate(gate, port) => {
+            let port = port.map_or("no port has it".into(), |port| format!("that of port {}", number(port)));
+            format!("its tag leads to the gate {gate}: {port}")
+        }
+    }
 }
 
 /// Meters that the packet passes.
