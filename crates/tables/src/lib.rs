@@ -19,6 +19,7 @@ pub mod index;
 pub mod lpm;
 pub mod mask;
 pub mod master;
+pub mod pages;
 pub mod plan;
 pub mod scan;
 pub mod shape;

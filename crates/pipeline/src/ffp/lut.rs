@@ -23,6 +23,7 @@ use frame::prefetch;
 use std::sync::Arc;
 use tables::NONE;
 use tables::hash::Seed;
+use tables::pages::zeros;
 
 /// Records of a set.
 pub(super) const WAYS: usize = 8;
@@ -80,7 +81,7 @@ impl Lut {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
         Self {
             mask: mask.into(),
-            keys: vec![0; sets * WAYS * mask.len()].into_boxed_slice(),
+            keys: zeros(sets * WAYS * mask.len()),
             tags: vec![0; sets].into_boxed_slice(),
             records: vec![Record::default(); sets * WAYS].into_boxed_slice(),
             generation: 0,

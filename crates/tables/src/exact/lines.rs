@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Words that begin at a cache line.
 
+use crate::pages::zeros;
+
 /// Words of a line.
 pub const LINE: usize = 8;
 
@@ -19,7 +21,7 @@ impl Lines {
     /// Lines for at least so many words.
     #[must_use]
     pub fn new(words: usize) -> Self {
-        let words = vec![0u64; words.next_multiple_of(LINE) + LINE - 1].into_boxed_slice();
+        let words = zeros(words.next_multiple_of(LINE) + LINE - 1);
         // What cannot be aligned is slower and no less right.
         let from = words.as_ptr().align_offset(LINE_BYTES).min(LINE - 1);
         Self { words, from }
