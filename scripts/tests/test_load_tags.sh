@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Tag-and-Forward over OpenFlow: the plan of a fat tree with k = 4, loaded by os-ken into twenty switches that connect; hosts of one
-# edge switch, of one pod and of two pods reach each other by tags as docs/wire-formats.md has them.
+# edge switch, of one pod and of two pods reach each other by tags as docs/wire-formats.md has them. Flows take all four ways to
+# another pod, and what is left of them when an uplink is down.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -31,3 +32,41 @@ ok 'pings pass within an edge, within a pod and between pods'
 tcp 1 4 || fail 'no TCP passes between pods'
 [ "$(seen at-h3 '')$(seen at-h4 '')" = 00 ] || fail 'tags reach a host'
 ok 'TCP passes, and tags reach no host'
+
+# send_flows FROM_PORT: datagrams of forty flows from h1 to h4, which are in another pod.
+send_flows() {
+    in_room h1 "$python" - "$1" <<'PYTHON'
+import socket, sys
+
+for number in range(40):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as flow:
+        flow.bind(("10.0.0.1", int(sys.argv[1]) + number))
+        flow.sendto(b"flow", ("10.0.0.4", 9))
+PYTHON
+}
+# What comes back must not matter: nothing leads round a link that is down on the way down.
+ip -n "$prefix-h1" neigh replace 10.0.0.4 lladdr "$(mac 4)" dev eth0 nud permanent
+# The far ends of the uplinks of h1's edge, and h4.
+captured s9p1 'inbound and ether proto 0xff1f' plane-1
+captured s10p1 'inbound and ether proto 0xff1f' plane-2
+captured p4 'udp dst port 9' datagrams
+# all_come FROM_PORT: of each flow a datagram comes to h4, now or, on a loud machine, when it is sent again.
+all_come() {
+    send_flows "$1"
+    tcpdump -n -r "$folder/datagrams.pcap" "udp src portrange $1-$(($1 + 39))" 2>"$folder/read.log" |
+        cut -d ' ' -f 3 | sort -u | wc -l | grep -qx 40
+}
+# way PLANE UP: whether packets went up so; the last 13 bits are DOWN, those before it UP.
+way() { send_flows 3000 && [ "$(seen "plane-$1" "ether[16:4] = $(($2 << 13 | 32))")" -gt 0 ]; }
+wait_until 'datagrams of all flows come to h4' all_come 3000
+for way in '1 44' '1 48' '2 52' '2 56'; do
+    # shellcheck disable=SC2086
+    wait_until "flows to another pod go by plane and UP $way" way $way
+done
+ok 'flows to another pod take both uplinks, and all four cores'
+
+ip -n "$prefix-sw" link set s1p3 down
+before=$(seen plane-1 '')
+wait_until 'datagrams of all flows come to h4 with an uplink down' all_come 4000
+[ "$(seen plane-1 '')" -eq "$before" ] || fail 'packets pass an uplink that is down'
+ok 'all flows take the other uplink when one is down'

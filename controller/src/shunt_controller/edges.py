@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of edge switches, made of a plan and of where hosts are: they push keys and tags, take keys off, and deliver.
 
+Where there are several ways, an entry sends to a group. A select group has each of the tags that lead to a server, and gives each
+flow one of them; a fast-failover group has a port and its backup. Ports that are down are left out of both.
+
 Table 0 sends packets with a key to table 2, without it, and all others to table 1. Table 1 is for what hosts send: to a host
 at this switch, or with a key or tag to another. Table 2 is for what has arrived: to a host at this switch or, at a
 waypoint, on with the next key. So what was deflected to a switch where it has nothing to do ends there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -21,6 +25,9 @@ from shunt_controller.sections import Types
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
 
+GROUPS_MAX, BUCKETS_MAX = 4096, 65_536
+"""Of one type, and of all groups, that a switch takes."""
+
 _IPV4, _ARP = 0x0800, 0x0806
 
 
@@ -32,15 +39,31 @@ class Host(NamedTuple):
     port: int
 
 
+class Way(NamedTuple):
+    """Packets are changed and sent by a port: a bucket, which is used while the port is up."""
+
+    port: int
+    actions: tuple[Action, ...] = ()
+
+
+class Group(NamedTuple):
+    """Ways: of each flow one (select) or, if `failover`, of all packets the first."""
+
+    number: int
+    """The same whatever hosts there are: the target's gate, or the port that has a backup."""
+    ways: tuple[Way, ...]
+    failover: bool = False
+
+
 class Entry(NamedTuple):
-    """Packets of a table that match are changed, and sent by a port (by `backup` while that is down) or on to a table."""
+    """Packets of a table that match are changed, and sent by a port or a group, or on to a table."""
 
     table: int
     priority: int
     match: dict[str, Any]
     actions: tuple[Action, ...] = ()
     port: int | None = None
-    backup: int | None = None
+    group: Group | None = None
     goto: int | None = None
 
 
@@ -67,6 +90,18 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         _push_keys(plan, hosts, found)
     if plan["kind"] == "tag-and-forward":
         _push_tags(plan, hosts, found)
+    for name, own in found.items():
+        count = len(groups(name, own))
+        need(count <= GROUPS_MAX, f"{name} needs {count} groups for the hosts elsewhere; a switch takes {GROUPS_MAX}")
+    return found
+
+
+def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
+    """The groups of a switch's entries, by their numbers."""
+    found: dict[int, Group] = {}
+    for group in (entry.group for entry in made if entry.group is not None):
+        before = found.setdefault(group.number, group)
+        need(before is group or before == group, f"{switch} has group {group.number} twice, with different ways")
     return found
 
 
@@ -89,37 +124,59 @@ def _push_keys(plan: dict[str, Any], hosts: Sequence[Host], found: dict[str, lis
         for (switch, to), segment in segments.items():
             push = PushKey(int(segment["key"], 16), int(made["width_bits"]), int(segment["hop_limit"]), int(made["epoch"]))
             for host in (host for host in hosts if host.switch == to):
-                how = {"actions": (push,), "port": segment["out_port"], "backup": segment["backup_port"]}
-                found[switch] += _to(table, host, **how)
+                found[switch] += _to(table, host, actions=(push,), **_by(segment["out_port"], segment["backup_port"]))
+
+
+def _by(port: int, backup: int | None) -> dict[str, Any]:
+    return {"port": port} if backup is None else {"group": Group(port, (Way(port), Way(backup)), failover=True)}
 
 
 def _push_tags(plan: dict[str, Any], hosts: Sequence[Host], found: dict[str, list[Entry]]) -> None:
     push = PushTfWide if plan["header"]["name"] == "wide" else PushTf
     switches = {switch["name"]: switch for switch in plan["switches"]}
-    for place, host in enumerate(hosts):
-        target = switches[host.switch]
-        downs = [gate for port, gate, flag, _ in target["gates"] if port == host.port and flag == SERVER]
-        need(bool(downs), f"{host.address} is at port {host.port} of {host.switch}, which has no server's gate")
-        for number, edge in enumerate(one for one in switches.values() if one["layer"] == "edge"):
-            if edge["name"] == host.switch:
-                continue
-            # Any of these will do; they share the load.
-            plane = (number + place) % len(edge["uplinks"])
-            ups = plan["ups"][plane]
-            up = 0 if edge["pod"] == target["pod"] else ups[(number + place) // len(edge["uplinks"]) % len(ups)]
-            actions = (push(0, up, downs[0]),)
-            found[edge["name"]] += _to(FROM_HOSTS, host, actions=actions, port=edge["uplinks"][plane])
+    gate_at = {(name, port): gate for name in switches for port, gate, flag, _ in switches[name]["gates"] if flag == SERVER}
+    for host in hosts:
+        has_gate = (host.switch, host.port) in gate_at
+        need(has_gate, f"{host.address} is at port {host.port} of {host.switch}, which has no server's gate")
+
+    @cache
+    def way(port: int, up: int, down: int) -> Way:
+        return Way(port, (push(0, up, down),))
+
+    for number, edge in enumerate(one for one in switches.values() if one["layer"] == "edge"):
+        elsewhere = [host for host in hosts if host.switch != edge["name"]]
+        targets = {gate_at[host.switch, host.port]: switches[host.switch] for host in elsewhere}
+        # All of them together are no more than a switch has room for.
+        ways_max = BUCKETS_MAX // max(1, len(targets))
+        how = {}
+        for down, target in targets.items():
+            tags = _spread(_tags(plan, edge, target), ways_max, 31 * number + down // 2)
+            need(bool(tags), f"the plan has no tags from {edge['name']} to {target['name']}")
+            ways = tuple(way(port, up, down) for port, up in tags)
+            how[down] = {"group": Group(down, ways)} if len(ways) > 1 else ways[0]._asdict()
+        for host in elsewhere:
+            found[edge["name"]] += _to(FROM_HOSTS, host, **how[gate_at[host.switch, host.port]])
+
+
+def _tags(plan: dict[str, Any], edge: dict[str, Any], target: dict[str, Any]) -> list[tuple[int, int]]:
+    """Each port and UP that leads to servers of another edge switch; UP is 0 within a pod."""
+    planes = zip(edge["uplinks"], plan["ups"], strict=True)
+    return [(port, up) for port, ups in planes for up in ([0] if edge["pod"] == target["pod"] else ups)]
+
+
+def _spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:
+    """So many of them, over all planes, and others for other targets."""
+    count = len(tags)
+    return tags if count <= most else [tags[(first + at * count // most) % count] for at in range(most)]
 
 
 def messages(datapath: Any, made: Sequence[Entry]) -> list[Any]:
-    """Group- and flow-mods that add these entries: with a backup, by way of a fast-failover group."""
-    groups: dict[tuple[int, int], int] = {}
+    """Group- and flow-mods that add these entries, groups first."""
     flows = []
     for entry in made:
         actions: list[Any] = list(entry.actions)
-        if entry.port is not None and entry.backup is not None:
-            group = groups.setdefault((entry.port, entry.backup), len(groups) + 1)
-            actions.append(parser.OFPActionGroup(group))
+        if entry.group is not None:
+            actions.append(parser.OFPActionGroup(entry.group.number))
         elif entry.port is not None:
             actions.append(parser.OFPActionOutput(entry.port))
         instructions = [parser.OFPInstructionActions(ofp.OFPIT_APPLY_ACTIONS, actions)] if actions else []
@@ -128,11 +185,13 @@ def messages(datapath: Any, made: Sequence[Entry]) -> list[Any]:
         match = parser.OFPMatch(**entry.match)
         where = {"table_id": entry.table, "priority": entry.priority}
         flows.append(parser.OFPFlowMod(datapath, **where, match=match, instructions=instructions))
-    return [_group(datapath, number, ports) for ports, number in groups.items()] + flows
+    return [_group(datapath, group) for group in groups("a switch", made).values()] + flows
 
 
-def _group(datapath: Any, number: int, ports: tuple[int, int]) -> Any:
+def _group(datapath: Any, group: Group) -> Any:
+    kind, weight = (ofp.OFPGT_FF, 0) if group.failover else (ofp.OFPGT_SELECT, 1)
     buckets = [
-        parser.OFPBucket(watch_port=port, watch_group=ofp.OFPG_ANY, actions=[parser.OFPActionOutput(port)]) for port in ports
+        parser.OFPBucket(weight, way.port, ofp.OFPG_ANY, [*way.actions, parser.OFPActionOutput(way.port)])
+        for way in group.ways
     ]
-    return parser.OFPGroupMod(datapath, ofp.OFPGC_ADD, ofp.OFPGT_FF, number, buckets)
+    return parser.OFPGroupMod(datapath, ofp.OFPGC_ADD, kind, group.number, buckets)

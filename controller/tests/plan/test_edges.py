@@ -8,9 +8,10 @@ import pytest
 from os_ken.ofproto import ofproto_protocol
 from os_ken.ofproto import ofproto_v1_3 as ofp
 
+from shunt_controller import edges
 from shunt_controller import sections as codec
 from shunt_controller.actions import PopKey, PushKey, PushTf, PushTfWide
-from shunt_controller.edges import Host, entries, messages
+from shunt_controller.edges import Host, entries, groups, messages
 from shunt_controller.plan import gf2
 from shunt_controller.plan.cli import main
 from shunt_controller.plan.errors import PlanError
@@ -51,6 +52,8 @@ class Net:
         self.lanes = {name: codec.unpack(codec.pack(told)) for name, told in lanes(plan).items()}
         self.entries = entries(plan, hosts)
         self.down = set()
+        # Which of the ways of a group a flow takes.
+        self.flow = 0
 
     def usable(self, switch, port):
         return (switch, port) not in self.down
@@ -109,9 +112,17 @@ class Net:
             for action in entry.actions:
                 assert (tag is None) != isinstance(action, PopKey)
                 tag = None if isinstance(action, PopKey) else action
+            if entry.group is not None:
+                usable = [way for way in entry.group.ways if self.usable(switch, way.port)]
+                if not usable:
+                    return None, tag
+                way = usable[0 if entry.group.failover else self.flow % len(usable)]
+                for action in way.actions:
+                    assert tag is None
+                    tag = action
+                return way.port, tag
             if entry.goto is None:
-                out = entry.port if self.usable(switch, entry.port) or entry.backup is None else entry.backup
-                return (out if self.usable(switch, out) else None), tag
+                return (entry.port if self.usable(switch, entry.port) else None), tag
             table = entry.goto
 
 
@@ -155,6 +166,75 @@ def test_every_host_reaches_every_other(tmp_path, command):
         for target in hosts:
             for kind in (0x0800, 0x0806):
                 assert net.send(source, target.address, kind) == ((target.switch, target.port), None)
+
+
+def between(net, hosts):
+    """Without the links to servers, which are the tree's own hosts."""
+    at = {(host.switch, host.port) for host in hosts}
+    net.links = {end: other for end, other in net.links.items() if end not in at and other not in at}
+
+
+@pytest.mark.parametrize("k", [4, 6])
+def test_tags_take_every_way_that_a_tree_has(tmp_path, k):
+    plan = made(tmp_path, "fat-tree", "--k", str(k))
+    hosts = ends(plan)
+    net = Net(plan, hosts)
+    between(net, hosts)
+    pod = {switch["name"]: switch["pod"] for switch in plan["switches"]}
+    uplinks = {switch["name"]: switch["uplinks"] for switch in plan["switches"] if switch["layer"] == "edge"}
+    source = hosts[0]
+    targets = [host for host in hosts if host.switch != source.switch]
+    for target in targets:
+        wanted = k // 2 if pod[target.switch] == pod[source.switch] else (k // 2) ** 2
+        pushed = set()
+        for net.flow in range(wanted):
+            by, tag = net.tables(source.switch, None, target.address, 0x0800)
+            pushed.add((by, tag.up))
+            assert net.send(source, target.address) == ((target.switch, target.port), None)
+        assert len(pushed) == wanted and {by for by, _ in pushed} == set(uplinks[source.switch])
+        # Whichever uplink is down, no flow takes it.
+        for port in uplinks[source.switch]:
+            net.down = {(source.switch, port), net.links[source.switch, port]}
+            for net.flow in range(wanted):
+                assert net.send(source, target.address) == ((target.switch, target.port), None)
+        net.down = set()
+
+
+def test_groups_keep_their_numbers_when_hosts_come(tmp_path):
+    plan = made(tmp_path, "fat-tree", "--k", "4")
+    hosts = ends(plan)
+    name = hosts[0].switch
+    few, all_of_them = (groups(name, entries(plan, some)[name]) for some in ([hosts[0], *hosts[7:9]], hosts))
+    assert len(few) == 2 and len(all_of_them) == 14
+    assert all(all_of_them[number] == group for number, group in few.items())
+    keyflow = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"), "--protect")
+    hosts = ends(keyflow)
+    few, all_of_them = (groups("Aalen", entries(keyflow, some)["Aalen"]) for some in (hosts[:3], hosts))
+    assert few and all(all_of_them[number] == group for number, group in few.items())
+
+
+def test_groups_have_no_more_buckets_than_a_switch_takes(tmp_path, monkeypatch):
+    plan = made(tmp_path, "fat-tree", "--k", "6")
+    hosts = ends(plan)
+    monkeypatch.setattr(edges, "BUCKETS_MAX", 51 * 4)
+    net = Net(plan, hosts)
+    between(net, hosts)
+    uplinks = {switch["name"]: switch["uplinks"] for switch in plan["switches"] if switch["layer"] == "edge"}
+    taken = set()
+    for name, ports in uplinks.items():
+        own = groups(name, net.entries[name])
+        assert sum(len(group.ways) for group in own.values()) <= 51 * 4
+        # Each group has ways by all uplinks.
+        assert all({way.port for way in group.ways} == set(ports) for group in own.values())
+        taken |= {(name, way.port, way.actions[0].up) for group in own.values() for way in group.ways}
+    # And all groups together have all ways: nine to other pods, and three within a pod.
+    assert len(taken) == len(uplinks) * (9 + 3)
+    for net.flow in range(4):
+        for target in hosts[3:]:
+            assert net.send(hosts[0], target.address) == ((target.switch, target.port), None)
+    monkeypatch.setattr(edges, "GROUPS_MAX", 50)
+    with pytest.raises(PlanError, match="es1 needs 51 groups for the hosts elsewhere; a switch takes 50"):
+        entries(plan, hosts)
 
 
 def test_waypoints_push_the_next_key(tmp_path):
@@ -223,15 +303,21 @@ def test_entries_are_messages(tmp_path):
     datapath = ofproto_protocol.ProtocolDesc(version=4)
     own = entries(plan, ends(plan))["Aalen"]
     sent = messages(datapath, own)
-    groups = [message for message in sent if message.cls_msg_type == ofp.OFPT_GROUP_MOD]
-    assert groups and all([bucket.watch_port for bucket in group.buckets] in ([1, 2], [2, 1]) for group in groups)
-    assert len(sent) == len(groups) + len(own)
+    mods = [message for message in sent if message.cls_msg_type == ofp.OFPT_GROUP_MOD]
+    assert mods and all([bucket.watch_port for bucket in group.buckets] in ([1, 2], [2, 1]) for group in mods)
+    assert {group.type for group in mods} == {ofp.OFPGT_FF}
+    # Groups come first: entries send to them.
+    assert len(sent) == len(mods) + len(own) and sent[: len(mods)] == mods
     for message in sent:
         message.serialize()
     assert any(isinstance(action, PushKey) for one in own for action in one.actions)
     wide = made(tmp_path, "fat-tree", "--k", "4", "--wide")
-    pushed = {type(action) for told in entries(wide, ends(wide)).values() for one in told for action in one.actions}
-    assert pushed == {PushTfWide}
+    own = entries(wide, ends(wide))["es1"]
+    mods = [message for message in messages(datapath, own) if message.cls_msg_type == ofp.OFPT_GROUP_MOD]
+    assert {group.type for group in mods} == {ofp.OFPGT_SELECT} and sorted(len(group.buckets) for group in mods) == [2] * 2 + [4] * 12
+    for bucket in (bucket for group in mods for bucket in group.buckets):
+        push, output = bucket.actions
+        assert isinstance(push, PushTfWide) and bucket.watch_port == output.port and bucket.weight == 1
 
 
 def test_what_is_damaged_or_does_not_fit_is_refused_with_a_sentence(tmp_path):
