@@ -6,11 +6,12 @@ flow one of them; a fast-failover group has a port and its backup. Ports that ar
 
 Table 0 sends packets with a key to table 2, without it, and all others to table 1. Table 1 is for what hosts send: to a host
 at this switch, or with a key or tag to another. Table 2 is for what has arrived: to a host at this switch or, at a
-waypoint, on with the next key. So what was deflected to a switch where it has nothing to do ends there.
+waypoint, on with the next key. So what was deflected to a switch where it has nothing to do ends there. Switches without hosts
+have no entries but, at waypoints, those of table 2 and the one that leads there.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from os_ken.ofproto import ofproto_v1_3 as ofp
@@ -73,27 +74,36 @@ def entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry
 
 
 def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry]]:
-    names = [switch["name"] for switch in plan["switches"]]
+    found: dict[str, list[Entry]] = {switch["name"]: [] for switch in plan["switches"]}
+    at: dict[str, list[Host]] = {}
     for host in hosts:
-        need(host.switch in names, f"{host.address} is at {host.switch}, which is no switch of the plan")
-    types = Types()
-    tagged = {"keyflow": types.keyflow, "polka-freertr": types.polka}.get(plan["kind"])
-    found: dict[str, list[Entry]] = {}
-    for name in names:
+        need(host.switch in found, f"{host.address} is at {host.switch}, which is no switch of the plan")
+        at.setdefault(host.switch, []).append(host)
+    for name, own in at.items():
         found[name] = [Entry(0, 0, {}, goto=FROM_HOSTS)]
-        if tagged:
-            found[name].append(Entry(0, PRIORITY, {"eth_type": tagged}, (PopKey(),), goto=ARRIVED))
-        for host in hosts:
-            if host.switch == name:
-                found[name] += _to(FROM_HOSTS, host, port=host.port) + _to(ARRIVED, host, port=host.port)
-    if plan["kind"] == "keyflow":
-        _push_keys(plan, hosts, found)
+        for host in own:
+            found[name] += _to(FROM_HOSTS, host, port=host.port)
     if plan["kind"] == "tag-and-forward":
-        _push_tags(plan, hosts, found)
-    for name, own in found.items():
-        count = len(groups(name, own))
+        # Tags are taken off before: no packet arrives with one.
+        _push_tags(plan, at, found)
+    else:
+        for name, own in at.items():
+            for host in own:
+                found[name] += _to(ARRIVED, host, port=host.port)
+        if plan["kind"] == "keyflow":
+            _push_keys(plan, at, found)
+        _pop_keys(plan, found)
+    for name, made in found.items():
+        count = len(groups(name, made))
         need(count <= GROUPS_MAX, f"{name} needs {count} groups for the hosts elsewhere; a switch takes {GROUPS_MAX}")
     return found
+
+
+def _pop_keys(plan: dict[str, Any], found: dict[str, list[Entry]]) -> None:
+    eth_type = Types().keyflow if plan["kind"] == "keyflow" else Types().polka
+    for own in found.values():
+        if own:
+            own.append(Entry(0, PRIORITY, {"eth_type": eth_type}, (PopKey(),), goto=ARRIVED))
 
 
 def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
@@ -107,23 +117,32 @@ def groups(switch: str, made: Iterable[Entry]) -> dict[int, Group]:
 
 def _to(table: int, host: Host, **how: Any) -> list[Entry]:
     """For packets to a host, and for who asks for its MAC address."""
-    matches = {"eth_type": _IPV4, "ipv4_dst": host.address}, {"eth_type": _ARP, "arp_tpa": host.address}
-    return [Entry(table, PRIORITY, match, **how) for match in matches]
+    return [Entry(table, PRIORITY, match, **how) for match in _matches(host.address)]
 
 
-def _push_keys(plan: dict[str, Any], hosts: Sequence[Host], found: dict[str, list[Entry]]) -> None:
+@lru_cache(1 << 16)
+def _matches(address: str) -> tuple[dict[str, Any], ...]:
+    # Large plans have entries for a host at each of hundreds of switches.
+    return {"eth_type": _IPV4, "ipv4_dst": address}, {"eth_type": _ARP, "arp_tpa": address}
+
+
+def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
     # The plan of the new epoch, if there are two.
     made = plan["plans"][-1]
-    own = {(route["from"], route["to"]): route["segments"][0] for route in made["routes"]}
-    on: dict[tuple[str, str], Any] = {}
+    width_bits, epoch = int(made["width_bits"]), int(made["epoch"])
+    # Of the routes to a switch by one waypoint all go on alike.
+    done = set()
     for route in made["routes"]:
-        for segment in route["segments"][1:]:
-            at = segment["path"][0], route["to"]
-            on.setdefault(at, own.get(at, segment))
-    for table, segments in ((FROM_HOSTS, own), (ARRIVED, on)):
-        for (switch, to), segment in segments.items():
-            push = PushKey(int(segment["key"], 16), int(made["width_bits"]), int(segment["hop_limit"]), int(made["epoch"]))
-            for host in (host for host in hosts if host.switch == to):
+        to = route["to"]
+        if route["from"] not in at or to not in at:
+            continue
+        for table, segment in zip([FROM_HOSTS, *[ARRIVED] * len(route["segments"])], route["segments"], strict=False):
+            switch = segment["path"][0]
+            if (table, switch, to) in done:
+                continue
+            done.add((table, switch, to))
+            push = PushKey(int(segment["key"], 16), width_bits, int(segment["hop_limit"]), epoch)
+            for host in at[to]:
                 found[switch] += _to(table, host, actions=(push,), **_by(segment["out_port"], segment["backup_port"]))
 
 
@@ -131,11 +150,11 @@ def _by(port: int, backup: int | None) -> dict[str, Any]:
     return {"port": port} if backup is None else {"group": Group(port, (Way(port), Way(backup)), failover=True)}
 
 
-def _push_tags(plan: dict[str, Any], hosts: Sequence[Host], found: dict[str, list[Entry]]) -> None:
+def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
     push = PushTfWide if plan["header"]["name"] == "wide" else PushTf
     switches = {switch["name"]: switch for switch in plan["switches"]}
     gate_at = {(name, port): gate for name in switches for port, gate, flag, _ in switches[name]["gates"] if flag == SERVER}
-    for host in hosts:
+    for host in (host for own in at.values() for host in own):
         has_gate = (host.switch, host.port) in gate_at
         need(has_gate, f"{host.address} is at port {host.port} of {host.switch}, which has no server's gate")
 
@@ -143,25 +162,27 @@ def _push_tags(plan: dict[str, Any], hosts: Sequence[Host], found: dict[str, lis
     def way(port: int, up: int, down: int) -> Way:
         return Way(port, (push(0, up, down),))
 
-    for number, edge in enumerate(one for one in switches.values() if one["layer"] == "edge"):
-        elsewhere = [host for host in hosts if host.switch != edge["name"]]
+    for number, edge in enumerate(switches.values()):
+        if edge["name"] not in at:
+            continue
+        elsewhere = [host for name, own in at.items() if name != edge["name"] for host in own]
         targets = {gate_at[host.switch, host.port]: switches[host.switch] for host in elsewhere}
         # All of them together are no more than a switch has room for.
         ways_max = BUCKETS_MAX // max(1, len(targets))
+        near, far = _tags(edge, [[0] for _ in plan["ups"]]), _tags(edge, plan["ups"])
         how = {}
         for down, target in targets.items():
-            tags = _spread(_tags(plan, edge, target), ways_max, 31 * number + down // 2)
+            tags = near if target["pod"] == edge["pod"] else far
             need(bool(tags), f"the plan has no tags from {edge['name']} to {target['name']}")
-            ways = tuple(way(port, up, down) for port, up in tags)
+            ways = tuple(way(port, up, down) for port, up in _spread(tags, ways_max, 31 * number + down // 2))
             how[down] = {"group": Group(down, ways)} if len(ways) > 1 else ways[0]._asdict()
         for host in elsewhere:
             found[edge["name"]] += _to(FROM_HOSTS, host, **how[gate_at[host.switch, host.port]])
 
 
-def _tags(plan: dict[str, Any], edge: dict[str, Any], target: dict[str, Any]) -> list[tuple[int, int]]:
-    """Each port and UP that leads to servers of another edge switch; UP is 0 within a pod."""
-    planes = zip(edge["uplinks"], plan["ups"], strict=True)
-    return [(port, up) for port, ups in planes for up in ([0] if edge["pod"] == target["pod"] else ups)]
+def _tags(edge: dict[str, Any], ups: list[list[int]]) -> list[tuple[int, int]]:
+    """Each port of an edge switch upwards, with each UP of its plane."""
+    return [(port, up) for port, plane in zip(edge["uplinks"], ups, strict=True) for up in plane]
 
 
 def _spread(tags: list[tuple[int, int]], most: int, first: int) -> list[tuple[int, int]]:

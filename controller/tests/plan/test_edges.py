@@ -250,6 +250,36 @@ def test_waypoints_push_the_next_key(tmp_path):
     assert net.send(hosts[1], hosts[0].address) == ((hosts[0].switch, HOST_PORT), None)
     # What nobody is waypoint for does not go on.
     assert net.send(hosts[0], "10.9.9.9") == (None, None)
+    # Waypoints take keys off and push others, the rest of the core has nothing in its tables.
+    ways = {segment["path"][0] for route in plan["plans"][0]["routes"] for segment in route["segments"][1:]}
+    core = {name: own for name, own in net.entries.items() if name not in ("s0", "s29")}
+    assert ways and {name for name, own in core.items() if own} == ways
+    for own in (own for own in core.values() if own):
+        assert [(one.table, one.goto) for one in own if one.goto] == [(0, 2)]
+        assert {one.table for one in own} == {0, 2}
+
+
+def test_only_switches_with_hosts_have_entries(tmp_path):
+    for command, places in (
+        (("keyflow", str(SAMPLES / "backbone.json"), "--protect"), [("Aalen", 900), ("Aalen", 901), ("Kehl", 900)]),
+        (("fat-tree", "--k", "4"), [("es1", 1), ("es1", 2), ("es8", 1)]),
+    ):
+        plan = made(tmp_path, *command)
+        hosts = [Host(f"10.0.0.{number}", *place) for number, place in enumerate(places, 1)]
+        net = Net(plan, hosts)
+        between(net, hosts)
+        assert {name for name, own in net.entries.items() if own} == {name for name, _ in places}
+        for source in hosts:
+            for target in hosts:
+                assert net.send(source, target.address) == ((target.switch, target.port), None)
+
+
+def test_no_entry_leads_where_no_host_is(tmp_path):
+    plan = made(tmp_path, "keyflow", str(SAMPLES / "backbone.json"))
+    own = entries(plan, [Host("10.0.0.1", "Aalen", 900), Host("10.0.0.2", "Kehl", 900)])["Aalen"]
+    assert {address for one in own for field, address in one.match.items() if field != "eth_type"} == {"10.0.0.1", "10.0.0.2"}
+    # To the other host from hosts; to its own from hosts and as it arrives; and the two that lead to these tables.
+    assert len(own) == 2 + 4 + 2
 
 
 def test_protected_routes_survive_any_link(tmp_path):
@@ -293,9 +323,9 @@ def test_freertrs_nodes_know_their_neighbours_by_index(tmp_path):
     told = lanes(plan)
     assert told["4"] == [Trusted({1, 2}), Polka(Residues(0x10003, {0: TABLES, 1: 1, 3: 2}, polynomial=True))]
     host = Host("10.0.0.1", "1", HOST_PORT)
-    popped = entries(plan, [host])["1"][1]
+    (popped,) = (one for one in entries(plan, [host])["1"] if one.actions)
     assert (popped.match, popped.actions, popped.goto) == ({"eth_type": 0x8842}, (PopKey(),), 2)
-    assert not any(one.actions for one in entries(plan, [host])["4"] if one.table)
+    assert not entries(plan, [host])["4"]
 
 
 def test_entries_are_messages(tmp_path):
