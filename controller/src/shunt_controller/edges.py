@@ -20,7 +20,8 @@ from os_ken.ofproto import ofproto_v1_3_parser as parser
 from shunt_controller.actions import Action, PopKey, PushKey, PushTf, PushTfWide
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import SERVER
-from shunt_controller.planned import guarded
+from shunt_controller.plan.network import PORT_MAX
+from shunt_controller.planned import guarded, whole
 from shunt_controller.sections import Types
 
 FROM_HOSTS, ARRIVED = 1, 2
@@ -129,7 +130,7 @@ def _matches(address: str) -> tuple[dict[str, Any], ...]:
 def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
     # The plan of the new epoch, if there are two.
     made = plan["plans"][-1]
-    width_bits, epoch = int(made["width_bits"]), int(made["epoch"])
+    width_bits, epoch = whole(made["width_bits"]), whole(made["epoch"])
     # Of the routes to a switch by one waypoint all go on alike.
     done = set()
     for route in made["routes"]:
@@ -141,13 +142,19 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             if (table, switch, to) in done:
                 continue
             done.add((table, switch, to))
-            push = PushKey(int(segment["key"], 16), width_bits, int(segment["hop_limit"]), epoch)
+            push = PushKey(int(segment["key"], 16), width_bits, whole(segment["hop_limit"]), epoch)
             for host in at[to]:
                 found[switch] += _to(table, host, actions=(push,), **_by(segment["out_port"], segment["backup_port"]))
 
 
-def _by(port: int, backup: int | None) -> dict[str, Any]:
-    return {"port": port} if backup is None else {"group": Group(port, (Way(port), Way(backup)), failover=True)}
+def _by(port: Any, backup: Any) -> dict[str, Any]:
+    ports = [_port(port)] if backup is None else [_port(port), _port(backup)]
+    return {"port": port} if backup is None else {"group": Group(port, tuple(map(Way, ports)), failover=True)}
+
+
+def _port(value: Any) -> int:
+    need(0 < whole(value) <= PORT_MAX, f"{value} is no port's number")
+    return int(value)
 
 
 def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
@@ -160,7 +167,7 @@ def _push_tags(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
 
     @cache
     def way(port: int, up: int, down: int) -> Way:
-        return Way(port, (push(0, up, down),))
+        return Way(_port(port), (push(0, whole(up), whole(down)),))
 
     for number, edge in enumerate(switches.values()):
         if edge["name"] not in at:

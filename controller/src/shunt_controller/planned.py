@@ -9,16 +9,17 @@
 A plan says nothing of EtherTypes and MTUs, and nothing of the lane's other dialects: these stay as they are.
 """
 
-import pathlib
+import struct
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from shunt_controller.experimenter import ExtensionError
 from shunt_controller.plan.documents import FORMAT, TABLES, VERSION
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.plan.files import of_json, read_json
+from shunt_controller.plan.files import load_json, of_json
 from shunt_controller.plan.gates import ASSISTS, EXTERNAL, SERVER
 from shunt_controller.sections import TABLES as TO_TABLES
-from shunt_controller.sections import Bank, Flag, Gate, GateMap, Gates, Polka, Residues, Section, Trusted
+from shunt_controller.sections import Bank, Flag, Gate, GateMap, Gates, Polka, Residues, Section, Trusted, pack
 
 _Made = TypeVar("_Made")
 _FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: Flag.ASSISTS}
@@ -26,40 +27,50 @@ _FLAGS = {"": Flag.NONE, SERVER: Flag.SERVER, EXTERNAL: Flag.EXTERNAL, ASSISTS: 
 
 def read_plan(path: str) -> dict[str, Any]:
     """A plan of any kind, from a file that ``shunt-controller plan`` wrote."""
-    try:
-        data = read_json(path, pathlib.Path(path).read_bytes())
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    data = load_json(path)
     need(isinstance(data, dict) and data.get("format") == FORMAT, f"{path} is no plan (format {FORMAT})")
     need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
-    need(data.get("kind") in _LANES, f"{path} is of kind {data.get('kind')}; known are {', '.join(_LANES)}")
+    kind = data.get("kind")
+    need(isinstance(kind, str) and kind in _LANES, f"{path} is of kind {kind}; known are {', '.join(_LANES)}")
     return dict(data)
 
 
 def lanes(plan: dict[str, Any]) -> dict[str, list[Section]]:
-    """The sections of each switch."""
-    return guarded(plan, lambda: _LANES[plan["kind"]](plan, _trusted(plan)))
+    """The sections of each switch. They fit a message each."""
+    found = guarded(plan, lambda: _LANES[plan["kind"]](plan, trusted(plan)))
+    for name, sections in found.items():
+        try:
+            pack(sections)
+        except (ExtensionError, struct.error) as error:
+            raise PlanError(f"the lane of {name} cannot be told: {error}") from error
+    return found
 
 
 def guarded(plan: dict[str, Any], made: Callable[[], _Made]) -> _Made:
     """What is made of a plan, or a sentence."""
     try:
         return made()
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, PlanError):
             raise
         name = plan.get("network", {}).get("name") if isinstance(plan.get("network"), dict) else None
         raise PlanError(f"the plan of {name or 'a network'} is damaged: {type(error).__name__} {error}") from error
 
 
-def _trusted(plan: dict[str, Any]) -> dict[str, Trusted]:
-    """Ports with links to other switches."""
+def whole(value: Any) -> int:
+    """A number of a plan, as it is."""
+    need(type(value) is int, f"{value!r} is no whole number")
+    return int(value)
+
+
+def trusted(plan: dict[str, Any]) -> dict[str, Trusted]:
+    """Ports with links to other switches. Servers of a tree need not have the role of hosts: switches are what the plan has for some."""
     network = of_json("the plan", plan["network"])
-    switches = {name for name, role in zip(network.nodes, network.roles, strict=True) if role != "host"}
-    found: dict[str, set[int]] = {name: set() for name in switches}
+    found: dict[str, set[int]] = {switch["name"]: set() for switch in plan["switches"]}
+    need(len(found) == len(plan["switches"]), "the plan has a switch twice")
     for link in network.links:
         a, b = network.nodes[link.a], network.nodes[link.b]
-        if a in switches and b in switches:
+        if a in found and b in found:
             found[a].add(link.a_port)
             found[b].add(link.b_port)
     return {name: Trusted(ports) for name, ports in found.items()}
@@ -73,9 +84,10 @@ def _keyflow(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, lis
         for bank in switch["banks"]:
             epoch, name = bank["epoch"], switch["name"]
             need(epoch in polynomial, f"{name} has a bank of epoch {epoch}, of which there is no plan")
-            labels = {label: TO_TABLES if port == TABLES else int(port) for label, port in enumerate(bank["labels"])}
-            backups = {int(port): int(backup) for port, backup in bank["backups"].items()}
-            banks[epoch] = Residues(int(bank["id"]), labels, backups, polynomial[epoch])
+            need(banks.get(epoch) is None, f"{name} has two banks of epoch {epoch}")
+            labels = {label: TO_TABLES if port == TABLES else whole(port) for label, port in enumerate(bank["labels"])}
+            backups = {int(port): whole(backup) for port, backup in bank["backups"].items()}
+            banks[epoch] = Residues(whole(bank["id"]), labels, backups, polynomial[epoch])
         found[switch["name"]] = [trusted[switch["name"]], *(Bank(epoch, bank) for epoch, bank in banks.items())]
     return found
 
@@ -84,7 +96,7 @@ def _polka(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, list[
     found: dict[str, list[Section]] = {}
     for switch in plan["switches"]:
         # Index 0 stands for the end of a path.
-        labels = {0: TO_TABLES, **{int(index): int(port) for index, port in switch["next"].items()}}
+        labels = {0: TO_TABLES, **{int(index): whole(port) for index, port in switch["next"].items()}}
         residues = Residues(int(switch["polynomial"], 16), labels, polynomial=True)
         found[switch["name"]] = [trusted[switch["name"]], Polka(residues)]
     return found
@@ -93,9 +105,10 @@ def _polka(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, list[
 def _tags(plan: dict[str, Any], trusted: dict[str, Trusted]) -> dict[str, list[Section]]:
     found: dict[str, list[Section]] = {}
     for switch in plan["switches"]:
-        ports = {int(port): Gate(int(gate), _FLAGS[flag]) for port, gate, flag, _ in switch["gates"]}
-        down_d, up_d, external_d = (int(switch[key]) for key in ("down_d", "up_d", "external_d"))
-        gates = GateMap(down_d, up_d, external_d, int(plan["server_gate_max"]), ports)
+        ports = {whole(port): Gate(whole(gate), _FLAGS[flag]) for port, gate, flag, _ in switch["gates"]}
+        need(len(ports) == len(switch["gates"]), f"{switch['name']} has two gates at a port")
+        down_d, up_d, external_d = (whole(switch[key]) for key in ("down_d", "up_d", "external_d"))
+        gates = GateMap(down_d, up_d, external_d, whole(plan["server_gate_max"]), ports)
         found[switch["name"]] = [trusted[switch["name"]], Gates(gates)]
     return found
 

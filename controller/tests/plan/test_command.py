@@ -103,6 +103,9 @@ def test_output_is_the_same_every_time(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["keyflow", BACKBONE, "--extend", "/dev/zero"], "/dev/zero is no regular file"),
+        (["keyflow", BACKBONE, "--routes", "/dev/zero"], "/dev/zero is no regular file"),
+        (["compare", "/dev/zero"], "/dev/zero is no regular file"),
         (["keyflow", "absent.json"], "plan keyflow: absent.json cannot be read: No such file"),
         (["keyflow", BACKBONE, "--routes", FIGURE], "routes are a list of lists"),
         (["keyflow", BACKBONE, "--extend", FIGURE], "is no KeyFlow plan"),
@@ -184,4 +187,6 @@ def test_check_holds_plans_to_what_they_say(tmp_path, out, capsys):
     assert "have no link" in told(lambda data: change(data, first, path=["Aalen", "Kehl"], guards=[""]))
     assert "it has no plans" in told(lambda data: data.update(plans=[]))
     assert "is damaged" in told(lambda data: change(data, first, key=None))
+    assert "has the key -5; keys are 0 and more" in told(lambda data: change(data, first, key="-0x5"))
+    assert "is damaged: OverflowError" in told(lambda data: change(data, bank, id=float("inf")))
     assert "has no node 'nobody'" in told(lambda data: change(data, first, path=["nobody"]))

@@ -2,7 +2,6 @@
 """``plan keyflow``."""
 
 import argparse
-import pathlib
 import random
 import statistics
 import time
@@ -11,9 +10,9 @@ from typing import Any
 from shunt_controller.plan import documents
 from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.demand import Coded
-from shunt_controller.plan.errors import PlanError, need
+from shunt_controller.plan.errors import need
 from shunt_controller.plan.fattree import find, make
-from shunt_controller.plan.files import read, read_json
+from shunt_controller.plan.files import load_json, read
 from shunt_controller.plan.keyflow import KeyPlan, plan, waypoints
 from shunt_controller.plan.keys import WIDTHS_BITS, all_keys, widths
 from shunt_controller.plan.network import Network
@@ -84,10 +83,7 @@ def ends_of(network: Network) -> list[int]:
 
 def listed(network: Network, path: str) -> Listed:
     """Routes of a file."""
-    try:
-        data = read_json(path, pathlib.Path(path).read_bytes())
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    data = load_json(path)
     is_list = isinstance(data, list) and bool(data) and all(isinstance(route, list) for route in data)
     need(is_list, f"{path}: routes are a list of lists of node names")
     need(all(isinstance(name, str) for route in data for name in route), f"{path}: a route's nodes are given by name")

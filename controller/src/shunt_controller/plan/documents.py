@@ -8,7 +8,7 @@ from typing import Any
 from shunt_controller.plan.arithmetic import INTEGERS, POLYNOMIALS
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.plan.files import of_json, read_json, to_json
+from shunt_controller.plan.files import load_json, of_json, to_json
 from shunt_controller.plan.keyflow import KeyPlan, KeyRoute, Segment
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank
@@ -121,10 +121,7 @@ def _lines(data: Any, indent: str) -> str:
 
 def read_document(path: str) -> dict[str, Any]:
     """A KeyFlow document that was written before."""
-    try:
-        data = read_json(path, pathlib.Path(path).read_bytes())
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    data = load_json(path)
     is_ours = isinstance(data, dict) and data.get("format") == FORMAT and data.get("kind") == "keyflow"
     need(is_ours, f"{path} is no KeyFlow plan (format {FORMAT}, kind keyflow)")
     need(data.get("version") == VERSION, f"{path} has version {data.get('version')}; {VERSION} is known")
@@ -159,7 +156,7 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
             for route in made["routes"]
         ]
         return KeyPlan(network, bank, made["coded"], int(made["width_bits"]), int(made["epoch"]), routes)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, PlanError):
             raise
         raise PlanError(f"{path} is damaged: {type(error).__name__} {error}") from error
@@ -183,6 +180,8 @@ def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
             there in network.neighbours[here], f"{network.nodes[here]} and {network.nodes[there]}, of one path, have no link"
         )
     guards = [str(guard) for guard in data["guards"]]
+    key = int(data["key"], 16)
+    need(key >= 0, f"a segment from {data['path'][:1]} has the key {key}; keys are 0 and more")
     need(
         len(nodes) >= 2 and len(guards) == len(nodes) - 1 and data["out_port"] in network.ports[nodes[0]],
         f"a segment from {data['path'][:1]} has no hops, no port {data['out_port']} to leave by, or guards for others",
@@ -190,7 +189,7 @@ def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
     return Segment(
         nodes,
         int(data["out_port"]),
-        int(data["key"], 16),
+        key,
         int(data["bits"]),
         int(data["hop_limit"]),
         None if backup_port is None else int(backup_port),

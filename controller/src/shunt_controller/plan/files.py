@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import stat
 import warnings
 from collections import Counter
 from typing import Any
@@ -14,17 +15,13 @@ from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.network import Network, Wire, build
 
 FILE_MAX_BYTES = 256 << 20
+PLAN_MAX_BYTES = 1 << 30
+"""More than any plan that the planners write; simulations read no more either."""
 
 
 def read(path: str, internal_only: bool = False) -> Network:
     """The network in a file, whose name says what it is: ``.graphml`` or ``.json``."""
-    file = pathlib.Path(path)
-    try:
-        size = file.stat().st_size
-        need(size <= FILE_MAX_BYTES, f"{path} has {size} bytes; {FILE_MAX_BYTES} are the most")
-        data = file.read_bytes()
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    file, data = pathlib.Path(path), content(path, FILE_MAX_BYTES)
     if file.suffix == ".graphml":
         return _graphml(file.stem, data, internal_only)
     if file.suffix == ".json":
@@ -32,8 +29,27 @@ def read(path: str, internal_only: bool = False) -> Network:
     raise PlanError(f"{path} is neither .graphml nor .json")
 
 
+def content(path: str, bytes_max: int) -> bytes:
+    """What a regular file holds: no pipe, which may never end."""
+    try:
+        status = pathlib.Path(path).stat()
+        need(stat.S_ISREG(status.st_mode), f"{path} is no regular file")
+        need(status.st_size <= bytes_max, f"{path} has {status.st_size} bytes; {bytes_max} are the most")
+        with pathlib.Path(path).open("rb") as file:
+            data = file.read(bytes_max + 1)
+    except OSError as error:
+        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
+    need(len(data) <= bytes_max, f"{path} has more than {bytes_max} bytes, the most")
+    return data
+
+
+def load_json(path: str) -> Any:
+    """What a JSON file holds, of the size that plans may have."""
+    return read_json(path, content(path, PLAN_MAX_BYTES))
+
+
 def read_json(path: str, data: bytes) -> Any:
-    """What a JSON file holds."""
+    """What the bytes of a JSON file say."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plans that somebody has damaged: a sentence, or what a switch can be told, and nothing else."""
+
+import copy
+import json
+import os
+import random
+
+import pytest
+from networks import SAMPLES
+from os_ken.ofproto import ofproto_protocol
+
+from shunt_controller.edges import Host, entries, messages
+from shunt_controller.lane import LaneMod
+from shunt_controller.plan import files
+from shunt_controller.plan.cli import main
+from shunt_controller.plan.errors import PlanError
+from shunt_controller.planned import lanes, read_plan
+
+TIMES = 400
+WORSE = [
+    None, True, "", "x", "-0x5", "tables", [], [[]], [[], []], {}, {"": None}, 0, -1, 1, 2, 1.5, float("inf"), float("-inf"),
+    float("nan"), 1 << 16, 1 << 32, 1 << 64, 1 << 300, "0x" + "f" * 80,
+]  # fmt: skip
+PLANS = {
+    "keyflow": (("keyflow", str(SAMPLES / "figure.json")), [("1", 900), ("6", 900)]),
+    "protected": (("keyflow", str(SAMPLES / "backbone.json"), "--protect"), [("Aalen", 900), ("Kehl", 900)]),
+    "polynomials": (("polka", str(SAMPLES / "figure.json")), [("1", 900), ("6", 900)]),
+    "freertr": (("polka", str(SAMPLES / "figure.json"), "--freertr"), [("1", 900), ("6", 900)]),
+    "tree": (("fat-tree", "--k", "4"), [("es1", 1), ("es2", 1), ("es8", 1)]),
+}
+
+
+def made(tmp_path, name):
+    command, places = PLANS[name]
+    path = str(tmp_path / "plan.json")
+    assert main([*command, "--json", path]) == 0
+    return read_plan(path), [Host(f"10.0.0.{at}", *place) for at, place in enumerate(places, 1)]
+
+
+def tell(plan, hosts):
+    """All that an application sends of a plan."""
+    datapath = ofproto_protocol.ProtocolDesc(version=4)
+    told, put = lanes(plan), entries(plan, hosts)
+    for sections in told.values():
+        LaneMod(datapath, sections).serialize()
+    for own in put.values():
+        for message in messages(datapath, own):
+            message.serialize()
+
+
+def places_of(data):
+    """Everything in a document: what holds it, and where there."""
+    found = []
+    rest = [data]
+    while rest:
+        holder = rest.pop()
+        for at in list(holder) if isinstance(holder, dict) else range(len(holder)):
+            found.append((holder, at))
+            if isinstance(holder[at], dict | list):
+                rest.append(holder[at])
+    return found
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_is_damaged_anywhere_is_a_sentence_or_can_be_told(tmp_path, name):
+    plan, hosts = made(tmp_path, name)
+    tell(plan, hosts)
+    draw = random.Random(name)
+    refused = 0
+    for _ in range(TIMES):
+        worse = copy.deepcopy(plan)
+        holder, at = draw.choice(places_of(worse))
+        if draw.random() < 0.1:
+            del holder[at]
+        else:
+            holder[at] = draw.choice(WORSE)
+        try:
+            tell(worse, hosts)
+        except PlanError as error:
+            refused += 1
+            assert str(error) and "Traceback" not in str(error)
+    assert refused > TIMES // 20
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "value"),
+    [
+        ("tree", ("switches", 0, "uplinks"), []),
+        ("tree", ("ups",), [[], []]),
+        ("tree", ("ups",), []),
+        ("tree", ("ups", 0, 0), 44.5),
+        ("tree", ("switches", 0, "uplinks", 0), 1 << 40),
+        ("tree", ("switches", 0, "gates", 0, 1), float("inf")),
+        ("protected", ("switches", 0, "banks", 0, "id"), float("inf")),
+        ("protected", ("switches", 0, "banks", 0, "id"), 1),
+        ("protected", ("plans", 0, "routes", 0, "segments", 0, "out_port"), -1),
+        ("protected", ("plans", 0, "routes", 0, "segments", 0, "hop_limit"), 256),
+        ("protected", ("plans", 0, "epoch"), 7),
+        ("protected", ("kind",), []),
+    ],
+)
+def test_this_is_a_sentence(tmp_path, name, steps, value):
+    plan, _ = made(tmp_path, name)
+    # A host everywhere, so that nothing of the plan is left out.
+    hosts = [Host(f"10.0.0.{at}", switch["name"], 1 if name == "tree" else 900) for at, switch in enumerate(plan["switches"][:8], 1)]
+    tell(plan, hosts)
+    holder = plan
+    for step in steps[:-1]:
+        holder = holder[step]
+    holder[steps[-1]] = value
+    with pytest.raises(PlanError):
+        tell(plan, hosts)
+
+
+def test_the_kind_is_a_word(tmp_path):
+    (tmp_path / "plan.json").write_text(json.dumps({"format": "shunt-plan", "version": 1, "kind": []}))
+    with pytest.raises(PlanError, match=r"is of kind \[\]; known are keyflow"):
+        read_plan(str(tmp_path / "plan.json"))
+
+
+def test_only_files_are_read_and_no_more_than_there_may_be(tmp_path, monkeypatch):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", str(tmp_path), str(tmp_path / "pipe")):
+        with pytest.raises(PlanError, match=f"{path} is no regular file"):
+            read_plan(path)
+    (tmp_path / "large.json").write_text(json.dumps("x" * 98))
+    monkeypatch.setattr(files, "PLAN_MAX_BYTES", 100)
+    with pytest.raises(PlanError, match="is no plan"):
+        read_plan(str(tmp_path / "large.json"))
+    monkeypatch.setattr(files, "PLAN_MAX_BYTES", 99)
+    with pytest.raises(PlanError, match="large.json has 100 bytes; 99 are the most"):
+        read_plan(str(tmp_path / "large.json"))
+    # The size that is told may be another: there is none of what the kernel writes.
+    with pytest.raises(PlanError, match="has more than 99 bytes, the most"):
+        read_plan("/proc/self/status")
+
+
+def test_servers_ports_are_not_trusted_whatever_their_role(tmp_path):
+    path = str(tmp_path / "tree.json")
+    assert main(["fat-tree", "--k", "4", "--json", path]) == 0
+    plan = read_plan(path)
+    with_roles = lanes(plan)
+    plan["network"]["nodes"] = [node if isinstance(node, str) else node["name"] for node in plan["network"]["nodes"]]
+    assert lanes(plan) == with_roles
