@@ -8,12 +8,12 @@
 
     {"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 2}], "datapaths": {"a": 1, "b": 2}}
 
-Without `datapaths` the first switch of the plan has the datapath ID 1, the next 2, and so on. A switch gets all of it in one
-bundle, in place of the entries and groups that it had: packets see either the one or the other.
+Without `datapaths` the first switch of the plan has the datapath ID 1, the next 2, and so on; with it, each switch is there. What does
+not fit the plan is told at the start, and nothing is loaded; pairs of switches without a route are named. A switch gets all of it in
+one bundle, in place of the entries and groups that it had: packets see either the one or the other.
 """
 
 import logging
-import pathlib
 
 import shunt_controller as shunt
 from os_ken import cfg
@@ -21,10 +21,10 @@ from os_ken.base.app_manager import OSKenApp
 from os_ken.controller import ofp_event
 from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev_cls
 from os_ken.ofproto import ofproto_v1_3
-from shunt_controller.edges import Host, entries, messages
+from shunt_controller.edges import entries, messages
 from shunt_controller.lane import joined
 from shunt_controller.plan.errors import PlanError, need
-from shunt_controller.plan.files import read_json
+from shunt_controller.places import listed, names, read_places, unreached
 from shunt_controller.planned import lanes, read_plan
 
 cfg.CONF.register_cli_opts(
@@ -39,19 +39,6 @@ BUNDLE = 1
 shunt.register()
 
 
-def read_hosts(path):
-    """Hosts, and datapath IDs by the names of switches, if the file has some."""
-    try:
-        data = read_json(path, pathlib.Path(path).read_bytes())
-        hosts = [Host(str(host["address"]), str(host["switch"]), int(host["port"])) for host in data["hosts"]]
-        datapaths = {str(name): int(number) for name, number in data.get("datapaths", {}).items()}
-    except OSError as error:
-        raise PlanError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise PlanError(f"{path} does not say where hosts are: {type(error).__name__} {error}") from error
-    return hosts, datapaths
-
-
 class LoadPlan(OSKenApp):
     """Sends each switch its part of the plan when it connects, and asks it for its lane then."""
 
@@ -60,12 +47,16 @@ class LoadPlan(OSKenApp):
     def __init__(self, *args, **kwargs):
         super().__init__(*args, **kwargs)
         self.log = logging.getLogger("load_plan")
-        need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are needed")
-        plan = read_plan(cfg.CONF.plan)
-        hosts, datapaths = read_hosts(cfg.CONF.hosts)
-        self.lanes, self.entries = lanes(plan), entries(plan, hosts)
-        datapaths = datapaths or {name: number for number, name in enumerate(self.lanes, start=1)}
-        self.names = {number: name for name, number in datapaths.items()}
+        try:
+            need(cfg.CONF.plan and cfg.CONF.hosts, "--plan and --hosts are needed")
+            plan, places = read_plan(cfg.CONF.plan), read_places(cfg.CONF.hosts)
+            self.lanes, self.entries = lanes(plan), entries(plan, places.hosts)
+            self.names = names(plan, places.datapaths)
+        except PlanError as error:
+            raise SystemExit(f"load_plan: {error}") from error
+        pairs = [f"{a} to {b}" for a, b in unreached(plan, places.hosts)]
+        if pairs:
+            self.log.warning("no route leads from %s: hosts there do not reach each other", listed(pairs))
         # Messages of replies that are not whole yet, by transaction.
         self.replies = {}
 

@@ -21,6 +21,7 @@ from shunt_controller.actions import Action, PopKey, PushKey, PushTf, PushTfWide
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import SERVER
 from shunt_controller.plan.network import PORT_MAX
+from shunt_controller.places import Host, check_hosts
 from shunt_controller.planned import guarded, whole
 from shunt_controller.sections import Types
 
@@ -31,14 +32,6 @@ GROUPS_MAX, BUCKETS_MAX = 4096, 65_536
 """Of one type, and of all groups, that a switch takes."""
 
 _IPV4, _ARP = 0x0800, 0x0806
-
-
-class Host(NamedTuple):
-    """Where an IPv4 address is."""
-
-    address: str
-    switch: str
-    port: int
 
 
 class Way(NamedTuple):
@@ -75,10 +68,10 @@ def entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry
 
 
 def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry]]:
+    check_hosts(plan, hosts)
     found: dict[str, list[Entry]] = {switch["name"]: [] for switch in plan["switches"]}
     at: dict[str, list[Host]] = {}
     for host in hosts:
-        need(host.switch in found, f"{host.address} is at {host.switch}, which is no switch of the plan")
         at.setdefault(host.switch, []).append(host)
     for name, own in at.items():
         found[name] = [Entry(0, 0, {}, goto=FROM_HOSTS)]

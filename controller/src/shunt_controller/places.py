@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where hosts are, and which datapath is which switch: a file says it, and it is held against the plan.
+
+::
+
+    {"hosts": [{"address": "10.0.0.1", "switch": "a", "port": 2}], "datapaths": {"a": 1, "b": 2}}
+"""
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from shunt_controller.plan.errors import need
+from shunt_controller.plan.files import load_json
+from shunt_controller.plan.network import PORT_MAX
+from shunt_controller.planned import guarded, trusted
+
+DATAPATH_MAX = (1 << 64) - 1
+NAMED_MAX = 5
+"""Of a longer list so many are named."""
+
+
+class Host(NamedTuple):
+    """Where an IPv4 address is."""
+
+    address: str
+    switch: str
+    port: int
+
+
+class Places(NamedTuple):
+    """What a file says."""
+
+    hosts: list[Host]
+    datapaths: dict[str, int]
+    """By the switches' names; empty: they are numbered as the plan has them, from 1."""
+
+
+def read_places(path: str) -> Places:
+    """The places in a file."""
+    data = load_json(path)
+    hosts = data.get("hosts") if isinstance(data, dict) else None
+    need(isinstance(hosts, list), f"{path} has no list called hosts")
+    for at, host in enumerate(hosts or []):
+        keys = {"address": str, "switch": str, "port": int}
+        is_host = isinstance(host, dict) and all(type(host.get(key)) is kind for key, kind in keys.items())
+        need(is_host, f"{path}: hosts[{at}] is no host; hosts have an address, a switch and the number of a port")
+    datapaths = data.get("datapaths", {})
+    is_map = isinstance(datapaths, dict) and all(type(number) is int for number in datapaths.values())
+    need(is_map, f"{path}: datapaths are an object of names and whole numbers")
+    return Places([Host(host["address"], host["switch"], host["port"]) for host in hosts or []], datapaths)
+
+
+def check_hosts(plan: dict[str, Any], hosts: Iterable[Host]) -> None:
+    """Raises unless each host has an address of its own, and is at a port of a switch that leads to no other switch."""
+    to_switches = trusted(plan)
+    seen: dict[str, Host] = {}
+    for host in hosts:
+        address, where = host.address, f"{host.address} is at port {host.port} of {host.switch}"
+        need(_is_address(address), f"{address!r}, at {host.switch}, is no IPv4 address of a host")
+        need(host.switch in to_switches, f"{address} is at {host.switch}, which is no switch of the plan")
+        need(0 < host.port <= PORT_MAX, f"{where}; ports are 1 to {PORT_MAX:#x}")
+        need(host.port not in to_switches[host.switch].ports, f"{where}, which leads to another switch")
+        before = seen.setdefault(address, host)
+        need(before is host, f"{address} is at two places, {_place(before)} and {_place(host)}")
+
+
+def _is_address(text: str) -> bool:
+    try:
+        address = ipaddress.IPv4Address(text)
+    except ValueError:
+        return False
+    return not (address.is_multicast or address.is_unspecified or int(address) == 0xFFFF_FFFF)
+
+
+def _place(host: Host) -> str:
+    return f"port {host.port} of {host.switch}"
+
+
+def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
+    """The switches of a plan by their datapath IDs: those that are given, or 1, 2, ... in the order of the plan."""
+    switches = guarded(plan, lambda: [str(switch["name"]) for switch in plan["switches"]])
+    if not datapaths:
+        return dict(enumerate(switches, start=1))
+    unknown, missing = sorted(datapaths.keys() - set(switches)), [name for name in switches if name not in datapaths]
+    need(not unknown, f"datapaths have {listed(unknown)}: there is no such switch in the plan")
+    need(not missing, f"datapaths do not have these switches of the plan: {listed(missing)}")
+    found: dict[int, str] = {}
+    for name, number in datapaths.items():
+        need(0 <= number <= DATAPATH_MAX, f"the datapath ID of {name} is {number}; they have 64 bits")
+        before = found.setdefault(number, name)
+        need(before == name, f"{before} and {name} have one datapath ID, {number}")
+    return found
+
+
+def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, str]]:
+    """Pairs of switches with hosts that a KeyFlow plan has no route for: these hosts do not reach each other. A plan may have fewer
+    routes than there are pairs, because somebody has listed them or because there are more than `plan` writes."""
+    if plan.get("kind") != "keyflow":
+        return []
+    routes = guarded(plan, lambda: {(route["from"], route["to"]) for route in plan["plans"][-1]["routes"]})
+    at = list(dict.fromkeys(host.switch for host in hosts))
+    return [(a, b) for a in at for b in at if a != b and (a, b) not in routes]
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words of a list that may be long."""
+    rest = len(words) - NAMED_MAX
+    return ", ".join(words[:NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
