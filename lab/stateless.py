@@ -28,6 +28,8 @@ PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/b
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 ROOM = "sw"
 KEYFLOW, TF = 0x88B5, 0xFF1F
+# Of TCP that is not dead, on however slow a machine.
+MBIT_S_MIN = 1
 
 
 def plan(folder, *arguments):
@@ -149,12 +151,12 @@ class Network:
             raise Failed("pings from %s to %s are lost: %s" % (host.room, other.room, text))
 
     def throughput(self, host, other, seconds=2):
-        """Mbit/s of TCP between two hosts."""
+        """Mbit/s of TCP between two hosts, which must live."""
         server = self.rooms.start(other.room, ["iperf3", "-s", "-1"])
         wait_until("iperf3 listens", lambda: "5201" in self.rooms.run(other.room, ["ss", "-ltn"]), server)
         text = self.rooms.run(host.room, ["iperf3", "-J", "-c", other.address, "-t", str(seconds)])
         self.rooms.stop(server)
-        return json.loads(text)["end"]["sum_received"]["bits_per_second"] / 1e6
+        return received_mbit_s(text)
 
     def capture(self, devices, ethertype, host, other):
         """Frames of one ping as they enter each of these devices' links, bytes."""
@@ -171,6 +173,19 @@ class Network:
             dump.wait(10)
             self.rooms.stop(dump)
         return [first_frame(file) for file in files]
+
+
+def received_mbit_s(text):
+    """What iperf3 tells as JSON."""
+    try:
+        told = json.loads(text)
+        found = told["end"]["sum_received"]["bits_per_second"] / 1e6
+    except (ValueError, LookupError, TypeError) as error:
+        # Its own words for what went wrong are in what it prints.
+        raise Failed("iperf3 has no result: %s" % text.strip()[-500:]) from error
+    if found < MBIT_S_MIN:
+        raise Failed("TCP carries %.3f Mbit/s; less than %d is no connection that lives" % (found, MBIT_S_MIN))
+    return found
 
 
 def first_frame(path):
