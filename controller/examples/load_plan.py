@@ -57,6 +57,8 @@ class LoadPlan(OSKenApp):
         pairs = [f"{a} to {b}" for a, b in unreached(plan, places.hosts)]
         if pairs:
             self.log.warning("no route leads from %s: hosts there do not reach each other", listed(pairs))
+        # Datapaths that have said that they have done their bundle.
+        self.committed = set()
         # Messages of replies that are not whole yet, by transaction.
         self.replies = {}
 
@@ -68,6 +70,7 @@ class LoadPlan(OSKenApp):
         if name not in self.lanes:
             self.log.warning("datapath %d is no switch of the plan", switch.id)
             return
+        self.committed.discard(switch.id)
         ofp, parser = switch.ofproto, switch.ofproto_parser
         anything = {"out_port": ofp.OFPP_ANY, "out_group": ofp.OFPG_ANY}
         all_of_it = [
@@ -85,19 +88,25 @@ class LoadPlan(OSKenApp):
         switch.send_msg(shunt.LaneRequest(switch))
         self.log.info("%s: %d messages", name, len(all_of_it))
 
+    @set_ev_cls(ofp_event.EventONFBundleCtrlMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
+    def answered(self, event):
+        """What became of a bundle. One that is refused has an error instead, and nothing of it is in force."""
+        if (event.msg.bundle_id, event.msg.type) == (BUNDLE, ofproto_v1_3.ONF_BCT_COMMIT_REPLY):
+            self.committed.add(event.msg.datapath.id)
+
     @set_ev_cls(ofp_event.EventOFPExperimenter, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def told(self, event):
-        """What lane the switch has now."""
-        reply = shunt.LaneReply.of(event.msg)
+        """What lane the switch has now: it is asked behind the bundle."""
+        reply, number = shunt.LaneReply.of(event.msg), event.msg.datapath.id
         if reply is None:
             return
-        key = event.msg.datapath.id, reply.xid
+        key = number, reply.xid
         self.replies.setdefault(key, []).append(reply)
         if not reply.more:
             has = {section.place: section for section in joined(self.replies.pop(key)) or []}
-            name = self.names[event.msg.datapath.id]
-            as_planned = all(has.get(section.place) == section for section in self.lanes[name])
-            self.log.info("%s has its lane %s", name, "as planned" if as_planned else "otherwise than planned")
+            name = self.names[number]
+            as_planned = number in self.committed and all(has.get(section.place) == section for section in self.lanes[name])
+            self.log.info("%s is %s", name, "as planned" if as_planned else "otherwise than planned")
 
     @set_ev_cls(ofp_event.EventOFPErrorMsg, [CONFIG_DISPATCHER, MAIN_DISPATCHER])
     def refused(self, event):

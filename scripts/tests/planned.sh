@@ -60,14 +60,24 @@ PYTHON
     done <"$folder/links"
     cargo build --quiet --package shunt
     target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
-    background switches sw "$target/debug/shunt" run -c "$folder/switches.toml"
+    shunt=$target/debug/shunt
+    background switches sw "$shunt" run -c "$folder/switches.toml"
     wait_until 'all switches say that they are ready' all_ready
     background app sw "$python" lab/controllers/launch.py load_plan --plan "$folder/plan.json" --hosts "$folder/hosts.json"
     while read -r _ name; do
-        wait_until "switch $name has its lane" logged app " $name has its lane as planned"
+        wait_until "switch $name has its part of the plan" logged app " $name is as planned"
     done <"$folder/names"
     if logged app 'refuses\|Traceback\|otherwise'; then fail 'the application or a switch is not content'; fi
-    ok "$(wc -l <"$folder/names") switches have the lanes of the plan"
+    "$python" scripts/tests/peers/as_planned.py "$folder" "$shunt" >"$folder/as_planned.log" 2>&1 ||
+        fail 'switches say otherwise than planned'
+    ok "$(wc -l <"$folder/names") switches have the lanes and entries of the plan, and no others"
+}
+
+# say NUMBER WORD...: what `shunt` says to a switch of the plan, the first of which is 1.
+say() {
+    local number=$1
+    shift
+    "$shunt" --control "$folder/s$number.sock" "$@"
 }
 
 # captured DEVICE FILTER NAME: packets there, to NAME.pcap.

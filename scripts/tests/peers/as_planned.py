@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Holds what switches say of themselves against a plan: `shunt flows dump` and `shunt show stateless`.
+
+    as_planned.py FOLDER SHUNT
+
+FOLDER has what planned.sh puts there: plan.json, hosts.json, and in `names` a line for each switch, its number and its name.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+from shunt_controller.actions import PopKey, PushKey, PushTfWide
+from shunt_controller.edges import entries
+from shunt_controller.places import read_places
+from shunt_controller.planned import read_plan
+
+FIELDS = {"eth_type": "dl_type=%#06x", "ipv4_dst": "nw_dst=%s", "arp_tpa": "arp_tpa=%s"}
+WORDS = {"dl_type=0x0800": "ip", "dl_type=0x0806": "arp"}
+FLAGS = {"": "", "G_SRV": "server", "G_EXT": "external", "G_ASS": "assists"}
+
+
+def action_text(action):
+    """An action as flow files write it."""
+    if isinstance(action, PopKey):
+        return "pop_key"
+    if isinstance(action, PushKey):
+        digits = action.width_bits // 4
+        key = f"0x{action.key:0{digits}x}"
+        return f"push_key(key={key},width={action.width_bits},hops={action.hops},epoch={action.epoch})"
+    form = "push_tf_wide" if isinstance(action, PushTfWide) else "push_tf"
+    return f"{form}({action.qid},{action.up:#x},{action.down:#x})"
+
+
+def flow(entry):
+    """An entry as `flows dump` writes it."""
+    match = [f"priority={entry.priority}"]
+    for field, value in entry.match.items():
+        text = FIELDS[field] % value
+        match.append(WORDS.get(text, text))
+    actions = [action_text(action) for action in entry.actions]
+    actions += [f"output:{entry.port}"] if entry.port is not None else []
+    actions += [f"group:{entry.group.number}"] if entry.group is not None else []
+    actions += [f"goto_table:{entry.goto}"] if entry.goto is not None else []
+    table = f"table={entry.table}," if entry.table else ""
+    return f"{table}{','.join(match)} actions={','.join(actions)}"
+
+
+def lane(plan, switch):
+    """The parts of a lane that the plan says, by nothing but its JSON."""
+    if plan["kind"] == "tag-and-forward":
+        gates = {key: switch[key] for key in ("down_d", "up_d", "external_d")}
+        gates["ports"] = sorted([port, gate, FLAGS[flag]] for port, gate, flag, _ in switch["gates"])
+        return {"gates": gates | {"server_gate_max": plan["server_gate_max"]}, "bank": []}
+    banks = []
+    for bank in switch["banks"]:
+        (arithmetic,) = {made["arithmetic"] for made in plan["plans"] if made["epoch"] == bank["epoch"]}
+        backups = sorted([int(port), backup] for port, backup in bank["backups"].items())
+        banks.append(bank | {"arithmetic": arithmetic, "backups": backups})
+    return {"gates": None, "bank": banks}
+
+
+def main():
+    """Ends with a sentence where a switch says otherwise."""
+    folder, shunt = pathlib.Path(sys.argv[1]), sys.argv[2]
+    plan = read_plan(str(folder / "plan.json"))
+    planned = entries(plan, read_places(str(folder / "hosts.json")).hosts)
+    switches = {switch["name"]: switch for switch in plan["switches"]}
+    for line in (folder / "names").read_text().splitlines():
+        number, name = line.split(" ", 1)
+
+        def say(*words, number=number):
+            command = [shunt, "--control", f"{folder}/s{number}.sock", *words]
+            return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+        flows, wanted = sorted(say("flows", "dump").splitlines()), sorted(flow(entry) for entry in planned[name])
+        if flows != wanted:
+            sys.exit(f"{name} has the flows {set(flows) - set(wanted)}, and not {set(wanted) - set(flows)}")
+        told = json.loads(say("show", "stateless", "--json"))["lane"]
+        ports = []
+        for link in plan["network"]["links"]:
+            if link["a"] in switches and link["b"] in switches:
+                ports += [link[f"{end}_port"] for end in "ab" if link[end] == name]
+        wanted = lane(plan, switches[name]) | {"trusted": sorted(ports), "polka": None, "mtu": []}
+        found = {key: told[key] for key in wanted}
+        if found != wanted:
+            sys.exit(f"{name} has the lane {found}, and not {wanted}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# A KeyFlow path of six switches over OpenFlow: planned, loaded by os-ken, and two hosts at its ends reach each other. On the wire the
+# key stays and the hop limit falls, as docs/wire-formats.md has it; the four switches between have nothing in their tables.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+# shellcheck source=scripts/tests/planned.sh
+source scripts/tests/planned.sh
+
+cat >"$folder/net.json" <<'NETWORK'
+{"name": "row", "nodes": ["a", "b", "c", "d", "e", "f"], "links": [["a", "b"], ["b", "c"], ["c", "d"], ["d", "e"], ["e", "f"]]}
+NETWORK
+places=('a 9' 'f 9')
+load keyflow "$folder/net.json"
+
+# Ports are numbered from the first switch on: packets of the first host come in by port 1.
+for number in {2..6}; do captured "s${number}p1" inbound "at-$number"; done
+captured p2 'ether proto 0x88b5' at-h2
+pings 1 2 || fail 'no pings pass'
+tcp 1 2 || fail 'no TCP passes'
+read -r key hops < <("$python" - "$folder/plan.json" <<'PYTHON'
+import json, sys
+
+(plan,) = json.load(open(sys.argv[1]))["plans"]
+(route,) = [route for route in plan["routes"] if (route["from"], route["to"]) == ("a", "f")]
+(segment,) = route["segments"]
+assert plan["width_bits"] == 64
+print(segment["key"], segment["hop_limit"])
+PYTHON
+)
+for number in {2..6}; do
+    # Version 1 and epoch 0, the hop limit, 8 bytes of key, IPv4 behind it, the key.
+    wait_until "packets come to switch $number with the key $key and $((hops - number + 2)) hops left" has_seen "at-$number" \
+        "ether[12:2] = 0x88b5 and ether[14] = 0x10 and ether[15] = $((hops - number + 2)) and ether[16] = 1 and ether[18:2] = 0x0800 and
+        ether[22:4] = $((key >> 32)) and ether[26:4] = $((key & 0xffffffff))"
+done
+[ "$(seen at-h2 '')" -eq 0 ] || fail 'keys reach a host'
+ok 'pings and TCP pass six switches; the key stays, the hop limit falls'
+
+for number in {2..5}; do
+    [ -z "$(say "$number" flows dump)" ] || fail "switch $number has entries"
+    say "$number" show tables --json >"$folder/tables.json"
+    "$python" -c 'import json, sys; sys.exit(any(table["lookups"] for table in json.load(sys.stdin)["tables"]))' <"$folder/tables.json" ||
+        fail "packets met tables of switch $number"
+done
+ok 'no packet met a table of the switches between the ends'
