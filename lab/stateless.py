@@ -13,6 +13,7 @@ Needs root, `make` before, and what `scripts/setup.sh test` installs.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -25,9 +26,21 @@ from report import ROOT
 from rooms import Failed, Rooms, done, wait_until
 
 PYTHON = os.environ.get("PLAN_PYTHON", os.path.join(ROOT, "target/tools/os-ken/bin/python3"))
+if importlib.util.find_spec("os_ken") is None:
+    # The planners' package needs it, and the distribution's Python does not have it.
+    if sys.executable == PYTHON or not os.path.exists(PYTHON):
+        sys.exit("lab/stateless.py: %s has no os-ken: run scripts/setup.sh test first" % PYTHON)
+    os.execv(PYTHON, [PYTHON, *sys.argv])
+sys.path.insert(0, os.path.join(ROOT, "controller/src"))
+
+# pylint: disable=wrong-import-position
+from shunt_controller.planned import lanes, read_plan  # noqa: E402
+from shunt_controller.sections import TABLES, Bank, Flag, Gates, Trusted  # noqa: E402
+
 SHUNT = os.environ.get("SHUNT", os.path.join(ROOT, "target/release/shunt"))
 ROOM = "sw"
 KEYFLOW, TF = 0x88B5, 0xFF1F
+FLAGS = {Flag.NONE: "", Flag.SERVER: "server", Flag.EXTERNAL: "external", Flag.ASSISTS: "assists"}
 # Of TCP that is not dead, on however slow a machine.
 MBIT_S_MIN = 1
 
@@ -36,9 +49,8 @@ def plan(folder, *arguments):
     """What the planner plans."""
     path = os.path.join(folder, "plan.json")
     environment = dict(os.environ, PYTHONPATH=os.path.join(ROOT, "controller/src"))
-    done([PYTHON, "-m", "shunt_controller.plan", *arguments, "--json", path], env=environment)
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    done([sys.executable, "-m", "shunt_controller.plan", *arguments, "--json", path], env=environment)
+    return read_plan(path)
 
 
 class Host:
@@ -90,17 +102,17 @@ class Network:
         """A switch's control socket."""
         return self.path("%s.sock" % switch)
 
-    def start(self, lanes):
-        """Starts the switches: `lanes` has the lines under [datapath.stateless] of each."""
+    def start(self, configs):
+        """Starts the switches: `configs` has the lines under [datapath.stateless] of each."""
         silent = self.path("silent.flows")
         with open(silent, "w", encoding="utf-8") as file:
             file.write("priority=0,actions=drop\n")
         text = ["[[worker]]"]
-        for number, (switch, lane) in enumerate(lanes.items(), 1):
+        for number, (switch, lines) in enumerate(configs.items(), 1):
             text += ["[[datapath]]", "id = %d" % number, 'control = "%s"' % self.socket(switch)]
             # Without controllers a datapath learns MACs, and these have loops.
             text.append('flows = "%s"' % silent)
-            text += ["[datapath.stateless]", *lane]
+            text += ["[datapath.stateless]", *lines]
             for (owner, port), device in sorted(self.devices.items()):
                 if owner == switch:
                     text += ["[[datapath.port]]", "number = %d" % port, 'name = "p%d"' % port]
@@ -115,9 +127,9 @@ class Network:
 
         def ready():
             with open(log_path, encoding="utf-8") as file:
-                return file.read().count("shunt: ready") == len(lanes)
+                return file.read().count("shunt: ready") == len(configs)
 
-        wait_until("%d datapaths are ready" % len(lanes), ready, self.process)
+        wait_until("%d datapaths are ready" % len(configs), ready, self.process)
 
     def shunt(self, switch, *arguments, text=None):
         """What a command says to a switch."""
@@ -204,13 +216,46 @@ def expect(what, found, wanted):
         raise Failed("%s: %r, and not %r" % (what, found, wanted))
 
 
-def bank_lines(bank, header):
-    """A bank of a plan as a configuration has it."""
-    labels = ", ".join('"tables"' if label == "tables" else str(label) for label in bank["labels"])
-    lines = [header, "epoch = %d" % bank["epoch"], "id = %d" % bank["id"], "labels = [%s]" % labels]
-    if bank["backups"]:
-        lines.append("backups = [%s]" % ", ".join("[%s, %s]" % pair for pair in bank["backups"].items()))
-    return lines
+def config_lines(sections, mtu=None):
+    """A lane of a plan as a configuration has it; with an MTU of the ports to other switches."""
+    trusted, rest = trusted_of(sections), []
+    lines = ["trusted = %s" % trusted]
+    if mtu is not None:
+        lines.append("mtu = [%s]" % ", ".join("[%d, %d]" % (port, mtu) for port in trusted))
+    for section in sections:
+        if isinstance(section, Bank) and section.residues:
+            bank = section.residues
+            labels = ", ".join('"tables"' if port == TABLES else str(port) for _, port in sorted(bank.labels.items()))
+            rest += ["[[datapath.stateless.bank]]", "epoch = %d" % section.epoch, "id = %d" % bank.id, "labels = [%s]" % labels]
+            rest.append("backups = [%s]" % ", ".join("[%d, %d]" % pair for pair in sorted(bank.backups.items())))
+        if isinstance(section, Gates):
+            gates = section.gates
+            rest += ["[datapath.stateless.gates]", *("%s = %d" % pair for pair in numbers_of(gates))]
+            ports = ('[%d, %d, "%s"]' % (port, gate.number, FLAGS[gate.flag]) for port, gate in sorted(gates.ports.items()))
+            rest.append("ports = [%s]" % ", ".join(ports))
+    return lines + rest
+
+
+def gates_command(sections):
+    """The same of gates as `shunt gates set` has it."""
+    (gates,) = (section.gates for section in sections if isinstance(section, Gates))
+    command = ["gates", "set", "--trusted", ",".join(map(str, trusted_of(sections)))]
+    for key, value in numbers_of(gates):
+        command += ["--%s" % key.replace("_", "-"), str(value)]
+    for port, gate in sorted(gates.ports.items()):
+        command.append("%d=%d%s" % (port, gate.number, ":" + FLAGS[gate.flag] if FLAGS[gate.flag] else ""))
+    return command
+
+
+def trusted_of(sections):
+    """The ports that lead to other switches."""
+    (trusted,) = (section.ports for section in sections if isinstance(section, Trusted))
+    return sorted(trusted)
+
+
+def numbers_of(gates):
+    """What gates are computed with."""
+    return [(key, getattr(gates, key)) for key in ("down_d", "up_d", "external_d", "server_gate_max")]
 
 
 def ends_of(network):
@@ -229,15 +274,7 @@ def run_path(rooms, folder):
     links = ends_of(planned["network"])
     hosts = [Host(1, names[0], 9), Host(2, names[-1], 9)]
     network = Network(rooms, folder, links, hosts)
-    lanes = {}
-    for switch in planned["switches"]:
-        name = switch["name"]
-        trusted = sorted({end[1] for link in links for end in (link[:2], link[2:]) if end[0] == name})
-        lines = ["trusted = %s" % trusted, "mtu = [%s]" % ", ".join("[%d, %d]" % (port, network.mtu) for port in trusted)]
-        for bank in switch["banks"]:
-            lines += bank_lines(bank, "[[datapath.stateless.bank]]")
-        lanes[name] = lines
-    network.start(lanes)
+    network.start({name: config_lines(sections, network.mtu) for name, sections in lanes(planned).items()})
     (route_plan,) = planned["plans"]
     segments = {(route["from"], route["to"]): route["segments"] for route in route_plan["routes"]}
     for host, other in (hosts, hosts[::-1]):
@@ -290,9 +327,6 @@ def run_path(rooms, folder):
     network.stop()
 
 
-FLAGS = {"": "", "G_SRV": ":server", "G_EXT": ":external", "G_ASS": ":assists"}
-
-
 def run_tree(rooms, folder):
     """The fat tree of k = 4."""
     planned = plan(folder, "fat-tree", "--k", "4")
@@ -312,32 +346,15 @@ def run_tree(rooms, folder):
     hosts = [Host(number, short[entry["switch"]], entry["port"]) for number, entry in enumerate(chosen, 1)]
     gate = {host: entry["gate"] for host, entry in zip(hosts, chosen)}
     network = Network(rooms, folder, links, hosts)
-    lanes, commands = {}, {}
-    for name, switch in switches.items():
-        trusted = sorted({end[1] for link in links for end in (link[:2], link[2:]) if end[0] == short[name]})
-        numbers = {key: switch[key] for key in ("down_d", "up_d", "external_d")}
-        rows = [(port, number, flag) for port, number, flag, _ in switch["gates"]]
-        if switch["layer"] == "core":
-            # By the file.
-            lanes[short[name]] = ["trusted = %s" % trusted, "[datapath.stateless.gates]"]
-            lanes[short[name]] += ["%s = %d" % item for item in numbers.items()]
-            lanes[short[name]] += ["server_gate_max = %d" % planned["server_gate_max"]]
-            words = ['[%d, %d, "%s"]' % (port, number, FLAGS[flag][1:]) for port, number, flag in rows]
-            lanes[short[name]] += ["ports = [%s]" % ", ".join(words)]
-        else:
-            # By the command line.
-            lanes[short[name]] = []
-            commands[short[name]] = ["gates", "set", "--trusted", ",".join(map(str, trusted))]
-            for key, value in numbers.items():
-                commands[short[name]] += ["--%s" % key.replace("_", "-"), str(value)]
-            commands[short[name]] += ["--server-gate-max", str(planned["server_gate_max"])]
-            commands[short[name]] += ["%d=%d%s" % (port, number, FLAGS[flag]) for port, number, flag in rows]
-    network.start(lanes)
-    for name, command in commands.items():
-        network.shunt(name, *command)
+    told = {short[name]: sections for name, sections in lanes(planned).items()}
+    # Cores by the file, the others by the command line.
+    cores = {short[name] for name, switch in switches.items() if switch["layer"] == "core"}
+    network.start({name: config_lines(sections) if name in cores else [] for name, sections in told.items()})
+    for name in told.keys() - cores:
+        network.shunt(name, *gates_command(told[name]))
     form = "push_tf" if planned["header"]["name"] == "paper" else "push_tf_wide"
     names = {value: key for key, value in short.items()}
-    for name in lanes:
+    for name in told:
         network.load(name, [])
     tags, edges = {}, {}
     for host in hosts:
@@ -362,7 +379,7 @@ def run_tree(rooms, folder):
         for other in hosts:
             if other is not host:
                 network.ping(host, other)
-    print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(lanes)))
+    print("tree: %d hosts under %d switches ping each other, over edges, aggregation and cores" % (len(hosts), len(told)))
     host, other = hosts[0], hosts[-1]
     uplinks = [network.devices[host.switch, port] for port in switches[names[host.switch]]["uplinks"]]
     # The far ends of the uplinks: there the tag comes in.
@@ -376,7 +393,7 @@ def run_tree(rooms, folder):
     expect("tag", frame[12:22], struct.pack(">H", TF) + word.to_bytes(6, "big") + b"\x08\x00")
     print("tree: a tag on the wire is %s, as documented" % frame[12:20].hex())
     print("tree: TCP carries %.0f Mbit/s" % network.throughput(host, other))
-    for name in lanes:
+    for name in told:
         if name not in edges:
             tables = json.loads(network.shunt(name, "show", "tables", "--json"))["tables"]
             expect("lookups in tables of %s" % name, sum(table["lookups"] for table in tables), 0)
