@@ -52,6 +52,19 @@ def test_a_plan_can_be_followed_by_its_document(out, capsys):
     assert any(switch["banks"][0]["backups"] for switch in data["switches"])
 
 
+def test_links_that_cannot_be_protected_are_told(tmp_path, out, capsys):
+    # A ring of four, a leaf, and a bridge to a ring of three.
+    links = ["ab", "bc", "cd", "da", "ax", "bp", "pq", "qr", "rp"]
+    (tmp_path / "net.json").write_text(json.dumps({"nodes": list("abcdpqrx"), "links": [list(link) for link in links]}))
+    assert main(["keyflow", str(tmp_path / "net.json"), "--protect", "--json", out]) == 0
+    told = {line[:32].strip(): line[32:].strip() for line in capsys.readouterr().out.splitlines()}
+    assert told["links protected, by all routes"] == "7 of 9 (77.8 %)"
+    assert told["without any way round"] == "1 that lead to leaves, 1 others"
+    assert told["of those that have one"] == "7 of 7 (100.0 %)"
+    assert main(["check", out]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-4:] == ["9", "7", "1", "1"]
+
+
 def test_the_papers_figure_from_files(tmp_path, out):
     (tmp_path / "routes.json").write_text('[["1", "4", "3", "5", "6"]]')
     assert main(["keyflow", FIGURE, "--routes", str(tmp_path / "routes.json"), "--json", out]) == 0

@@ -7,9 +7,10 @@ from typing import Any
 from shunt_controller.plan.check import check
 from shunt_controller.plan.documents import plan_of, read_document
 from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.protection import count_links
 from shunt_controller.plan.tables import table
 
-HEADS = ("epoch", "routes", "walks", "passed on, at most", "guarded failures", "lost", "others", "lost")
+HEADS = ("epoch", "routes", "walks", "passed on, at most", "guarded failures", "lost", "others", "lost", "links", "protected", "to leaves", "other bridges")
 
 
 def add(commands: Any) -> None:
@@ -44,6 +45,7 @@ def run(options: argparse.Namespace) -> None:
                 0,
                 found.unguarded,
                 found.unguarded_lost,
+                *count_links(made),
             )
         )
     print(table(HEADS, rows))

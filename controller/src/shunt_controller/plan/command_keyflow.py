@@ -17,7 +17,7 @@ from shunt_controller.plan.keyflow import KeyPlan, plan, waypoints
 from shunt_controller.plan.keys import WIDTHS_BITS, all_keys, widths
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank, grown
-from shunt_controller.plan.protection import bridges, plan_protected, protected_links
+from shunt_controller.plan.protection import count_links, plan_protected
 from shunt_controller.plan.routes import Listed, Routes, Trees
 from shunt_controller.plan.tables import facts
 from shunt_controller.plan.treeroutes import TreeRoutes
@@ -205,20 +205,20 @@ def _all_pairs(trees: Trees, made: KeyPlan) -> list[tuple[str, object]]:
 
 
 def _protected(made: KeyPlan) -> list[tuple[str, object]]:
-    links = protected_links(made)
-    no_way = bridges(made.network)
+    links = count_links(made)
     hops = [guard for route in made.routes for segment in route.segments for guard in segment.guards]
     # All switches between the ends, waypoints among them: these have no guards.
     nodes = sum(len(segment.nodes) - 1 for route in made.routes for segment in route.segments) - len(made.routes)
-    safe = sum(links.values())
-    bridged = sum(link in no_way for link in links)
-    others = len(links) - bridged
+    others = links.used - links.to_leaves - links.other_bridges
     return [
-        (
-            "links protected, by all routes",
-            f"{safe} of {others} that have a way round ({100 * safe / max(1, others):.1f} %)",
-        ),
-        ("  links without any way round", bridged),
+        ("links protected, by all routes", f"{links.protected} of {links.used} ({percent(links.protected, links.used)})"),
+        ("  without any way round", f"{links.to_leaves} that lead to leaves, {links.other_bridges} others"),
+        ("  of those that have one", f"{links.protected} of {others} ({percent(links.protected, others)})"),
         ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
         ("hops whose next switch may, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
     ]
+
+
+def percent(part: int, whole: int) -> str:
+    """A share."""
+    return f"{100 * part / max(1, whole):.1f} %"

@@ -3,6 +3,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from typing import NamedTuple
 
 from shunt_controller.plan.arithmetic import INTEGERS, Arithmetic
 from shunt_controller.plan.backups import choose_backups
@@ -170,6 +171,26 @@ def _has_way_round(network: Network, node: int, port: int) -> bool:
             seen |= 1 << peer.node
             rest.append(peer.node)
     return False
+
+
+class LinkCounts(NamedTuple):
+    """Of the links that a plan's routes cross: pairs of neighbours."""
+
+    used: int
+    protected: int
+    """For every route that crosses them."""
+    to_leaves: int
+    """Not protected, because they are the only one that a switch has."""
+    other_bridges: int
+    """Nor these, which no way leads round either."""
+
+
+def count_links(plan: KeyPlan) -> LinkCounts:
+    """How many links are protected, and how many cannot be."""
+    links, neighbours = protected_links(plan), plan.network.neighbours
+    no_way = bridges(plan.network) & links.keys()
+    to_leaves = sum(any(len(neighbours[node]) == 1 for node in link) for link in no_way)
+    return LinkCounts(len(links), sum(links.values()), to_leaves, len(no_way) - to_leaves)
 
 
 def protected_links(plan: KeyPlan) -> dict[frozenset[int], bool]:
