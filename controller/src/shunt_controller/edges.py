@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
-from shunt_controller.actions import Action, PopKey, PushKey, PushTf, PushTfWide
+from shunt_controller.actions import Action, PopKey, PushKey, PushPolka, PushTf, PushTfWide
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import SERVER
 from shunt_controller.plan.network import PORT_MAX
@@ -27,6 +27,9 @@ from shunt_controller.sections import Types
 
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
+
+FREERTR_TTL = 255
+"""What freeRtr pushes, too."""
 
 GROUPS_MAX, BUCKETS_MAX = 4096, 65_536
 """Of one type, and of all groups, that a switch takes."""
@@ -63,7 +66,7 @@ class Entry(NamedTuple):
 
 
 def entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entry]]:
-    """The entries of each switch, by its name. Nobody pushes freeRtr's PolKA here: its entries only take it off."""
+    """The entries of each switch, by its name."""
     return guarded(plan, lambda: _entries(plan, hosts))
 
 
@@ -84,8 +87,7 @@ def _entries(plan: dict[str, Any], hosts: Sequence[Host]) -> dict[str, list[Entr
         for name, own in at.items():
             for host in own:
                 found[name] += _to(ARRIVED, host, port=host.port)
-        if plan["kind"] == "keyflow":
-            _push_keys(plan, at, found)
+        _push_keys(plan, at, found)
         _pop_keys(plan, found)
     for name, made in found.items():
         count = len(groups(name, made))
@@ -121,23 +123,32 @@ def _matches(address: str) -> tuple[dict[str, Any], ...]:
 
 
 def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str, list[Entry]]) -> None:
-    # The plan of the new epoch, if there are two.
-    made = plan["plans"][-1]
-    width_bits, epoch = whole(made["width_bits"]), whole(made["epoch"])
-    # Of the routes to a switch by one waypoint all go on alike.
-    done = set()
+    # Of KeyFlow the plan of the new epoch, if there are two.
+    made = plan["plans"][-1] if plan["kind"] == "keyflow" else plan
+    done: dict[tuple[int, str, str], list[str]] = {}
     for route in made["routes"]:
         to = route["to"]
         if route["from"] not in at or to not in at:
             continue
-        for table, segment in zip([FROM_HOSTS, *[ARRIVED] * len(route["segments"])], route["segments"], strict=False):
-            switch = segment["path"][0]
-            if (table, switch, to) in done:
+        for number, segment in enumerate(route["segments"]):
+            switch, table = segment["path"][0], ARRIVED if number else FROM_HOSTS
+            # Entries tell packets by where they go, so all that change keys here must go on alike.
+            rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
+            before = done.setdefault((table, switch, to), rest)
+            need(before == rest, f"two routes to {to} go on differently from {switch}: {before} and {rest}")
+            if before is not rest:
                 continue
-            done.add((table, switch, to))
-            push = PushKey(int(segment["key"], 16), width_bits, whole(segment["hop_limit"]), epoch)
+            backup = segment["backup_port"] if plan["kind"] == "keyflow" else None
+            how = {"actions": (_push(made, segment),), **_by(segment["out_port"], backup)}
             for host in at[to]:
-                found[switch] += _to(table, host, actions=(push,), **_by(segment["out_port"], segment["backup_port"]))
+                found[switch] += _to(table, host, **how)
+
+
+def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
+    key = int(segment["key"], 16)
+    if made.get("kind") == "polka-freertr":
+        return PushPolka(key, FREERTR_TTL)
+    return PushKey(key, whole(made["width_bits"]), whole(segment["hop_limit"]), whole(made["epoch"]))
 
 
 def _by(port: Any, backup: Any) -> dict[str, Any]:

@@ -94,11 +94,11 @@ def names(plan: dict[str, Any], datapaths: Mapping[str, int]) -> dict[int, str]:
 
 
 def unreached(plan: dict[str, Any], hosts: Sequence[Host]) -> list[tuple[str, str]]:
-    """Pairs of switches with hosts that a KeyFlow plan has no route for: these hosts do not reach each other. A plan may have fewer
+    """Pairs of switches with hosts that a plan of keys has no route for: these hosts do not reach each other. A plan may have fewer
     routes than there are pairs, because somebody has listed them or because there are more than `plan` writes."""
-    if plan.get("kind") != "keyflow":
+    if plan.get("kind") == "tag-and-forward":
         return []
-    routes = guarded(plan, lambda: {(route["from"], route["to"]) for route in plan["plans"][-1]["routes"]})
+    routes = guarded(plan, lambda: {(route["from"], route["to"]) for route in plan.get("plans", [plan])[-1]["routes"]})
     at = list(dict.fromkeys(host.switch for host in hosts))
     return [(a, b) for a in at for b in at if a != b and (a, b) not in routes]
 

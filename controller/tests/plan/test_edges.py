@@ -10,7 +10,7 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 
 from shunt_controller import edges
 from shunt_controller import sections as codec
-from shunt_controller.actions import PopKey, PushKey, PushTf, PushTfWide
+from shunt_controller.actions import PopKey, PushKey, PushPolka, PushTf, PushTfWide
 from shunt_controller.edges import Host, entries, groups, messages
 from shunt_controller.plan import gf2
 from shunt_controller.plan.cli import main
@@ -35,7 +35,7 @@ def ends(plan):
     if plan["kind"] == "tag-and-forward":
         places = [(host["switch"], host["port"]) for host in plan["hosts"]]
     else:
-        routes = plan["plans"][-1]["routes"]
+        routes = plan.get("plans", [plan])[-1]["routes"]
         places = [(name, HOST_PORT) for name in sorted({route["from"] for route in routes})]
     return [Host(f"10.0.{at // 250}.{at % 250 + 1}", *place) for at, place in enumerate(places)]
 
@@ -79,6 +79,8 @@ class Net:
         for section in self.lanes[switch]:
             if isinstance(tag, PushKey) and isinstance(section, Bank) and section.epoch == tag.epoch and section.residues:
                 return self.keyed(switch, port, tag, section.residues)
+            if isinstance(tag, PushPolka) and isinstance(section, Polka):
+                return polka(tag, section.residues)
             if isinstance(tag, PushTf) and isinstance(section, Gates):
                 return gated(port, tag, section.gates)
         return TABLES, tag
@@ -98,7 +100,7 @@ class Net:
     def tables(self, switch, tag, address, kind):
         table = 0
         while True:
-            seen = {"eth_type": 0x88B5 if isinstance(tag, PushKey) else kind}
+            seen = {"eth_type": {PushKey: 0x88B5, PushPolka: 0x8842}.get(type(tag), kind)}
             seen["ipv4_dst" if kind == 0x0800 else "arp_tpa"] = address
             fit = [
                 entry
@@ -126,6 +128,14 @@ class Net:
             table = entry.goto
 
 
+def polka(tag, residues):
+    """As freeRtr does."""
+    out = residues.labels.get(gf2.remainder(tag.key, residues.id))
+    if out in (None, TABLES):
+        return out, tag
+    return (out, PushPolka(tag.key, tag.ttl - 1)) if tag.ttl > 1 else (None, tag)
+
+
 def gated(port, tag, gates):
     """The paper's arithmetic."""
 
@@ -148,6 +158,7 @@ COMMANDS = [
     ("keyflow", str(SAMPLES / "figure.json")),
     ("keyflow", "--k", "4"),
     ("polka", str(SAMPLES / "backbone.json")),
+    ("polka", str(SAMPLES / "backbone.json"), "--freertr"),
     ("fat-tree", "--k", "4"),
     ("fat-tree", "--k", "4", "--wide"),
     ("fat-tree", "--k", "4", "--external", "2"),
@@ -326,6 +337,26 @@ def test_freertrs_nodes_know_their_neighbours_by_index(tmp_path):
     (popped,) = (one for one in entries(plan, [host])["1"] if one.actions)
     assert (popped.match, popped.actions, popped.goto) == ({"eth_type": 0x8842}, (PopKey(),), 2)
     assert not entries(plan, [host])["4"]
+
+
+def test_freertrs_headers_are_changed_at_waypoints(tmp_path):
+    nodes = [f"s{number}" for number in range(30)]
+    links = [[f"s{number}", f"s{number + 1}"] for number in range(29)]
+    (tmp_path / "line.json").write_text(json.dumps({"name": "line", "nodes": nodes, "links": links}))
+    plan = made(tmp_path, "polka", str(tmp_path / "line.json"), "--freertr")
+    hosts = [Host(f"10.0.0.{at}", name, HOST_PORT) for at, name in enumerate(("s0", "s13", "s29"), 1)]
+    net = Net(plan, hosts)
+    for source in hosts:
+        for target in hosts:
+            assert net.send(source, target.address) == ((target.switch, HOST_PORT), None)
+    assert 3 < sum(map(bool, net.entries.values())) < 15
+    # Of two routes that part behind a waypoint, its entry can have one only.
+    other = json.loads(json.dumps(plan))
+    route = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s13", "s29"))
+    there = next(route for route in other["routes"] if (route["from"], route["to"]) == ("s0", "s29"))
+    route["segments"][1]["path"] = [there["segments"][-1]["path"][0], "s29"]
+    with pytest.raises(PlanError, match="two routes to s29 go on differently from"):
+        entries(other, hosts)
 
 
 def test_entries_are_messages(tmp_path):

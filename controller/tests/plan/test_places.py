@@ -116,6 +116,8 @@ def test_pairs_without_a_route_are_named(tmp_path):
     a, b = told[0]
     some = [host for host in hosts if host.switch in (a, b)]
     assert set(unreached(plan, some)) == {(a, b), (b, a)} & set(told)
+    freertr = made(tmp_path, "polka", BACKBONE, "--freertr", "--sample", "100")
+    assert len(unreached(freertr, hosts)) == 10
     whole = made(tmp_path, "keyflow", BACKBONE)
     assert not unreached(whole, hosts) and not unreached(made(tmp_path, "fat-tree", "--k", "4"), hosts)
 
