@@ -23,8 +23,8 @@ from os_ken.controller.handler import CONFIG_DISPATCHER, MAIN_DISPATCHER, set_ev
 from os_ken.ofproto import ofproto_v1_3
 from shunt_controller.edges import entries, messages
 from shunt_controller.lane import joined
-from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.places import listed, names, read_places, unreached
+from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.planned import lanes, read_plan
 
 cfg.CONF.register_cli_opts(

@@ -18,10 +18,10 @@ from os_ken.ofproto import ofproto_v1_3 as ofp
 from os_ken.ofproto import ofproto_v1_3_parser as parser
 
 from shunt_controller.actions import Action, PopKey, PushKey, PushPolka, PushTf, PushTfWide
+from shunt_controller.places import Host, check_hosts
 from shunt_controller.plan.errors import need
 from shunt_controller.plan.gates import SERVER
 from shunt_controller.plan.network import PORT_MAX
-from shunt_controller.places import Host, check_hosts
 from shunt_controller.planned import guarded, whole
 from shunt_controller.sections import Types
 
