@@ -5,8 +5,9 @@ use crate::choice::Choice;
 use crate::exact::Exact;
 use crate::lpm::Lpm;
 use crate::mask::Mask;
+use crate::prefetch::prefetch;
 use crate::scan::Scan;
-use crate::{BitSet, KeyPlan};
+use crate::{BitSet, KeyPlan, NONE};
 use flow::EntryId;
 use std::fmt;
 use std::sync::Arc;
@@ -96,6 +97,21 @@ impl Base {
     #[inline]
     pub fn id(&self, slot: u32) -> EntryId {
         self.ids[slot as usize]
+    }
+
+    /// Makes the entries of slots, where there are any.
+    #[inline]
+    pub(crate) fn name(&self, slots: &mut [u32]) {
+        for slot in slots.iter_mut().filter(|slot| **slot != NONE) {
+            *slot = self.id(*slot);
+        }
+    }
+
+    /// Prefetches what [`Base::name`] reads.
+    #[inline]
+    pub(crate) fn ask(&self, slots: &[u32]) {
+        let last = self.ids.len().saturating_sub(1);
+        slots.iter().for_each(|slot| prefetch(&self.ids, last.min(*slot as usize)));
     }
 
     /// The priority of a slot.

@@ -21,6 +21,7 @@ pub mod mask;
 pub mod master;
 pub mod pages;
 pub mod plan;
+mod prefetch;
 pub mod scan;
 pub mod shape;
 pub mod simd;

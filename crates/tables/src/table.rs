@@ -110,25 +110,27 @@ impl Table {
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.dead, ids);
         if self.head.is_empty() {
-            for id in ids.iter_mut().filter(|slot| **slot != NONE) {
-                *id = self.base.id(*id);
-            }
-            return;
+            return self.base.name(ids);
         }
         let row_words = self.plan().words() * GROUP;
         for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
             let keys = &keys[number * row_words..];
-            let wanted = self.head.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
-            let mut found = [NONE; GROUP];
-            if wanted != 0 {
-                self.look_in_head(keys, wanted, slots, &mut found);
+            // What the base's rules are comes from far while keys pass the gate.
+            self.base.ask(slots);
+            let mut wanted = self.head.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
+            if wanted == 0 {
+                self.base.name(slots);
+                continue;
             }
-            for (id, slot) in slots.iter_mut().zip(found) {
-                *id = match (*id, slot) {
-                    (NONE, NONE) => NONE,
-                    (slot, NONE) => self.base.id(slot),
-                    (_, slot) => self.head.id(slot),
-                };
+            let mut found = [NONE; GROUP];
+            self.look_in_head(keys, wanted, slots, &mut found);
+            self.base.name(slots);
+            while wanted != 0 {
+                let at = wanted.trailing_zeros() as usize;
+                if found[at] != NONE {
+                    slots[at] = self.head.id(found[at]);
+                }
+                wanted &= wanted - 1;
             }
         }
     }

@@ -10,19 +10,6 @@ use crate::hash::Seed;
 use crate::hash::simd::Aes;
 use crate::simd::Level;
 
-/// Asks for the cache line at the element `at` of a slice; for any other line, or none, if there is no such element.
-#[inline(always)]
-pub fn prefetch<T>(slice: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, harmless at any address; nothing is read that the program sees. SSE belongs to every x86-64 core.
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, at);
-}
-
 /// What lookups of one table have in common.
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -87,8 +74,9 @@ mod x86 {
     use super::super::lines::LINE;
     use super::super::pilots::{MIX, MIX_SHIFT, Pilots, SPREAD};
     use super::super::store::{GROUP, Store};
-    use super::{Wide, prefetch};
+    use super::Wide;
     use crate::NONE;
+    use crate::prefetch::prefetch;
     use std::arch::x86_64::{
         __m128i, __m512i, _MM_HINT_T0, _mm_loadu_si64, _mm_loadu_si128, _mm_prefetch, _mm_set_epi64x,
         _mm256_mask_storeu_epi32, _mm256_set1_epi32, _mm512_and_si512, _mm512_broadcast_i64x2,

@@ -5,10 +5,10 @@
 use super::columns::Columns;
 use super::lines::{LINE, Lines};
 use super::pilots::Pilots;
-use super::simd::prefetch;
 use super::spill::Spill;
 use crate::NONE;
 use crate::hash::Seed;
+use crate::prefetch::prefetch;
 
 /// Keys in one pass over a burst.
 pub const GROUP: usize = 32;
