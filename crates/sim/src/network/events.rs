@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is going to happen, by time; what is to happen at the same time, in the order in which that was said.
+//! What is going to happen, by time; what is to happen at the same time, by rank, and then in the order in which that was said.
 
 use flow::Nanos;
 use std::cmp::Ordering;
@@ -8,6 +8,7 @@ use std::collections::BinaryHeap;
 #[derive(Debug)]
 struct Entry<E> {
     at: Nanos,
+    rank: u8,
     order: u64,
     event: E,
 }
@@ -29,7 +30,7 @@ impl<E> PartialOrd for Entry<E> {
 /// The earliest is the greatest, for the heap.
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
-        (other.at, other.order).cmp(&(self.at, self.order))
+        (other.at, other.rank, other.order).cmp(&(self.at, self.rank, self.order))
     }
 }
 
@@ -47,9 +48,10 @@ impl<E> Default for Events<E> {
 }
 
 impl<E> Events<E> {
-    pub fn push(&mut self, at: Nanos, event: E) {
+    /// Lower ranks come first.
+    pub fn push(&mut self, at: Nanos, rank: u8, event: E) {
         self.said += 1;
-        self.heap.push(Entry { at, order: self.said, event });
+        self.heap.push(Entry { at, rank, order: self.said, event });
     }
 
     pub fn pop(&mut self) -> Option<(Nanos, E)> {
@@ -62,12 +64,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_orders_first_and_then_what_was_said_first() {
+    fn time_orders_first_then_rank_and_then_what_was_said_first() {
         let mut events = Events::default();
-        for (at, event) in [(5, 'b'), (9, 'e'), (5, 'c'), (1, 'a'), (5, 'd')] {
-            events.push(at, event);
+        for (at, rank, event) in
+            [(5, 1, 'c'), (9, 0, 'f'), (5, 1, 'd'), (1, 2, 'a'), (5, 0, 'b'), (5, 1, 'e')]
+        {
+            events.push(at, rank, event);
         }
         let order: String = std::iter::from_fn(|| events.pop()).map(|(_, event)| event).collect();
-        assert_eq!(order, "abcde");
+        assert_eq!(order, "abcdef");
     }
 }

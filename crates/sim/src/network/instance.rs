@@ -113,10 +113,11 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
+        // Asked each time: copies may have been dropped beside what was sent.
+        let reason = self.what_was_counted();
         if sent.len() > before {
             return None;
         }
-        let reason = self.what_was_counted();
         self.settle(now);
         Some(reason)
     }
@@ -194,6 +195,18 @@ mod tests {
         assert_eq!(told, [None, Some("consumed"), None, Some("consumed"), Some("port_down")]);
         let ports: Vec<_> = sent.iter().map(|sent| (sent.port, sent.packet, sent.bytes[0])).collect();
         assert_eq!(ports, [(2, 7, 1), (3, 7, 1), (1, 7, 3)]);
+    }
+
+    #[test]
+    fn a_reason_is_of_this_packet() {
+        let node = node("in_port=1,actions=output:2,output:9\nin_port=3,actions=output:2");
+        let mut switch = Instance::new(&node, 1).unwrap();
+        switch.configure(1, &node.setup).unwrap();
+        let mut sent = Vec::new();
+        // Of this one a copy is dropped.
+        assert_eq!(switch.forward(2, 1, 7, vec![0; 60], &mut sent), None);
+        switch.set_link(3, 2, false).unwrap();
+        assert_eq!(switch.forward(3, 3, 8, vec![0; 60], &mut sent), Some("port_down"));
     }
 
     #[test]

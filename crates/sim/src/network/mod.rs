@@ -18,7 +18,7 @@ mod wires;
 
 pub use instance::State;
 pub use outages::Exposure;
-pub use report::{Ends, Figures, Place, Report};
+pub use report::{Ends, Failure, Figures, Place, Report};
 pub use run::{NetworkError, run};
 pub use spec::{Act, End, Flow, Hop, Host, Link, Network, Node, Setup};
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What had failed while a packet was under way, and what was promised about that.
 
-use crate::network::spec::{Act, Flow, Network};
+use crate::network::report::{Failure, Place};
+use crate::network::spec::{Act, Flow, Link, Network};
 use flow::Nanos;
 
 /// How a packet met with failures. A packet that is lost for lack of room is no loss by them.
@@ -9,7 +10,7 @@ use flow::Nanos;
 pub enum Exposure {
     /// Nothing had failed.
     None,
-    /// Something had that was not on its path.
+    /// Something had that was not on its path, or that it did not come to.
     Aside,
     /// Something had on its path that the plan says may, and its neighbours knew.
     Guarded,
@@ -60,19 +61,85 @@ impl Exposure {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
-    Link(usize),
-    Node(usize),
+/// A switch that a packet came to, and by which link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    pub link: usize,
+    pub node: usize,
+    pub at_ns: Nanos,
 }
 
+/// How a packet went, and what became of it.
 #[derive(Clone, Copy, Debug)]
+pub(super) struct Trip<'a> {
+    pub sent_ns: Nanos,
+    pub ended_ns: Nanos,
+    /// Behind the switch where it began.
+    pub way: &'a [Visit],
+    /// Where it was lost, if it was.
+    pub lost_at: Option<Place>,
+}
+
+#[derive(Clone, Debug)]
 struct Outage {
-    what: What,
+    /// A link or a switch.
+    part: Place,
     from_ns: Nanos,
     detected_ns: Nanos,
     /// When its repair is detected.
     over_ns: Nanos,
+    /// Links that it takes away.
+    links: Vec<usize>,
+    /// Switches at which packets meet it.
+    beside: Vec<usize>,
+    met: u64,
+    guarded: u64,
+}
+
+impl Outage {
+    fn new(part: Place, from_ns: Nanos, detected_ns: Nanos, links: &[Link]) -> Self {
+        let is_gone = |(at, link): &(usize, &Link)| match part {
+            Place::Link(place) => *at == place,
+            Place::Node(node) => link.ends.iter().any(|end| end.node == node),
+            Place::Host(_) => false,
+        };
+        let gone: Vec<_> = links.iter().enumerate().filter(is_gone).collect();
+        let mut beside: Vec<usize> =
+            gone.iter().flat_map(|(_, link)| link.ends.map(|end| end.node)).collect();
+        beside.extend(match part {
+            Place::Node(node) => Some(node),
+            _ => None,
+        });
+        let links = gone.into_iter().map(|(at, _)| at).collect();
+        Self { part, from_ns, detected_ns, over_ns: Nanos::MAX, links, beside, met: 0, guarded: 0 }
+    }
+
+    /// Something is lost there because of it.
+    fn is_at(&self, place: Place) -> bool {
+        match place {
+            Place::Link(link) => self.links.contains(&link),
+            place => place == self.part,
+        }
+    }
+
+    /// What is promised of it to a flow: the least of its paths.
+    fn concerns(&self, network: &Network, flow: &Flow) -> Exposure {
+        let at = |host: usize| network.hosts.get(host).map(|host| Place::Node(host.at.node));
+        if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
+            return Exposure::End;
+        }
+        let of_routes = flow.routes.iter().map(|route| {
+            let hops = route.iter().filter_map(|hop| match self.part {
+                Place::Link(link) => (hop.link == link).then_some(hop.link_guarded),
+                Place::Node(node) => (hop.node == node).then_some(hop.node_guarded),
+                Place::Host(_) => None,
+            });
+            hops.map(|guarded| if guarded { Exposure::Guarded } else { Exposure::Unguarded })
+                .max()
+                .unwrap_or(Exposure::Aside)
+        });
+        of_routes.max().unwrap_or(Exposure::Unguarded)
+    }
 }
 
 /// All failures of a run, the earliest first.
@@ -87,55 +154,80 @@ impl Outages {
         acts.sort_by_key(|(at, _)| *at);
         let mut all: Vec<Outage> = Vec::new();
         for (at, act) in acts {
-            let (what, works) = match act {
-                Act::Link { link, works } => (What::Link(*link), *works),
-                Act::Node { node, works } => (What::Node(*node), *works),
+            let (part, works) = match act {
+                Act::Link { link, works } => (Place::Link(*link), *works),
+                Act::Node { node, works } => (Place::Node(*node), *works),
                 Act::Configure { .. } => continue,
             };
             let knows_ns = at.saturating_add(network.detection_ns);
-            let open = all.iter_mut().find(|outage| outage.what == what && outage.over_ns == Nanos::MAX);
+            let open = all.iter_mut().find(|outage| outage.part == part && outage.over_ns == Nanos::MAX);
             match (works, open) {
                 (true, Some(outage)) => outage.over_ns = knows_ns,
-                (false, None) => {
-                    all.push(Outage { what, from_ns: *at, detected_ns: knows_ns, over_ns: Nanos::MAX });
-                }
+                (false, None) => all.push(Outage::new(part, *at, knows_ns, &network.links)),
                 _ => {}
             }
         }
         Self { all }
     }
 
-    /// How a packet met with failures that was sent and ended then.
-    pub fn exposure(&self, network: &Network, flow: &Flow, sent_ns: Nanos, ended_ns: Nanos) -> Exposure {
-        let begun = self.all.iter().take_while(|outage| outage.from_ns <= ended_ns);
-        let mut met = begun.filter(|outage| outage.over_ns > sent_ns);
-        let Some(outage) = met.next() else { return Exposure::None };
-        if met.next().is_some() {
-            return Exposure::Several;
+    /// Nothing fails.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// How a packet met with failures. It meets one where it is lost by it; or if it comes, while that lasts, to a switch beside it
+    /// and does not go on from there as planned, or did not come there as planned. What it meets on a way that is not the planned
+    /// one counts if something on the planned one made it leave that.
+    pub fn exposure(&mut self, network: &Network, flow: &Flow, trip: Trip<'_>) -> Exposure {
+        let Trip { sent_ns, ended_ns, way, lost_at } = trip;
+        let begun = self.all.partition_point(|outage| outage.from_ns <= ended_ns);
+        let mut exposure = Exposure::None;
+        let mut met: Vec<(&mut Outage, Exposure)> = Vec::new();
+        let as_planned = flow
+            .routes
+            .iter()
+            .map(|route| way.iter().zip(route).take_while(|(visit, hop)| visit.link == hop.link).count());
+        let as_planned = as_planned.max().unwrap_or(0);
+        let first = network.hosts.get(flow.from).map(|host| (host.at.node, sent_ns));
+        let visits = first.into_iter().chain(way.iter().map(|visit| (visit.node, visit.at_ns)));
+        let visits = visits.skip(as_planned).take_while(|(_, at_ns)| *at_ns <= ended_ns);
+        for outage in self.all[..begun].iter_mut().filter(|outage| outage.over_ns > sent_ns) {
+            exposure = Exposure::Aside;
+            let lasts = outage.from_ns..outage.over_ns;
+            let takes = |place| lasts.contains(&ended_ns) && outage.is_at(place);
+            let meets = |(node, at_ns)| lasts.contains(&at_ns) && outage.beside.contains(&node);
+            if lost_at.is_some_and(takes) || visits.clone().any(meets) {
+                let promised = outage.concerns(network, flow);
+                met.push((outage, promised));
+            }
         }
-        if ended_ns < outage.detected_ns {
-            return Exposure::Undetected;
+        let is_on_path = |(_, promised): &(&mut Outage, Exposure)| *promised != Exposure::Aside;
+        if met.iter().any(is_on_path) {
+            exposure = match &met[..] {
+                [(outage, promised)] => match lost_at {
+                    // Nobody knew of it, so it takes away only what comes to it.
+                    Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::Aside,
+                    _ if ended_ns < outage.detected_ns => Exposure::Undetected,
+                    _ if ended_ns >= outage.over_ns => Exposure::Repaired,
+                    _ => *promised,
+                },
+                _ => Exposure::Several,
+            };
+            for (outage, _) in met.iter_mut().filter(|one| is_on_path(one)) {
+                outage.met += 1;
+                outage.guarded += u64::from(exposure == Exposure::Guarded);
+            }
         }
-        if ended_ns >= outage.over_ns {
-            return Exposure::Repaired;
-        }
-        let at = |host: usize| network.hosts.get(host).map(|host| host.at.node);
-        if let What::Node(node) = outage.what
-            && [at(flow.from), at(flow.to)].contains(&Some(node))
-        {
-            return Exposure::End;
-        }
-        let of_routes = flow.routes.iter().map(|route| {
-            let hops = route.iter().filter_map(|hop| match outage.what {
-                What::Link(link) => (hop.link == link).then_some(hop.link_guarded),
-                What::Node(node) => (hop.node == node).then_some(hop.node_guarded),
-            });
-            hops.map(|guarded| if guarded { Exposure::Guarded } else { Exposure::Unguarded })
-                .max()
-                .unwrap_or(Exposure::Aside)
-        });
-        // The least that is promised.
-        of_routes.max().unwrap_or(Exposure::Unguarded)
+        exposure
+    }
+
+    /// All failures, and how many packets met them.
+    pub fn failures(&self) -> Vec<Failure> {
+        let failure = |outage: &Outage| {
+            let Outage { part, from_ns, met, guarded, .. } = *outage;
+            Failure { part, from_ns, met, guarded }
+        };
+        self.all.iter().map(failure).collect()
     }
 }
 
@@ -143,10 +235,21 @@ impl Outages {
 mod tests {
     use super::*;
     use crate::network::spec::{End, Hop, Host};
+    use Exposure::{Aside, End as AtEnd, Guarded, None as Nothing, Repaired, Several, Undetected, Unguarded};
 
+    /// Switches 0 to 3 in a row, a way round from 0 over 4 to 2, and link 7 between 8 and 9, which is far away.
     fn network(acts: Vec<(Nanos, Act)>) -> Network {
         let host = |node| Host { name: String::new(), at: End { node, port: 9 } };
-        Network { hosts: vec![host(0), host(3)], acts, detection_ns: 10, ..Network::default() }
+        let ends = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 2), (5, 6), (6, 7), (8, 9)];
+        let end = |node, port| End { node, port };
+        let links = ends.map(|(a, b)| Link {
+            ends: [end(a, 1), end(b, 2)],
+            delay_ns: 5,
+            rate_bps: None,
+            queue_frames: 0,
+        });
+        let (hosts, links) = (vec![host(0), host(3)], links.to_vec());
+        Network { hosts, links, acts, detection_ns: 10, ..Network::default() }
     }
 
     fn flow(routes: Vec<Vec<Hop>>) -> Flow {
@@ -160,59 +263,113 @@ mod tests {
         vec![hop(0, 1, true, true), hop(1, 2, true, false), hop(2, 3, false, false)]
     }
 
+    fn link(at: Nanos, link: usize, works: bool) -> (Nanos, Act) {
+        (at, Act::Link { link, works })
+    }
+
+    fn node(at: Nanos, node: usize, works: bool) -> (Nanos, Act) {
+        (at, Act::Node { node, works })
+    }
+
+    /// A way from switch 0 that begins then, by links of 5 ns.
+    fn way(sent_ns: Nanos, links: &[(usize, usize)]) -> Vec<Visit> {
+        let visit = |(at, &(link, node)): (usize, &(usize, usize))| Visit {
+            link,
+            node,
+            at_ns: sent_ns + 5 * (at as Nanos + 1),
+        };
+        links.iter().enumerate().map(visit).collect()
+    }
+
+    /// How a packet that is sent then met them on this way, at the end of which it arrives or is lost.
+    fn met(
+        acts: &[(Nanos, Act)],
+        sent_ns: Nanos,
+        links: &[(usize, usize)],
+        lost_at: Option<Place>,
+    ) -> Exposure {
+        let (network, way) = (network(acts.to_vec()), way(sent_ns, links));
+        let ended_ns = way.last().map_or(sent_ns, |visit| visit.at_ns);
+        let trip = Trip { sent_ns, ended_ns, way: &way, lost_at };
+        Outages::of(&network).exposure(&network, &flow(vec![path()]), trip)
+    }
+
+    const PLANNED: [(usize, usize); 3] = [(0, 1), (1, 2), (2, 3)];
+    const ROUND: [(usize, usize); 3] = [(3, 4), (4, 2), (2, 3)];
+
     #[test]
     fn what_is_promised_depends_on_what_failed() {
+        // Each is met by a packet that is lost at the switch before it.
         let cases = [
-            (Act::Link { link: 0, works: false }, Exposure::Guarded),
-            (Act::Link { link: 2, works: false }, Exposure::Unguarded),
-            (Act::Link { link: 7, works: false }, Exposure::Aside),
-            (Act::Node { node: 1, works: false }, Exposure::Guarded),
-            (Act::Node { node: 2, works: false }, Exposure::Unguarded),
-            (Act::Node { node: 3, works: false }, Exposure::End),
-            (Act::Node { node: 0, works: false }, Exposure::End),
-            (Act::Node { node: 7, works: false }, Exposure::Aside),
+            (link(100, 0, false), 0, Guarded),
+            (link(100, 1, false), 1, Guarded),
+            (link(100, 2, false), 2, Unguarded),
+            (link(100, 7, false), 2, Aside),
+            (node(100, 1, false), 0, Guarded),
+            (node(100, 2, false), 1, Unguarded),
+            (node(100, 3, false), 2, AtEnd),
+            (node(100, 0, false), 0, AtEnd),
+            (node(100, 7, false), 2, Aside),
         ];
-        for (act, expected) in cases {
-            let network = network(vec![(100, act)]);
-            let found = Outages::of(&network).exposure(&network, &flow(vec![path()]), 120, 130);
-            assert_eq!(found, expected, "{:?}", network.acts);
+        for (act, hops, expected) in cases {
+            let lost_at = Some(Place::Node(hops));
+            assert_eq!(met(std::slice::from_ref(&act), 120, &PLANNED[..hops], lost_at), expected, "{act:?}");
         }
+    }
+
+    #[test]
+    fn a_loss_that_no_failure_explains_is_not_excused() {
+        // Lost at switch 1, on the way to what has failed behind it.
+        let at_1 = Some(Place::Node(1));
+        assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), Aside);
+        // However much has failed elsewhere, and whether or not that is known.
+        let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
+        assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), Aside);
+        // Beside one that is not on the path.
+        assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(Place::Node(0))), Aside);
+        // Of one that nobody knows of, only at the link itself.
+        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), Aside);
+        assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(Place::Link(1))), Undetected);
+        // What had crossed it before it failed.
+        assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(Place::Node(2))), Aside);
+    }
+
+    #[test]
+    fn what_the_way_round_meets_counts_too() {
+        let first = link(100, 0, false);
+        assert_eq!(met(std::slice::from_ref(&first), 120, &ROUND, None), Guarded);
+        for second in [link(100, 4, false), node(100, 4, false)] {
+            let both = [first.clone(), second.clone()];
+            assert_eq!(met(&both, 120, &ROUND[..1], Some(Place::Node(4))), Several, "{second:?}");
+            // Without the first one it had no business there.
+            assert_eq!(met(&[second], 120, &ROUND[..1], Some(Place::Node(4))), Aside);
+        }
+        assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
     }
 
     #[test]
     fn of_several_paths_the_weakest_counts_and_of_none_nothing() {
-        let network = network(vec![(100, Act::Link { link: 2, works: false })]);
-        let outages = Outages::of(&network);
-        let told = |routes| outages.exposure(&network, &flow(routes), 120, 130);
-        assert_eq!(told(vec![path()[..2].to_vec()]), Exposure::Aside);
-        assert_eq!(told(vec![path()[..2].to_vec(), path()]), Exposure::Unguarded);
-        assert_eq!(told(Vec::new()), Exposure::Unguarded);
+        let network = network(vec![link(100, 2, false)]);
+        let mut outages = Outages::of(&network);
+        let way = way(120, &PLANNED[..2]);
+        let trip = Trip { sent_ns: 120, ended_ns: 130, way: &way, lost_at: Some(Place::Node(2)) };
+        let mut told = |routes| outages.exposure(&network, &flow(routes), trip);
+        assert_eq!(told(vec![path()[..2].to_vec()]), Aside);
+        assert_eq!(told(vec![path()[..2].to_vec(), path()]), Unguarded);
+        assert_eq!(told(Vec::new()), Unguarded);
+        assert_eq!(outages.failures(), [Failure { part: Place::Link(2), from_ns: 100, met: 2, guarded: 0 }]);
     }
 
     #[test]
     fn times_decide_what_a_packet_met() {
-        let mut acts =
-            vec![(200, Act::Link { link: 0, works: true }), (100, Act::Link { link: 0, works: false })];
-        let found = |acts: &[(Nanos, Act)], sent, ended| {
-            let network = network(acts.to_vec());
-            Outages::of(&network).exposure(&network, &flow(vec![path()]), sent, ended)
-        };
-        let cases = [
-            (50, 99, Exposure::None),
-            (50, 100, Exposure::Undetected),
-            (105, 109, Exposure::Undetected),
-            (105, 110, Exposure::Guarded),
-            (150, 209, Exposure::Guarded),
-            (150, 210, Exposure::Repaired),
-            (209, 220, Exposure::Repaired),
-            (210, 220, Exposure::None),
-        ];
-        for (sent, ended, expected) in cases {
-            assert_eq!(found(&acts, sent, ended), expected, "{sent} to {ended}");
-        }
-        acts.push((150, Act::Node { node: 9, works: false }));
-        assert_eq!(found(&acts, 120, 140), Exposure::Guarded);
-        assert_eq!(found(&acts, 120, 150), Exposure::Several);
-        assert_eq!(found(&acts, 300, 310), Exposure::Aside);
+        // Lost on the first link, or deflected there and delivered 15 ns later.
+        let acts = [link(200, 0, true), link(100, 0, false)];
+        let lost = |sent| met(&acts, sent, &[], Some(Place::Link(0)));
+        assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);
+        let round = |sent| met(&acts, sent, &ROUND, None);
+        assert_eq!([84, 85, 99, 100].map(round), [Nothing, Aside, Aside, Guarded]);
+        assert_eq!([194, 195, 209, 210].map(round), [Guarded, Repaired, Repaired, Nothing]);
     }
 }

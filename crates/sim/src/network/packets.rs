@@ -3,6 +3,7 @@
 
 use crate::network::spec::Flow;
 use flow::Nanos;
+use wire::keyflow;
 
 /// Bytes that tell a packet's number.
 const NUMBER_BYTES: usize = 8;
@@ -18,6 +19,8 @@ pub(super) struct Packet {
     pub arrived: bool,
     /// It has crossed more links than it may.
     pub strayed: bool,
+    /// Epochs of the keys that led it, as bits.
+    pub epochs: u8,
 }
 
 /// The bytes of packet `number` of a run.
@@ -29,6 +32,15 @@ pub(super) fn bytes(flow: &Flow, number: u64, seed: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     random.fill(noise);
     bytes
+}
+
+/// The epoch of the key that a frame on a link carries, if it does.
+pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
+    let (ethertype, rest) = frame.get(12..)?.split_first_chunk()?;
+    if u16::from_be_bytes(*ethertype) != keyflow::ETHERTYPE {
+        return None;
+    }
+    keyflow::Header::new_checked(rest).ok().map(|header| header.epoch())
 }
 
 /// Appends a step to what tells a path from others.

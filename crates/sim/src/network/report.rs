@@ -19,6 +19,19 @@ pub enum Place {
     Host(usize),
 }
 
+/// A failure of a link or switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// What failed.
+    pub part: Place,
+    /// When.
+    pub from_ns: Nanos,
+    /// Packets that met it on the path that was planned for them.
+    pub met: u64,
+    /// Those of them to which it was promised not to matter.
+    pub guarded: u64,
+}
+
 /// Packets of one sort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
@@ -78,6 +91,10 @@ pub struct Report {
     pub lost: BTreeMap<(&'static str, Place), u64>,
     /// All packets, by the failures that they met.
     pub ends: BTreeMap<Exposure, Ends>,
+    /// All failures, the earliest first.
+    pub failures: Vec<Failure>,
+    /// Packets delivered by what led them: no key, keys of epoch 0, keys of epoch 1, keys of both.
+    pub by_epochs: [u64; 4],
     /// Copies that arrived at another host.
     pub misdelivered: u64,
     /// Copies that arrived where they were to, but not as they were sent.
@@ -113,6 +130,8 @@ impl Report {
             delivered: 0,
             lost: BTreeMap::new(),
             ends: BTreeMap::new(),
+            failures: Vec::new(),
+            by_epochs: [0; 4],
             misdelivered: 0,
             damaged: 0,
             duplicated: 0,

@@ -3,11 +3,11 @@
 
 use crate::network::events::Events;
 use crate::network::instance::{Instance, State};
-use crate::network::outages::Outages;
+use crate::network::outages::{Exposure, Outages, Trip, Visit};
 use crate::network::packets::{self, Packet};
 use crate::network::port::Sent;
 use crate::network::report::{Place, Report};
-use crate::network::spec::{Act, End, Network, Setup};
+use crate::network::spec::{Act, End, Flow, Network, Setup};
 use crate::network::wires::{LINK_DOWN, QUEUE_FULL, Wire};
 use flow::{DropReason, Nanos, PortNo};
 use hdrhistogram::CreationError;
@@ -80,6 +80,8 @@ struct Copy {
     /// Tells its path from others.
     trail: u64,
     bytes: Vec<u8>,
+    /// How it went, if something fails in this run.
+    way: Vec<Visit>,
 }
 
 #[derive(Debug)]
@@ -87,11 +89,22 @@ enum Event {
     /// The next packet of a flow, of which so many were sent.
     Send(usize, u32),
     /// A copy arrives at an end of a link that had been cut so often when it was sent.
-    Arrive { link: usize, end: usize, cuts: u32, copy: Copy },
-    /// The ends of a link learn what has become of it.
-    Detect(usize),
+    Arrive { link: usize, end: usize, cuts: usize, copy: Copy },
+    /// The ends of a link learn that it has come up or gone down.
+    Detect { link: usize, up: bool },
     /// Something happens.
     Act(usize),
+}
+
+impl Event {
+    /// What happens to the network at a time comes before what packets do then, so that they find it as it is from then on.
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Act(_) => 0,
+            Self::Detect { .. } => 1,
+            Self::Send(..) | Self::Arrive { .. } => 2,
+        }
+    }
 }
 
 /// Runs a network until nothing is under way any more.
@@ -158,15 +171,19 @@ impl<'a> Running<'a> {
             running.configure(place, &node.setup)?;
         }
         for (place, (at, _)) in network.acts.iter().enumerate() {
-            running.events.push(*at, Event::Act(place));
+            running.plan(*at, Event::Act(place));
         }
         for (place, flow) in network.flows.iter().enumerate() {
             running.report.hops_max.add(flow.hops_max.into());
             if flow.packets > 0 {
-                running.events.push(flow.first_ns, Event::Send(place, 0));
+                running.plan(flow.first_ns, Event::Send(place, 0));
             }
         }
         Ok(running)
+    }
+
+    fn plan(&mut self, at: Nanos, event: Event) {
+        self.events.push(at, event.rank(), event);
     }
 
     fn happen(&mut self, event: Event) -> Result<(), NetworkError> {
@@ -174,17 +191,13 @@ impl<'a> Running<'a> {
             Event::Send(flow, before) => self.send(flow, before),
             Event::Arrive { link, end, cuts, copy } => {
                 let wire = &self.wires[link];
-                if wire.cuts == cuts {
-                    let at = wire.link.ends[end];
-                    self.arrive(at, copy);
-                } else {
-                    let cut_ns = wire.cut_ns;
-                    self.lose(&copy, LINK_DOWN, Place::Link(link), cut_ns);
+                match wire.cuts.get(cuts).copied() {
+                    None => self.arrive(wire.link.ends[end], copy),
+                    Some(cut_ns) => self.lose(&copy, LINK_DOWN, Place::Link(link), cut_ns),
                 }
             }
-            Event::Detect(link) => {
-                let Wire { up, link, .. } = self.wires[link];
-                for end in link.ends {
+            Event::Detect { link, up } => {
+                for end in self.network.links[link].ends {
                     let told = self.switches[end.node].set_link(self.now + START_NS, end.port, up);
                     told.map_err(|source| self.refused(end.node, source))?;
                 }
@@ -226,14 +239,14 @@ impl<'a> Running<'a> {
         let wire = &mut self.wires[link];
         let up = wire.works && wire.link.ends.iter().all(|end| self.works[end.node]);
         if wire.set_up(self.now, up) {
-            self.events.push(self.now.saturating_add(self.network.detection_ns), Event::Detect(link));
+            self.plan(self.now.saturating_add(self.network.detection_ns), Event::Detect { link, up });
         }
     }
 
     fn send(&mut self, place: usize, before: u32) {
         let flow = &self.network.flows[place];
         if before + 1 < flow.packets {
-            self.events.push(self.now.saturating_add(flow.interval_ns), Event::Send(place, before + 1));
+            self.plan(self.now.saturating_add(flow.interval_ns), Event::Send(place, before + 1));
         }
         let number = self.packets.len() as u64;
         self.report.sent += 1;
@@ -243,9 +256,13 @@ impl<'a> Running<'a> {
             sent_ns: self.now,
             arrived: false,
             strayed: false,
+            epochs: 0,
         });
         let bytes = packets::bytes(flow, number, self.network.seed);
-        self.arrive(self.network.hosts[flow.from].at, Copy { packet: number, hops: 0, trail: 0, bytes });
+        self.arrive(
+            self.network.hosts[flow.from].at,
+            Copy { packet: number, hops: 0, trail: 0, bytes, way: Vec::new() },
+        );
     }
 
     /// A switch gets a copy, and what it sends for it goes on its way.
@@ -254,25 +271,25 @@ impl<'a> Running<'a> {
             return self.lose(&copy, NODE_DOWN, Place::Node(at.node), self.now);
         }
         self.report.forwarded += 1;
-        let Copy { packet, hops, trail, bytes } = copy;
+        let Copy { packet, hops, trail, bytes, way } = copy;
         let mut sent = std::mem::take(&mut self.sent);
         let now = self.now + START_NS;
         let dropped = self.switches[at.node].forward(now, at.port, packet, bytes, &mut sent);
-        let gone = Copy { packet, hops, trail, bytes: Vec::new() };
         if let Some(reason) = dropped {
+            let gone = Copy { packet, hops, trail, bytes: Vec::new(), way: way.clone() };
             self.lose(&gone, reason, Place::Node(at.node), self.now);
         } else if let Some(known) = self.packets.get_mut(packet as usize) {
             known.copies += sent.len() as u32 - 1;
         }
         for Sent { port, bytes, .. } in sent.drain(..) {
             let trail = packets::trail(trail, at.node, port);
-            self.leave(End { port, ..at }, Copy { packet, hops, trail, bytes });
+            self.leave(End { port, ..at }, Copy { packet, hops, trail, bytes, way: way.clone() });
         }
         self.sent = sent;
     }
 
     /// A copy is sent by a port.
-    fn leave(&mut self, by: End, copy: Copy) {
+    fn leave(&mut self, by: End, mut copy: Copy) {
         match self.peers.get(&by).copied() {
             None => self.lose(&copy, UNCONNECTED, Place::Node(by.node), self.now),
             Some(Peer::Host(host)) => self.deliver(host, &copy),
@@ -281,13 +298,16 @@ impl<'a> Running<'a> {
                 match wire.send(self.now, end, copy.bytes.len()) {
                     Err(reason) => self.lose(&copy, reason, Place::Link(link), self.now),
                     Ok(at) => {
-                        let cuts = wire.cuts;
+                        let (cuts, node) = (wire.cuts.len(), wire.link.ends[1 - end].node);
                         self.cross(&copy);
                         if copy.hops >= HOPS_MOST {
                             return self.lose(&copy, ENDLESS, Place::Link(link), self.now);
                         }
-                        let copy = Copy { hops: copy.hops + 1, ..copy };
-                        self.events.push(at, Event::Arrive { link, end: 1 - end, cuts, copy });
+                        copy.hops += 1;
+                        if !self.outages.is_empty() {
+                            copy.way.push(Visit { link, node, at_ns: at });
+                        }
+                        self.plan(at, Event::Arrive { link, end: 1 - end, cuts, copy });
                     }
                 }
             }
@@ -300,6 +320,7 @@ impl<'a> Running<'a> {
         let flow = &self.network.flows[packet.flow as usize];
         let added = copy.bytes.len().saturating_sub(flow.template.len());
         self.report.added_bits.add(8 * added as u64);
+        packet.epochs |= packets::epoch(&copy.bytes).map_or(0, |epoch| 1 << epoch);
         if copy.hops + 1 > flow.hops_max && !std::mem::replace(&mut packet.strayed, true) {
             self.report.strayed += 1;
         }
@@ -323,11 +344,12 @@ impl<'a> Running<'a> {
             return;
         }
         self.packets[copy.packet as usize].arrived = true;
-        let exposure = self.outages.exposure(self.network, flow, packet.sent_ns, self.now);
+        let exposure = self.over(flow, &packet, copy, None, self.now);
         let least = self.distance(self.network.hosts[flow.from].at.node, self.network.hosts[flow.to].at.node);
         let report = &mut self.report;
         report.delivered += 1;
         report.ends.entry(exposure).or_default().delivered += 1;
+        report.by_epochs[usize::from(packet.epochs)] += 1;
         report.hops.add(copy.hops.into());
         report.detours.add(copy.hops.saturating_sub(least).into());
         report.latency.add((self.now - packet.sent_ns) as f64);
@@ -344,11 +366,25 @@ impl<'a> Running<'a> {
         let packet = *packet;
         let flow = &self.network.flows[packet.flow as usize];
         *self.report.lost.entry((reason, place)).or_default() += 1;
-        let exposure = self.outages.exposure(self.network, flow, packet.sent_ns, at);
+        let exposure = self.over(flow, &packet, copy, Some(place), at);
         let ends = self.report.ends.entry(exposure).or_default();
         let is_crowd =
             reason == QUEUE_FULL || DropReason::SCARCITY.iter().any(|scarcity| scarcity.name() == reason);
         *(if is_crowd { &mut ends.crowded_out } else { &mut ends.lost }) += 1;
+    }
+
+    /// A packet is over; how did it meet with failures?
+    fn over(
+        &mut self,
+        flow: &Flow,
+        packet: &Packet,
+        copy: &Copy,
+        lost_at: Option<Place>,
+        ended_ns: Nanos,
+    ) -> Exposure {
+        self.report.end_ns = self.report.end_ns.max(ended_ns);
+        let trip = Trip { sent_ns: packet.sent_ns, ended_ns, way: &copy.way, lost_at };
+        self.outages.exposure(self.network, flow, trip)
     }
 
     /// Links between two switches at least, if none had failed.
@@ -374,7 +410,7 @@ impl<'a> Running<'a> {
 
     fn finish(mut self) -> Report {
         self.report.paths = self.paths.len() as u64;
-        self.report.end_ns = self.now;
+        self.report.failures = self.outages.failures();
         self.report
     }
 }

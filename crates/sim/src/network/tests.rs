@@ -98,7 +98,14 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
     assert_eq!((report.added_bits.count, report.added_bits.max), (2_400, 0));
     assert_eq!(report.states, [State { entries: 4, groups: 2, ..State::default() }; NODES]);
-    assert_eq!(report.end_ns, 51 + 99 * 10_000 + 3 * DELAY_NS);
+    let end_ns = 51 + 99 * 10_000 + 3 * DELAY_NS;
+    assert_eq!(report.end_ns, end_ns);
+    // Whatever happens when all packets are over.
+    let mut network = ring();
+    network.acts = vec![(7_000_000, Act::Link { link: 1, works: false })];
+    let report = run(&network).unwrap();
+    assert_eq!(report.end_ns, end_ns);
+    assert_eq!(report.failures, [Failure { part: Place::Link(1), from_ns: 7_000_000, met: 0, guarded: 0 }]);
 }
 
 #[test]
@@ -137,6 +144,40 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", Place::Link(0))]);
     // About 30 of each of 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
+    // Those of the first cut are lost then, and do not meet with a second one.
+    network.acts.extend([(350_000, act(false)), (350_001, act(true))]);
+    let report = run(&network).unwrap();
+    let lost = [Exposure::Undetected, Exposure::Several].map(|exposure| ends(&report, exposure).lost);
+    assert!((175..=185).contains(&lost[0]) && lost[1] > 25, "{lost:?}");
+    assert_eq!(lost[0] + lost[1], report.lost());
+}
+
+#[test]
+fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
+    let mut network = ring();
+    // Packets of host 0 that are sent at 200,000 are on their way to switch 1 when link 1 fails, and there when that is detected.
+    network.detection_ns = DELAY_NS / 2;
+    network.acts = vec![(200_000 + DELAY_NS / 2, Act::Link { link: 1, works: false })];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert!(ends(&report, Exposure::Guarded).delivered > 400, "{report:?}");
+}
+
+#[test]
+fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_ends_in_turn() {
+    let mut network = ring();
+    // Of no use to those that come to the link, which are lost.
+    network.nodes[1].setup.changes =
+        flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
+    network.flows.iter_mut().flat_map(|flow| flow.routes.iter_mut().flatten()).for_each(|hop| {
+        (hop.link_guarded, hop.node_guarded) = (false, false);
+    });
+    let act = |works| Act::Link { link: 1, works };
+    network.acts =
+        vec![(200_500, act(false)), (290_500, act(true)), (350_500, act(false)), (500_500, act(true))];
+    let report = run(&network).unwrap();
+    assert!(report.is_right(), "{report:?}");
+    assert!(report.lost.keys().any(|(reason, _)| *reason == "port_down"), "{report:?}");
 }
 
 #[test]

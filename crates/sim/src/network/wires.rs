@@ -32,16 +32,14 @@ pub(super) struct Wire {
     pub works: bool,
     /// There is a carrier: it works, and so do both ends.
     pub up: bool,
-    /// How often it has gone down: frames that were sent before are lost.
-    pub cuts: u32,
-    /// When it went down last.
-    pub cut_ns: Nanos,
+    /// When it went down: frames that were sent before are lost then.
+    pub cuts: Vec<Nanos>,
     lanes: [Lane; 2],
 }
 
 impl Wire {
     pub fn new(link: Link) -> Self {
-        Self { link, works: true, up: true, cuts: 0, cut_ns: 0, lanes: Default::default() }
+        Self { link, works: true, up: true, cuts: Vec::new(), lanes: Default::default() }
     }
 
     /// Takes a frame in from one of the ends; tells when it arrives at the other, or why it never will.
@@ -73,8 +71,7 @@ impl Wire {
         }
         self.up = up;
         if !up {
-            self.cuts += 1;
-            self.cut_ns = now;
+            self.cuts.push(now);
             self.lanes = Default::default();
         }
         true
@@ -115,7 +112,7 @@ mod tests {
         let mut wire = wire(Some(1_000_000));
         assert!((0..3).all(|_| wire.send(0, 0, 100).is_ok()));
         assert!(wire.set_up(7, false) && !wire.set_up(8, false));
-        assert_eq!((wire.send(9, 0, 100), wire.cuts, wire.cut_ns), (Err(LINK_DOWN), 1, 7));
+        assert_eq!((wire.send(9, 0, 100), &wire.cuts[..]), (Err(LINK_DOWN), &[7][..]));
         assert!(wire.set_up(10, true));
         assert_eq!(wire.send(10, 0, 100), Ok(10 + 992_000 + 100));
     }
