@@ -64,6 +64,8 @@ pub enum Failure {
         "packets were misdelivered, changed, duplicated, led astray, or lost without a failure that excuses it; see above"
     )]
     WrongNetwork,
+    #[error("network.require is not met: {0}")]
+    Missed(String),
 }
 
 impl From<io::Error> for Failure {
@@ -347,7 +349,7 @@ pub fn replay(replay: &Replay) -> Done {
 
 pub fn sim(sim: &Sim) -> Done {
     let mut out = stdout();
-    let mut right = true;
+    let mut done = Ok(());
     match Scenario::load(&sim.scenario, sim.seed)? {
         Scenario::Switch(scenario) => {
             let outcome = scenario.run()?;
@@ -362,9 +364,13 @@ pub fn sim(sim: &Sim) -> Done {
                 true => print::json(&mut out, &outcome)?,
                 false => print::network::outcome(&mut out, &outcome)?,
             }
-            right = outcome.right;
+            done = match (outcome.right, outcome.missed.is_empty()) {
+                (false, _) => Err(Failure::WrongNetwork),
+                (true, false) => Err(Failure::Missed(outcome.missed.join("; "))),
+                (true, true) => Ok(()),
+            };
         }
     }
     out.flush()?;
-    if right { Ok(()) } else { Err(Failure::WrongNetwork) }
+    done
 }

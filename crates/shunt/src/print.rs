@@ -18,7 +18,12 @@ use switch::top::Board;
 
 /// A number of things: "1 port", "2 ports".
 pub fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+    let plural = match number {
+        1 => "",
+        _ if thing.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{number} {thing}{plural}")
 }
 
 /// JSON on one line.

@@ -67,6 +67,16 @@ fn networks_of_the_examples_are_right_and_a_fault_has_an_exit_code() {
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("\nWRONG     104 misdelivered"), "{text}");
     assert!(told.starts_with("shunt: packets were misdelivered"), "{told}");
+    let plain = std::fs::read_to_string(example("plans/abilene.json")).unwrap();
+    std::fs::write(folder.join("plan.json"), plain).unwrap();
+    let slow =
+        "rate_bps = 1000\nqueue = 0\n[network.traffic]\npackets = 100\n[network.require]\ndelivered = 0.9\n";
+    std::fs::write(folder.join("net.toml"), format!("[network]\nplan = \"plan.json\"\n{slow}")).unwrap();
+    let (code, text, told) = sim(&folder.join("net.toml"), &[]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(text.contains("\nMISSED    delivered: ") && text.contains("  for lack of room\n"), "{text}");
+    assert!(!text.contains("as it must be"), "{text}");
+    assert!(told.starts_with("shunt: network.require is not met: delivered: "), "{told}");
     std::fs::write(folder.join("plan.json"), &plan[..1_000]).unwrap();
     let (code, _, told) = sim(&folder.join("net.toml"), &[]);
     assert_eq!(code, Some(1));

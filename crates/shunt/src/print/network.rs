@@ -4,7 +4,7 @@
 use super::{count, table};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use switch::scenario::{NetworkOutcome, Range};
+use switch::scenario::{ByEpochs, NetworkOutcome, Protected, Range};
 
 /// Places told of for each reason: those that lost most.
 const PLACES: usize = 5;
@@ -12,11 +12,8 @@ const PLACES: usize = 5;
 pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     writeln!(out, "scenario  {}, seed {}", run.scenario, run.seed)?;
     let NetworkOutcome { kind, plan, network, .. } = run;
-    let parts = [(run.switches, "switch"), (run.links, "link"), (run.hosts, "host")];
-    let [switches, links, hosts] = parts.map(|(number, thing)| match (number, thing) {
-        (1, _) | (_, "link" | "host") => count(number, thing),
-        _ => format!("{number} switches"),
-    });
+    let parts = [(run.switches.len(), "switch"), (run.links, "link"), (run.hosts, "host")];
+    let [switches, links, hosts] = parts.map(|(number, thing)| count(number, thing));
     writeln!(out, "plan      {kind}, {plan}: {network}, {switches}, {links}, {hosts}")?;
     let sent = count(run.sent as usize, "packet");
     let (pairs, flows) = (count(run.pairs, "pair"), count(run.flows, "flow"));
@@ -36,6 +33,7 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     ];
     let told: Vec<String> = faults.iter().map(|(number, what)| format!("{number} {what}")).collect();
     writeln!(out, "{}{}", if run.right { "right     " } else { "WRONG     " }, told.join(", "))?;
+    run.missed.iter().try_for_each(|missed| writeln!(out, "MISSED    {missed}"))?;
 
     let latency = run.latency_ns;
     let us = |ns: f64| format!("{:.2}", ns / 1e3);
@@ -65,15 +63,17 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let head = ["packets that met", "delivered", "lost", "for lack of room", "loss"];
     let met = run.met.iter().map(|met| {
         let counts = [met.delivered, met.lost, met.crowded_out].map(|number| number.to_string());
-        let verdict = match (met.safe, met.lost) {
-            (true, 0) => "none, as it must be",
-            (true, _) => "WRONG",
-            (false, 0) => "none",
-            (false, _) => "excused",
+        let verdict = match (met.lost, met.crowded_out) {
+            (0, 0) if met.safe => "none, as it must be",
+            (0, 0) => "none",
+            (0, _) => "for lack of room",
+            _ if met.safe => "WRONG",
+            _ => "excused",
         };
         [met.failure.to_owned()].into_iter().chain(counts).chain([verdict.to_owned()]).collect()
     });
     table(out, &head, &met.collect::<Vec<_>>())?;
+    protection(out, run)?;
     let mut reasons: BTreeMap<&str, Vec<(u64, &str)>> = BTreeMap::new();
     for lost in &run.reasons {
         reasons.entry(lost.reason).or_default().push((lost.packets, &lost.place));
@@ -85,6 +85,37 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
             places.iter().take(PLACES).map(|(n, place)| format!("{n} at {place}")).collect();
         let more = if places.len() > PLACES { ", ..." } else { "" };
         writeln!(out, "lost: {reason} {all}: {}{more}", most.join(", "))?;
+    }
+    Ok(())
+}
+
+/// What the plan protects, what of it was put to the test, and what led packets.
+fn protection(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
+    let row = |what: &str, of: Protected| {
+        let Protected { total, used, protected, failed, exercised } = of;
+        let counts = [total, used, protected, failed, exercised].map(|number| number.to_string());
+        [what.to_owned()].into_iter().chain(counts).collect::<Vec<_>>()
+    };
+    let (links, switches) = (run.protection.links, run.protection.switches);
+    if !run.failures.is_empty() || links.protected + switches.protected > 0 {
+        writeln!(out)?;
+        let head = ["", "in all", "on paths", "protected", "failed", "put to the test"];
+        table(out, &head, &[row("links", links), row("switches", switches)])?;
+    }
+    let unmet: Vec<_> = run.failures.iter().filter(|failure| failure.packets == 0).collect();
+    if !unmet.is_empty() {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let told: Vec<String> =
+            unmet.iter().take(PLACES).map(|one| format!("{} at {:.3} ms", one.part, ms(one.at_ns))).collect();
+        let more = if unmet.len() > PLACES { ", ..." } else { "" };
+        let (unmet, all) = (unmet.len(), count(run.failures.len(), "failure"));
+        writeln!(out, "met by no packet: {unmet} of {all}: {}{more}", told.join(", "))?;
+    }
+    if let Some(ByEpochs { none, epoch_0, epoch_1, both }) = run.delivered_by {
+        writeln!(
+            out,
+            "delivered by keys of epoch 0: {epoch_0}, of epoch 1: {epoch_1}, of both: {both}, by none: {none}"
+        )?;
     }
     Ok(())
 }

@@ -128,4 +128,9 @@ const KEYS: &[Key] = &[
     ("renumber", "a table", "[network.renumber]"),
     ("step", STRING, "step = \"10ms\""),
     ("spread", STRING, "spread = \"5ms\""),
+    ("require", "a table", "[network.require]"),
+    ("delivered", FRACTION, "delivered = 1.0"),
+    ("protected_links", FRACTION, "protected_links = 0.85"),
+    ("protected_switches", FRACTION, "protected_switches = 0.5"),
+    ("exercised", YES_OR_NO, "exercised = true"),
 ];

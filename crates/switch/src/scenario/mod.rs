@@ -14,7 +14,10 @@ mod run;
 mod traffic;
 
 pub use costs::StepCost;
-pub use network::{LinkHeader, Lost, Met, NetworkOutcome, NetworkScenario, Range, TableState};
+pub use network::{
+    ByEpochs, FailureMet, LinkHeader, Lost, Met, NetworkOutcome, NetworkScenario, Protected, Protection,
+    Range, SwitchState, TableState,
+};
 pub use report::{Latency, Learned, Outcome, Part};
 
 use crate::config::{Mistake, read_text};

@@ -3,7 +3,7 @@
 
 use super::file::Section;
 use super::plan::Plan;
-use super::{Names, NetworkScenario, acts, traffic};
+use super::{Names, NetworkScenario, acts, protection, traffic};
 use crate::config::Mistake;
 use crate::config::check::{at, wrong};
 use crate::config::value::{duration, in_range};
@@ -49,6 +49,7 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
             "needs a plan of two epochs, as plan keyflow --renumber writes it",
         ));
     }
+    protection::check(&section.require, renumbered || !section.failure.is_empty())?;
     let traffic = traffic::traffic(&section.traffic, &plan, seed)?;
     plan.limit_paths(traffic.paths);
     let mut stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| told(error.to_string()))?;
@@ -87,5 +88,7 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
         network,
         key_bits,
         pairs: traffic.pairs.len(),
+        renumbered,
+        require: section.require.clone(),
     })
 }

@@ -16,6 +16,8 @@ pub struct Section {
     #[serde(default)]
     pub failure: Vec<Failure>,
     pub renumber: Option<Renumber>,
+    #[serde(default)]
+    pub require: Require,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -46,4 +48,14 @@ pub struct Renumber {
     pub at: String,
     pub step: Option<String>,
     pub spread: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Require {
+    pub delivered: Option<f64>,
+    pub protected_links: Option<f64>,
+    pub protected_switches: Option<f64>,
+    #[serde(default)]
+    pub exercised: bool,
 }

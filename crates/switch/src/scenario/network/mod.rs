@@ -8,10 +8,14 @@ mod acts;
 mod check;
 pub mod file;
 mod plan;
+mod protection;
 mod report;
 mod traffic;
 
-pub use report::{LinkHeader, Lost, Met, NetworkOutcome, Range, TableState};
+pub use protection::{Protected, Protection};
+pub use report::{
+    ByEpochs, FailureMet, LinkHeader, Lost, Met, NetworkOutcome, Range, SwitchState, TableState,
+};
 
 use super::ScenarioError;
 use plan::Graph;
@@ -31,6 +35,8 @@ pub struct NetworkScenario {
     /// Bits of keys, by flow and then by key.
     key_bits: Vec<u32>,
     pairs: usize,
+    renumbered: bool,
+    require: file::Require,
 }
 
 /// Names of what is in a network, by places.

@@ -2,9 +2,10 @@
 //! What became of a network's packets, in rows.
 
 use super::NetworkScenario;
+use super::protection::{self, Protection};
 use crate::scenario::report::Latency;
 use serde::Serialize;
-use sim::network::{Exposure, Figures, Place, Report, State};
+use sim::network::{Exposure, Failure, Figures, Node, Place, Report, State};
 
 /// A run of a network. Times are ns of virtual time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,8 +20,8 @@ pub struct NetworkOutcome {
     pub network: String,
     /// The seed of all that was drawn.
     pub seed: u64,
-    /// Switches.
-    pub switches: usize,
+    /// Switches, and what each has to keep at its most.
+    pub switches: Vec<SwitchState>,
     /// Links between them.
     pub links: usize,
     /// Hosts.
@@ -47,10 +48,19 @@ pub struct NetworkOutcome {
     pub lost_wrongly: u64,
     /// Nothing went wrong that must not.
     pub right: bool,
+    /// What the scenario requires and was not so.
+    pub missed: Vec<String>,
     /// Why packets were lost, and where.
     pub reasons: Vec<Lost>,
     /// Packets by the failures that they met.
     pub met: Vec<Met>,
+    /// What the plan protects, and what of it was put to the test.
+    pub protection: Protection,
+    /// Failures, the earliest first.
+    pub failures: Vec<FailureMet>,
+    /// Packets delivered, by what led them; of a network that is renumbered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delivered_by: Option<ByEpochs>,
     /// Links that delivered packets crossed.
     pub hops: Range,
     /// How many of these were beyond the fewest possible.
@@ -61,7 +71,7 @@ pub struct NetworkOutcome {
     pub paths: u64,
     /// What packets carry.
     pub header: LinkHeader,
-    /// What switches have to keep, each at its most.
+    /// What switches have to keep, each at its most, in short.
     pub state: TableState,
     /// From sending to arrival.
     pub latency_ns: Latency,
@@ -95,6 +105,47 @@ pub struct Met {
     pub lost: u64,
     /// Those lost for lack of room.
     pub crowded_out: u64,
+}
+
+/// A failure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailureMet {
+    /// The link or switch.
+    pub part: String,
+    /// When it failed.
+    pub at_ns: u64,
+    /// Packets that met it on their path.
+    pub packets: u64,
+    /// Those of them that are protected against it, and met it once it was detected.
+    pub protected: u64,
+}
+
+/// Packets by the epochs of the keys that led them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ByEpochs {
+    /// Those that had no key.
+    pub none: u64,
+    /// Keys of epoch 0.
+    pub epoch_0: u64,
+    /// Of epoch 1.
+    pub epoch_1: u64,
+    /// Of one after the other: at a waypoint.
+    pub both: u64,
+}
+
+/// What a switch has to keep, at its most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SwitchState {
+    /// Its name.
+    pub name: String,
+    /// Flow entries.
+    pub entries: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Labels in its banks.
+    pub labels: usize,
+    /// Gates.
+    pub gates: usize,
 }
 
 /// Least, mean and most.
@@ -144,7 +195,8 @@ fn thousandths(value: f64) -> f64 {
 
 /// Puts a run into rows.
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
-    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs } = scenario;
+    let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, renumbered, require } =
+        scenario;
     let place = |place: &Place| match place {
         Place::Node(node) => network.nodes[*node].name.clone(),
         Place::Link(link) => graph.links[*link].clone(),
@@ -159,13 +211,25 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
     });
     let states = |of: fn(&State) -> usize| found.states.iter().map(of).collect::<Figures>().into();
     let latency = &found.latency;
+    let switch = |(node, state): (&Node, &State)| {
+        let State { entries, groups, labels, gates } = *state;
+        SwitchState { name: node.name.clone(), entries, groups, labels, gates }
+    };
+    let failure = |failure: &Failure| FailureMet {
+        part: place(&failure.part),
+        at_ns: failure.from_ns,
+        packets: failure.met,
+        protected: failure.guarded,
+    };
+    let protection = protection::protection(network, found);
+    let [none, epoch_0, epoch_1, both] = found.by_epochs;
     NetworkOutcome {
         scenario: path.display().to_string(),
         plan: plan_path.clone(),
         kind,
         network: graph.network.clone(),
         seed: network.seed,
-        switches: network.nodes.len(),
+        switches: network.nodes.iter().zip(&found.states).map(switch).collect(),
         links: network.links.len(),
         hosts: network.hosts.len(),
         pairs: *pairs,
@@ -179,6 +243,10 @@ pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
         over_budget: found.strayed,
         lost_wrongly: found.lost_wrongly(),
         right: found.is_right(),
+        missed: protection::missed(require, *renumbered, network, found, &protection, place),
+        protection,
+        failures: found.failures.iter().map(failure).collect(),
+        delivered_by: renumbered.then_some(ByEpochs { none, epoch_0, epoch_1, both }),
         reasons: reasons.collect(),
         met: met.collect(),
         hops: found.hops.into(),

@@ -68,6 +68,12 @@ fn tags_lead_over_each_path_of_a_tree() {
     let state = outcome.state;
     assert_eq!((state.without_entries, state.gates.max, state.labels.max), (12, 6, 0));
     assert_eq!((state.entries.max, state.groups.max), (16, 14));
+    let of = |name: &str| {
+        let found = outcome.switches.iter().find(|switch| switch.name == name).unwrap();
+        (found.entries, found.groups, found.labels, found.gates)
+    };
+    assert_eq!([of("es1"), of("as1"), of("cs1")], [(16, 14, 0, 4), (0, 0, 0, 4), (0, 0, 0, 6)]);
+    assert_eq!(outcome.switches.len(), 20);
 }
 
 #[test]
@@ -100,15 +106,93 @@ fn what_is_protected_is_not_lost_once_a_failure_is_detected() {
     assert!(outcome.right, "{outcome:?}");
     let (delivered, lost) = met(&outcome, "protected hop, detected");
     assert!(delivered > 1_000 && lost == 0, "{outcome:?}");
+    let Protection { links, switches } = outcome.protection;
+    assert_eq!((links.used, links.protected, links.failed, links.exercised), (14, 12, 14, 12));
+    assert_eq!((switches.used, switches.protected, switches.failed, switches.exercised), (10, 7, 10, 7));
+    assert!(outcome.failures.len() == 25 && outcome.failures.iter().all(|failure| failure.packets > 0));
     assert!(met(&outcome, "failure off the path").0 > 5_000);
     assert!(met(&outcome, "not yet detected").1 > 100);
     assert!(outcome.hops.max > 5 && outcome.hops.max <= outcome.hop_budget.max, "{outcome:?}");
 }
 
 #[test]
+fn a_loss_that_no_failure_explains_is_seen_among_failures() {
+    let mut plan = plan("abilene.json");
+    let routes = plan["plans"][0]["routes"].as_array_mut().unwrap();
+    let route = routes.iter_mut().find(|route| route["from"] == "Seattle" && route["to"] == "Kansas City");
+    let key = &mut route.unwrap()["segments"][0]["key"];
+    *key = json!(format!("{}1", key.as_str().unwrap()));
+    let outcome = run(
+        &plan,
+        "[network.traffic]\npackets = 50\npairs = [[\"Seattle\", \"Kansas City\"]]\n\
+        [[network.failure]]\nat = \"1ms\"\nnode = \"New York\"\n\
+        [[network.failure]]\nat = \"2ms\"\nnode = \"Atlanta\"\n",
+    );
+    assert_eq!((outcome.lost_wrongly, outcome.right), (50, false), "{:?}", outcome.reasons);
+}
+
+#[test]
+fn what_is_known_as_a_packet_arrives_is_no_excuse_and_no_fault() {
+    let outcome = run(
+        &plan("abilene.json"),
+        "delay = \"10us\"\ndetection = \"5us\"\n[network.traffic]\npackets = 2000\ninterval = \"1us\"\n\
+        [[network.failure]]\nat = \"100us\"\neach = \"link\"\nlasting = \"50us\"\n",
+    );
+    assert!(outcome.right && outcome.sent == 220_000, "{:?}", outcome.met);
+    assert!(met(&outcome, "protected hop, detected").0 > 100, "{:?}", outcome.met);
+}
+
+#[test]
+fn what_is_required_is_there_or_a_sentence_is() {
+    let missed = |name: &str, rest: &str| {
+        let outcome = run(&plan(name), rest);
+        assert!(outcome.right, "{:?}", outcome.met);
+        outcome.missed
+    };
+    let none: [&str; 0] = [];
+    let tested = "\n[network.require]\nexercised = true\n";
+    let all =
+        format!("{FAILURES}{tested}delivered = 0.9\nprotected_links = 0.85\nprotected_switches = 0.7\n");
+    assert_eq!(missed("abilene.json", &all), none);
+    assert_eq!(
+        missed("abilene.json", "[network.require]\nprotected_links = 0.9\n"),
+        ["protected_links: 12 of 14 links that are used are protected; 0.9 of them is required"]
+    );
+    assert_eq!(
+        missed("abilene.json", "rate_bps = 1000\nqueue = 0\n[network.require]\ndelivered = 0.99\n"),
+        ["delivered: 19 of 110 packets were delivered; 0.99 of them is required"]
+    );
+    let late = "[[network.failure]]\nat = \"1h\"\neach = \"node\"\nlasting = \"10ms\"\n";
+    let nothing = "exercised: nothing that is protected failed while packets came to it";
+    let unmet = "exercised: no packet met a failure: New York at 3600000.000 ms, and 10 more";
+    assert_eq!(missed("abilene.json", &format!("{late}{tested}")), [unmet, nothing]);
+    // Met, but over before it was detected.
+    let short = "[network.traffic]\ninterval = \"1us\"\npackets = 200\n\
+        [[network.failure]]\nat = \"100us\"\nlink = [\"Denver\", \"Kansas City\"]\n";
+    let untested = "exercised: no packet met a failure of what is protected once it was detected: \
+        Denver-Kansas City at 0.100 ms";
+    assert_eq!(missed("abilene.json", &format!("{short}{tested}")), [untested, nothing]);
+    assert_eq!(missed("renumbered.json", &format!("{RENUMBER}{tested}delivered = 1\n")), none);
+    let late = "[network.renumber]\nat = \"1h\"\n";
+    let unled = "exercised: keys of epoch 1 led no packet that was delivered";
+    assert_eq!(missed("renumbered.json", &format!("{late}{tested}")), [unled]);
+    // Nothing is promised.
+    let mut plan = plan("abilene.json");
+    for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
+        let guards = route["segments"][0]["guards"].as_array_mut().unwrap();
+        guards.iter_mut().for_each(|guard| *guard = json!(""));
+    }
+    let outcome = run(&plan, &all);
+    assert!(outcome.right && outcome.missed.len() == 3, "{:?}", outcome.missed);
+    assert_eq!((outcome.protection.links.protected, outcome.protection.links.failed), (0, 14));
+}
+
+#[test]
 fn a_network_is_renumbered_under_load_without_loss() {
     let outcome = run(&plan("renumbered.json"), RENUMBER);
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
+    let by = outcome.delivered_by.unwrap();
+    assert!(by.epoch_0 > 5_000 && by.epoch_1 > 5_000 && by.epoch_0 + by.epoch_1 == outcome.sent, "{by:?}");
     // While both are known there are twice as many.
     assert_eq!(outcome.state.labels.max, 8);
     let old = run(&plan("abilene.json"), "");
@@ -241,6 +325,9 @@ fn one_mistake_a_row() {
         ),
         ("[[network.failure]]\nat = \"9h\"\nnode = \"Denver\"", "network.failure[0].at: \"9h\" is too long"),
         ("[network.renumber]\nat = \"1ms\"", "network.renumber: needs a plan of two epochs"),
+        ("[network.require]\nexercised = true", "network.require.exercised: has no effect without"),
+        ("[network.require]\ndelivered = 1.5", "network.require.delivered: 1.5 is out of range"),
+        ("[network.require]\nloss = 1", "unknown field `loss`"),
         ("[load]\nrate_pps = 1.0", "load: is for one switch, and there is a [network]"),
         ("[[traffic]]\nname = \"x\"", "traffic: is for one switch, and there is a [network]"),
     ];

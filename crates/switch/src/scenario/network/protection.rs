@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a plan protects, what of that a run put to the test, and what a scenario requires of both.
+
+use super::file::Require;
+use crate::config::Mistake;
+use crate::config::check::wrong;
+use serde::Serialize;
+use sim::network::{Failure, Hop, Network, Place, Report};
+use std::collections::{HashMap, HashSet};
+
+/// Links and switches by what is promised of their failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Protection {
+    /// Links.
+    pub links: Protected,
+    /// Switches.
+    pub switches: Protected,
+}
+
+/// Parts of one sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Protected {
+    /// In the network.
+    pub total: usize,
+    /// Those that planned paths of this run's packets cross; a switch is not crossed by paths that begin or end there.
+    pub used: usize,
+    /// Those of them that may fail without loss, for every path that crosses them.
+    pub protected: usize,
+    /// Those of the used ones that failed in this run.
+    pub failed: usize,
+    /// Those of the protected ones whose failure packets met when it was detected, so that the promise was put to the test.
+    pub exercised: usize,
+}
+
+/// Checks that what is required is something.
+pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
+    let key = |name: &str| format!("network.require.{name}");
+    let Require { delivered, protected_links, protected_switches, exercised } = *require;
+    let shares = [
+        ("delivered", delivered),
+        ("protected_links", protected_links),
+        ("protected_switches", protected_switches),
+    ];
+    for (name, share) in shares {
+        if let Some(share) = share.filter(|share| !(0.0..=1.0).contains(share)) {
+            return Err(wrong(key(name), format!("{share} is out of range; use a share, 0 to 1")));
+        }
+    }
+    if exercised && !has_acts {
+        let problem = "has no effect without [[network.failure]] or [network.renumber]; leave it away";
+        return Err(wrong(key("exercised"), problem));
+    }
+    Ok(())
+}
+
+/// Whether each part that is used is protected.
+struct Parts(HashMap<Place, bool>);
+
+impl Parts {
+    fn of(network: &Network) -> Self {
+        let mut used = HashMap::new();
+        let mut take = |part, guarded| {
+            used.entry(part).and_modify(|all| *all &= guarded).or_insert(guarded);
+        };
+        for flow in &network.flows {
+            let to = network.hosts[flow.to].at.node;
+            for &Hop { link, node, link_guarded, node_guarded } in flow.routes.iter().flatten() {
+                take(Place::Link(link), link_guarded);
+                if node != to {
+                    take(Place::Node(node), node_guarded);
+                }
+            }
+        }
+        Self(used)
+    }
+
+    fn count(&self, failures: &[Failure], total: usize, is_one: fn(&Place) -> bool) -> Protected {
+        let parts_of = |which: fn(&&Failure) -> bool| -> HashSet<Place> {
+            failures.iter().filter(which).map(|failure| failure.part).collect()
+        };
+        let (failed, met) = (parts_of(|_| true), parts_of(|failure| failure.guarded > 0));
+        let mut counts = Protected { total, ..Protected::default() };
+        for (part, protected) in self.0.iter().filter(|(part, _)| is_one(part)) {
+            counts.used += 1;
+            counts.protected += usize::from(*protected);
+            counts.failed += usize::from(failed.contains(part));
+            counts.exercised += usize::from(*protected && met.contains(part));
+        }
+        counts
+    }
+}
+
+/// What the plan protects of what packets crossed, and what of it was put to the test.
+pub fn protection(network: &Network, found: &Report) -> Protection {
+    let parts = Parts::of(network);
+    Protection {
+        links: parts.count(&found.failures, network.links.len(), |part| matches!(part, Place::Link(_))),
+        switches: parts.count(&found.failures, network.nodes.len(), |part| matches!(part, Place::Node(_))),
+    }
+}
+
+/// What is required and was not so, a sentence each.
+pub fn missed(
+    require: &Require,
+    renumbered: bool,
+    network: &Network,
+    found: &Report,
+    protection: &Protection,
+    name: impl Fn(&Place) -> String,
+) -> Vec<String> {
+    let mut missed = Vec::new();
+    let mut share = |key: &str, least: Option<f64>, part: u64, all: u64, what: &str| {
+        if let Some(least) = least.filter(|least| (part as f64) < least * all as f64) {
+            missed.push(format!("{key}: {part} of {all} {what}; {least} of them is required"));
+        }
+    };
+    share("delivered", require.delivered, found.delivered, found.sent, "packets were delivered");
+    let Protection { links, switches } = *protection;
+    for (key, least, of, what) in [
+        ("protected_links", require.protected_links, links, "links that are used are protected"),
+        (
+            "protected_switches",
+            require.protected_switches,
+            switches,
+            "switches that are crossed are protected",
+        ),
+    ] {
+        share(key, least, of.protected as u64, of.used as u64, what);
+    }
+    if !require.exercised {
+        return missed;
+    }
+    let parts = Parts::of(network);
+    let ends = network.flows.iter().flat_map(|flow| [flow.from, flow.to]);
+    let ends: HashSet<Place> = ends.map(|host| Place::Node(network.hosts[host].at.node)).collect();
+    let mut told = |what: &str, which: &dyn Fn(&Failure) -> bool| {
+        let failures: Vec<_> = found.failures.iter().filter(|failure| which(failure)).collect();
+        if let Some(first) = failures.first() {
+            let ms = first.from_ns as f64 / 1e6;
+            let more = match failures.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            missed.push(format!("exercised: {what}: {} at {ms:.3} ms{more}", name(&first.part)));
+        }
+    };
+    told("no packet met a failure", &|failure| {
+        failure.met == 0 && (parts.0.contains_key(&failure.part) || ends.contains(&failure.part))
+    });
+    let is_exercised = |part| found.failures.iter().any(|other| other.part == part && other.guarded > 0);
+    told("no packet met a failure of what is protected once it was detected", &|failure| {
+        failure.met > 0 && parts.0.get(&failure.part) == Some(&true) && !is_exercised(failure.part)
+    });
+    if !found.failures.is_empty() && links.exercised + switches.exercised == 0 {
+        missed.push("exercised: nothing that is protected failed while packets came to it".into());
+    }
+    for (epoch, delivered) in found.by_epochs[1..3].iter().enumerate() {
+        if renumbered && *delivered == 0 {
+            missed.push(format!("exercised: keys of epoch {epoch} led no packet that was delivered"));
+        }
+    }
+    missed
+}
