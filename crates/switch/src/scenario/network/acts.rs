@@ -6,8 +6,8 @@ use super::plan::{Graph, Setups};
 use crate::config::Mistake;
 use crate::config::check::{at, wrong};
 use crate::config::value::duration;
-use flow::Nanos;
-use sim::network::Act;
+use flow::{Nanos, PortNo};
+use sim::network::{Act, End};
 
 /// Latest time of anything, ns: an hour.
 const LATEST_NS: Nanos = 3_600_000_000_000;
@@ -43,14 +43,32 @@ pub fn failure(
     let parts: Vec<Part> = match (&failure.link, &failure.node, failure.each.as_deref()) {
         (Some([a, b]), None, None) => {
             let ends = [node(a, "link")?, node(b, "link")?];
-            let joins = |link: &[sim::network::End; 2]| {
-                let nodes = link.map(|end| end.node);
-                nodes == ends || nodes == [ends[1], ends[0]]
+            // The ports of the first that lead to the other.
+            let joins = |port: &&PortNo| {
+                graph.peer(End { node: ends[0], port: **port }).is_some_and(|peer| peer.node == ends[1])
             };
-            let Some(link) = graph.links.iter().position(joins) else {
-                return Err(wrong(key("link"), format!("there is no link between {a} and {b}")));
+            let ports: Vec<PortNo> = graph.trusted[ends[0]].iter().filter(joins).copied().collect();
+            let told = ports.iter().map(PortNo::to_string).collect::<Vec<_>>().join(" and ");
+            let port = match (failure.port, &ports[..]) {
+                (_, []) => return Err(wrong(key("link"), format!("there is no link between {a} and {b}"))),
+                (None, [one]) => *one,
+                (None, _) => {
+                    let problem = format!("is missing: links to {b} are at the ports {told} of {a}");
+                    return Err(wrong(key("port"), problem));
+                }
+                (Some(asked), _) => {
+                    let port = ports.iter().copied().find(|port| i64::from(*port) == asked);
+                    port.ok_or_else(|| {
+                        wrong(key("port"), format!("{asked} of {a} has no link to {b}; {told} has"))
+                    })?
+                }
             };
-            vec![Part::Link(link)]
+            graph
+                .link_at
+                .get(&End { node: ends[0], port })
+                .map(|link| Part::Link(*link))
+                .into_iter()
+                .collect()
         }
         (None, Some(name), None) => vec![Part::Node(node(name, "node")?)],
         (None, None, Some("link")) => (0..graph.links.len()).map(Part::Link).collect(),
@@ -60,6 +78,9 @@ pub fn failure(
         }
         _ => return Err(wrong(format!("network.failure[{n}]"), "takes one of link, node and each")),
     };
+    if failure.port.is_some() && failure.link.is_none() {
+        return Err(wrong(key("port"), "has no effect without link; leave it away"));
+    }
     let mut every_ns = 0;
     if failure.each.is_some() {
         let Some(lasting_ns) = lasting_ns else {

@@ -37,10 +37,7 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
 
     let plan_path = path.parent().unwrap_or(Path::new(".")).join(&section.plan);
     let told = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
-    let text = std::fs::read_to_string(&plan_path)
-        .map_err(|error| told(format!("can not read the plan: {error}")))?;
-    let mut plan = Plan::read(&text).map_err(|error| told(error.to_string()))?;
-    drop(text);
+    let mut plan = Plan::open(&plan_path).map_err(|error| told(error.to_string()))?;
 
     let renumbered = section.renumber.is_some();
     if renumbered && !plan.renumbers() {
@@ -50,8 +47,7 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
         ));
     }
     protection::check(&section.require, renumbered || !section.failure.is_empty())?;
-    let traffic = traffic::traffic(&section.traffic, &plan, seed)?;
-    plan.limit_paths(traffic.paths);
+    let traffic = traffic::traffic(&section.traffic, &mut plan, seed)?;
     let mut stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| told(error.to_string()))?;
     let (flows, key_bits) = traffic.flows(&plan, renumbered, seed)?;
     let later = stages.split_off(1);

@@ -38,6 +38,7 @@ pub struct Failure {
     pub lasting: Option<String>,
     pub every: Option<String>,
     pub link: Option<[String; 2]>,
+    pub port: Option<i64>,
     pub node: Option<String>,
     pub each: Option<String>,
 }

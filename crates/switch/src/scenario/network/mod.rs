@@ -19,7 +19,8 @@ pub use report::{
 
 use super::ScenarioError;
 use plan::Graph;
-use sim::network::Network;
+use sim::network::{End, Network};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 pub(super) use check::scenario;
@@ -48,8 +49,15 @@ struct Names {
 
 impl Names {
     fn of(graph: &Graph) -> Self {
-        let name = |[a, b]: &[sim::network::End; 2]| {
-            format!("{}-{}", graph.switches[a.node], graph.switches[b.node])
+        let mut counts: HashMap<[usize; 2], usize> = HashMap::new();
+        let nodes = |[a, b]: &[End; 2]| [a.node.min(b.node), a.node.max(b.node)];
+        graph.links.iter().for_each(|link| *counts.entry(nodes(link)).or_default() += 1);
+        let name = |link: &[End; 2]| {
+            let [a, b] = link.map(|end| &graph.switches[end.node]);
+            match counts.get(&nodes(link)) {
+                Some(2..) => format!("{a}-{b} (port {} of {a})", link[0].port),
+                _ => format!("{a}-{b}"),
+            }
         };
         Self { network: graph.name.clone(), links: graph.links.iter().map(name).collect() }
     }

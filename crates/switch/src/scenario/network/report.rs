@@ -164,7 +164,8 @@ pub struct Range {
 pub struct LinkHeader {
     /// Bits by which packets are longer on links between switches than hosts sent them, as seen there.
     pub on_links_bits: Range,
-    /// Bits of the largest number with the IDs of a key, or of UP and DOWN, as the plan says.
+    /// Bits of keys: what the plan says that keys with the same IDs have at most, which none is longer than. Of tags, bits that
+    /// their UP and DOWN have.
     pub key_bits: Range,
 }
 

@@ -17,12 +17,16 @@ fn plan(name: &str) -> Value {
 
 /// Reads a scenario over a plan that is written for it.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
+    read_seeded(plan, rest, None)
+}
+
+fn read_seeded(plan: &Value, rest: &str, seed: Option<u64>) -> Result<NetworkScenario, String> {
     let name = std::thread::current().name().unwrap_or("main").replace(':', "-");
     let folder = std::env::temp_dir().join(format!("shunt-network-{}-{name}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("plan.json"), plan.to_string()).unwrap();
     let text = format!("seed = 3\n[network]\nplan = \"plan.json\"\n{rest}");
-    let read = check::any(&folder.join("scenario.toml"), &text, None);
+    let read = check::any(&folder.join("scenario.toml"), &text, seed);
     fs::remove_dir_all(&folder).unwrap();
     match read {
         Ok(Scenario::Network(scenario)) => Ok(scenario),
@@ -78,7 +82,8 @@ fn tags_lead_over_each_path_of_a_tree() {
 
 #[test]
 fn keys_lead_between_all_of_a_tree_and_of_a_backbone() {
-    for (name, pairs, without_entries) in [("keyed-tree.json", 240, 12), ("abilene.json", 110, 0)] {
+    let plans = [("keyed-tree.json", 240, 12), ("abilene.json", 110, 0), ("polynomials.json", 110, 0)];
+    for (name, pairs, without_entries) in plans {
         let outcome = run(&plan(name), "");
         assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
         assert_eq!((outcome.pairs as u64, outcome.paths, outcome.delivered), (pairs, pairs, pairs));
@@ -88,12 +93,15 @@ fn keys_lead_between_all_of_a_tree_and_of_a_backbone() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_and_draws_pairs_of_its_own() {
-    let sampled = || {
-        let outcome = run(&plan("tree.json"), "[network.traffic]\nsample = 20\npaths = 2\n");
-        serde_json::to_string(&outcome).unwrap()
+fn the_same_seed_gives_the_same_and_each_draws_pairs_of_its_own() {
+    let text = "[network.traffic]\nsample = 20\npaths = 2\n";
+    let sampled = |seed| {
+        let scenario = read_seeded(&plan("tree.json"), text, Some(seed)).unwrap();
+        let pairs: Vec<_> = scenario.network.flows.iter().map(|flow| (flow.from, flow.to)).collect();
+        (pairs, serde_json::to_string(&scenario.run().unwrap()).unwrap())
     };
-    assert_eq!(sampled(), sampled());
+    assert_eq!(sampled(4), sampled(4));
+    assert_ne!(sampled(4).0, sampled(5).0);
     let outcome = run(&plan("tree.json"), "[network.traffic]\nsample = 20\npaths = 2\n");
     assert_eq!((outcome.pairs, outcome.flows as u64), (20, outcome.paths));
     let all = run(&plan("keyed-tree.json"), "[network.traffic]\nsample = 1000\n");
@@ -116,12 +124,38 @@ fn what_is_protected_is_not_lost_once_a_failure_is_detected() {
 }
 
 #[test]
+fn polynomials_protect_what_integers_do() {
+    let outcome = run(&plan("polynomials.json"), FAILURES);
+    assert!(outcome.right, "{:?}", outcome.met);
+    let Protection { links, switches } = outcome.protection;
+    assert_eq!((links.protected, links.exercised, switches.protected, switches.exercised), (12, 12, 7, 7));
+}
+
+/// 800 routes of it, which cross each of its links.
+#[test]
+fn each_link_of_a_large_backbone_fails() {
+    let outcome = run(
+        &plan("geant2012.json"),
+        "delay = \"1ms\"\ndetection = \"5ms\"\n[network.traffic]\npackets = 290\ninterval = \"10ms\"\n\
+        [[network.failure]]\nat = \"50ms\"\neach = \"link\"\nlasting = \"30ms\"\nevery = \"45ms\"\n\
+        [network.require]\nprotected_links = 0.86\nexercised = true\n",
+    );
+    assert!(outcome.right, "{:?}", outcome.met);
+    assert_eq!((outcome.missed.as_slice(), outcome.sent), (&[][..], 800 * 290));
+    // Eight lead to a leaf.
+    let links = outcome.protection.links;
+    assert_eq!((links.total, links.used, links.protected, links.exercised), (61, 61, 53, 53));
+    assert!(met(&outcome, "protected hop, detected").0 > 3_000, "{:?}", outcome.met);
+}
+
+#[test]
 fn a_loss_that_no_failure_explains_is_seen_among_failures() {
     let mut plan = plan("abilene.json");
     let routes = plan["plans"][0]["routes"].as_array_mut().unwrap();
     let route = routes.iter_mut().find(|route| route["from"] == "Seattle" && route["to"] == "Kansas City");
-    let key = &mut route.unwrap()["segments"][0]["key"];
-    *key = json!(format!("{}1", key.as_str().unwrap()));
+    let segment = &mut route.unwrap()["segments"][0];
+    segment["key"] = json!(format!("{}1", segment["key"].as_str().unwrap()));
+    segment["bits"] = json!(64);
     let outcome = run(
         &plan,
         "[network.traffic]\npackets = 50\npairs = [[\"Seattle\", \"Kansas City\"]]\n\
@@ -222,6 +256,7 @@ fn a_wrong_key_is_seen() {
     let mut plan = plan("abilene.json");
     let segment = &mut plan["plans"][0]["routes"][7]["segments"][0];
     segment["key"] = json!(format!("{}1", segment["key"].as_str().unwrap()));
+    segment["bits"] = json!(64);
     let outcome = run(&plan, "");
     assert!(!outcome.right && outcome.lost == 1, "{outcome:?}");
 }
@@ -295,6 +330,134 @@ fn a_route_may_be_split_at_a_waypoint() {
 }
 
 #[test]
+fn of_parallel_links_the_one_that_the_key_chooses_counts() {
+    let mut plan = plan("abilene.json");
+    let link = json!({"a": "Denver", "a_port": 4, "b": "Kansas City", "b_port": 4});
+    plan["network"]["links"].as_array_mut().unwrap().push(link);
+    let bank = &mut switch(&mut plan, "Denver")["banks"][0];
+    let label = bank["labels"].as_array().unwrap().iter().position(|port| *port == 3).unwrap();
+    bank["labels"][label] = json!(4);
+    bank["backups"]["4"] = bank["backups"]["3"].clone();
+    let failed = |port: u32| {
+        let text = format!(
+            "[network.traffic]\npackets = 50\npairs = [[\"Seattle\", \"Kansas City\"]]\n\
+            [[network.failure]]\nat = \"10ms\"\nlink = [\"Denver\", \"Kansas City\"]\nport = {port}\n"
+        );
+        let outcome = run(&plan, &text);
+        assert!(outcome.right, "{:?}", outcome.met);
+        (outcome.failures[0].part.clone(), outcome.failures[0].packets > 30, outcome.lost > 0)
+    };
+    assert_eq!(failed(3), ("Denver-Kansas City (port 3 of Denver)".into(), false, false));
+    assert_eq!(failed(4), ("Denver-Kansas City (port 4 of Denver)".into(), true, true));
+    let both = "[[network.failure]]\nat = \"1ms\"\nlink = [\"Denver\", \"Kansas City\"]";
+    let told = |rest: &str| read(&plan, &format!("{both}\n{rest}")).unwrap_err();
+    assert!(
+        told("")
+            .contains("network.failure[0].port: is missing: links to Kansas City are at the ports 3 and 4")
+    );
+    assert!(
+        told("port = 2")
+            .contains("network.failure[0].port: 2 of Denver has no link to Kansas City; 3 and 4 has")
+    );
+}
+
+#[test]
+fn tags_lead_to_hosts_outside_and_from_there() {
+    let mut plan = plan("tree.json");
+    for (core, port) in [("cs1", 5), ("cs4", 6)] {
+        let name = format!("out-{core}");
+        let link = json!({"a": core, "a_port": port, "b": name, "b_port": 1});
+        plan["network"]["links"].as_array_mut().unwrap().push(link);
+        plan["network"]["nodes"].as_array_mut().unwrap().push(json!(name));
+        let places = plan["external"].as_array_mut().unwrap();
+        let is_it = |place: &&mut Value| place["switch"] == core && place["port"] == port;
+        places.iter_mut().find(is_it).unwrap()["name"] = json!(name);
+    }
+    let outcome = run(&plan, "");
+    assert!(outcome.right && outcome.lost == 0, "{:?}", outcome.reasons);
+    assert_eq!((outcome.pairs, outcome.flows), (240 + 4 * 16, 848 + 4 * 16));
+}
+
+#[test]
+fn of_tags_too_what_no_failure_explains_is_not_excused() {
+    let mut plan = plan("tree.json");
+    let text = "[network.traffic]\npackets = 20\npairs = [[\"s1\", \"s16\"]]\n\
+        [[network.failure]]\nat = \"0ms\"\nnode = ";
+    // Of four paths, two go through each aggregation switch of the pod.
+    let outcome = run(&plan, &format!("{text}\"as1\""));
+    assert!(outcome.right && outcome.lost >= 38, "{:?}", outcome.met);
+    assert_eq!(met(&outcome, "failure off the path"), (40, 0));
+    assert_eq!(run(&plan, &format!("{text}\"as3\"")).delivered, 80);
+    let gates = switch(&mut plan, "cs4")["gates"].as_array_mut().unwrap();
+    gates.retain(|gate| gate[0] != 4);
+    let outcome = run(&plan, &format!("{text}\"as1\""));
+    assert_eq!((outcome.right, outcome.lost_wrongly), (false, 20), "{:?}", outcome.reasons);
+}
+
+#[test]
+fn what_has_no_room_is_refused_before_it_is_made() {
+    let tree = plan("tree.json");
+    let told = |plan: &Value, rest: &str| {
+        read(plan, &format!("[network.traffic]\n{rest}")).err().unwrap_or_default()
+    };
+    let many = told(&tree, "packets = 1000000");
+    assert!(
+        many.contains("network.traffic: has 1000000 packets for each of 848 flows; 100000000 in all"),
+        "{many}"
+    );
+    // One edge with 1,000 servers, and 70 cores on the way to each.
+    let cores = 70;
+    let (mut nodes, mut links) =
+        (vec![json!("a"), json!("b"), json!("e"), json!("f"), json!("s0")], Vec::new());
+    let mut link = |a: &str, a_port: usize, b: &str, b_port: usize| {
+        links.push(json!({"a": a, "a_port": a_port, "b": b, "b_port": b_port}));
+    };
+    let switch = |name: &str, layer: &str, pod: Value, plane: Value, uplinks: Value| json!({"name": name, "layer": layer, "pod": pod, "plane": plane, "down_d": 2, "up_d": 2, "external_d": 0, "gates": [], "uplinks": uplinks});
+    let mut switches = vec![
+        switch("e", "edge", json!(0), Value::Null, json!([1])),
+        switch("f", "edge", json!(1), Value::Null, json!([1])),
+        switch("a", "aggregation", json!(0), json!(0), json!([])),
+        switch("b", "aggregation", json!(1), json!(0), json!([])),
+    ];
+    let mut hosts = vec![json!({"name": "s0", "switch": "e", "port": 2, "gate": 2})];
+    link("e", 1, "a", 1);
+    link("f", 1, "b", 1);
+    link("e", 2, "s0", 1);
+    for at in 0..cores {
+        let name = format!("c{at}");
+        link("a", at + 2, &name, 1);
+        link("b", at + 2, &name, 2);
+        switches.push(switch(&name, "core", Value::Null, json!(0), json!([])));
+        nodes.push(json!(name));
+    }
+    for at in 1..=1_000 {
+        let name = format!("s{at}");
+        link("f", at + 1, &name, 1);
+        hosts.push(json!({"name": name, "switch": "f", "port": at + 1, "gate": 2 * at + 2}));
+        nodes.push(json!(name));
+    }
+    let wide = json!({
+        "format": "shunt-plan", "version": 1, "kind": "tag-and-forward", "network": {"nodes": nodes, "links": links},
+        "header": {"name": "paper", "up_bits": 32, "down_bits": 13}, "server_gate_max": 2_002,
+        "ups": [(0..cores).map(|at| 4_000 + 2 * at).collect::<Vec<_>>()], "switches": switches, "hosts": hosts, "external": [],
+    });
+    let refused = told(&wide, "");
+    assert!(
+        refused.contains(
+            "network.traffic: needs more than 4096 groups or 65536 paths in them at e: give sample or paths"
+        ),
+        "{refused}"
+    );
+    assert_eq!(told(&wide, "paths = 60"), "");
+    let pairs: Vec<[&str; 2]> = vec![["s0", "s1"]; 60_000];
+    let refused = told(&wide, &format!("pairs = {}", json!(pairs)));
+    assert!(
+        refused.contains("has 4200000 paths of 60000 pairs; 4000000 are the most: give sample or paths"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn one_mistake_a_row() {
     let rows: &[(&str, &str)] = &[
         ("delay = \"2m\"", "network.delay: is too long"),
@@ -309,6 +472,7 @@ fn one_mistake_a_row() {
         ("[network.traffic]\npairs = [[\"Denver\", \"x\"]]", "network.traffic.pairs[0]: \"x\" is no host"),
         ("[network.traffic]\npairs = [[\"Denver\", \"Denver\"]]", "has no way from Denver to Denver"),
         ("[[network.failure]]\nat = \"1ms\"", "network.failure[0]: takes one of link, node and each"),
+        ("[[network.failure]]\nat = \"1ms\"\nnode = \"Denver\"\nport = 1", "failure[0].port: has no effect"),
         ("[[network.failure]]\nat = \"1ms\"\nnode = \"x\"", "network.failure[0].node: \"x\" is no switch"),
         (
             "[[network.failure]]\nat = \"1ms\"\nlink = [\"Denver\", \"New York\"]",

@@ -6,15 +6,16 @@ use super::plan::{Graph, Pair, Plan, Way, mac};
 use crate::config::Mistake;
 use crate::config::check::{at, wrong};
 use crate::config::value::{duration, in_range};
-use flow::group::{FlowHash, pick};
+use flow::Limits;
+use flow::group::FlowHash;
 use sim::network::Flow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::PacketBuilder;
 
 /// Packets of a run at most: each is remembered.
-const PACKETS: u64 = 200_000_000;
-/// Pairs of hosts at most.
-const PAIRS: i64 = 20_000_000;
+const PACKETS: u64 = 100_000_000;
+/// Flows at most, one for each path of a pair: each has a packet and its path.
+const FLOWS: u64 = 4_000_000;
 /// Bytes of a packet: from what its headers and its number need to what a small frame has room for, with a key of 256 bits.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 /// Its FCS.
@@ -22,7 +23,7 @@ const FCS_BYTES: usize = 4;
 /// Headers of Ethernet, IPv4 and UDP.
 const HEADER_BYTES: usize = 42;
 /// Ports that packets of a choice of paths are tried with.
-const SOURCE_PORTS: std::ops::Range<u16> = 1_024..u16::MAX;
+const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 
 /// What is sent: of whom, how much, how often.
@@ -31,18 +32,17 @@ pub struct Traffic {
     pub packets: u32,
     pub interval_ns: u64,
     pub bytes: usize,
-    /// Paths of a choice that are used.
-    pub paths: usize,
 }
 
 /// Reads what is sent.
-pub fn traffic(section: &file::Traffic, plan: &Plan, seed: u64) -> Result<Traffic, Mistake> {
+pub fn traffic(section: &file::Traffic, plan: &mut Plan, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("network.traffic.{name}");
     let number =
         |name: &str, value: Option<i64>, usual, range| at(key(name), in_range(value.unwrap_or(usual), range));
     let packets = number("packets", section.packets, 1, 1..=1_000_000)?;
     let bytes = number("bytes", section.bytes, 128, BYTES)? as usize;
     let paths = number("paths", section.paths, 1_024, 1..=1_024)? as usize;
+    plan.limit_paths(paths);
     let interval = section.interval.as_deref().unwrap_or("1ms");
     let interval_ns = at(key("interval"), duration(interval))?;
     if interval_ns == 0 || interval_ns > 3_600_000_000_000 {
@@ -52,14 +52,15 @@ pub fn traffic(section: &file::Traffic, plan: &Plan, seed: u64) -> Result<Traffi
         (Some(_), Some(_)) => return Err(wrong(key("sample"), "is there beside pairs; give one of them")),
         (Some(listed), None) => these(listed, plan)?,
         (None, Some(count)) => {
-            let count = at(key("sample"), in_range(count, 1..=PAIRS))? as usize;
+            let count = at(key("sample"), in_range(count, 1..=FLOWS as i64))? as usize;
             sample(plan, count, seed)
         }
         (None, None) => {
             let hosts = plan.graph().hosts.len();
-            if hosts as i64 * hosts as i64 > PAIRS {
-                let problem =
-                    format!("is missing: there are {hosts} hosts, too many for all pairs; give sample");
+            if (hosts as u64).pow(2) > FLOWS {
+                let problem = format!(
+                    "is missing: there are {hosts} hosts, too many for all pairs; give sample or pairs"
+                );
                 return Err(wrong(key("pairs"), problem));
             }
             let all = (0..hosts).flat_map(|from| (0..hosts).map(move |to| (from, to)));
@@ -69,7 +70,9 @@ pub fn traffic(section: &file::Traffic, plan: &Plan, seed: u64) -> Result<Traffi
     if pairs.is_empty() {
         return Err(wrong(key("pairs"), "has none: the plan leads from no host to another"));
     }
-    Ok(Traffic { pairs, packets: packets as u32, interval_ns, bytes, paths })
+    let traffic = Traffic { pairs, packets: packets as u32, interval_ns, bytes };
+    traffic.check(plan)?;
+    Ok(traffic)
 }
 
 fn these(listed: &[[String; 2]], plan: &Plan) -> Result<Vec<Pair>, Mistake> {
@@ -135,46 +138,101 @@ pub fn hosts_by_switch(graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
 }
 
 impl Traffic {
+    /// Whether there is room for all of it, here and in the groups of switches that choose among paths.
+    fn check(&self, plan: &Plan) -> Result<(), Mistake> {
+        let told = |problem: String| Err(wrong("network.traffic", problem));
+        let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
+        if flows > FLOWS {
+            return told(format!(
+                "has {flows} paths of {} pairs; {FLOWS} are the most: give sample or paths",
+                self.pairs.len()
+            ));
+        }
+        if flows * u64::from(self.packets) > PACKETS {
+            return told(format!(
+                "has {} packets for each of {flows} flows; {PACKETS} in all are the most: give fewer packets, sample or paths",
+                self.packets
+            ));
+        }
+        // A switch has a group for each host that it has a choice of paths to.
+        let hosts = &plan.graph().hosts;
+        let mut groups: HashMap<usize, (usize, usize)> = HashMap::new();
+        let mut known = HashSet::new();
+        for &pair in &self.pairs {
+            let (node, shares) = (hosts[pair.0].at.node, plan.shares(pair));
+            if shares < 2 || !known.insert((node, pair.1)) {
+                continue;
+            }
+            let (count, buckets) = groups.entry(node).or_default();
+            *count += 1;
+            *buckets += shares;
+            if *count > Limits::GROUPS_PER_TYPE || *buckets > Limits::BUCKETS {
+                let (name, groups, all) =
+                    (&plan.graph().switches[node], Limits::GROUPS_PER_TYPE, Limits::BUCKETS);
+                return told(format!(
+                    "needs more than {groups} groups or {all} paths in them at {name}: give sample or paths"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The flows of all pairs, and the bits of the keys that their packets carry.
     pub fn flows(&self, plan: &Plan, renumbered: bool, seed: u64) -> Result<(Vec<Flow>, Vec<u32>), Mistake> {
         let mut random = fastrand::Rng::with_seed(!seed);
         let (mut flows, mut key_bits) = (Vec::with_capacity(self.pairs.len()), Vec::new());
         for &pair in &self.pairs {
-            let Way { routes, hops_max, key_bits: bits, choices } = plan.way(pair, renumbered);
-            key_bits.extend(bits);
-            for share in 0..choices {
-                let template = self.template(pair, share, choices);
+            let ports = source_ports(pair, plan.shares(pair)).ok_or_else(|| {
+                let [from, to] = [pair.0, pair.1].map(|host| &plan.graph().hosts[host].name);
+                let problem = format!("are more than the hash tells apart from {from} to {to}; give fewer");
+                wrong("network.traffic.paths", problem)
+            })?;
+            for (share, port) in ports.into_iter().enumerate() {
+                let Way { routes, hops_max, key_bits: bits } = plan.way(pair, share, renumbered);
+                key_bits.extend(bits);
                 flows.push(Flow {
                     from: pair.0,
                     to: pair.1,
-                    template: template.into(),
+                    template: self.template(pair, port).into(),
                     payload_at: HEADER_BYTES,
                     first_ns: random.u64(0..self.interval_ns),
                     interval_ns: self.interval_ns,
                     packets: self.packets,
                     hops_max,
-                    routes: routes.clone(),
+                    routes,
                 });
             }
-        }
-        if flows.len() as u64 * u64::from(self.packets) > PACKETS {
-            let problem =
-                format!("are {} for each of {} flows; {PACKETS} are the most", self.packets, flows.len());
-            return Err(wrong("network.traffic.packets", problem));
         }
         Ok((flows, key_bits))
     }
 
-    /// A packet of the pair that takes this share of its paths.
-    fn template(&self, (from, to): Pair, share: usize, of: usize) -> Vec<u8> {
-        let weights = std::iter::repeat_n(1_u16, of);
-        let fits = |port: &u16| pick(hash(from, to, *port), weights.clone()) == Some(share);
-        // Of so many ports, some fall into each share.
-        let port = SOURCE_PORTS.into_iter().find(fits).unwrap_or(SOURCE_PORTS.start);
+    fn template(&self, (from, to): Pair, port: u16) -> Vec<u8> {
         let payload = vec![0; self.bytes - FCS_BYTES - HEADER_BYTES];
         let packet = PacketBuilder::ethernet(mac(to), mac(from)).ipv4(address(from), address(to));
         packet.udp(port, TARGET_PORT).no_udp_checksum().payload(&payload).build()
     }
+}
+
+/// For each share of a pair's paths the first source port with which packets fall into it. None if there are shares without one.
+fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
+    let mut found = vec![None; shares];
+    let (mut missing, before) = (shares, hash(pair));
+    for port in SOURCE_PORTS {
+        if missing == 0 {
+            break;
+        }
+        let place = &mut found[share(before, port, shares)];
+        missing -= usize::from(place.is_none());
+        place.get_or_insert(port);
+    }
+    found.into_iter().collect()
+}
+
+/// Which of so many equal shares packets with this port fall into: what `flow::group::pick` says, at once.
+fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
+    hash.add(&port.to_be_bytes());
+    hash.add(&TARGET_PORT.to_be_bytes());
+    ((u64::from(hash.finish()) * shares as u64) >> 32) as usize
 }
 
 fn address(host: usize) -> [u8; 4] {
@@ -182,8 +240,8 @@ fn address(host: usize) -> [u8; 4] {
     [10, a, b, c]
 }
 
-/// The hash by which switches choose a path for such a packet.
-fn hash(from: usize, to: usize, port: u16) -> u32 {
+/// The hash by which switches choose a path for a packet of the pair, but for its ports.
+fn hash((from, to): Pair) -> FlowHash {
     let mut hash = FlowHash::default();
     hash.add(&mac(to));
     hash.add(&mac(from));
@@ -192,7 +250,30 @@ fn hash(from: usize, to: usize, port: u16) -> u32 {
     hash.add(&[17]);
     hash.add(&address(from));
     hash.add(&address(to));
-    hash.add(&port.to_be_bytes());
-    hash.add(&TARGET_PORT.to_be_bytes());
-    hash.finish()
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::group::pick;
+
+    #[test]
+    fn each_share_has_the_first_port_that_switches_put_into_it() {
+        for shares in [1, 3, 144, 1_024] {
+            let ports = source_ports((5, 70), shares).unwrap();
+            assert_eq!(ports.len(), shares);
+            let weights = std::iter::repeat_n(1_u16, shares);
+            for port in SOURCE_PORTS.take(3_000) {
+                let mut hash = hash((5, 70));
+                hash.add(&port.to_be_bytes());
+                hash.add(&TARGET_PORT.to_be_bytes());
+                let picked = pick(hash.finish(), weights.clone()).unwrap();
+                assert_eq!(share(super::hash((5, 70)), port, shares), picked);
+                assert!(ports[picked] <= port);
+            }
+        }
+        // So many do not all come by.
+        assert_eq!(source_ports((5, 70), 40_000), None);
+    }
 }

@@ -62,7 +62,7 @@ pub fn plan(document: Document) -> Result<Plan, PlanError> {
         to,
         segments: segments.into_iter().map(segment).collect(),
     });
-    let numbering = keyflow::numbering(&graph, "", 0, WIDTH_BITS, routes.collect())?;
+    let numbering = keyflow::numbering(&graph, &banks, "", 0, WIDTH_BITS, routes.collect())?;
     Plan::of(graph, Dialect::Polka(ethertype), banks, vec![numbering])
 }
 

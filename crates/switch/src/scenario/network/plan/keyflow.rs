@@ -157,7 +157,12 @@ impl Plan {
                 let Some(slot) = banks[at].get_mut(bank.epoch) else {
                     return Err(wrong(place, format!("has the epoch {}, not 0 or 1", bank.epoch)));
                 };
-                let Some(arithmetic) = arithmetics[bank.epoch] else { continue };
+                let Some(arithmetic) = arithmetics[bank.epoch] else {
+                    return Err(wrong(
+                        place,
+                        format!("has the epoch {}, of which there is no plan", bank.epoch),
+                    ));
+                };
                 if slot.is_some() {
                     return Err(wrong(place, "is of the same epoch as one before"));
                 }
@@ -167,7 +172,7 @@ impl Plan {
         }
         let plans = plans.into_iter().enumerate().map(|(at, plan)| {
             let PlanDocument { epoch, width_bits, routes, .. } = plan;
-            numbering(&graph, &format!("plans[{at}]."), epoch, width_bits, routes)
+            numbering(&graph, &banks, &format!("plans[{at}]."), epoch, width_bits, routes)
         });
         let plans = plans.collect::<Result<Vec<_>, _>>()?;
         Self::of(graph, Dialect::KeyFlow, banks, plans)
@@ -224,7 +229,7 @@ impl Plan {
     /// See [`super::Plan::way`].
     pub fn way(&self, pair: Pair, renumbered: bool) -> Way {
         let ends = self.switches_of(pair);
-        let mut way = Way { choices: 1, ..Way::default() };
+        let mut way = Way::default();
         let mut split = false;
         let mut most = Vec::new();
         for plan in self.used(renumbered) {
@@ -377,6 +382,7 @@ fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithme
 /// The routes of a document, at this place of it.
 pub(super) fn numbering(
     graph: &Graph,
+    banks: &[[Option<Bank>; 2]],
     place: &str,
     epoch: usize,
     width_bits: usize,
@@ -395,7 +401,7 @@ pub(super) fn numbering(
         };
         let mut segments = Vec::with_capacity(route.segments.len());
         for segment in route.segments {
-            segments.push(read_segment(graph, segment, epoch, width_bits).map_err(told)?);
+            segments.push(read_segment(graph, banks, segment, epoch, width_bits).map_err(told)?);
         }
         let mut at = from;
         for segment in &segments {
@@ -415,6 +421,7 @@ pub(super) fn numbering(
 
 fn read_segment(
     graph: &Graph,
+    banks: &[[Option<Bank>; 2]],
     segment: SegmentDocument,
     epoch: usize,
     width_bits: usize,
@@ -435,16 +442,24 @@ fn read_segment(
     if let Some(backup) = backup_port.filter(|backup| leads(*backup).is_none()) {
         return Err(format!("has the backup port {backup}, which leads to no switch"));
     }
+    let key = read_key(&key, width_bits / 8)?;
+    let own_bits = 8 * key.len() as u32 - leading_zeros(&key);
+    if bits < own_bits || bits as usize > width_bits {
+        return Err(format!(
+            "tells of {bits} bits for a key of {own_bits}; they are of the largest key with its IDs, {width_bits} at most"
+        ));
+    }
     let mut hops = Vec::with_capacity(guards.len());
     for (at, (pair, guard)) in nodes.windows(2).zip(&guards).enumerate() {
-        // Of parallel links, routes take that of the lowest port.
+        let leads = |port: &PortNo| {
+            graph.peer(End { node: pair[0], port: *port }).is_some_and(|peer| peer.node == pair[1])
+        };
         let port = if at == 0 {
             Some(out_port)
         } else {
-            let mut ports = graph.trusted[pair[0]].iter().copied();
-            ports.find(|port| {
-                graph.peer(End { node: pair[0], port: *port }).is_some_and(|peer| peer.node == pair[1])
-            })
+            // Of parallel links the one that the key chooses. If it chooses none of them, the run will tell.
+            let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
+            chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
         };
         let link = port.and_then(|port| graph.link_at.get(&End { node: pair[0], port }));
         let Some(&link) = link else {
@@ -459,9 +474,32 @@ fn read_segment(
         };
         hops.push(Hop { link, node: pair[1], link_guarded, node_guarded });
     }
-    let key = read_key(&key, width_bits / 8)?;
     let key = KeyHeader { key: key.into(), hops: hop_limit, epoch: epoch as u8 };
     Ok(Segment { first, last, out_port, backup_port, key, bits, hops })
+}
+
+/// The port that a switch sends a key by.
+fn output(bank: &Bank, key: &[u8]) -> Option<PortNo> {
+    let modulus = u64::from(bank.id.modulus());
+    let residue = match bank.id.arithmetic() {
+        Arithmetic::Integer => key.iter().fold(0, |rest, byte| (rest << 8 | u64::from(*byte)) % modulus),
+        Arithmetic::Polynomial => {
+            let bits = key.iter().flat_map(|byte| (0..8).rev().map(move |bit| u64::from(byte >> bit & 1)));
+            bits.fold(0, |rest, bit| {
+                let rest = rest << 1 | bit;
+                if rest >> modulus.ilog2() == 0 { rest } else { rest ^ modulus }
+            })
+        }
+    };
+    match bank.labels.get(&u32::try_from(residue).ok()?)? {
+        Label::Port(port) => Some(*port),
+        Label::Tables => None,
+    }
+}
+
+fn leading_zeros(key: &[u8]) -> u32 {
+    let zeros = key.iter().take_while(|byte| **byte == 0).count();
+    8 * zeros as u32 + key.get(zeros).map_or(0, |byte| byte.leading_zeros())
 }
 
 /// A key of so many bytes.
@@ -478,4 +516,24 @@ fn read_key(text: &str, bytes: usize) -> Result<Vec<u8>, String> {
         key[bytes - 1 - at / 2] |= value << (4 * (at % 2));
     }
     Ok(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_sends_a_key_by_its_residue() {
+        let port = |arithmetic, id, key: &[u8]| {
+            let labels = [(0, Label::Tables), (1, Label::Port(7)), (2, Label::Port(9))].into();
+            let id = NodeId::new(arithmetic, id).unwrap();
+            output(&Bank { id, labels, backups: BTreeMap::new() }, key)
+        };
+        // 25 is 1, 1 and 0 modulo 4, 3 and 5; 256 * 25 is 2 modulo 7.
+        assert_eq!([4, 3, 5].map(|id| port(Arithmetic::Integer, id, &[0, 25])), [Some(7), Some(7), None]);
+        assert_eq!([7, 3].map(|id| port(Arithmetic::Integer, id, &[0, 25, 0])), [Some(9), Some(7)]);
+        // Modulo x^2 + x + 1, x^3 is 1: x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which is x + 1.
+        let keys: [&[u8]; 4] = [&[0x10], &[0x13], &[1, 0], &[7]];
+        assert_eq!(keys.map(|key| port(Arithmetic::Polynomial, 7, key)), [Some(9), Some(7), None, None]);
+    }
 }

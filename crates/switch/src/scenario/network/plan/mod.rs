@@ -17,10 +17,13 @@ use serde::de::DeserializeOwned;
 use sim::network::{Hop, Setup};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::rc::Rc;
 
-/// A file of 1 GiB has more than any network that can be simulated.
-const FILE_BYTES: usize = 1 << 30;
+/// Bytes of a file at most: more than any network that can be simulated needs.
+const FILE_BYTES: u64 = 1 << 28;
 
 /// What is wrong with a plan, and where in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,14 +66,12 @@ pub type Pair = (usize, usize);
 /// How packets of a pair go.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Planned paths, one for each time; empty if paths are chosen by packet.
+    /// Planned paths, one for each numbering; none if the plan does not tell.
     pub routes: Vec<Vec<Hop>>,
     /// Links that a packet may cross.
     pub hops_max: u32,
-    /// Bits of the keys that it carries; of its tag what is in use of UP and DOWN.
+    /// Bits of the keys that it carries: of each the most that a key with the same IDs has. Of a tag those of its UP and DOWN.
     pub key_bits: Vec<u32>,
-    /// A choice of paths, each taken by the packets of which the hash falls into its share; 1 if there is none.
-    pub choices: usize,
 }
 
 /// What switches are configured with, by switch.
@@ -84,11 +85,24 @@ struct Head {
 }
 
 impl Plan {
-    /// Reads a plan.
-    pub fn read(text: &str) -> Result<Self, PlanError> {
-        if text.len() > FILE_BYTES {
+    /// Reads a plan's file.
+    pub fn open(path: &Path) -> Result<Self, PlanError> {
+        let told = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
+        // A pipe may never end, and a device never be empty.
+        if !std::fs::metadata(path).map_err(told)?.is_file() {
+            return Err(wrong("", "is no regular file; name one that has a plan"));
+        }
+        let mut text = String::new();
+        let file = File::open(path).map_err(told)?;
+        file.take(FILE_BYTES + 1).read_to_string(&mut text).map_err(told)?;
+        if text.len() as u64 > FILE_BYTES {
             return Err(wrong("", format!("has more than {FILE_BYTES} bytes")));
         }
+        Self::read(&text)
+    }
+
+    /// Reads a plan.
+    pub fn read(text: &str) -> Result<Self, PlanError> {
         let head: Head = json(text)?;
         if head.format.as_deref() != Some("shunt-plan") {
             return Err(wrong("format", "is not \"shunt-plan\": this is no plan"));
@@ -154,11 +168,20 @@ impl Plan {
         }
     }
 
-    /// How the pair's packets go. `renumbered`: at first by the older numbering, and then by the other.
-    pub fn way(&self, pair: Pair, renumbered: bool) -> Way {
+    /// Paths that the pair's packets choose among, each taken by those of which the hash falls into its share; 1 if there is no
+    /// choice.
+    pub fn shares(&self, pair: Pair) -> usize {
+        match self {
+            Self::KeyFlow(_) => 1,
+            Self::Tags(plan) => plan.shares(pair),
+        }
+    }
+
+    /// How the pair's packets of a share go. `renumbered`: at first by the older numbering, and then by the other.
+    pub fn way(&self, pair: Pair, share: usize, renumbered: bool) -> Way {
         match self {
             Self::KeyFlow(plan) => plan.way(pair, renumbered),
-            Self::Tags(plan) => plan.way(pair),
+            Self::Tags(plan) => plan.way(pair, share),
         }
     }
 

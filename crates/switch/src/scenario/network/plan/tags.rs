@@ -8,7 +8,7 @@ use flow::action::TfHeader;
 use flow::stateless::{Gate, GateFlag, Gates, Stateless};
 use flow::{Action, PortNo};
 use serde::Deserialize;
-use sim::network::{End, Setup};
+use sim::network::{End, Hop, Setup};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -28,6 +28,8 @@ pub struct Document {
 #[derive(Debug, Deserialize)]
 struct HeaderDocument {
     name: String,
+    up_bits: u32,
+    down_bits: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -67,6 +69,8 @@ pub struct Plan {
     /// Each host's gate, by its place.
     gates: Vec<u16>,
     ups: Vec<Vec<u32>>,
+    /// Cores, by plane.
+    cores: Vec<Vec<usize>>,
     /// Paths of a pair that are used at most.
     pub paths_max: usize,
 }
@@ -98,9 +102,9 @@ struct Choice {
 impl Plan {
     pub fn new(document: Document) -> Result<Self, PlanError> {
         let Document { network, header, server_gate_max, ups, switches, hosts, external } = document;
-        let wide = match header.name.as_str() {
-            "paper" => false,
-            "wide" => true,
+        let (wide, bits) = match header.name.as_str() {
+            "paper" => (false, PAPER_BITS),
+            "wide" => (true, WIDE_BITS),
             other => {
                 return Err(wrong(
                     "header.name",
@@ -108,9 +112,31 @@ impl Plan {
                 ));
             }
         };
+        let [up_bits, down_bits] = bits;
+        if [header.up_bits, header.down_bits] != bits {
+            let HeaderDocument { name, up_bits: up, down_bits: down } = header;
+            let problem = format!(
+                "tells of {up} and {down} bits; UP and DOWN have {up_bits} and {down_bits} in {name}"
+            );
+            return Err(wrong("header", problem));
+        }
+        for (plane, ups) in ups.iter().enumerate() {
+            if let Some(up) = ups.iter().find(|up| **up == 0 || u64::from(**up) >> up_bits != 0) {
+                return Err(wrong(
+                    format!("ups[{plane}]"),
+                    format!("has {up}; UP is 1 and more, of {up_bits} bits"),
+                ));
+            }
+        }
+        for (list, places) in [("hosts", &hosts), ("external", &external)] {
+            if let Some(at) = places.iter().position(|place| u32::from(place.gate) >> down_bits != 0) {
+                let problem = format!("has the gate {}; DOWN has {down_bits} bits", places[at].gate);
+                return Err(wrong(format!("{list}[{at}]"), problem));
+            }
+        }
         let names = switches.iter().map(|switch| switch.name.clone()).collect();
         let graph = Graph::new(network, names)?;
-        let mut cores: BTreeMap<usize, usize> = BTreeMap::new();
+        let mut cores = vec![Vec::new(); ups.len()];
         let mut read = Vec::with_capacity(switches.len());
         for (at, switch) in switches.into_iter().enumerate() {
             let place = format!("switches[{at}] ({})", switch.name);
@@ -119,14 +145,14 @@ impl Plan {
                 ("edge", _) => Layer::Edge,
                 ("aggregation", _) => Layer::Aggregation,
                 ("core", Some(plane)) => {
-                    let count = cores.entry(plane).or_default();
-                    *count += 1;
-                    if ups.get(plane).and_then(|ups| ups.get(*count - 1)).is_none() {
+                    let count = cores.get(plane).map_or(0, Vec::len) + 1;
+                    if ups.get(plane).and_then(|ups| ups.get(count - 1)).is_none() {
                         return Err(told(format!(
                             "is core {count} of plane {plane}, for which ups has no UP"
                         )));
                     }
-                    Layer::Core(plane, *count - 1)
+                    cores[plane].push(at);
+                    Layer::Core(plane, count - 1)
                 }
                 (other, _) => {
                     return Err(told(format!(
@@ -151,6 +177,7 @@ impl Plan {
             switches: read,
             gates: Vec::new(),
             ups,
+            cores,
             paths_max: usize::MAX,
             graph,
         };
@@ -190,8 +217,7 @@ impl Plan {
 
     /// Whether there is a way: not from one core's outside to another's.
     pub fn has(&self, pair: Pair) -> bool {
-        let (from, to) = self.ends(pair);
-        from.node == to.node || !self.choices(pair).is_empty()
+        self.shares(pair) > 0
     }
 
     /// See [`super::Plan::targets`]. That there is a way is to be asked.
@@ -202,57 +228,120 @@ impl Plan {
     }
 
     /// See [`super::Plan::way`].
-    pub fn way(&self, pair: Pair) -> Way {
+    pub fn way(&self, pair: Pair, share: usize) -> Way {
+        let Some(Choice { up, down, .. }) = self.choice(pair, share) else {
+            return Way { routes: vec![Vec::new()], ..Way::default() };
+        };
+        let routes: Vec<_> = self.route(pair, share).into_iter().collect();
+        // Nothing turns a packet back: a tag leads up as far as it has to, and down.
+        let hops_max = self.layers_between(pair);
+        let bits = |number: u32| u32::BITS - number.leading_zeros();
+        Way { routes, hops_max, key_bits: vec![bits(up) + bits(down.into())] }
+    }
+
+    /// Links from one switch to another.
+    fn layers_between(&self, pair: Pair) -> u32 {
         let (from, to) = self.ends(pair);
-        if from.node == to.node {
-            return Way { routes: vec![Vec::new()], choices: 1, ..Way::default() };
-        }
-        let layers = [from, to].map(|end| self.switches[end.node].layer);
-        let hops_max = match layers {
+        match [from, to].map(|end| self.switches[end.node].layer) {
+            _ if from.node == to.node => 0,
             [Layer::Edge, Layer::Edge] if self.switches[from.node].pod != self.switches[to.node].pod => 4,
             _ => 2,
-        };
-        let [up_bits, down_bits] = if self.wide { WIDE_BITS } else { PAPER_BITS };
-        let key_bits = vec![up_bits + down_bits];
-        Way { routes: Vec::new(), hops_max, key_bits, choices: self.choices(pair).len() }
-    }
-
-    /// The tags by which one switch leads to a host at another, and how they set out: of many, some that are spread over all.
-    fn choices(&self, pair: Pair) -> Vec<Choice> {
-        let mut all = self.all_choices(pair);
-        if all.len() > self.paths_max {
-            let (count, from) = (all.len(), self.graph.hosts[pair.0].at.node);
-            let first = (31 * from + pair.1) % count;
-            all = (0..self.paths_max).map(|n| all[(first + n * count / self.paths_max) % count]).collect();
         }
-        all
     }
 
-    fn all_choices(&self, pair: Pair) -> Vec<Choice> {
+    /// The links of a share, none of which may fail without loss. None if the network does not have them.
+    fn route(&self, pair: Pair, share: usize) -> Option<Vec<Hop>> {
+        let (from, to) = self.ends(pair);
+        let [source, target] = [&self.switches[from.node], &self.switches[to.node]];
+        let above = |node: usize, plane: usize| {
+            let port = *self.switches[node].uplinks.get(plane)?;
+            self.graph.peer(End { node, port }).map(|peer| peer.node)
+        };
+        let nodes = match (source.layer, target.layer, self.plane_and_core(pair, share)?) {
+            (Layer::Edge, Layer::Edge, (plane, Some(core))) => {
+                let core = *self.cores.get(plane)?.get(core)?;
+                vec![from.node, above(from.node, plane)?, core, above(to.node, plane)?, to.node]
+            }
+            (Layer::Core(..), _, (plane, _)) => vec![from.node, above(to.node, plane)?, to.node],
+            (_, _, (plane, _)) => vec![from.node, above(from.node, plane)?, to.node],
+        };
+        let hop = |pair: &[usize]| {
+            let ports = self.graph.trusted[pair[0]].iter().map(|port| End { node: pair[0], port: *port });
+            let leads = |end: &End| self.graph.peer(*end).is_some_and(|peer| peer.node == pair[1]);
+            let link = *self.graph.link_at.get(&ports.into_iter().find(leads)?)?;
+            Some(Hop { link, node: pair[1], link_guarded: false, node_guarded: false })
+        };
+        nodes.windows(2).map(hop).collect()
+    }
+
+    /// The ways by which one switch leads to a host at another: of many, some that are spread over all. 1 within a switch.
+    pub fn shares(&self, pair: Pair) -> usize {
+        self.all_shares(pair).min(self.paths_max)
+    }
+
+    fn all_shares(&self, pair: Pair) -> usize {
         let (from, to) = self.ends(pair);
         let (source, target) = (&self.switches[from.node], &self.switches[to.node]);
-        let down = self.gates[pair.1];
         match (source.layer, target.layer) {
-            (Layer::Edge, Layer::Edge) if source.pod == target.pod => {
-                source.uplinks.iter().map(|port| Choice { up: 0, down, port: *port }).collect()
-            }
-            (Layer::Edge, Layer::Edge) => {
-                let planes = self.ups.iter().zip(&source.uplinks);
-                planes
-                    .flat_map(|(ups, port)| ups.iter().map(|up| Choice { up: *up, down, port: *port }))
-                    .collect()
-            }
-            (Layer::Edge, Layer::Core(plane, at)) => {
-                vec![Choice { up: self.ups[plane][at], down, port: source.uplinks[plane] }]
-            }
+            _ if from.node == to.node => 1,
+            (Layer::Edge, Layer::Edge) if source.pod == target.pod => source.uplinks.len(),
+            (Layer::Edge, Layer::Edge) => self.ups.iter().map(Vec::len).sum(),
+            (Layer::Edge, Layer::Core(..)) => 1,
             (Layer::Core(..), Layer::Edge) => {
-                let gates = &source.gates;
-                let number = u32::from(down).checked_next_multiple_of(gates.down_d.max(1));
-                let out = gates.ports.iter().find(|(_, gate)| Some(gate.number.get()) == number);
-                out.map(|(port, _)| Choice { up: 0, down, port: *port }).into_iter().collect()
+                usize::from(self.way_down(from.node, self.gates[pair.1]).is_some())
             }
-            _ => Vec::new(),
+            _ => 0,
         }
+    }
+
+    /// The plane that a share goes through, and of the plane the core, if packets go that far up and down again.
+    fn plane_and_core(&self, pair: Pair, share: usize) -> Option<(usize, Option<usize>)> {
+        let (from, to) = self.ends(pair);
+        let (source, target) = (&self.switches[from.node], &self.switches[to.node]);
+        let all = self.all_shares(pair);
+        let mut share = match all > self.paths_max {
+            true => ((31 * from.node + pair.1) % all + share * all / self.paths_max) % all,
+            false => share,
+        };
+        match (source.layer, target.layer) {
+            (Layer::Edge, Layer::Edge) if source.pod == target.pod => Some((share, None)),
+            (Layer::Edge, Layer::Edge) => {
+                for (plane, ups) in self.ups.iter().enumerate() {
+                    match share.checked_sub(ups.len()) {
+                        Some(rest) => share = rest,
+                        None => return Some((plane, Some(share))),
+                    }
+                }
+                None
+            }
+            (Layer::Core(plane, _), _) | (_, Layer::Core(plane, _)) => Some((plane, None)),
+            _ => None,
+        }
+    }
+
+    /// The tag of a share, and the port that it sets out by. None within a switch.
+    fn choice(&self, pair: Pair, share: usize) -> Option<Choice> {
+        let (from, to) = self.ends(pair);
+        if from.node == to.node {
+            return None;
+        }
+        let (source, down) = (&self.switches[from.node], self.gates[pair.1]);
+        let (plane, core) = self.plane_and_core(pair, share)?;
+        if let Layer::Core(..) = source.layer {
+            return Some(Choice { up: 0, down, port: self.way_down(from.node, down)? });
+        }
+        let up = match (core, self.switches[to.node].layer) {
+            (Some(core), _) | (None, Layer::Core(_, core)) => self.ups[plane][core],
+            _ => 0,
+        };
+        Some(Choice { up, down, port: *source.uplinks.get(plane)? })
+    }
+
+    /// The port by which a core sends what is for a gate below it.
+    fn way_down(&self, core: usize, down: u16) -> Option<PortNo> {
+        let gates = &self.switches[core].gates;
+        let number = u32::from(down).checked_next_multiple_of(gates.down_d.max(1));
+        gates.ports.iter().find(|(_, gate)| Some(gate.number.get()) == number).map(|(port, _)| *port)
     }
 
     /// What switches are configured with, by switch.
@@ -271,8 +360,10 @@ impl Plan {
                 changes.push(entries::entry(0, pair.1, vec![Action::output(to.port)])?);
                 continue;
             }
-            let mut lists =
-                self.choices(pair).into_iter().map(|choice| self.actions(choice)).collect::<Vec<_>>();
+            let mut lists = (0..self.shares(pair))
+                .filter_map(|share| self.choice(pair, share))
+                .map(|choice| self.actions(choice))
+                .collect::<Vec<_>>();
             let actions = if lists.len() > 1 {
                 let id = groups.entry(from.node).or_default();
                 *id += 1;

@@ -3,11 +3,11 @@
 
 use super::*;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::fs;
 
 fn document(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sim/plans").join(name);
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// What is told of a plan in which the value at a place is another one.
@@ -47,6 +47,7 @@ fn damaged_plans_are_refused_by_place() {
             ("/switches/0/name", json!("x"), "switches[0]: x is no node of the network"),
             ("/switches/0/name", json!("Denver"), "switches[6]: Denver is there twice"),
             ("/switches/0/banks/0/epoch", json!(2), "switches[0].banks[0] (New York): has the epoch 2"),
+            ("/switches/0/banks/0/epoch", json!(1), "has the epoch 1, of which there is no plan"),
             ("/switches/0/banks/0/id", json!(1), "switches[0].banks[0] (New York): has the id 1"),
             ("/switches/0/banks/0/labels/0", json!("x"), "has the label \"x\"; a port or \"tables\""),
             ("/switches/0/banks/0/labels/0", json!(77), "names port 77, which the network does not have"),
@@ -66,6 +67,12 @@ fn damaged_plans_are_refused_by_place() {
                 "/plans/0/routes/0/segments/0/key",
                 json!("0x100000000000000000000000000000000"),
                 "does not fit into 128 bits",
+            ),
+            ("/plans/0/routes/7/segments/0/bits", json!(21), "tells of 21 bits for a key of 22"),
+            (
+                "/plans/0/routes/7/segments/0/bits",
+                json!(129),
+                "tells of 129 bits for a key of 22; they are of the largest",
             ),
             ("/plans/0/routes/0/segments/0/hop_limit", json!(256), "invalid value: integer `256`"),
             ("/plans/0/routes/0/segments/0/guards", json!([]), "has 0 guards for a path of"),
@@ -106,6 +113,18 @@ fn damaged_plans_are_refused_by_place() {
         "tree.json",
         &[
             ("/header/name", json!("x"), "header.name: \"x\" is unknown; paper and wide are known"),
+            (
+                "/header/up_bits",
+                json!(29),
+                "header: tells of 29 and 13 bits; UP and DOWN have 32 and 13 in paper",
+            ),
+            (
+                "/header/name",
+                json!("wide"),
+                "header: tells of 32 and 13 bits; UP and DOWN have 29 and 16 in wide",
+            ),
+            ("/ups/1/0", json!(0), "ups[1]: has 0; UP is 1 and more, of 32 bits"),
+            ("/hosts/3/gate", json!(8192), "hosts[3]: has the gate 8192; DOWN has 13 bits"),
             ("/ups/0", json!([44]), "is core 2 of plane 0, for which ups has no UP"),
             ("/switches/0/layer", json!("x"), "switches[0] (es1): is of the layer \"x\""),
             ("/switches/0/uplinks", json!([3]), "switches[0] (es1): has 1 uplinks for 2 planes"),
@@ -119,6 +138,41 @@ fn damaged_plans_are_refused_by_place() {
             ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is no switch and has two links"),
         ],
     );
+}
+
+#[test]
+fn only_a_regular_file_is_a_plan() {
+    let folder = std::env::temp_dir().join(format!("shunt-plan-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    let pipe = folder.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // As large as it looks, without a byte of it on the disk.
+    let huge = folder.join("huge");
+    File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
+    let told = |path: &Path| Plan::open(path).unwrap_err().to_string();
+    for path in [Path::new("/dev/zero"), &pipe, &folder] {
+        assert_eq!(told(path), "is no regular file; name one that has a plan", "{}", path.display());
+    }
+    assert_eq!(told(&huge), "has more than 268435456 bytes");
+    assert!(told(&folder.join("none")).starts_with("can not read the plan: "));
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_tag_has_the_path_that_it_leads_over() {
+    let plan = Plan::read(&document("tree.json").to_string()).unwrap();
+    let graph = plan.graph();
+    let named = |pair: Pair, share: usize| {
+        let way = plan.way(pair, share, false);
+        assert!(way.routes.iter().flatten().all(|hop| !hop.link_guarded && !hop.node_guarded));
+        let nodes = way.routes[0].iter().map(|hop| graph.switches[hop.node].as_str());
+        (way.hops_max, way.key_bits, nodes.collect::<Vec<_>>().join(" "))
+    };
+    // UP 44 to 56 has 6 bits, and the gates 2, 6 and 32 have 2, 3 and 6.
+    assert_eq!(named((0, 1), 0), (0, vec![], String::new()));
+    assert_eq!(named((0, 2), 1), (2, vec![3], "as2 es2".into()));
+    assert_eq!(named((15, 0), 1), (4, vec![8], "as7 cs2 as1 es1".into()));
+    assert_eq!(named((0, 15), 2), (4, vec![12], "as2 cs3 as8 es8".into()));
 }
 
 #[test]
@@ -144,8 +198,15 @@ fn external_hosts_are_led_to_by_the_core_that_has_them() {
     }
     let plan = Plan::read(&plan.to_string()).unwrap();
     let graph = plan.graph();
+    let path = |pair| {
+        plan.way(pair, 0, false).routes[0]
+            .iter()
+            .map(|hop| graph.switches[hop.node].as_str())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!([path((0, 17)), path((16, 2))], [["as2", "cs4"], ["as1", "es2"]].map(|names| names.to_vec()));
     assert_eq!(graph.hosts.len(), 18);
     let [one, other] = [16, 17];
     assert_eq!((plan.has((0, one)), plan.has((other, 3)), plan.has((one, other))), (true, true, false));
-    assert_eq!((plan.way((0, one), false).choices, plan.way((0, one), false).hops_max), (1, 2));
+    assert_eq!((plan.shares((0, one)), plan.way((0, one), 0, false).hops_max), (1, 2));
 }

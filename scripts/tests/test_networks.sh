@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Fat trees with k = 6 in virtual time: all hosts to all others, by tags on each of their paths and by keys, with plans that the planners make
+# here. Those of k = 4 and of backbones are in examples/sim/plans.
+set -euo pipefail
+# shellcheck source=scripts/tests/lib.sh
+source "$(dirname "$0")/lib.sh"
+readonly python=target/tools/os-ken/bin/python
+needs "$python"
+
+cargo build --quiet --package shunt
+target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
+# delivered PLANNER PATHS LINKS: from each of 54 hosts to each other one, on so many different paths, of so many links at most.
+delivered() {
+    PYTHONPATH=controller/src "$python" -m shunt_controller.plan "$1" --k 6 --json "$folder/plan.json" >"$folder/plan.log"
+    printf '[network]\nplan = "plan.json"\n[network.require]\ndelivered = 1.0\n' >"$folder/network.toml"
+    "$target/debug/shunt" sim "$folder/network.toml" --json >"$folder/run.json" || fail "$1: not all is right"
+    "$python" - "$folder/run.json" "$@" <<'PYTHON' || fail "$1: other figures than it should have"
+import json, sys
+
+path, planner, paths, links = sys.argv[1:]
+with open(path, encoding="utf-8") as file:
+    run = json.load(file)
+found = [run["pairs"], run["paths"], run["delivered"], run["hops"]["max"], len(run["switches"])]
+wanted = [54 * 53, int(paths), int(paths), int(links), 45]
+assert found == wanted, f"{planner}: {found}, not {wanted}"
+# Only edge switches have entries.
+assert sum(switch["entries"] > 0 for switch in run["switches"]) == 18, run["switches"]
+PYTHON
+    ok "$1: $2 packets between 54 hosts come to where they are to"
+}
+# Of the 53 others, 45 are in other pods, with 9 paths to each; 6 at other edges, with 3; and 2 at the same one.
+delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
+delivered keyflow $((54 * 53)) 4
