@@ -56,6 +56,12 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 	bench/peers/plot.py
 	cargo run --quiet --release --package shunt-bench --bin shunt-bench -- target/report/{peers,scale,libraries,stages}.jsonl
 
+.PHONY: networks
+networks: ## large networks in virtual time, figures to target/report
+	scripts/setup.sh lab
+	cargo build --release --package shunt
+	bench/networks.py
+
 .PHONY: lab
 lab: ## the experiments of lab/, figures to target/report; needs root
 	scripts/setup.sh lab

@@ -47,6 +47,12 @@ class Report:
         print("%s, %s: %.3g %s (%.3g to %.3g in %d runs)" % (figure, case, median, unit, low, high, len(values)))
         self._add(figure, case, unit, median, None, None, low, high, len(values), None, None)
 
+    def exact(self, figure, case, unit, value, bar=None, clears=None):
+        """A figure that each run gives; with a bar, whether it clears that."""
+        verdict = None if bar is None else "met" if clears else "missed"
+        print("%s, %s: %.10g %s%s" % (figure, case, value, unit, ", %s: %s" % (bar, verdict) if bar else ""))
+        self._add(figure, case, unit, value, None, None, value, value, 1, bar, verdict)
+
     def against(self, figure, case, unit, ours, peers, at_most=None, at_least=None):
         """Ours against a peer's: one value a round each, whose ratios count; the bar is the most that they may be, or the
         least."""

@@ -98,20 +98,26 @@ struct Outage {
 
 impl Outage {
     fn new(part: Place, from_ns: Nanos, detected_ns: Nanos, links: &[Link]) -> Self {
-        let is_gone = |(at, link): &(usize, &Link)| match part {
-            Place::Link(place) => *at == place,
-            Place::Node(node) => link.ends.iter().any(|end| end.node == node),
-            Place::Host(_) => false,
+        let touches = |link: &Link, node| link.ends.iter().any(|end| end.node == node);
+        let (links_gone, node): (Vec<usize>, _) = match part {
+            Place::Link(link) => (vec![link], None),
+            Place::Node(node) => {
+                ((0..links.len()).filter(|at| touches(&links[*at], node)).collect(), Some(node))
+            }
+            Place::Host(_) => (Vec::new(), None),
         };
-        let gone: Vec<_> = links.iter().enumerate().filter(is_gone).collect();
-        let mut beside: Vec<usize> =
-            gone.iter().flat_map(|(_, link)| link.ends.map(|end| end.node)).collect();
-        beside.extend(match part {
-            Place::Node(node) => Some(node),
-            _ => None,
-        });
-        let links = gone.into_iter().map(|(at, _)| at).collect();
-        Self { part, from_ns, detected_ns, over_ns: Nanos::MAX, links, beside, met: 0, guarded: 0 }
+        let ends = links_gone.iter().filter_map(|link| links.get(*link)).flat_map(|link| link.ends);
+        let beside = ends.map(|end| end.node).chain(node).collect();
+        Self {
+            part,
+            from_ns,
+            detected_ns,
+            over_ns: Nanos::MAX,
+            links: links_gone,
+            beside,
+            met: 0,
+            guarded: 0,
+        }
     }
 
     /// Something is lost there because of it.

@@ -15,7 +15,7 @@ use wire::PacketBuilder;
 /// Packets of a run at most: each is remembered.
 const PACKETS: u64 = 100_000_000;
 /// Flows at most, one for each path of a pair: each has a packet and its path.
-const FLOWS: u64 = 4_000_000;
+const FLOWS: u64 = 2_000_000;
 /// Bytes of a packet: from what its headers and its number need to what a small frame has room for, with a key of 256 bits.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
 /// Its FCS.
