@@ -15,7 +15,7 @@ use crate::data_plane::DataPlane;
 use crate::model::Model;
 use flow::group::Group;
 use flow::stateless::Stateless;
-use flow::{EntryId, Field, FlowEntry, PortNo, PortState, Settings};
+use flow::{DropReason, EntryId, Field, FlowEntry, Outcome, PortNo, PortState, Settings};
 use reference::{Packet, Rules};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -108,7 +108,9 @@ impl<D: DataPlane> Model<D> {
     /// What the stateless lane works out of the packet of a trace, if it does.
     #[must_use]
     pub fn worked(&self, trace: &Trace) -> Option<Worked> {
-        reference::worked(self.stateless.as_deref()?, trace.in_port, &trace.frame)
+        let at_the_door = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
+        let lane = self.stateless.as_deref().filter(|_| !at_the_door)?;
+        reference::worked(lane, trace.in_port, &trace.frame)
     }
 }
 

@@ -143,8 +143,8 @@ const UNSIGNED: f64 = (1_u64 << 52) as f64;
 #[cfg(target_arch = "x86_64")]
 const SIGNED: f64 = 1.5 * UNSIGNED;
 
-/// What an integer's residues are taken by, eight keys at once. All numbers are integers below 2^53, which doubles hold exactly;
-/// only quotients are rounded, to the nearest or, rarely, the next to it.
+/// What an integer's residues are taken by, eight keys at once. Numbers are integers below 2^53, or of 32 bits times
+/// 2^32, which doubles hold exactly, but for those that quotients are estimated from; these are the nearest or, rarely, next to it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubles {

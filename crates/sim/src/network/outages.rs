@@ -2,7 +2,7 @@
 //! What had failed while a packet was under way, and what was promised about that.
 
 use crate::network::report::{Failure, Place};
-use crate::network::spec::{Act, Flow, Link, Network};
+use crate::network::spec::{Act, Flow, Hop, Link, Network};
 use flow::Nanos;
 
 /// How a packet met with failures. A packet that is lost for lack of room is no loss by them.
@@ -128,13 +128,13 @@ impl Outage {
         }
     }
 
-    /// What is promised of it to a flow: the least of its paths.
-    fn concerns(&self, network: &Network, flow: &Flow) -> Exposure {
+    /// What is promised of it to a flow: the least of these of its paths.
+    fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
         let at = |host: usize| network.hosts.get(host).map(|host| Place::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
             return Exposure::End;
         }
-        let of_routes = flow.routes.iter().map(|route| {
+        let of_routes = routes.iter().map(|route| {
             let hops = route.iter().filter_map(|hop| match self.part {
                 Place::Link(link) => (hop.link == link).then_some(hop.link_guarded),
                 Place::Node(node) => (hop.node == node).then_some(hop.node_guarded),
@@ -189,11 +189,13 @@ impl Outages {
         let begun = self.all.partition_point(|outage| outage.from_ns <= ended_ns);
         let mut exposure = Exposure::None;
         let mut met: Vec<(&mut Outage, Exposure)> = Vec::new();
-        let as_planned = flow
-            .routes
-            .iter()
-            .map(|route| way.iter().zip(route).take_while(|(visit, hop)| visit.link == hop.link).count());
-        let as_planned = as_planned.max().unwrap_or(0);
+        let followed = |route: &Vec<Hop>| {
+            way.iter().zip(route).take_while(|(visit, hop)| visit.link == hop.link).count()
+        };
+        let as_planned = flow.routes.iter().map(followed).max().unwrap_or(0);
+        // The paths that it may have been on.
+        let routes: Vec<&Vec<Hop>> =
+            flow.routes.iter().filter(|route| followed(route) == as_planned).collect();
         let first = network.hosts.get(flow.from).map(|host| (host.at.node, sent_ns));
         let visits = first.into_iter().chain(way.iter().map(|visit| (visit.node, visit.at_ns)));
         let visits = visits.skip(as_planned).take_while(|(_, at_ns)| *at_ns <= ended_ns);
@@ -203,7 +205,7 @@ impl Outages {
             let takes = |place| lasts.contains(&ended_ns) && outage.is_at(place);
             let meets = |(node, at_ns)| lasts.contains(&at_ns) && outage.beside.contains(&node);
             if lost_at.is_some_and(takes) || visits.clone().any(meets) {
-                let promised = outage.concerns(network, flow);
+                let promised = outage.concerns(network, flow, &routes);
                 met.push((outage, promised));
             }
         }
@@ -219,7 +221,8 @@ impl Outages {
                 },
                 _ => Exposure::Several,
             };
-            for (outage, _) in met.iter_mut().filter(|one| is_on_path(one)) {
+            let counts = |one: &&mut (&mut Outage, Exposure)| exposure != Exposure::Aside && is_on_path(one);
+            for (outage, _) in met.iter_mut().filter(counts) {
                 outage.met += 1;
                 outage.guarded += u64::from(exposure == Exposure::Guarded);
             }
@@ -240,7 +243,7 @@ impl Outages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::spec::{End, Hop, Host};
+    use crate::network::spec::{End, Host};
     use Exposure::{Aside, End as AtEnd, Guarded, None as Nothing, Repaired, Several, Undetected, Unguarded};
 
     /// Switches 0 to 3 in a row, a way round from 0 over 4 to 2, and link 7 between 8 and 9, which is far away.
@@ -321,6 +324,24 @@ mod tests {
             let lost_at = Some(Place::Node(hops));
             assert_eq!(met(std::slice::from_ref(&act), 120, &PLANNED[..hops], lost_at), expected, "{act:?}");
         }
+    }
+
+    #[test]
+    fn what_was_led_by_one_of_two_paths_meets_nothing_of_the_other() {
+        // Both end at switch 2: one by switch 1, whose last link fails, the other round it.
+        let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
+        let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
+        let network = network(vec![link(100, 1, false)]);
+        let exposure = |links: &[(usize, usize)], lost_at| {
+            let way = way(120, links);
+            let ended_ns = way.last().map_or(120, |visit| visit.at_ns);
+            let trip = Trip { sent_ns: 120, ended_ns, way: &way, lost_at };
+            let mut outages = Outages::of(&network);
+            (outages.exposure(&network, &flow, trip), outages.all[0].met)
+        };
+        assert_eq!(exposure(&ROUND[..2], None), (Aside, 0), "delivered as planned");
+        assert_eq!(exposure(&ROUND[..2], Some(Place::Node(2))), (Aside, 0), "lost where it was to come");
+        assert_eq!(exposure(&PLANNED[..1], Some(Place::Link(1))), (Unguarded, 1), "lost at what failed");
     }
 
     #[test]

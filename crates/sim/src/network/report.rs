@@ -93,7 +93,7 @@ pub struct Report {
     pub ends: BTreeMap<Exposure, Ends>,
     /// All failures, the earliest first.
     pub failures: Vec<Failure>,
-    /// Packets delivered by what led them: no key, keys of epoch 0, keys of epoch 1, keys of both.
+    /// Packets delivered by what led them: no key of KeyFlow, keys of epoch 0, keys of epoch 1, keys of both.
     pub by_epochs: [u64; 4],
     /// Copies that arrived at another host.
     pub misdelivered: u64,

@@ -82,7 +82,8 @@ pub fn dropped(model: &Model<WorkerSet>, found: &Trace, reason: DropReason) -> S
                     )
                 }
                 (None, DropReason::PortDown) if found.steps.is_empty() => {
-                    "the port that its key or tag leads to is down, and so is the backup if there is one"
+                    "the port that its key or tag leads to cannot be sent to (it is down, set not to forward, not there, or where \
+                     the packet came in), and no backup can"
                         .into()
                 }
                 (None, _) => reason.meaning().into(),

@@ -110,7 +110,7 @@ pub fn missed(
 ) -> Vec<String> {
     let mut missed = Vec::new();
     let mut share = |key: &str, least: Option<f64>, part: u64, all: u64, what: &str| {
-        if let Some(least) = least.filter(|least| (part as f64) < least * all as f64) {
+        if let Some(least) = least.filter(|least| part as f64 / (all as f64) < *least) {
             missed.push(format!("{key}: {part} of {all} {what}; {least} of them is required"));
         }
     };

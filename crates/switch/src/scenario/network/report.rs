@@ -164,7 +164,7 @@ pub struct Range {
 pub struct LinkHeader {
     /// Bits by which packets are longer on links between switches than hosts sent them, as seen there.
     pub on_links_bits: Range,
-    /// Bits of keys: what the plan says that keys with the same IDs have at most, which none is longer than. Of tags, bits that
+    /// Bits of keys: what the plan says that keys with the same IDs have at most, which none is longer than; of freeRtr's, those they have. Of tags, bits that
     /// their UP and DOWN have.
     pub key_bits: Range,
 }

@@ -70,7 +70,7 @@ pub struct Way {
     pub routes: Vec<Vec<Hop>>,
     /// Links that a packet may cross.
     pub hops_max: u32,
-    /// Bits of the keys that it carries: of each the most that a key with the same IDs has. Of a tag those of its UP and DOWN.
+    /// Bits of the keys that it carries: of each the most that a key with the same IDs has, of freeRtr's what it has itself. Of a tag those of its UP and DOWN.
     pub key_bits: Vec<u32>,
 }
 
