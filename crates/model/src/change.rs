@@ -105,7 +105,11 @@ impl<D: DataPlane> Model<D> {
         // All entries are looked at for the users of a group or a meter that has some.
         let has_users = match change {
             Change::Flow(m) => return self.flow_cost(m),
-            Change::Port(_) | Change::Stateless(_) => false,
+            Change::Port(_) => false,
+            // The lane is copied, compared and compiled whole.
+            Change::Stateless(change) => {
+                return change.size() + self.stateless.as_ref().map_or(0, |lane| lane.size());
+            }
             Change::Group(GroupCommand::Delete, group) => {
                 self.groups.get(group.id).is_some_and(|record| record.users > 0)
             }

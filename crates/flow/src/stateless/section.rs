@@ -31,7 +31,46 @@ pub enum LaneChange {
     Set(Vec<Section>),
 }
 
+impl Section {
+    /// How many labels, ports and backups it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Types(_) => 0,
+            Self::Trusted(ports) => ports.len(),
+            Self::MtuBytes(mtu_bytes) => mtu_bytes.len(),
+            Self::Bank(_, bank) | Self::Polka(bank) => bank.as_ref().map_or(0, Bank::size),
+            Self::Gates(gates) => gates.as_ref().map_or(0, |gates| gates.ports.len()),
+        }
+    }
+}
+
+impl Bank {
+    fn size(&self) -> usize {
+        self.labels.len() + self.backups.len()
+    }
+}
+
+impl LaneChange {
+    /// The same of all its sections.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        match self {
+            Self::Off => 0,
+            Self::Set(sections) => sections.iter().map(Section::size).sum(),
+        }
+    }
+}
+
 impl Stateless {
+    /// How many labels, ports and backups it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let banks = self.banks.iter().chain([&self.polka]).flatten().map(Bank::size);
+        let gates = self.gates.as_ref().map_or(0, |gates| gates.ports.len());
+        banks.sum::<usize>() + self.trusted.len() + self.mtu_bytes.len() + gates
+    }
+
     /// All parts.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
@@ -57,5 +96,27 @@ impl Stateless {
             Section::Polka(bank) => self.polka = bank,
             Section::Gates(gates) => self.gates = gates,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Arithmetic, Label, NodeId};
+    use super::*;
+
+    #[test]
+    fn a_lane_is_as_large_as_its_sections() {
+        let id = NodeId::new(Arithmetic::Integer, 7).unwrap();
+        let labels = (0..5).map(|label| (label, Label::Tables)).collect();
+        let bank = Bank { id, labels, backups: BTreeMap::from([(1, 2)]) };
+        let lane = Stateless {
+            trusted: BTreeSet::from([1, 2, 3]),
+            mtu_bytes: BTreeMap::from([(1, 1_500)]),
+            banks: [Some(bank.clone()), None],
+            polka: Some(bank),
+            ..Stateless::default()
+        };
+        assert_eq!(lane.size(), 16);
+        assert_eq!((LaneChange::Set(lane.sections()).size(), LaneChange::Off.size()), (16, 0));
     }
 }
