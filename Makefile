@@ -85,6 +85,18 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 	scripts/setup.sh fuzz
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
+# NIGHTLY has names of steps, or patterns such as 'oracle-*' (default: all). NIGHTLY_CASES is the number of the oracle's rule
+# sets; FUZZ_SECONDS is as above. A second call continues.
+NIGHTLY ?=
+NIGHTLY_CASES ?= 20000
+.PHONY: nightly
+nightly: export NIGHTLY_CASES := $(NIGHTLY_CASES)
+nightly: export FUZZ_SECONDS := $(FUZZ_SECONDS)
+nightly: ## the checks that take hours (scripts/nightly/steps.sh), resumable; needs root
+	scripts/setup.sh test
+	cargo build --release --package shunt
+	scripts/nightly.sh $(NIGHTLY)
+
 .PHONY: lint
 lint: ## format, clippy, tidy, shell scripts
 	scripts/setup.sh lint

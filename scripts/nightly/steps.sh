@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The steps of `make nightly` in the order in which they run: `step NAME COMMAND`. scripts/nightly.sh reads this list. A step
+# exits with 0 when it passed, ends when it gets SIGTERM, and leaves nothing behind. What takes hours is split into several
+# steps or can continue by itself, because an interrupted step starts again from its beginning.
+#
+# Sizes come from the environment; the Makefile documents them.
+
+: "${NIGHTLY_CASES:=20000}" "${FUZZ_SECONDS:=600}"
+
+# The oracle at length: NIGHTLY_CASES rule sets in parts of at most 2,000, from seed 100,001 on.
+for ((first = 0; first < NIGHTLY_CASES; first += 2000)); do
+    cases=$((NIGHTLY_CASES - first < 2000 ? NIGHTLY_CASES - first : 2000))
+    step "oracle-$((first / 2000 + 1))" \
+        "ORACLE_SEED=$((100001 + first)) ORACLE_CASES=$cases cargo test --package sim --test oracle -- --nocapture"
+done
+
+# Faults: every patch of tests/mutations.
+step mutations "cargo xtask mutants"
+
+step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
+step conformance "make --no-print-directory conformance"
+step networks "make --no-print-directory networks"

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The runner of `make nightly`: a failed step fails the run and stops no other, a step that passed is not repeated until its
+# command changes, and an interrupted one is ended and repeated.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export NIGHTLY_STEPS=$folder/steps.sh NIGHTLY_FOLDER=$folder/nightly
+
+fail() {
+    printf 'test_nightly: %s\n' "$*" >&2
+    [ ! -e "$folder/out" ] || cat "$folder/out" >&2
+    exit 1
+}
+
+# expect STATUS COMMAND...: runs it; its output goes to $folder/out.
+expect() {
+    local expected=$1 status=0
+    shift
+    "$@" >"$folder/out" 2>&1 || status=$?
+    [ "$status" -eq "$expected" ] || fail "$* ended with $status instead of $expected"
+}
+
+# row STEP VERDICT: the table has this row.
+row() { grep -q "^$1  *$2 " "$folder/out" || fail "no row \`$1 $2\`"; }
+
+cat >"$NIGHTLY_STEPS" <<END
+step first "echo run >>'$folder/first'"
+step second "true; false; echo wrong >'$folder/second'"
+step third "echo \\\$BASHPID >'$folder/third'; [ -e '$folder/short' ] || exec sleep 60"
+END
+scripts/nightly.sh >"$folder/out" 2>&1 &
+runner=$!
+for _ in {1..100}; do
+    [ ! -s "$folder/third" ] || break
+    sleep 0.1
+done
+[ -s "$folder/third" ] || fail 'the step after a failed one was not started in 10 s'
+kill -TERM "$runner"
+status=0
+wait "$runner" || status=$?
+[ "$status" -eq 143 ] || fail "the interrupted run ended with $status"
+row first passed
+row second 'failed(1)'
+row third interrupted
+[ ! -e "$folder/second" ] || fail 'a failed command did not end its step'
+! kill -0 "$(cat "$folder/third")" 2>/dev/null || fail 'the interrupted step still runs'
+
+touch "$folder/short"
+expect 1 scripts/nightly.sh
+row first passed-before
+row third passed
+sed -i '/^step second/d; s/^step first "/&true; /' "$NIGHTLY_STEPS"
+expect 0 scripts/nightly.sh 'f*'
+row first passed
+! grep -q '^third' "$folder/out" || fail 'a step was run that no pattern matches'
+[ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
+expect 2 scripts/nightly.sh none
+printf 'ok: failed, interrupted and finished steps\n'
