@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The driver of a case: packets, updates, turns of the workers and of the control thread, in random order.
+
+mod close;
+mod setup;
+mod traffic;
+mod update;
+
+use super::Options;
+use super::log::{OrderLog, Record, Recorder, STEP_NS_MAX};
+use super::rules::{LINEAR, Style};
+use super::templates::Template;
+use fastrand::Rng;
+use flow::{Nanos, PortNo};
+use model::{Model, Notice, RemovedReason};
+use port::mem::MemHandle;
+use reference::Reference;
+use worker::Worker;
+
+pub(super) struct Driver {
+    rng: Rng,
+    options: Options,
+    style: Style,
+    templates: Vec<Template>,
+    model: Model<Recorder>,
+    workers: Vec<Worker<OrderLog>>,
+    handles: Vec<MemHandle>,
+    /// Runs ahead of the workers: every operation as soon as it is submitted.
+    shadow: Reference,
+    shadowed: usize,
+    now: Nanos,
+    sequences: Vec<Vec<u64>>,
+    waiting: Vec<Vec<usize>>,
+    acknowledged: u64,
+    tight: bool,
+    /// Turns since frames were taken.
+    untaken: usize,
+    /// For each table the lookups counted so far.
+    lookups: [u64; LINEAR as usize + 1],
+    record: Record,
+}
+
+impl Driver {
+    pub fn run(mut self) -> Result<Record, String> {
+        self.first_rules()?;
+        while self.record.arrivals.len() < self.options.packets {
+            self.now += self.rng.u64(0..STEP_NS_MAX);
+            match self.rng.u8(0..100) {
+                0..55 => self.push(),
+                55..85 => {
+                    let worker = self.rng.usize(0..self.workers.len());
+                    self.turn(worker)?;
+                }
+                85..92 => self.control()?,
+                92..97 => self.update()?,
+                _ => self.settle()?,
+            }
+        }
+        self.settle()?;
+        self.close();
+        Ok(self.record)
+    }
+
+    fn packet_in_use(&mut self) -> (usize, PortNo) {
+        (self.rng.usize(0..self.templates.len()), self.rng.u32(1..=self.style.ports))
+    }
+
+    /// One turn of the control thread.
+    fn control(&mut self) -> Result<(), String> {
+        while self.model.poll(self.now) {
+            self.notices();
+        }
+        self.notices();
+        let barrier = self.model.barrier();
+        if self.model.is_applied(barrier) {
+            self.acknowledged = barrier;
+        }
+        self.follow()
+    }
+
+    fn notices(&mut self) {
+        while let Some(notice) = self.model.next_notice() {
+            match notice {
+                Notice::PacketIn(packet_in) => self.model.recycle(packet_in.frame),
+                Notice::FlowRemoved(removed) => {
+                    let expired =
+                        matches!(removed.reason, RemovedReason::IdleTimeout | RemovedReason::HardTimeout);
+                    self.record.expired += usize::from(expired);
+                }
+                Notice::PortStatus { .. } => {}
+            }
+        }
+    }
+
+    /// Takes operations over into the shadow and notes where each worker's log stood.
+    fn follow(&mut self) -> Result<(), String> {
+        let lengths: Vec<usize> = self.workers.iter_mut().map(|w| w.probe().entries.len()).collect();
+        let recorder = self.model.plane_mut();
+        for operation in &recorder.operations[self.shadowed..] {
+            self.shadow
+                .apply(operation)
+                .map_err(|what| format!("the model made a wrong operation: {what}"))?;
+            self.record.submitted.push(lengths.clone());
+        }
+        self.shadowed = recorder.operations.len();
+        Ok(())
+    }
+}

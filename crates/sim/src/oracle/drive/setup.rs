@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Sets a case up: ports, workers, model, and the first rules.
+
+use super::Driver;
+use crate::oracle::Options;
+use crate::oracle::log::{OrderLog, Record, Recorder};
+use crate::oracle::rules::{LINEAR, Style};
+use crate::oracle::templates::Template;
+use fastrand::Rng;
+use flow::{EgressQueue, Nanos, Settings};
+use model::{Config, GroupCommand, Learning, Model, PortDesc};
+use port::Queue;
+use port::mem;
+use reference::Reference;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use worker::{PortQueues, build_with};
+
+/// Frames of a worker: enough that nothing is lost for lack of room.
+const FRAMES: usize = 4_096;
+
+/// Packets that a port's queue holds.
+const QUEUE_FRAMES: usize = 512;
+
+/// A few packets mark an entry, a short silence unmarks it.
+const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_timeout: 0 };
+
+/// The same of a port in a tight case, whose frames are not always taken: they wait in the outbox.
+const TIGHT_QUEUE_FRAMES: usize = 8;
+
+/// In one of so many runs of as many cases all packets are recorded for traces.
+const RECORDED: u64 = 3;
+
+/// Of 16 cases those in which ports have egress queues, one with one worker and one with two. One of the queues that rules
+/// choose is not there.
+const QUEUED: [u64; 2] = [1, 8];
+
+impl Driver {
+    pub fn new(seed: u64, options: Options) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let style = Style::random(&mut rng);
+        let templates = (0..rng.usize(6..20)).map(|_| Template::random(&mut rng)).collect();
+        let config = worker::Config {
+            workers: options.workers,
+            small_frames: FRAMES,
+            large_frames: 0,
+            controller_frames: 1_024,
+            events: 4_096,
+            lut_entries: options.lut_entries,
+            consistency: options.consistency,
+            lanes: options.lanes,
+            quanta: options.quanta,
+            // In some cases costs are measured, by chance: LUTs come and go.
+            stopwatch: (seed % 8 == 3).then_some(any_time),
+            timed_bursts: 3,
+            ..worker::Config::default()
+        };
+        let queued = QUEUED.contains(&(seed % 16));
+        // Frames wait in queues only where a device does not take them.
+        let tight = seed % 5 < 2 || queued;
+        let egress = if queued { egress(&mut rng) } else { Vec::new() };
+        let mut handles = Vec::new();
+        let mut ports = Vec::new();
+        let mut sent = Vec::new();
+        for number in 1..=style.ports {
+            // The last port is served by one worker only: others hand frames over.
+            let queues = if number == style.ports { 1 } else { options.workers };
+            let (made, handle) =
+                mem::pair(number, queues, if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES });
+            handles.push(handle);
+            sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
+            let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
+            ports.push(PortQueues { number, queues: boxed.collect(), egress: egress.clone() });
+        }
+        let (mut plane, workers) = build_with(&config, ports, OrderLog::default);
+        if seed % 4 < 2 {
+            // Compiled at once, in force with what comes next.
+            plane.set_aside(2, Box::new(|errand| errand()));
+        }
+        let mut recorder = Recorder::new(plane);
+        if (seed / RECORDED).is_multiple_of(RECORDED) {
+            recorder.plane.record(&flow::Match::any(), u64::MAX);
+        }
+        // Marks are learned in a third of the cases: they come and go by themselves, and nothing else may change.
+        let learning = seed.is_multiple_of(3).then_some(LEARNING);
+        let mut model = Model::new(Config { learning, ..Config::default() }, recorder, 0);
+        for number in 1..=style.ports {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            let added = model.add_port(0, desc, true);
+            debug_assert!(added.is_ok());
+        }
+        let per_port = |style: &Style, workers: usize| (0..style.ports).map(|_| vec![0; workers]).collect();
+        Self {
+            sequences: per_port(&style, options.workers),
+            waiting: (0..style.ports).map(|_| vec![0; options.workers]).collect(),
+            record: Record {
+                arrivals: Vec::new(),
+                operations: Vec::new(),
+                injected: BTreeMap::new(),
+                submitted: Vec::new(),
+                egress,
+                logs: Vec::new(),
+                sent,
+                reported: Vec::new(),
+                learned: Vec::new(),
+                entries: Vec::new(),
+                tables: Vec::new(),
+                groups: Vec::new(),
+                totals: model::Totals::default(),
+                updates: 0,
+                live_updates: 0,
+                expired: 0,
+                traced: 0,
+                judged: 0,
+                lookups: BTreeMap::new(),
+                luts: pipeline::LutFigures::default(),
+            },
+            rng,
+            options,
+            style,
+            templates,
+            model,
+            workers,
+            handles,
+            shadow: Reference::new(),
+            shadowed: 0,
+            now: 1,
+            acknowledged: 0,
+            tight,
+            untaken: 0,
+            lookups: [0; LINEAR as usize + 1],
+        }
+    }
+
+    pub(super) fn first_rules(&mut self) -> Result<(), String> {
+        self.other_settings();
+        for id in 1..=self.style.groups {
+            let group = self.style.group(&mut self.rng, id);
+            self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
+        }
+        let mut mods = Vec::new();
+        // Now and then a table is large: its additions fill a head more than once, modifies come as new pages, and an
+        // engine serves it that walks nothing.
+        let large = (self.rng.u8(0..8) == 0).then(|| self.rng.u8(0..self.style.tables));
+        for table in (0..self.style.tables).chain([LINEAR]) {
+            let most = match self.style.kinds.get(usize::from(table)) {
+                Some(kind) if large == Some(table) || self.rng.bool() => kind.large(),
+                _ => 24,
+            };
+            // Most tables have an entry for what no other takes.
+            if table < LINEAR && self.rng.u8(0..4) != 0 {
+                mods.push(self.style.last_resort(&mut self.rng, table));
+            }
+            for _ in 0..self.rng.usize(2..most) {
+                let (template, port) = self.packet_in_use();
+                mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
+            }
+        }
+        // Half of the cases load by one bundle, the others one by one.
+        if self.rng.bool() {
+            // A linear place may be asked for twice with different priorities: then the bundle is refused as a whole.
+            drop(self.model.bundle(self.now, mods.clone()));
+        }
+        for m in mods {
+            drop(self.model.flow_mod(self.now, m));
+        }
+        self.follow()?;
+        self.settle()
+    }
+
+    pub(super) fn other_settings(&mut self) {
+        let settings =
+            Settings { drop_fragments: self.rng.u8(0..4) == 0, report_invalid_ttl: self.rng.bool() };
+        self.model.set_settings(settings);
+        let lane = self.style.lane(&mut self.rng).map(Arc::new);
+        let set = self.model.set_stateless(self.now, lane);
+        debug_assert!(set.is_ok(), "{set:?}");
+    }
+}
+
+/// A clock that goes as it likes.
+fn any_time() -> Nanos {
+    thread_local!(static CLOCK: Cell<Nanos> = const { Cell::new(0) });
+    CLOCK.with(|clock| {
+        let now = clock.get();
+        clock.set(now + now.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 300 + 1);
+        now
+    })
+}
+
+/// Queues without a greatest rate, over which order is the law's, and with room for all.
+fn egress(rng: &mut Rng) -> Vec<EgressQueue> {
+    let queue = |rng: &mut Rng, id| EgressQueue {
+        min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),
+        priority: rng.u8(0..3),
+        limit_frames: EgressQueue::FRAMES_MAX,
+        ..EgressQueue::new(id)
+    };
+    EgressQueue::complete([0, 2].map(|id| queue(rng, id)).to_vec())
+}

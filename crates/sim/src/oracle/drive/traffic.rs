@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Pushes packets into ports, turns the workers, and takes what comes out.
+
+use super::Driver;
+use crate::oracle::log::Arrival;
+use crate::oracle::rules::LINEAR;
+use crate::oracle::views;
+use model::DataPlane;
+
+/// Turns in a row after which they are not, at most.
+const UNTAKEN_MAX: usize = 3;
+
+/// Packets that wait in one queue at most in a tight case.
+const TIGHT_WAITING_MAX: usize = 8;
+
+/// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
+const WAITING_MAX: usize = 24;
+
+impl Driver {
+    /// Pushes some packets into one queue.
+    pub(super) fn push(&mut self) {
+        let port = self.rng.u32(1..=self.style.ports);
+        let at = port as usize - 1;
+        let worker = self.rng.usize(0..self.handles[at].queues());
+        for _ in 0..self.rng.usize(1..12) {
+            let most = if self.tight { TIGHT_WAITING_MAX } else { WAITING_MAX };
+            if self.waiting[at][worker] == most {
+                return;
+            }
+            // Some flows send more than others.
+            let most = self.rng.usize(1..=self.templates.len());
+            let template = self.rng.usize(0..most);
+            let tag = self.record.arrivals.len();
+            let bytes = if self.style.ttl_varies && self.rng.bool() {
+                let ttl = [0, 1, 1, 2, 2, 3, 64][self.rng.usize(0..7)];
+                self.templates[template].with_ttl(ttl).tagged(tag)
+            } else {
+                self.templates[template].tagged(tag)
+            };
+            if !self.handles[at].push(worker, &bytes) {
+                return;
+            }
+            // The driver drops what is too short for an Ethernet header: it never arrives.
+            if bytes.len() < port::MIN_FRAME_BYTES {
+                continue;
+            }
+            self.waiting[at][worker] += 1;
+            let sequence = self.sequences[at][worker];
+            self.sequences[at][worker] += 1;
+            let flow = if self.templates[template].broken { 1 << 32 | tag as u64 } else { template as u64 };
+            self.record.arrivals.push(Arrival {
+                port,
+                worker,
+                sequence,
+                flow,
+                bytes,
+                acknowledged: self.acknowledged,
+            });
+        }
+    }
+
+    pub(super) fn turn(&mut self, worker: usize) -> Result<(), String> {
+        self.workers[worker].turn(self.now);
+        self.count_lookups();
+        for waiting in &mut self.waiting {
+            waiting[worker] = 0;
+        }
+        self.untaken += 1;
+        if !self.tight || self.untaken > UNTAKEN_MAX || self.rng.u8(0..3) == 0 {
+            self.collect();
+        }
+        self.record.judged += views::judge(&mut self.model)?;
+        Ok(())
+    }
+
+    /// Notes which engines have served the lookups since the last turn.
+    fn count_lookups(&mut self) {
+        let plane = self.model.plane_mut();
+        for table in (0..self.style.tables).chain([LINEAR]) {
+            let lookups = plane.table_counters(table).lookups;
+            let before = std::mem::replace(&mut self.lookups[usize::from(table)], lookups);
+            *self.record.lookups.entry(plane.engine(table)).or_default() += lookups - before;
+        }
+    }
+
+    /// Takes what has come out of the ports.
+    fn collect(&mut self) {
+        self.untaken = 0;
+        for (port, queue, frames) in &mut self.record.sent {
+            while let Some(bytes) = self.handles[*port as usize - 1].pop(*queue) {
+                frames.push(bytes);
+            }
+        }
+    }
+
+    /// Turns everything until all packets are through and all operations in force.
+    pub(super) fn settle(&mut self) -> Result<(), String> {
+        for _ in 0..1_000 {
+            let mut idle = true;
+            for worker in 0..self.workers.len() {
+                let turn = self.workers[worker].turn(self.now);
+                self.count_lookups();
+                idle &= turn.is_idle();
+                self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
+                self.collect();
+                self.record.judged += views::judge(&mut self.model)?;
+            }
+            self.control()?;
+            let barrier = self.model.barrier();
+            if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {
+                return Ok(());
+            }
+        }
+        Err("workers and control thread do not come to rest".into())
+    }
+}
