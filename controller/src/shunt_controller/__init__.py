@@ -3,14 +3,21 @@
 
 Call :func:`register` once, before switches connect; then the classes here go into os-ken's lists of instructions and
 actions, and come out of statistics. Messages of the stateless lane (:mod:`.lane`, :mod:`.sections`) need no registration.
+
+The names of this package are imported when they are first used. The planners (:mod:`.plan`) are part of the package and
+run in a Python without os-ken.
 """
 
-from shunt_controller.actions import PopKey, PopTf, PushKey, PushPolka, PushTf, PushTfWide
-from shunt_controller.experimenter import EXPERIMENTER
-from shunt_controller.fields import INDEX, slice_name
-from shunt_controller.instructions import GotoDirect, LowLatency
-from shunt_controller.lane import LaneMod, LaneReply, LaneRequest
-from shunt_controller.registration import register
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from shunt_controller.actions import PopKey, PopTf, PushKey, PushPolka, PushTf, PushTfWide
+    from shunt_controller.experimenter import EXPERIMENTER
+    from shunt_controller.fields import INDEX, slice_name
+    from shunt_controller.instructions import GotoDirect, LowLatency
+    from shunt_controller.lane import LaneMod, LaneReply, LaneRequest
+    from shunt_controller.registration import register
 
 __all__ = [
     "EXPERIMENTER",
@@ -29,3 +36,35 @@ __all__ = [
     "register",
     "slice_name",
 ]
+
+_MODULES = {
+    "EXPERIMENTER": "experimenter",
+    "GotoDirect": "instructions",
+    "INDEX": "fields",
+    "LaneMod": "lane",
+    "LaneReply": "lane",
+    "LaneRequest": "lane",
+    "LowLatency": "instructions",
+    "PopKey": "actions",
+    "PopTf": "actions",
+    "PushKey": "actions",
+    "PushPolka": "actions",
+    "PushTf": "actions",
+    "PushTfWide": "actions",
+    "register": "registration",
+    "slice_name": "fields",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a name when the name is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Return all names, imported or not."""
+    return sorted(set(globals()) | set(__all__))
