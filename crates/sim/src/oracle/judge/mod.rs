@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The judge: is there a serial order of packets and operations, the one the workers logged, in which the reference
+//! gives the same?
+
+mod counters;
+mod order;
+mod reported;
+mod sent;
+
+use super::Coverage;
+use super::log::{Arrival, Entry, Record, tag};
+use flow::{DropReason, Operation, Outcome, PortNo};
+use reference::{Processed, Reference};
+use std::collections::BTreeMap;
+
+/// What the reference gave for each arrival, in the serial order.
+struct Replay {
+    reference: Reference,
+    order: Vec<usize>,
+    processed: Vec<Option<Processed>>,
+    outcomes: [u64; 2],
+    copies: u64,
+}
+
+/// Judges a case.
+pub(super) fn judge(record: Record) -> Result<Coverage, String> {
+    let positions = order::check_logs(&record)?;
+    order::check_arrivals(&record, &positions)?;
+    let mut coverage = Coverage {
+        packets: record.arrivals.len(),
+        updates: record.updates,
+        live_updates: record.live_updates,
+        operations: record.operations.len(),
+        expired: record.expired,
+        traced: record.traced,
+        judged: record.judged,
+        lookups: record.lookups.clone(),
+        packet_ins: record.reported.len(),
+        luts: record.luts,
+        fast: record.totals.fast,
+        stateless: record.totals.stateless,
+        held_back: record.totals.held_back,
+        group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
+        ..Coverage::default()
+    };
+    let replay = replay(&record, &mut coverage)?;
+    sent::check_sent(&record, &replay)?;
+    reported::check_reported(&record, &replay)?;
+    reported::check_learned(&record, &replay)?;
+    coverage.counters = counters::check_counters(&record, &replay)?;
+    Ok(coverage)
+}
+
+/// Packets that found no room in a backlog: the table they waited for, and the name they were counted under.
+fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropReason)> {
+    let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
+    entries
+        .filter_map(|(worker, entry)| match *entry {
+            Entry::Refused { port, sequence, table, reason } => {
+                Some(((port, worker, sequence), (table, reason)))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// Runs the reference through the serial order: between two versions the workers one after the other.
+fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
+    let by_place: BTreeMap<(PortNo, usize, u64), usize> = record
+        .arrivals
+        .iter()
+        .enumerate()
+        .filter(|(_, a)| a.flow >> 40 == 0)
+        .map(|(number, a)| ((a.port, a.worker, a.sequence), number))
+        .collect();
+    let refused = refused(record);
+    coverage.refused = refused.len();
+    let mut made = Replay {
+        reference: Reference::new(),
+        order: Vec::with_capacity(record.arrivals.len()),
+        processed: vec![None; record.arrivals.len()],
+        outcomes: [0; 2],
+        copies: 0,
+    };
+    let mut next = vec![0; record.logs.len()];
+    for version in 0..=record.operations.len() {
+        if version > 0 {
+            match &record.operations[version - 1] {
+                Operation::PacketOut(packet) => {
+                    let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
+                    let processed = made.reference.packet_out(packet);
+                    made.note(*number, processed, coverage);
+                }
+                operation => made.reference.apply(operation)?,
+            }
+        }
+        for (worker, log) in record.logs.iter().enumerate() {
+            while let Some(Entry::Packet { port, sequence } | Entry::Refused { port, sequence, .. }) =
+                log.get(next[worker])
+            {
+                let entry = &log[next[worker]];
+                next[worker] += 1;
+                let place = (*port, worker, *sequence);
+                if let (Entry::Packet { .. }, Some(number)) = (entry, by_place.get(&place)) {
+                    made.packet(*number, &record.arrivals[*number], refused.get(&place), coverage);
+                }
+            }
+            next[worker] += 1;
+        }
+    }
+    Ok(made)
+}
+
+impl Replay {
+    fn packet(
+        &mut self,
+        number: usize,
+        arrival: &Arrival,
+        refused: Option<&(Option<u8>, DropReason)>,
+        coverage: &mut Coverage,
+    ) {
+        let first = match refused {
+            Some((table, reason)) => self.reference.refuse(arrival.port, &arrival.bytes, *table, *reason),
+            None => self.reference.process(arrival.port, &arrival.bytes),
+        };
+        let table = first.hits.first().map_or(0, |(table, _)| *table);
+        coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
+        self.note(number, first, coverage);
+    }
+
+    /// Takes down what the reference made of a packet.
+    fn note(&mut self, number: usize, processed: Processed, coverage: &mut Coverage) {
+        self.order.push(number);
+        let kind = match processed.outcome {
+            Outcome::Forwarded => 0,
+            Outcome::Consumed => 1,
+            Outcome::Dropped(_) => 2,
+        };
+        coverage.outcomes[kind] += 1;
+        if kind < 2 {
+            self.outcomes[kind] += 1;
+        }
+        self.copies += processed.sent.len() as u64;
+        coverage.multi_table += usize::from(processed.hits.len() > 1);
+        self.processed[number] = Some(processed);
+    }
+
+    /// What the reference gave, in the serial order.
+    fn in_order(&self) -> impl Iterator<Item = (usize, &Processed)> {
+        self.order.iter().filter_map(|number| Some((*number, self.processed[*number].as_ref()?)))
+    }
+}
+
+/// The flow of a packet that came out, by its tag: worker, flow and port it came in by. Packets whose tag was written
+/// over have none and are compared without order.
+fn flow_of(record: &Record, bytes: &[u8]) -> Option<(usize, u64, PortNo)> {
+    let arrival = record.arrivals.get(tag(bytes)?)?;
+    Some((arrival.worker, arrival.flow, arrival.port))
+}
+
+/// What the reference made of a packet, with the entries it hit.
+fn describe(record: &Record, replay: &Replay, number: usize) -> String {
+    let Some(processed) = &replay.processed[number] else { return "never saw it".into() };
+    let mut text = format!(
+        "{:?}, sent by ports {:?}, learned {:?}",
+        processed.outcome,
+        processed.sent.iter().map(|copy| copy.port).collect::<Vec<_>>(),
+        processed.learn
+    );
+    for (table, id) in &processed.hits {
+        text += &format!("\n    table {table} entry {id:?}");
+        // An id may have been used several times: the changes of all its lives are told.
+        for (at, operation) in record.operations.iter().enumerate() {
+            let changes = operation.parts().iter().filter_map(|part| match part {
+                Operation::Entries(changes) => Some(changes),
+                _ => None,
+            });
+            for change in changes.flatten() {
+                match change {
+                    flow::EntryChange::Add(e) if Some(e.id) == *id => {
+                        text += &format!(
+                            "\n      {} adds priority={},{} {}",
+                            at + 1,
+                            e.priority,
+                            e.matching,
+                            e.instructions
+                        );
+                    }
+                    flow::EntryChange::Modify { id: i, instructions, .. } if Some(*i) == *id => {
+                        text += &format!("\n      {} modifies to {instructions}", at + 1);
+                    }
+                    flow::EntryChange::Remove { id: i, .. } if Some(*i) == *id => {
+                        text += &format!("\n      {} removes", at + 1)
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+    text
+}

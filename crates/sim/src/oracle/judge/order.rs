@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The order that the workers logged: each packet and each operation appears once, within its bounds.
+
+use crate::oracle::log::{Entry, Record};
+use flow::PortNo;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where each arrival stands: its worker's log position, and the version in force there.
+type Positions = BTreeMap<(PortNo, usize, u64), (usize, u64)>;
+
+/// Each worker puts operations in force in their order, all of them once, and judges each packet once.
+pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
+    let mut positions = Positions::new();
+    for (worker, log) in record.logs.iter().enumerate() {
+        let mut version = 0;
+        for (at, entry) in log.iter().enumerate() {
+            if let Entry::Refused { port, sequence, .. } = entry
+                && positions.get(&(*port, worker, *sequence)).is_none_or(|(_, at)| *at != version)
+            {
+                return Err(format!("worker {worker} dropped a packet of another version: {entry:?}"));
+            }
+            match *entry {
+                Entry::Applied(next) if next == version + 1 => {
+                    // Not before it arrived.
+                    let earliest = record.submitted[version as usize][worker];
+                    if at < earliest {
+                        return Err(format!(
+                            "operation {next} was in force on worker {worker} before it was made"
+                        ));
+                    }
+                    version = next;
+                }
+                Entry::Refused { .. } => {}
+                Entry::Applied(next) => {
+                    return Err(format!("worker {worker} put operation {next} in force after {version}"));
+                }
+                Entry::Packet { port, sequence } => {
+                    if positions.insert((port, worker, sequence), (at, version)).is_some() {
+                        return Err(format!("worker {worker} judged packet {sequence} of port {port} twice"));
+                    }
+                }
+            }
+        }
+        if version != record.operations.len() as u64 {
+            return Err(format!(
+                "worker {worker} stopped at operation {version} of {}",
+                record.operations.len()
+            ));
+        }
+    }
+    Ok(positions)
+}
+
+/// Every arrival was judged once, and by no version older than the last whose barrier was answered before.
+pub(super) fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> {
+    let arrived = record.arrivals.len() - record.injected.len();
+    if positions.len() != arrived {
+        return Err(format!("{arrived} packets arrived, {} were judged", positions.len()));
+    }
+    let injected: BTreeSet<usize> = record.injected.values().copied().collect();
+    for (number, arrival) in
+        record.arrivals.iter().enumerate().filter(|(number, _)| !injected.contains(number))
+    {
+        let Some((_, version)) = positions.get(&(arrival.port, arrival.worker, arrival.sequence)) else {
+            return Err(format!("packet {number} was never judged"));
+        };
+        if *version < arrival.acknowledged {
+            return Err(format!(
+                "packet {number} was judged by version {version} after the barrier of version {} was answered",
+                arrival.acknowledged
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What reached the control thread: packet-ins, and the addresses that NORMAL learned.
+
+use super::{Replay, flow_of};
+use crate::oracle::log::{Record, Reported};
+use flow::PacketInReason;
+use pipeline::Learn;
+use std::collections::BTreeMap;
+
+/// Packet-ins are in order within a flow, but for those of packets that their TTL has ended, which tables behind never see:
+/// these are in order among those of the same table.
+pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<(), String> {
+    let stream = |bytes: &[u8], reason, table: u8| {
+        flow_of(record, bytes).map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
+    };
+    let mut expected: BTreeMap<_, Vec<Reported>> = BTreeMap::new();
+    for p in replay.in_order().flat_map(|(_, processed)| &processed.packet_ins) {
+        expected.entry(stream(&p.bytes, p.reason, p.table)).or_default().push(Reported {
+            table: p.table,
+            entry: p.entry,
+            reason: p.reason,
+            max_len: p.max_len,
+            in_port: p.in_port,
+            metadata: p.metadata,
+            tunnel_id: p.tunnel_id,
+            bytes: p.bytes.clone(),
+        });
+    }
+    let mut actual: BTreeMap<_, Vec<Reported>> = BTreeMap::new();
+    for report in &record.reported {
+        actual.entry(stream(&report.bytes, report.reason, report.table)).or_default().push(report.clone());
+    }
+    for reports in [&mut expected, &mut actual].into_iter().filter_map(|reports| reports.get_mut(&None)) {
+        // Cut-off packets of several ports may be equal.
+        let key =
+            |r: &Reported| (r.entry, r.in_port, r.table, r.metadata, r.tunnel_id, r.max_len, r.reason as u8);
+        reports.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes).then_with(|| key(a).cmp(&key(b))));
+    }
+    for (flow, expected) in &expected {
+        let actual = actual.remove(flow).unwrap_or_default();
+        if *expected != actual {
+            return Err(format!("packet-ins differ\n  expected {expected:?}\n  actual   {actual:?}"));
+        }
+    }
+    if actual.is_empty() { Ok(()) } else { Err(format!("packet-ins that should not be: {actual:?}")) }
+}
+
+pub(super) fn check_learned(record: &Record, replay: &Replay) -> Result<(), String> {
+    let key = |learn: &Learn| (learn.vid, learn.mac, learn.port);
+    let mut expected: Vec<_> = replay
+        .in_order()
+        .flat_map(|(_, processed)| &processed.learn)
+        .map(|learned| {
+            let [_, _, mac @ ..] = learned.mac.to_be_bytes();
+            (learned.vid, mac, learned.port)
+        })
+        .collect();
+    let mut actual: Vec<_> = record.learned.iter().map(key).collect();
+    expected.sort_unstable();
+    actual.sort_unstable();
+    if expected == actual { Ok(()) } else { Err(format!("learned {actual:?}, expected {expected:?}")) }
+}
