@@ -53,6 +53,8 @@ fn fast_path_and_reference_agree_by_the_law() {
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.multi_table > 0);
     assert!(coverage.group_uses > 0);
+    assert!(coverage.timed_out as u64 >= 5 * cases, "expiries judged: {}", coverage.timed_out);
+    assert!(coverage.removed as u64 >= 5 * cases, "flow-removed notices compared: {}", coverage.removed);
     assert!(
         coverage.fast as usize * 9 > coverage.offered * 4,
         "four ninths of the packets take the fast-forwarding path"

@@ -17,9 +17,16 @@ struct Retired {
 }
 
 impl Retired {
-    /// Whether what it has of an entry counts.
-    fn counts_for(&self, id: EntryId, reset: &HashMap<EntryId, u64>) -> bool {
-        reset.get(&id).is_none_or(|version| self.version > *version)
+    /// Adds what it has of an entry. The packets and bytes of a page retired before the entry was reset do not count; the
+    /// time of its last use does, because a reset does not touch timeouts.
+    fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, u64>) {
+        let cell = &self.page.cells()[id as usize % PAGE_CELLS];
+        if reset.get(&id).is_none_or(|version| self.version > *version) {
+            add(sum, cell);
+        } else {
+            let (_, _, used_ns) = cell.read();
+            sum.used_ns = sum.used_ns.max(used_ns);
+        }
     }
 }
 
@@ -96,8 +103,8 @@ impl CellStore {
             }
             for (place, cell) in retired.page.cells().iter().enumerate() {
                 let id = (retired.number * PAGE_CELLS + place) as EntryId;
-                if cell.read() != (0, 0, 0) && retired.counts_for(id, reset) {
-                    add(folded.entry(id).or_default(), cell);
+                if cell.read() != (0, 0, 0) {
+                    retired.add(folded.entry(id).or_default(), id, reset);
                 }
             }
             false
@@ -126,9 +133,8 @@ impl CellStore {
         for page in self.workers.iter().filter_map(|pages| pages.get(number)) {
             add(&mut sum, &page.cells()[place]);
         }
-        let counts = |retired: &&Retired| retired.number == number && retired.counts_for(id, &self.reset);
-        for retired in self.retired.iter().filter(counts) {
-            add(&mut sum, &retired.page.cells()[place]);
+        for retired in self.retired.iter().filter(|retired| retired.number == number) {
+            retired.add(&mut sum, id, &self.reset);
         }
         sum
     }
@@ -179,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_before_a_reset_is_gone_whichever_page_has_it() {
+    fn a_reset_drops_what_was_counted_whichever_page_has_it_and_keeps_the_last_use() {
         let mut store = CellStore::new(1);
         store.prepare(5, 1, 0);
         let first = Arc::clone(&store.workers[0][0]);
@@ -189,9 +195,10 @@ mod tests {
         store.reset(&[5], 4);
         store.replace(&[5], |_| Some(1), 5);
         first.cells()[5].count(1, 10, 8);
-        assert_eq!(store.counters(5), EntryCounters::default());
+        let used = EntryCounters { used_ns: 8, ..EntryCounters::default() };
+        assert_eq!(store.counters(5), used);
         store.fold(|_| 3);
-        assert_eq!(store.counters(5), EntryCounters::default());
+        assert_eq!(store.counters(5), used);
         // What it counts from version 4 on, until it gets the page of version 5.
         let second =
             store.retired.iter().find(|retired| retired.version == 5).map(|r| Arc::clone(&r.page)).unwrap();

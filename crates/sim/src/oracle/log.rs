@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written down while a case runs: the order each worker took, operations, and what came out.
 
-use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, PacketInReason, PortNo};
+use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
 use frame::Frame;
-use model::{DataPlane, EntryCounters, GroupCounters, MeterCounters, PortCounters, TableCounters, Totals};
-use pipeline::{Event, Learn, Probe};
+use model::{
+    DataPlane, EntryCounters, FlowRemoved, GroupCounters, MeterCounters, PortCounters, PortQueue,
+    TableCounters, Totals,
+};
+use pipeline::{By, Event, Learn, Probe, Tally};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
@@ -19,28 +23,93 @@ pub(super) enum Entry {
     Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
 }
 
+/// When something happened: the virtual time, and its place among everything that happened in the case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub at: Nanos,
+    pub place: u64,
+}
+
+impl Moment {
+    /// The next moment of the case that this thread runs.
+    pub fn next(at: Nanos) -> Self {
+        thread_local!(static PLACES: Cell<u64> = const { Cell::new(0) });
+        Self { at, place: PLACES.replace(PLACES.get() + 1) }
+    }
+}
+
+/// A packet as a worker knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Walker {
+    /// Arrival number `sequence` of the worker's queue at `port`.
+    Arrived { port: PortNo, sequence: u64 },
+    /// The controller's packet of the operation of this version.
+    Injected(u64),
+}
+
+/// A lookup: the instructions of the entry found ran at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lookup {
+    pub walker: Walker,
+    pub table: u8,
+    pub moment: Moment,
+}
+
 /// The instrument that logs the order.
 #[derive(Debug, Default)]
 pub(super) struct OrderLog {
     pub entries: Vec<Entry>,
+    /// When each entry was logged.
+    pub moments: Vec<Moment>,
+    pub lookups: Vec<Lookup>,
     /// The last that came into force.
     version: u64,
+    /// The virtual time of the turn.
+    now: Nanos,
+    /// The packets under way, by slot.
+    slots: BTreeMap<usize, Walker>,
+}
+
+impl OrderLog {
+    /// A turn begins.
+    pub fn begin(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    fn log(&mut self, entry: Entry) {
+        self.entries.push(entry);
+        self.moments.push(Moment::next(self.now));
+    }
 }
 
 impl Probe for OrderLog {
     fn packet(&mut self, port: u32, sequence: u64) {
-        self.entries.push(Entry::Packet { port, sequence });
+        self.log(Entry::Packet { port, sequence });
+    }
+
+    fn arrives(&mut self, slot: usize, frame: &Frame) {
+        let (port, sequence) = (frame.meta.in_port, frame.meta.sequence);
+        self.slots.insert(slot, Walker::Arrived { port, sequence });
+    }
+
+    fn looked_up(&mut self, slot: usize, table: u8, _: By, _: EntryId) {
+        let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
+        self.lookups.push(Lookup { walker, table, moment: Moment::next(self.now) });
+    }
+
+    fn left(&mut self, slot: usize, _: Outcome, _: bool, _: &Tally) {
+        self.slots.remove(&slot);
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
         let (port, sequence) = (frame.meta.in_port, frame.meta.sequence);
-        self.entries.push(Entry::Refused { port, sequence, table, reason });
+        self.log(Entry::Refused { port, sequence, table, reason });
     }
 
     fn applied(&mut self, version: u64) {
         if version != self.version {
             self.version = version;
-            self.entries.push(Entry::Applied(version));
+            self.log(Entry::Applied(version));
         }
     }
 }
@@ -121,6 +190,10 @@ impl DataPlane for Recorder {
         self.plane.port_counters(port)
     }
 
+    fn queues(&mut self, port: PortNo) -> Vec<PortQueue> {
+        self.plane.queues(port)
+    }
+
     fn totals(&mut self) -> Totals {
         self.plane.totals()
     }
@@ -188,22 +261,62 @@ fn tag_at_end(bytes: &[u8]) -> Option<usize> {
     ((tag >> 32) as u32 == mark(number)).then_some(number as usize)
 }
 
+/// Who asked for an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A request of the driver's.
+    Request,
+    /// The model itself: timeouts, learned addresses, learned marks.
+    Poll,
+}
+
+/// How an operation was submitted.
+#[derive(Clone, Debug)]
+pub(super) struct Submission {
+    /// How many entries each worker had logged by then.
+    pub lengths: Vec<usize>,
+    pub moment: Moment,
+    pub origin: Origin,
+}
+
+/// A turn of the control thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Control {
+    /// When it began.
+    pub moment: Moment,
+    /// Operations submitted by its end.
+    pub operations: usize,
+}
+
 /// A case that has run.
 pub(super) struct Record {
     pub arrivals: Vec<Arrival>,
     pub operations: Vec<Operation>,
     /// Packets of the controller's among the arrivals, by the version that sends them.
     pub injected: BTreeMap<u64, usize>,
-    /// For each operation, how many entries each worker had logged when it was submitted.
-    pub submitted: Vec<Vec<usize>>,
+    /// For each operation, how it was submitted.
+    pub submitted: Vec<Submission>,
+    pub controls: Vec<Control>,
     pub logs: Vec<Vec<Entry>>,
+    /// When each entry of them was logged.
+    pub moments: Vec<Vec<Moment>>,
+    /// The lookups of each worker.
+    pub hits: Vec<Vec<Lookup>>,
+    /// Time after which a learned address is forgotten.
+    pub mac_ageing: Nanos,
     /// The egress queues of each port; none: frames leave as they come.
     pub egress: Vec<EgressQueue>,
     /// What came out of each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
     pub learned: Vec<Learn>,
-    /// Counters at the end: entries, tables, totals.
+    /// Flow-removed notices, in order.
+    pub removed: Vec<FlowRemoved>,
+    /// Frames too short to be received, by port.
+    pub runts: BTreeMap<PortNo, u64>,
+    /// Counters at the end: ports, their egress queues, entries, tables, totals.
+    pub ports: Vec<(PortNo, PortCounters)>,
+    pub queues: Vec<(PortNo, Vec<PortQueue>)>,
     pub entries: Vec<(EntryId, EntryCounters)>,
     pub tables: Vec<(u8, TableCounters)>,
     pub groups: Vec<(u32, GroupCounters)>,

@@ -5,7 +5,8 @@
 //! model, and turns workers and control thread in random order, all in one thread and in virtual time. Workers log the
 //! order they took ([`log`]). The judge builds the serial order from the logs, checks it against the driver's own list
 //! of arrivals, runs the reference through it, and compares packets on each port, order within each flow, packet-ins,
-//! what was learned, and counters.
+//! what was learned, and the counters of entries, tables, groups, ports and egress queues. It judges when entries timed
+//! out, and what flow-removed notices say.
 
 mod drive;
 mod judge;
@@ -51,6 +52,10 @@ pub struct Coverage {
     pub operations: usize,
     /// Entries that timed out.
     pub expired: usize,
+    /// Entries and learned addresses whose expiry was judged.
+    pub timed_out: usize,
+    /// Flow-removed notices compared.
+    pub removed: usize,
     /// Packets dropped because a backlog had no room.
     pub refused: usize,
     /// Times that a low-latency packet was held back for earlier ones of its flow.
@@ -90,6 +95,8 @@ impl Coverage {
         self.live_updates += other.live_updates;
         self.operations += other.operations;
         self.expired += other.expired;
+        self.timed_out += other.timed_out;
+        self.removed += other.removed;
         self.refused += other.refused;
         self.held_back += other.held_back;
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
@@ -141,11 +148,14 @@ impl fmt::Display for Coverage {
         writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(
             f,
-            "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}",
+            "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}, expiries judged {}, \
+             flow-removed notices {}",
             self.updates,
             share(self.live_updates, self.updates),
             self.operations,
-            self.expired
+            self.expired,
+            self.timed_out,
+            self.removed
         )?;
         let luts = &self.luts;
         writeln!(

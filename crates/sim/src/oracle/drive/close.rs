@@ -17,7 +17,12 @@ impl Driver {
                 self.record.entries.push((flow.entry.id, counters));
             }
         }
+        self.workers.iter_mut().for_each(worker::Worker::housekeeping);
         let plane = self.model.plane_mut();
+        let ports = 1..=self.style.ports;
+        self.record.ports =
+            ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();
+        self.record.queues = ports.map(|port| (port, plane.queues(port))).collect();
         self.record.tables = (0..=LINEAR).map(|table| (table, plane.table_counters(table))).collect();
         self.record.groups =
             (1..=self.style.groups).filter_map(|id| Some((id, plane.group_counters(id)?))).collect();
@@ -28,6 +33,11 @@ impl Driver {
         self.record.operations = std::mem::take(&mut plane.operations);
         self.record.reported = std::mem::take(&mut plane.reported);
         self.record.learned = std::mem::take(&mut plane.learned);
-        self.record.logs = self.workers.iter_mut().map(|w| std::mem::take(&mut w.probe().entries)).collect();
+        for worker in &mut self.workers {
+            let log = std::mem::take(worker.probe());
+            self.record.logs.push(log.entries);
+            self.record.moments.push(log.moments);
+            self.record.hits.push(log.lookups);
+        }
     }
 }

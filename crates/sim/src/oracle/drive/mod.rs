@@ -7,7 +7,7 @@ mod traffic;
 mod update;
 
 use super::Options;
-use super::log::{OrderLog, Record, Recorder, STEP_NS_MAX};
+use super::log::{Control, Moment, OrderLog, Origin, Record, Recorder, STEP_NS_MAX, Submission};
 use super::rules::{LINEAR, Style};
 use super::templates::Template;
 use fastrand::Rng;
@@ -67,6 +67,8 @@ impl Driver {
 
     /// One turn of the control thread.
     fn control(&mut self) -> Result<(), String> {
+        self.follow()?;
+        let moment = Moment::next(self.now);
         while self.model.poll(self.now) {
             self.notices();
         }
@@ -75,7 +77,9 @@ impl Driver {
         if self.model.is_applied(barrier) {
             self.acknowledged = barrier;
         }
-        self.follow()
+        self.take_over(Origin::Poll)?;
+        self.record.controls.push(Control { moment, operations: self.shadowed });
+        Ok(())
     }
 
     fn notices(&mut self) {
@@ -86,21 +90,28 @@ impl Driver {
                     let expired =
                         matches!(removed.reason, RemovedReason::IdleTimeout | RemovedReason::HardTimeout);
                     self.record.expired += usize::from(expired);
+                    self.record.removed.push(removed);
                 }
                 Notice::PortStatus { .. } => {}
             }
         }
     }
 
-    /// Takes operations over into the shadow and notes where each worker's log stood.
+    /// Takes the operations of requests over into the shadow.
     fn follow(&mut self) -> Result<(), String> {
+        self.take_over(Origin::Request)
+    }
+
+    /// Takes operations over into the shadow and notes where each worker's log stood.
+    fn take_over(&mut self, origin: Origin) -> Result<(), String> {
         let lengths: Vec<usize> = self.workers.iter_mut().map(|w| w.probe().entries.len()).collect();
         let recorder = self.model.plane_mut();
         for operation in &recorder.operations[self.shadowed..] {
             self.shadow
                 .apply(operation)
                 .map_err(|what| format!("the model made a wrong operation: {what}"))?;
-            self.record.submitted.push(lengths.clone());
+            let (lengths, moment) = (lengths.clone(), Moment::next(self.now));
+            self.record.submitted.push(Submission { lengths, moment, origin });
         }
         self.shadowed = recorder.operations.len();
         Ok(())

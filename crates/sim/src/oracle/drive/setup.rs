@@ -29,6 +29,9 @@ const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_time
 /// The same of a port in a tight case, whose frames are not always taken: they wait in the outbox.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
+/// Time after which learned addresses are forgotten, one case after the other; a case lasts about 20 s.
+const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
+
 /// In one of so many runs of as many cases all packets are recorded for traces.
 const RECORDED: u64 = 3;
 
@@ -84,7 +87,8 @@ impl Driver {
         }
         // Marks are learned in a third of the cases: they come and go by themselves, and nothing else may change.
         let learning = seed.is_multiple_of(3).then_some(LEARNING);
-        let mut model = Model::new(Config { learning, ..Config::default() }, recorder, 0);
+        let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
+        let mut model = Model::new(Config { learning, mac_ageing, ..Config::default() }, recorder, 0);
         for number in 1..=style.ports {
             let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
             let added = model.add_port(0, desc, true);
@@ -99,11 +103,19 @@ impl Driver {
                 operations: Vec::new(),
                 injected: BTreeMap::new(),
                 submitted: Vec::new(),
+                controls: Vec::new(),
                 egress,
                 logs: Vec::new(),
+                moments: Vec::new(),
+                hits: Vec::new(),
+                mac_ageing,
                 sent,
                 reported: Vec::new(),
                 learned: Vec::new(),
+                removed: Vec::new(),
+                runts: BTreeMap::new(),
+                ports: Vec::new(),
+                queues: Vec::new(),
                 entries: Vec::new(),
                 tables: Vec::new(),
                 groups: Vec::new(),

@@ -6,6 +6,7 @@ use crate::oracle::log::Arrival;
 use crate::oracle::rules::LINEAR;
 use crate::oracle::views;
 use model::DataPlane;
+use worker::Turn;
 
 /// Turns in a row after which they are not, at most.
 const UNTAKEN_MAX: usize = 3;
@@ -42,6 +43,7 @@ impl Driver {
             }
             // The driver drops what is too short for an Ethernet header: it never arrives.
             if bytes.len() < port::MIN_FRAME_BYTES {
+                *self.record.runts.entry(port).or_default() += 1;
                 continue;
             }
             self.waiting[at][worker] += 1;
@@ -59,8 +61,14 @@ impl Driver {
         }
     }
 
+    fn turn_one(&mut self, worker: usize) -> Turn {
+        let worker = &mut self.workers[worker];
+        worker.probe().begin(self.now);
+        worker.turn(self.now)
+    }
+
     pub(super) fn turn(&mut self, worker: usize) -> Result<(), String> {
-        self.workers[worker].turn(self.now);
+        self.turn_one(worker);
         self.count_lookups();
         for waiting in &mut self.waiting {
             waiting[worker] = 0;
@@ -98,7 +106,7 @@ impl Driver {
         for _ in 0..1_000 {
             let mut idle = true;
             for worker in 0..self.workers.len() {
-                let turn = self.workers[worker].turn(self.now);
+                let turn = self.turn_one(worker);
                 self.count_lookups();
                 idle &= turn.is_idle();
                 self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);

@@ -3,13 +3,18 @@
 //! gives the same?
 
 mod counters;
+mod expiry;
+mod lives;
+mod notices;
 mod order;
+mod ports;
 mod reported;
 mod sent;
 
 use super::Coverage;
-use super::log::{Arrival, Entry, Record, tag};
+use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
 use flow::{DropReason, Operation, Outcome, PortNo};
+use lives::{Lives, Lookups};
 use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 
@@ -20,6 +25,8 @@ struct Replay {
     processed: Vec<Option<Processed>>,
     outcomes: [u64; 2],
     copies: u64,
+    lives: Lives,
+    lookups: Lookups,
 }
 
 /// Judges a case.
@@ -48,6 +55,10 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
     coverage.counters = counters::check_counters(&record, &replay)?;
+    coverage.counters += ports::check_ports(&record, &replay)?;
+    let lives = replay.lives.finish(&replay.reference);
+    coverage.timed_out = expiry::check_expiry(&record, &lives)?;
+    coverage.removed = notices::check_removed(&record, &lives)?;
     Ok(coverage)
 }
 
@@ -81,6 +92,8 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         processed: vec![None; record.arrivals.len()],
         outcomes: [0; 2],
         copies: 0,
+        lives: Lives::default(),
+        lookups: lives::by_packet(record),
     };
     let mut next = vec![0; record.logs.len()];
     for version in 0..=record.operations.len() {
@@ -89,20 +102,31 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                 Operation::PacketOut(packet) => {
                     let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
                     let processed = made.reference.packet_out(packet);
-                    made.note(*number, processed, coverage);
+                    // The first worker sends it.
+                    let moment =
+                        record.logs.first().zip(record.moments.first()).and_then(|(log, moments)| {
+                            let at = log.iter().position(|entry| *entry == Entry::Applied(version as u64))?;
+                            moments.get(at).copied()
+                        });
+                    let walker = (0, Walker::Injected(version as u64));
+                    made.note(*number, processed, (walker, moment.unwrap_or_default()), coverage)?;
                 }
-                operation => made.reference.apply(operation)?,
+                operation => {
+                    made.reference.apply(operation)?;
+                    made.lives.apply(version, operation, &made.reference);
+                }
             }
         }
         for (worker, log) in record.logs.iter().enumerate() {
             while let Some(Entry::Packet { port, sequence } | Entry::Refused { port, sequence, .. }) =
                 log.get(next[worker])
             {
-                let entry = &log[next[worker]];
+                let (entry, moment) = (&log[next[worker]], record.moments[worker][next[worker]]);
                 next[worker] += 1;
                 let place = (*port, worker, *sequence);
                 if let (Entry::Packet { .. }, Some(number)) = (entry, by_place.get(&place)) {
-                    made.packet(*number, &record.arrivals[*number], refused.get(&place), coverage);
+                    let arrival = &record.arrivals[*number];
+                    made.packet(*number, arrival, refused.get(&place), moment, coverage)?;
                 }
             }
             next[worker] += 1;
@@ -117,19 +141,29 @@ impl Replay {
         number: usize,
         arrival: &Arrival,
         refused: Option<&(Option<u8>, DropReason)>,
+        moment: Moment,
         coverage: &mut Coverage,
-    ) {
+    ) -> Result<(), String> {
         let first = match refused {
             Some((table, reason)) => self.reference.refuse(arrival.port, &arrival.bytes, *table, *reason),
             None => self.reference.process(arrival.port, &arrival.bytes),
         };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
-        self.note(number, first, coverage);
+        let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
+        self.note(number, first, ((arrival.worker, walker), moment), coverage)
     }
 
-    /// Takes down what the reference made of a packet.
-    fn note(&mut self, number: usize, processed: Processed, coverage: &mut Coverage) {
+    /// Takes down what the reference made of a packet that this worker logged at this moment.
+    fn note(
+        &mut self,
+        number: usize,
+        processed: Processed,
+        (walker, moment): ((usize, Walker), Moment),
+        coverage: &mut Coverage,
+    ) -> Result<(), String> {
+        let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
+        self.lives.used(&processed, lookups, moment)?;
         self.order.push(number);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
@@ -143,6 +177,7 @@ impl Replay {
         self.copies += processed.sent.len() as u64;
         coverage.multi_table += usize::from(processed.hits.len() > 1);
         self.processed[number] = Some(processed);
+        Ok(())
     }
 
     /// What the reference gave, in the serial order.

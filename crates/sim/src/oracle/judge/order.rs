@@ -22,7 +22,7 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
             match *entry {
                 Entry::Applied(next) if next == version + 1 => {
                     // Not before it arrived.
-                    let earliest = record.submitted[version as usize][worker];
+                    let earliest = record.submitted[version as usize].lengths[worker];
                     if at < earliest {
                         return Err(format!(
                             "operation {next} was in force on worker {worker} before it was made"

@@ -16,7 +16,7 @@ type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 type ByQueue<'a> = BTreeMap<u32, Vec<&'a [u8]>>;
 
 /// The queue of a port that a number stands for.
-fn egress(record: &Record, queue: u32) -> u32 {
+pub(super) fn egress(record: &Record, queue: u32) -> u32 {
     let known = record.egress.iter().any(|known| known.id == queue);
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The lives of entries in the serial order: what each counted, when packets used it, and what ended it.
+
+use crate::oracle::log::{Lookup, Moment, Record, Walker};
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, EntryId, FlowEntry, Operation};
+use reference::{Processed, Reference};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A use of an entry: it happened between these moments.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Use {
+    pub first: Moment,
+    pub last: Moment,
+}
+
+/// One entry from its adding to its removal.
+#[derive(Debug)]
+pub(super) struct Life {
+    pub entry: Arc<FlowEntry>,
+    /// The version that added it.
+    pub added: usize,
+    /// The version that removed it, if one did.
+    pub removed: Option<usize>,
+    /// The change before its adding, or behind its removal, concerns another entry with its match: it was replaced.
+    pub replaced: bool,
+    /// What entries before it counted that it has replaced, then what it counted as well.
+    pub counts: (u64, u64),
+    /// When packets used it; only of entries that time out for want of use.
+    pub uses: Vec<Use>,
+}
+
+impl Life {
+    fn is_aged(&self) -> bool {
+        self.entry.idle_timeout_s > 0 || self.entry.table == MAC_TABLE
+    }
+}
+
+/// The lives of all entries.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    pub living: BTreeMap<EntryId, Life>,
+    pub ended: Vec<Life>,
+}
+
+impl Lives {
+    /// Takes an operation in that the reference has executed.
+    pub fn apply(&mut self, version: usize, operation: &Operation, reference: &Reference) {
+        for part in operation.parts() {
+            let Operation::Entries(changes) = part else { continue };
+            for (at, change) in changes.iter().enumerate() {
+                match change {
+                    EntryChange::Add(entry) => {
+                        let before = at.checked_sub(1).and_then(|at| changes.get(at));
+                        let counts = self.inherited(entry, before).filter(|_| !entry.flags.reset_counts);
+                        let life = Life {
+                            entry: Arc::clone(entry),
+                            added: version,
+                            removed: None,
+                            replaced: false,
+                            counts: counts.unwrap_or_default(),
+                            uses: Vec::new(),
+                        };
+                        self.living.insert(entry.id, life);
+                    }
+                    EntryChange::Modify { id, instructions, reset_counts, .. } => {
+                        let Some(life) = self.living.get_mut(id) else { continue };
+                        let instructions = Arc::clone(instructions);
+                        life.entry = Arc::new(FlowEntry { instructions, ..FlowEntry::clone(&life.entry) });
+                        if *reset_counts {
+                            life.counts = (0, 0);
+                        }
+                    }
+                    EntryChange::Remove { id, .. } => {
+                        let Some(mut life) = self.living.remove(id) else { continue };
+                        let own = reference.entry_counters(*id).unwrap_or_default();
+                        life.counts = (life.counts.0 + own.0, life.counts.1 + own.1);
+                        life.removed = Some(version);
+                        life.replaced = matches!(changes.get(at + 1), Some(EntryChange::Add(heir))
+                            if is_heir(heir, &life.entry));
+                        self.ended.push(life);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an entry that replaces the one of the change before it goes on counting from.
+    fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(u64, u64)> {
+        let Some(EntryChange::Remove { id, .. }) = before else { return None };
+        let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;
+        is_heir(heir, &last.entry).then_some(last.counts)
+    }
+
+    /// Takes in which entries a packet has used, and when.
+    ///
+    /// # Errors
+    /// A lookup of the reference's that the worker did not make.
+    pub fn used(
+        &mut self,
+        processed: &Processed,
+        lookups: &[Lookup],
+        otherwise: Moment,
+    ) -> Result<(), String> {
+        for (table, id) in &processed.hits {
+            let lookup = lookups.iter().find(|lookup| lookup.table == *table);
+            let moment = lookup
+                .ok_or_else(|| format!("a packet was never looked up in table {table}: {processed:?}"))?
+                .moment;
+            self.note(*id, Use { first: moment, last: moment });
+        }
+        let first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
+        let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);
+        processed.refreshed.iter().for_each(|id| self.note(Some(*id), Use { first, last }));
+        Ok(())
+    }
+
+    fn note(&mut self, id: Option<EntryId>, seen: Use) {
+        if let Some(life) = id.and_then(|id| self.living.get_mut(&id))
+            && life.is_aged()
+        {
+            life.uses.push(seen);
+        }
+    }
+
+    /// All of them, those that go on with what they have counted so far.
+    pub fn finish(mut self, reference: &Reference) -> Vec<Life> {
+        for (id, mut life) in self.living {
+            let own = reference.entry_counters(id).unwrap_or_default();
+            life.counts = (life.counts.0 + own.0, life.counts.1 + own.1);
+            self.ended.push(life);
+        }
+        for life in &mut self.ended {
+            life.uses.sort_unstable_by_key(|seen| seen.first.place);
+        }
+        self.ended
+    }
+}
+
+fn is_heir(heir: &FlowEntry, entry: &FlowEntry) -> bool {
+    (heir.table, heir.priority, &heir.matching) == (entry.table, entry.priority, &entry.matching)
+}
+
+/// The lookups of each packet of each worker, in order.
+pub(super) type Lookups = BTreeMap<(usize, Walker), Vec<Lookup>>;
+
+/// Sorts what the workers logged by packet.
+pub(super) fn by_packet(record: &Record) -> Lookups {
+    let mut lookups = Lookups::new();
+    for (worker, log) in record.hits.iter().enumerate() {
+        for lookup in log {
+            lookups.entry((worker, lookup.walker)).or_default().push(*lookup);
+        }
+    }
+    lookups
+}

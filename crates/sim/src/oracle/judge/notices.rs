@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Flow-removed notices: one for each entry that asked for it and went, with what the reference counted of its life.
+
+use super::expiry;
+use super::lives::Life;
+use crate::oracle::log::{Origin, Record};
+use flow::operation::MAC_TABLE;
+use flow::{Action, FlowEntry, Operation};
+use model::{FlowRemoved, RemovedReason};
+use std::collections::BTreeMap;
+
+/// Compares all notices; returns how many there are.
+pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, String> {
+    let mut notices: BTreeMap<u32, Vec<&FlowRemoved>> = BTreeMap::new();
+    for notice in record.removed.iter().rev() {
+        notices.entry(notice.entry.id).or_default().push(notice);
+    }
+    let mut ended: Vec<(usize, &Life)> =
+        lives.iter().filter_map(|life| Some((life.removed?, life))).collect();
+    ended.sort_by_key(|(version, _)| *version);
+    for (version, life) in ended {
+        if !life.entry.flags.send_flow_removed || life.entry.table == MAC_TABLE {
+            continue;
+        }
+        let next = notices.get_mut(&life.entry.id).and_then(|of_id| of_id.last().copied());
+        let notice = next.filter(|notice| is_of(notice, &life.entry));
+        if life.replaced && !is_deleted_apart(record, version, notice) {
+            continue;
+        }
+        let notice =
+            notice.ok_or_else(|| format!("operation {version} removed without a notice: {life:?}"))?;
+        check(record, version, life, notice)?;
+        notices.get_mut(&life.entry.id).and_then(Vec::pop);
+    }
+    match notices.values().flatten().next() {
+        Some(notice) => Err(format!("a notice of an entry that did not go: {notice:?}")),
+        None => Ok(record.removed.len()),
+    }
+}
+
+/// A bundle may delete an entry and add its like at once: then there is a notice of it. An entry that is overwritten has
+/// none.
+fn is_deleted_apart(record: &Record, version: usize, notice: Option<&FlowRemoved>) -> bool {
+    let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
+        Operation::Entries(changes) => {
+            Some(changes.iter().filter(|change| matches!(change, flow::EntryChange::Remove { .. })).count())
+        }
+        _ => None,
+    });
+    notice.is_some() && removals.sum::<usize>() > 1
+}
+
+fn is_of(notice: &FlowRemoved, entry: &FlowEntry) -> bool {
+    let key = |entry: &FlowEntry| (entry.table, entry.priority, entry.cookie, entry.matching.clone());
+    key(&notice.entry) == key(entry)
+}
+
+fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> Result<(), String> {
+    let [added, removed] = [life.added, version].map(|version| &record.submitted[version - 1]);
+    let (packets, bytes) = life.counts;
+    let flags = life.entry.flags;
+    let expected = (
+        removed.moment.at - added.moment.at,
+        if flags.no_packet_counts { u64::MAX } else { packets },
+        if flags.no_byte_counts { u64::MAX } else { bytes },
+    );
+    if (notice.duration_ns, notice.packets, notice.bytes) != expected {
+        return Err(format!("{notice:?}\n  expected {expected:?} (duration, packets, bytes)"));
+    }
+    let reasons = match removed.origin {
+        Origin::Poll => vec![expiry::reason(life, record)],
+        Origin::Request => requested(&record.operations[version - 1], &life.entry),
+    };
+    if !reasons.contains(&Some(notice.reason)) {
+        return Err(format!("{notice:?}\n  expected one of {reasons:?} as the reason\n  {life:?}"));
+    }
+    Ok(())
+}
+
+/// Why a request may have removed an entry: it was deleted, or a group went that it sends to.
+fn requested(operation: &Operation, entry: &FlowEntry) -> Vec<Option<RemovedReason>> {
+    let instructions = &entry.instructions;
+    let sends_to = |id: &u32| {
+        instructions.apply.iter().chain(&instructions.write).any(|action| *action == Action::Group(*id))
+    };
+    let parts = operation.parts();
+    let group_went = parts.iter().any(|part| matches!(part, Operation::RemoveGroup(id) if sends_to(id)));
+    match (group_went, parts) {
+        (true, [Operation::Entries(changes), Operation::RemoveGroup(_)]) if changes.len() == 1 => {
+            vec![Some(RemovedReason::GroupDelete)]
+        }
+        (true, _) => vec![Some(RemovedReason::GroupDelete), Some(RemovedReason::Delete)],
+        (false, _) => vec![Some(RemovedReason::Delete)],
+    }
+}

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Counters of ports and of their egress queues.
+
+use super::Replay;
+use super::sent::egress;
+use crate::oracle::log::Record;
+use std::collections::BTreeMap;
+
+/// Packets and bytes.
+type Count = (u64, u64);
+
+fn add(sum: &mut Count, bytes: usize) {
+    *sum = (sum.0 + 1, sum.1 + bytes as u64);
+}
+
+/// Compares each port's counters with what arrived, with what came out, and with the queues that the reference chose;
+/// returns how many were compared.
+pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, String> {
+    let mut arrived: BTreeMap<u32, Count> = BTreeMap::new();
+    let injected: Vec<usize> = record.injected.values().copied().collect();
+    for (number, arrival) in record.arrivals.iter().enumerate() {
+        if !injected.contains(&number) {
+            add(arrived.entry(arrival.port).or_default(), arrival.bytes.len());
+        }
+    }
+    let mut left: BTreeMap<u32, Count> = BTreeMap::new();
+    for (port, _, frames) in &record.sent {
+        let sum = left.entry(*port).or_default();
+        frames.iter().for_each(|bytes| add(sum, bytes.len()));
+    }
+    for (port, counters) in &record.ports {
+        let [rx, tx] = [&arrived, &left].map(|sums| sums.get(port).copied().unwrap_or_default());
+        let runts = record.runts.get(port).copied().unwrap_or_default();
+        let queued = record.queues.iter().filter(|(number, _)| number == port).flat_map(|(_, queues)| queues);
+        let refused: u64 = queued.map(|queue| queue.dropped).sum();
+        let told = (counters.rx_packets, counters.rx_bytes, counters.tx_packets, counters.tx_bytes);
+        let lost = (counters.rx_dropped, counters.tx_dropped);
+        if told != (rx.0, rx.1, tx.0, tx.1) || lost != (runts, refused) {
+            return Err(format!(
+                "port {port} counted {counters:?}, expected {rx:?} in and {tx:?} out (packets, bytes), \
+                 {runts} and {refused} dropped"
+            ));
+        }
+        let expected = [("rx_runt", runts), ("queue_full", refused)];
+        let expected: Vec<_> = expected.into_iter().filter(|(_, count)| *count > 0).collect();
+        if counters.by_name != expected {
+            return Err(format!("port {port} lost {:?}, expected {expected:?}", counters.by_name));
+        }
+    }
+    check_queues(record, replay)?;
+    Ok(record.ports.len())
+}
+
+/// Each egress queue sent what the reference chose it for.
+fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
+    let mut expected: BTreeMap<(u32, u32), Count> = BTreeMap::new();
+    for copy in replay.in_order().flat_map(|(_, processed)| &processed.sent) {
+        add(expected.entry((copy.port, egress(record, copy.queue))).or_default(), copy.bytes.len());
+    }
+    for (port, queues) in &record.queues {
+        let known: Vec<u32> = queues.iter().map(|queue| queue.settings.id).collect();
+        let wanted: Vec<u32> = record.egress.iter().map(|queue| queue.id).collect();
+        if known != wanted {
+            return Err(format!("port {port} has queues {known:?}, expected {wanted:?}"));
+        }
+        for queue in queues {
+            let expected = expected.get(&(*port, queue.settings.id)).copied().unwrap_or_default();
+            if (queue.tx_packets, queue.tx_bytes) != expected || queue.dropped != 0 || queue.waiting != 0 {
+                return Err(format!(
+                    "queue {} of port {port} counted {queue:?}, expected {expected:?} (packets, bytes)",
+                    queue.settings.id
+                ));
+            }
+        }
+    }
+    Ok(())
+}
