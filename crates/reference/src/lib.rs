@@ -4,6 +4,7 @@
 mod action_set;
 mod bits;
 mod checksums;
+mod choice;
 mod fields;
 mod groups;
 mod headers;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Each rule of the crate's documentation, on frames with their bytes.
 
+mod choice;
 mod fields;
 mod frames;
 mod headers;
