@@ -55,7 +55,7 @@ pub(crate) fn mixed(bytes: &[u8]) -> u32 {
     let modulus = 1 << 64;
     let sum = bytes.iter().fold(BASIS, |sum, byte| (sum ^ u128::from(*byte)) * PRIME % modulus);
     let folded = sum ^ (sum >> 32);
-    (folded * GOLDEN % modulus >> 32) as u32
+    ((folded * GOLDEN % modulus) >> 32) as u32
 }
 
 /// The bytes that name a packet's flow, as the packet reaches the group.
