@@ -2,7 +2,8 @@
 //! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass without it.
 //!
 //! The tree is copied once to `target/mutants/tree`, where each patch is applied, tested and taken back in turn; one
-//! place keeps the builds incremental. They share the build folder of the tree itself, for the sake of its dependencies.
+//! place keeps the builds incremental. Their build folder is `target/mutants/build`. It starts with copies of the tree's
+//! compiled dependencies (`seed.rs`).
 
 use std::fs;
 use std::io;
@@ -14,6 +15,7 @@ use crate::{Failure, say};
 mod copy;
 mod patch;
 mod runner;
+mod seed;
 
 use copy::Copy;
 use patch::Patch;
@@ -36,7 +38,9 @@ pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
     let logs = target.join("mutants");
     fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
     let copy = Copy::make(root, &logs.join("tree"))?;
-    let runner = Runner::new(copy.root(), &target, &logs)?;
+    let build = logs.join("build");
+    seed::copy_dependencies(&target.join("debug"), &build.join("debug"), &seed::own_packages(root)?)?;
+    let runner = Runner::new(copy.root(), &build, &logs)?;
 
     let unpatched = run_unpatched(&runner, &patches)?;
     let mut rows = Vec::new();
