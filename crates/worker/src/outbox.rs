@@ -11,12 +11,9 @@ use pipeline::Level;
 use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
-/// Frames that wait for a port's device at most, normal ones; low-latency ones may be so many, too. Beyond it they are
-/// dropped as `transmit_full`.
+/// Unless it is configured: how many normal frames wait for a port's device at most. As many low-latency ones may wait.
+/// Beyond it frames are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
-
-/// Frames in one outbox at most.
-pub(crate) const OUTBOX_ALL: usize = 2 * OUTBOX_FRAMES;
 
 /// Normal frames that a port's queues give the outbox at once: few enough that those of other queues need not wait for them,
 /// enough for one doorbell. One while the device does not take them all.
@@ -28,6 +25,8 @@ const CHARGE_BYTES: usize = 2_304;
 /// Frames that wait for one device.
 #[derive(Debug)]
 pub(crate) struct Outbox {
+    /// Normal frames that may wait; with the low-latency ones, twice as many.
+    limit: usize,
     normal: VecDeque<Frame>,
     low_latency: VecDeque<Frame>,
     /// So many of `normal` go before all low-latency ones: among them may be earlier packets of a flow that has become
@@ -48,20 +47,21 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// An outbox of a set of workers that have so many frames all together: no more can ever wait.
-    pub fn new(frames: usize) -> Self {
-        let room = OUTBOX_ALL.min(frames);
+    /// An outbox with room for `limit` normal frames, and as many low-latency ones. The workers together have `frames`: no
+    /// more can ever wait.
+    pub fn new(limit: usize, frames: usize) -> Self {
+        let room = (2 * limit).min(frames);
         let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(room));
         // The first thing is to ask the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
         let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
-        Self { normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
+        Self { limit, normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
     }
 
     /// The same behind egress queues.
-    pub fn behind(queues: &[EgressQueue], device: &dyn Queue, frames: usize) -> Self {
+    pub fn behind(queues: &[EgressQueue], device: &dyn Queue, limit: usize, frames: usize) -> Self {
         let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
-        Self { shaper, outstanding, ..Self::new(frames) }
+        Self { shaper, outstanding, ..Self::new(limit, frames) }
     }
 
     #[inline]
@@ -89,8 +89,9 @@ impl Outbox {
     /// Adds a frame. Given back without room.
     #[inline]
     pub fn push(&mut self, frame: Frame, low_latency: bool) -> Result<(), Frame> {
-        let room = if low_latency { OUTBOX_ALL } else { OUTBOX_FRAMES };
-        if self.normal.len() >= room || self.len() == OUTBOX_ALL {
+        let all = 2 * self.limit;
+        let room = if low_latency { all } else { self.limit };
+        if self.normal.len() >= room || self.len() >= all {
             return Err(frame);
         }
         if low_latency {
@@ -105,8 +106,8 @@ impl Outbox {
     pub fn levels(&self, queue: &dyn Queue) -> [Level; 3] {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
         [
-            Level::of("outbox_low_latency", self.low_latency.len(), OUTBOX_ALL),
-            Level::of("outbox_normal", self.normal.len(), OUTBOX_FRAMES),
+            Level::of("outbox_low_latency", self.low_latency.len(), 2 * self.limit),
+            Level::of("outbox_normal", self.normal.len(), self.limit),
             Level::of("outstanding_bytes", bytes, most_bytes),
         ]
     }
@@ -243,7 +244,7 @@ mod tests {
         /// A device that takes `frames` at once.
         fn new(frames: usize) -> Self {
             let (mut queues, device) = mem::pair(1, 1, frames);
-            Self { outbox: Outbox::new(OUTBOX_ALL), queue: queues.remove(0), device }
+            Self { outbox: Outbox::new(OUTBOX_FRAMES, 2 * OUTBOX_FRAMES), queue: queues.remove(0), device }
         }
 
         /// A device with room for 1,000 frames, to which no more normal ones are given from so many bytes outstanding on.
@@ -303,7 +304,7 @@ mod tests {
 
     #[test]
     fn normal_frames_leave_room_for_low_latency_ones() {
-        let mut outbox = Outbox::new(OUTBOX_ALL);
+        let mut outbox = Outbox::new(OUTBOX_FRAMES, 2 * OUTBOX_FRAMES);
         let mut fill = |low_latency| {
             let frame = || Frame::from_bytes(&[0; 60]);
             std::iter::from_fn(|| outbox.push(frame(), low_latency).ok()).count()
@@ -311,8 +312,17 @@ mod tests {
         assert_eq!([fill(false), fill(true), fill(false)], [OUTBOX_FRAMES, OUTBOX_FRAMES, 0]);
         let room = outbox.normal.capacity();
         outbox.seal();
-        assert_eq!((outbox.normal.capacity(), outbox.sealed), (room, OUTBOX_ALL));
+        assert_eq!((outbox.normal.capacity(), outbox.sealed), (room, 2 * OUTBOX_FRAMES));
         assert!(outbox.push(Frame::from_bytes(&[0; 60]), true).is_err());
+    }
+
+    #[test]
+    fn a_small_outbox_takes_as_many_of_each_lane_as_it_is_told() {
+        let mut outbox = Outbox::new(3, 100);
+        let mut fill = |low_latency| {
+            std::iter::from_fn(|| outbox.push(Frame::from_bytes(&[0; 60]), low_latency).ok()).count()
+        };
+        assert_eq!([fill(false), fill(true), fill(false)], [3, 3, 0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::consistency::Consistency;
 use crate::dock::{Dock, STOCK};
 use crate::handover::{self, Apart};
 use crate::latency::{LatencyCells, Watch};
-use crate::outbox::{OUTBOX_ALL, Outbox};
+use crate::outbox::{OUTBOX_FRAMES, Outbox};
 use crate::quantum::{Quanta, Quantum};
 use crate::routes::{Route, Routes};
 use crate::set::{Link, WorkerSet};
@@ -41,6 +41,8 @@ pub struct Config {
     pub events: usize,
     /// Frames on their way from one worker to another, of each lane.
     pub handovers: usize,
+    /// Normal frames that wait for a port's device at most; as many low-latency ones may wait.
+    pub outbox_frames: usize,
     /// Limits of the lanes. By default nothing waits: each burst is finished before the next is received.
     pub lanes: LaneLimits,
     /// How much of what waits is worked off at once.
@@ -68,6 +70,7 @@ impl Default for Config {
             operations: 1_024,
             events: 1_024,
             handovers: 1_024,
+            outbox_frames: OUTBOX_FRAMES,
             lanes: LaneLimits::default(),
             quanta: Quanta::default(),
             lut_entries: 4_096,
@@ -160,7 +163,10 @@ pub fn build_with<P: Probe>(
         let dock = Dock {
             number: home,
             routes: routes(number, &senders, &served),
-            outboxes: served.iter().map(|served| outbox(number, served, &senders, &egress, in_all)).collect(),
+            outboxes: served
+                .iter()
+                .map(|served| outbox(number, served, &senders, &egress, (config.outbox_frames, in_all)))
+                .collect(),
             long: false,
             lanes: config.lanes.is_on(),
             epoch: 0,
@@ -181,7 +187,7 @@ pub fn build_with<P: Probe>(
             channel,
             board,
             burst: Vec::with_capacity(BURST),
-            done: Vec::with_capacity(OUTBOX_ALL.min(in_all)),
+            done: Vec::with_capacity((2 * config.outbox_frames).min(in_all)),
             now: 0,
             quantum: Quantum::new(config.quanta),
             first: 0,
@@ -227,18 +233,19 @@ fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
     Routes::new(senders.iter().filter_map(route).collect())
 }
 
-/// What worker `number` sends by for one of the ports that it serves; all workers have so many frames.
+/// What worker `number` sends by for one of the ports that it serves: an outbox for so many normal frames, of those that
+/// all workers have together.
 fn outbox(
     number: usize,
     served: &Served,
     senders: &[Sender],
     egress: &BTreeMap<PortNo, Vec<EgressQueue>>,
-    frames: usize,
+    (limit, frames): (usize, usize),
 ) -> Outbox {
     let sends = senders.iter().any(|sender| sender.port == served.number && sender.is_own(number));
     match egress.get(&served.number) {
-        Some(queues) if sends => Outbox::behind(queues, &*served.queue, frames),
-        _ => Outbox::new(frames),
+        Some(queues) if sends => Outbox::behind(queues, &*served.queue, limit, frames),
+        _ => Outbox::new(limit, frames),
     }
 }
 

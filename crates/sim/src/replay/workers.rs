@@ -28,6 +28,7 @@ const SIZES: Config = Config {
     consistency: Consistency::Auto,
     timed_bursts: 1_024,
     handovers: 1,
+    outbox_frames: 512,
     clock: Clock::stopped(),
 };
 

@@ -2,7 +2,7 @@
 //! The outbox of a port that has egress queues: they choose what comes to it, and no more than the device takes soon, for what
 //! is in the outbox has its place.
 
-use super::{CHUNK_FRAMES, OUTBOX_ALL, Outbox, charge_bytes};
+use super::{CHUNK_FRAMES, Outbox, charge_bytes};
 use crate::shaper::QueueReports;
 use flow::Nanos;
 use frame::Frame;
@@ -85,7 +85,7 @@ impl Outbox {
     fn release(&mut self, now: Nanos) {
         let Some(mut shaper) = self.shaper.take() else { return };
         shaper.fill(now);
-        while self.len() < OUTBOX_ALL {
+        while self.len() < 2 * self.limit {
             let Some(frame) = shaper.next_urgent() else { break };
             self.low_latency.push_back(frame);
         }
