@@ -68,6 +68,7 @@ fn fast_path_and_reference_agree_by_the_law() {
         "{}",
         coverage.held_back
     );
+    assert!(coverage.losses.values().all(|lost| *lost > 0), "{:?}", coverage.losses);
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases as usize, "imagined packets: {}", coverage.traced);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written down while a case runs: the order each worker took, operations, and what came out.
 
+use super::room::Room;
 use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
 use frame::Frame;
 use model::{
@@ -62,6 +63,8 @@ pub(super) struct OrderLog {
     /// When each entry was logged.
     pub moments: Vec<Moment>,
     pub lookups: Vec<Lookup>,
+    /// What became of each packet.
+    pub outcomes: Vec<(Walker, Outcome)>,
     /// The last that came into force.
     version: u64,
     /// The virtual time of the turn.
@@ -97,8 +100,9 @@ impl Probe for OrderLog {
         self.lookups.push(Lookup { walker, table, moment: Moment::next(self.now) });
     }
 
-    fn left(&mut self, slot: usize, _: Outcome, _: bool, _: &Tally) {
-        self.slots.remove(&slot);
+    fn left(&mut self, slot: usize, outcome: Outcome, _: bool, _: &Tally) {
+        let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
+        self.outcomes.push((walker, outcome));
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
@@ -302,8 +306,11 @@ pub(super) struct Record {
     pub moments: Vec<Vec<Moment>>,
     /// The lookups of each worker.
     pub hits: Vec<Vec<Lookup>>,
+    /// What became of each worker's packets.
+    pub outcomes: Vec<Vec<(Walker, Outcome)>>,
     /// Time after which a learned address is forgotten.
     pub mac_ageing: Nanos,
+    pub room: Room,
     /// The egress queues of each port; none: frames leave as they come.
     pub egress: Vec<EgressQueue>,
     /// What came out of each port's queues, in order.

@@ -6,11 +6,13 @@
 //! order they took ([`log`]). The judge builds the serial order from the logs, checks it against the driver's own list
 //! of arrivals, runs the reference through it, and compares packets on each port, order within each flow, packet-ins,
 //! what was learned, and the counters of entries, tables, groups, ports and egress queues. It judges when entries timed
-//! out, and what flow-removed notices say.
+//! out, and what flow-removed notices say. In a part of the cases something is scarce ([`room`]): then every loss is judged by
+//! accounting.
 
 mod drive;
 mod judge;
 mod log;
+mod room;
 mod rules;
 mod templates;
 mod views;
@@ -56,6 +58,8 @@ pub struct Coverage {
     pub timed_out: usize,
     /// Flow-removed notices compared.
     pub removed: usize,
+    /// Packets, copies and packet-ins lost for lack of room, by name.
+    pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog had no room.
     pub refused: usize,
     /// Times that a low-latency packet was held back for earlier ones of its flow.
@@ -97,6 +101,9 @@ impl Coverage {
         self.expired += other.expired;
         self.timed_out += other.timed_out;
         self.removed += other.removed;
+        for (name, count) in &other.losses {
+            *self.losses.entry(name).or_default() += count;
+        }
         self.refused += other.refused;
         self.held_back += other.held_back;
         for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
@@ -145,6 +152,7 @@ impl fmt::Display for Coverage {
             write!(f, ", {engine} {:.1} %", share(*served as usize, lookups as usize))?;
         }
         writeln!(f)?;
+        writeln!(f, "  lost for lack of room {:?}", self.losses)?;
         writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(
             f,

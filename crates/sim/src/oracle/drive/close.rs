@@ -38,6 +38,7 @@ impl Driver {
             self.record.logs.push(log.entries);
             self.record.moments.push(log.moments);
             self.record.hits.push(log.lookups);
+            self.record.outcomes.push(log.outcomes);
         }
     }
 }

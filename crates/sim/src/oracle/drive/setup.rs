@@ -4,6 +4,7 @@
 use super::Driver;
 use crate::oracle::Options;
 use crate::oracle::log::{OrderLog, Record, Recorder};
+use crate::oracle::room::Room;
 use crate::oracle::rules::{LINEAR, Style};
 use crate::oracle::templates::Template;
 use fastrand::Rng;
@@ -16,9 +17,6 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use worker::{PortQueues, build_with};
-
-/// Frames of a worker: enough that nothing is lost for lack of room.
-const FRAMES: usize = 4_096;
 
 /// Packets that a port's queue holds.
 const QUEUE_FRAMES: usize = 512;
@@ -44,12 +42,15 @@ impl Driver {
         let mut rng = Rng::with_seed(seed);
         let style = Style::random(&mut rng);
         let templates = (0..rng.usize(6..20)).map(|_| Template::random(&mut rng)).collect();
+        let room = Room::of(seed);
         let config = worker::Config {
             workers: options.workers,
-            small_frames: FRAMES,
+            small_frames: room.small_frames,
             large_frames: 0,
-            controller_frames: 1_024,
-            events: 4_096,
+            controller_frames: room.controller_frames,
+            events: room.events,
+            outbox_frames: room.outbox_frames,
+            handovers: room.handovers,
             lut_entries: options.lut_entries,
             consistency: options.consistency,
             lanes: options.lanes,
@@ -59,10 +60,11 @@ impl Driver {
             timed_bursts: 3,
             ..worker::Config::default()
         };
-        let queued = QUEUED.contains(&(seed % 16));
+        let scarce = !room.is_ample();
+        let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         // Frames wait in queues only where a device does not take them.
-        let tight = seed % 5 < 2 || queued;
-        let egress = if queued { egress(&mut rng) } else { Vec::new() };
+        let tight = seed % 5 < 2 || queued || scarce;
+        let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
         let mut handles = Vec::new();
         let mut ports = Vec::new();
         let mut sent = Vec::new();
@@ -109,6 +111,8 @@ impl Driver {
                 moments: Vec::new(),
                 hits: Vec::new(),
                 mac_ageing,
+                room,
+                outcomes: Vec::new(),
                 sent,
                 reported: Vec::new(),
                 learned: Vec::new(),
@@ -201,12 +205,12 @@ fn any_time() -> Nanos {
     })
 }
 
-/// Queues without a greatest rate, over which order is the law's, and with room for all.
-fn egress(rng: &mut Rng) -> Vec<EgressQueue> {
+/// Queues without a greatest rate, over which order is the law's, with room for so many frames of each lane.
+fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
     let queue = |rng: &mut Rng, id| EgressQueue {
         min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),
         priority: rng.u8(0..3),
-        limit_frames: EgressQueue::FRAMES_MAX,
+        limit_frames,
         ..EgressQueue::new(id)
     };
     EgressQueue::complete([0, 2].map(|id| queue(rng, id)).to_vec())

@@ -8,9 +8,6 @@ use crate::oracle::views;
 use model::DataPlane;
 use worker::Turn;
 
-/// Turns in a row after which they are not, at most.
-const UNTAKEN_MAX: usize = 3;
-
 /// Packets that wait in one queue at most in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
 
@@ -74,7 +71,8 @@ impl Driver {
             waiting[worker] = 0;
         }
         self.untaken += 1;
-        if !self.tight || self.untaken > UNTAKEN_MAX || self.rng.u8(0..3) == 0 {
+        let room = self.record.room;
+        if !self.tight || self.untaken > room.untaken_max || self.rng.u8(0..room.untaken_max as u8) == 0 {
             self.collect();
         }
         self.record.judged += views::judge(&mut self.model)?;

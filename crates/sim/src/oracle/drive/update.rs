@@ -45,7 +45,8 @@ impl Driver {
             self.port_change(egress);
             return self.account(&before, port, &bytes);
         }
-        if self.rng.u8(0..8) == 0 {
+        // Without a frame for it a packet of the controller's never begins its way.
+        if self.rng.u8(0..8) == 0 && !self.record.room.lacks_frames() {
             return self.inject(template);
         }
         if self.rng.u8(0..20) == 0 {

@@ -102,6 +102,7 @@ impl Lives {
         processed: &Processed,
         lookups: &[Lookup],
         otherwise: Moment,
+        lacks_frames: bool,
     ) -> Result<(), String> {
         for (table, id) in &processed.hits {
             let lookup = lookups.iter().find(|lookup| lookup.table == *table);
@@ -110,7 +111,11 @@ impl Lives {
                 .moment;
             self.note(*id, Use { first: moment, last: moment });
         }
-        let first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
+        let mut first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
+        if lacks_frames && !processed.groups.is_empty() {
+            // A bucket may have found no frame, so that its NORMAL never saw the packet.
+            first.at = 0;
+        }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);
         processed.refreshed.iter().for_each(|id| self.note(Some(*id), Use { first, last }));
         Ok(())

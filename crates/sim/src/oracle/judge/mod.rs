@@ -7,6 +7,7 @@ mod expiry;
 mod lives;
 mod notices;
 mod order;
+mod outcomes;
 mod ports;
 mod reported;
 mod sent;
@@ -23,10 +24,11 @@ struct Replay {
     reference: Reference,
     order: Vec<usize>,
     processed: Vec<Option<Processed>>,
-    outcomes: [u64; 2],
     copies: u64,
     lives: Lives,
     lookups: Lookups,
+    /// Buckets may find no frame.
+    lacks_frames: bool,
 }
 
 /// Judges a case.
@@ -51,11 +53,17 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         ..Coverage::default()
     };
     let replay = replay(&record, &mut coverage)?;
-    sent::check_sent(&record, &replay)?;
-    reported::check_reported(&record, &replay)?;
+    let copies = sent::check_sent(&record, &replay)?;
+    let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
     coverage.counters = counters::check_counters(&record, &replay)?;
     coverage.counters += ports::check_ports(&record, &replay)?;
+    let sums = outcomes::check_outcomes(&record, &replay, &copies, &reports)?;
+    outcomes::check_losses(&record, &replay, (&copies, &reports), coverage.refused as u64)?;
+    coverage.counters += counters::check_totals(&record, &replay, &sums)?;
+    for reason in DropReason::SCARCITY {
+        coverage.losses.insert(reason.name(), outcomes::counted(&record, *reason));
+    }
     let lives = replay.lives.finish(&replay.reference);
     coverage.timed_out = expiry::check_expiry(&record, &lives)?;
     coverage.removed = notices::check_removed(&record, &lives)?;
@@ -90,9 +98,9 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         reference: Reference::new(),
         order: Vec::with_capacity(record.arrivals.len()),
         processed: vec![None; record.arrivals.len()],
-        outcomes: [0; 2],
         copies: 0,
         lives: Lives::default(),
+        lacks_frames: record.room.lacks_frames(),
         lookups: lives::by_packet(record),
     };
     let mut next = vec![0; record.logs.len()];
@@ -163,7 +171,7 @@ impl Replay {
         coverage: &mut Coverage,
     ) -> Result<(), String> {
         let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
-        self.lives.used(&processed, lookups, moment)?;
+        self.lives.used(&processed, lookups, moment, self.lacks_frames)?;
         self.order.push(number);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
@@ -171,9 +179,6 @@ impl Replay {
             Outcome::Dropped(_) => 2,
         };
         coverage.outcomes[kind] += 1;
-        if kind < 2 {
-            self.outcomes[kind] += 1;
-        }
         self.copies += processed.sent.len() as u64;
         coverage.multi_table += usize::from(processed.hits.len() > 1);
         self.processed[number] = Some(processed);

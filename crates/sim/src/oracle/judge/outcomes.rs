@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What became of each packet, and what was lost for lack of room: every copy that did not come out is counted once, by
+//! name.
+
+use super::reported::Reports;
+use super::sent::Copies;
+use super::{Replay, describe};
+use crate::oracle::log::{Record, Walker, tag};
+use flow::{DropReason, Outcome};
+use std::collections::BTreeMap;
+
+/// What the workers said of all packets together.
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub forwarded: u64,
+    pub consumed: u64,
+    pub dropped: BTreeMap<DropReason, u64>,
+}
+
+/// Copies that a port had no room for are counted under one of these.
+pub(super) const COPY_LOSSES: [DropReason; 3] =
+    [DropReason::NoBuffer, DropReason::TransmitFull, DropReason::QueueFull];
+
+/// Holds what each worker said of its packets against the reference and against what came out.
+pub(super) fn check_outcomes(
+    record: &Record,
+    replay: &Replay,
+    copies: &Copies,
+    reports: &Reports,
+) -> Result<Sums, String> {
+    let mut numbers: BTreeMap<(usize, Walker), usize> = BTreeMap::new();
+    for (number, arrival) in record.arrivals.iter().enumerate() {
+        let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
+        if arrival.flow >> 40 == 0 {
+            numbers.insert((arrival.worker, walker), number);
+        }
+    }
+    numbers
+        .extend(record.injected.iter().map(|(version, number)| ((0, Walker::Injected(*version)), *number)));
+    let mut sums = Sums::default();
+    for (worker, outcomes) in record.outcomes.iter().enumerate() {
+        for (walker, outcome) in outcomes {
+            let Some(number) = numbers.remove(&(worker, *walker)) else {
+                return Err(format!("worker {worker} said twice what became of {walker:?}"));
+            };
+            if !is_possible(record, replay, (copies, reports), number, *outcome) {
+                return Err(format!(
+                    "packet {number} was {outcome:?}; {} of its copies and {} of its packet-ins came out\n  in {:02x?}\n  \
+                     the reference: {}",
+                    copies.out[number],
+                    reports.came[number],
+                    record.arrivals[number].bytes,
+                    describe(record, replay, number)
+                ));
+            }
+            match outcome {
+                Outcome::Forwarded => sums.forwarded += 1,
+                Outcome::Consumed => sums.consumed += 1,
+                Outcome::Dropped(reason) => *sums.dropped.entry(*reason).or_default() += 1,
+            }
+        }
+    }
+    match numbers.first_key_value() {
+        Some(((worker, walker), _)) => Err(format!("worker {worker} never said what became of {walker:?}")),
+        None => Ok(sums),
+    }
+}
+
+/// Whether this may have become of a packet, as far as is known what came out.
+fn is_possible(
+    record: &Record,
+    replay: &Replay,
+    (copies, reports): (&Copies, &Reports),
+    number: usize,
+    outcome: Outcome,
+) -> bool {
+    let Some(processed) = &replay.processed[number] else { return false };
+    let (out, missing, came) = (copies.out[number], copies.missing[number], reports.came[number]);
+    let whole = missing == 0 && came == processed.packet_ins.len() as u64;
+    let buckets_lost = record.room.lacks_frames() && !processed.groups.is_empty();
+    if record.room.is_ample() || whole && !buckets_lost {
+        return outcome == processed.outcome;
+    }
+    let unreadable = processed.packet_ins.iter().any(|report| tag(&report.bytes) != Some(number));
+    if copies.unclear.contains(&number) || unreadable {
+        return true;
+    }
+    match outcome {
+        // A frame handed over to another worker may be lost there.
+        Outcome::Forwarded => out > 0 || missing > 0 && record.logs.len() > 1,
+        Outcome::Consumed => out == 0 && came > 0,
+        Outcome::Dropped(reason) => {
+            let met = processed.copy_drops.contains(&reason) || processed.outcome == outcome;
+            let lost = missing > 0 && COPY_LOSSES.contains(&reason);
+            let unreported = !processed.packet_ins.is_empty() && reason == DropReason::PacketInFull;
+            let bucket = buckets_lost && reason == DropReason::NoBuffer;
+            out == 0 && came == 0 && (met || lost || unreported || bucket)
+        }
+    }
+}
+
+/// What may have been counted without a copy or packet-in that is known to be missing, and what may be missing without
+/// being counted: a bucket without a frame is counted once, whatever it would have done; and a packet that found no room in
+/// the backlog may have lost copies before.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slack {
+    more: u64,
+    fewer: u64,
+}
+
+impl Slack {
+    fn of(record: &Record, replay: &Replay, copies: &Copies, refused: u64) -> Self {
+        if !record.room.lacks_frames() {
+            return Self::default();
+        }
+        let mut slack = Self { more: 8 * refused, fewer: 0 };
+        for (number, processed) in replay.in_order().filter(|(_, processed)| !processed.groups.is_empty()) {
+            slack.more += processed.groups.iter().map(|(_, buckets)| buckets.len() as u64).sum::<u64>();
+            let of_unclear = if copies.unclear.contains(&number) { processed.sent.len() as u64 } else { 0 };
+            let missing = copies.missing[number] + of_unclear + processed.packet_ins.len() as u64;
+            slack.fewer += missing.saturating_sub(1);
+        }
+        slack
+    }
+}
+
+/// Every copy and packet-in that did not come out is counted under a name for lack of room, and nothing else is.
+pub(super) fn check_losses(
+    record: &Record,
+    replay: &Replay,
+    (copies, reports): (&Copies, &Reports),
+    refused: u64,
+) -> Result<(), String> {
+    let counted = |reason: DropReason| counted(record, reason);
+    let lost: u64 = COPY_LOSSES.into_iter().map(counted).sum();
+    let (missing, unreported) = (copies.all_missing(), counted(DropReason::PacketInFull));
+    let slack = Slack::of(record, replay, copies, refused);
+    let fail = |what: String| {
+        Err(format!(
+            "{what}; missing by port {:?}, counted {:?}, {:?}, room {:?}",
+            copies.missing_by_port,
+            COPY_LOSSES.map(|reason| (reason.name(), counted(reason))),
+            slack,
+            record.room
+        ))
+    };
+    if lost + unreported + slack.fewer < missing + reports.missing {
+        return fail(format!("{missing} copies and {} packet-ins are missing", reports.missing));
+    }
+    if record.room.lacks_frames() {
+        if lost + unreported > missing + reports.missing + slack.more {
+            return fail(format!("only {missing} copies and {} packet-ins are missing", reports.missing));
+        }
+        return Ok(());
+    }
+    if lost != missing || counted(DropReason::NoBuffer) > 0 {
+        return fail(format!("{missing} copies are missing, {lost} are counted"));
+    }
+    // A packet that found no room in the backlog may have found none for its packet-ins before.
+    if !(reports.missing..=reports.missing + 8 * refused).contains(&unreported) {
+        return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
+    }
+    Ok(())
+}
+
+/// Packets and copies counted under a reason.
+pub(super) fn counted(record: &Record, reason: DropReason) -> u64 {
+    let at = reason as usize;
+    record.totals.dropped[at] + record.totals.copies_dropped[at]
+}
