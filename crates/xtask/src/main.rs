@@ -13,7 +13,9 @@ mod mutants;
 mod tidy;
 mod tree;
 
-const USAGE: &str = "usage: cargo xtask tidy | mutants [NAME...]";
+use mutants::Choice;
+
+const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...]";
 
 /// Why a command could not do its work; a sentence for the user.
 type Failure = String;
@@ -25,11 +27,10 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["tidy"] => tidy::run(&root),
-        ["mutants", names @ ..] => mutants::run(&root, names),
-        _ => {
-            say(io::stderr(), USAGE);
-            return ExitCode::from(2);
-        }
+        ["mutants", "--all"] => mutants::run(&root, Choice::All),
+        ["mutants"] => mutants::run(&root, Choice::Quick),
+        ["mutants", names @ ..] => mutants::run(&root, Choice::Named(names)),
+        _ => return usage(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -39,6 +40,11 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn usage() -> ExitCode {
+    say(io::stderr(), USAGE);
+    ExitCode::from(2)
 }
 
 /// Writes a line; a reader that has gone away is no reason to fail.

@@ -18,7 +18,8 @@ mod runner;
 mod seed;
 
 use copy::Copy;
-use patch::Patch;
+pub use patch::Choice;
+use patch::{Patch, TestCommand};
 use runner::{Outcome, Runner};
 
 const FOLDER: &str = "tests/mutations";
@@ -31,9 +32,9 @@ struct Row {
     caught: bool,
 }
 
-/// Runs the mutations (those named, or all) of the tree at `root`; `true` when all are caught.
-pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
-    let patches = Patch::read_all(&root.join(FOLDER), names)?;
+/// Runs the chosen mutations of the tree at `root`; `true` when all are caught.
+pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
+    let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
     let logs = target.join("mutants");
     fs::create_dir_all(&logs).map_err(|error| format!("target/mutants cannot be made: {error}"))?;
@@ -49,7 +50,7 @@ pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
         let baseline = unpatched.iter().find(|(command, _)| *command == patch.command);
         let (caught, verdict) = match baseline {
             Some((_, Outcome::Passed)) => judge(&copy, &runner, patch)?,
-            _ => (false, format!("the unpatched code does not pass `{}`", patch.command.join(" "))),
+            _ => (false, format!("the unpatched code does not pass `{}`", patch.command.line())),
         };
         rows.push(Row {
             name: patch.name.clone(),
@@ -63,20 +64,24 @@ pub fn run(root: &Path, names: &[&str]) -> Result<bool, Failure> {
 }
 
 /// Runs every command of the patches once on the code as it is.
-fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(Vec<String>, Outcome)>, Failure> {
-    let mut done: Vec<(Vec<String>, Outcome)> = Vec::new();
+fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, Outcome)>, Failure> {
+    let mut done: Vec<(TestCommand, Outcome)> = Vec::new();
     for patch in patches {
         if done.iter().all(|(command, _)| *command != patch.command) {
-            let outcome = runner.run(&format!("unpatched-{}", done.len()), &patch.command)?;
-            say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.join(" ")));
+            let outcome = run_test(runner, &format!("unpatched-{}", done.len()), &patch.command)?;
+            say(io::stdout(), &format!("mutants: unpatched, `{}`: {outcome}", patch.command.line()));
             done.push((patch.command.clone(), outcome));
         }
     }
     Ok(done)
 }
 
+fn run_test(runner: &Runner, name: &str, command: &TestCommand) -> Result<Outcome, Failure> {
+    runner.run(name, &command.words, &command.environment)
+}
+
 fn judge(copy: &Copy, runner: &Runner, patch: &Patch) -> Result<(bool, String), Failure> {
-    let outcome = copy.patched(patch, || runner.run(&patch.name, &patch.command))?;
+    let outcome = copy.patched(patch, || run_test(runner, &patch.name, &patch.command))?;
     let caught = matches!(&outcome, Outcome::Failed(tests) if tests.contains(&patch.fails));
     let verdict = match &outcome {
         Outcome::Failed(_) if caught => format!("caught by {}", patch.fails),

@@ -5,13 +5,43 @@
 //! # The worker keeps verdicts of the rules before the change.
 //! # run: cargo test -p sim --test oracle -- stale
 //! # fails: stale_version_is_caught
+//! # environment: ORACLE_CASES=2000
+//! # nightly: the test takes four minutes
 //! --- a/crates/worker/src/...
 //! ```
+//!
+//! `environment` and `nightly` may be left out. A patch with a line `# nightly: REASON` does not run in CI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
+
+/// Which patches are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// All but those for the night.
+    Quick,
+    All,
+    Named(&'a [&'a str]),
+}
+
+/// A test command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TestCommand {
+    /// Word by word; begins with `cargo test`.
+    pub words: Vec<String>,
+    /// Variables of its environment.
+    pub environment: Vec<(String, String)>,
+}
+
+impl TestCommand {
+    /// The line that a shell would take.
+    pub fn line(&self) -> String {
+        let settings = self.environment.iter().map(|(name, value)| format!("{name}={value} "));
+        settings.chain([self.words.join(" ")]).collect()
+    }
+}
 
 /// One planted fault.
 pub struct Patch {
@@ -19,17 +49,19 @@ pub struct Patch {
     pub name: String,
     /// The file itself.
     pub path: PathBuf,
-    /// The test command, word by word; begins with `cargo test`.
-    pub command: Vec<String>,
+    /// The test that judges it.
+    pub command: TestCommand,
     /// Full name of the test that must fail, as the test runner prints it.
     pub fails: String,
     /// Files that the patch changes, from the root.
     pub changes: Vec<String>,
+    /// Whether it takes too long for CI.
+    is_nightly: bool,
 }
 
 impl Patch {
-    /// The patches in `folder` in the order of their names: those named, or all. Having none is an error.
-    pub fn read_all(folder: &Path, names: &[&str]) -> Result<Vec<Self>, Failure> {
+    /// The patches in `folder` that are chosen, in the order of their names. Having none is an error.
+    pub fn read_all(folder: &Path, choice: Choice<'_>) -> Result<Vec<Self>, Failure> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.retain(|path| path.extension().is_some_and(|extension| extension == "patch"));
@@ -37,13 +69,20 @@ impl Patch {
         let mut patches = Vec::new();
         for path in paths {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            if names.is_empty() || names.contains(&name.as_str()) {
-                let text =
-                    fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-                patches.push(Self::parse(&name, &path, &text)?);
+            let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let patch = Self::parse(&name, &path, &text)?;
+            let chosen = match choice {
+                Choice::Quick => !patch.is_nightly,
+                Choice::All => true,
+                Choice::Named(names) => names.contains(&name.as_str()),
+            };
+            if chosen {
+                patches.push(patch);
             }
         }
-        if let Some(unknown) = names.iter().find(|name| patches.iter().all(|patch| patch.name != **name)) {
+        if let Choice::Named(names) = choice
+            && let Some(unknown) = names.iter().find(|name| patches.iter().all(|patch| patch.name != **name))
+        {
             return Err(format!("there is no {unknown}.patch in {}", folder.display()));
         }
         if patches.is_empty() {
@@ -59,24 +98,34 @@ impl Patch {
             value.map(str::trim).filter(|value| !value.is_empty())
         };
         let lacks = |what: &str| format!("{name}.patch: {what}");
-        let command: Vec<String> = header("# run:")
+        let words: Vec<String> = header("# run:")
             .ok_or_else(|| lacks("no header line `# run: cargo test ...`"))?
             .split_whitespace()
             .map(str::to_owned)
             .collect();
-        if command.iter().take(2).ne(["cargo", "test"]) {
+        if words.iter().take(2).ne(["cargo", "test"]) {
             return Err(lacks("the command after `# run:` must begin with `cargo test`"));
         }
         let fails = header("# fails:")
             .ok_or_else(|| lacks("no header line `# fails: TEST`, the test that must catch it"))?
             .to_owned();
+        let setting = |setting: &str| {
+            let (name, value) = setting.split_once('=')?;
+            Some((name.to_owned(), value.to_owned()))
+        };
+        let environment = header("# environment:").unwrap_or_default().split_whitespace().map(setting);
+        let environment = environment
+            .collect::<Option<_>>()
+            .ok_or_else(|| lacks("what follows `# environment:` must be words NAME=VALUE"))?;
+        let is_nightly = header("# nightly:").is_some();
         let old_file =
             |line: &str| Some(line.strip_prefix("--- a/")?.split('\t').next()?.trim_end().to_owned());
         let changes: Vec<String> = text.lines().filter_map(old_file).collect();
         if changes.is_empty() {
             return Err(lacks("changes no file (no line `--- a/PATH`)"));
         }
-        Ok(Self { name: name.into(), path: path.into(), command, fails, changes })
+        let command = TestCommand { words, environment };
+        Ok(Self { name: name.into(), path: path.into(), command, fails, changes, is_nightly })
     }
 }
 
@@ -93,9 +142,36 @@ mod tests {
     #[test]
     fn a_patch_is_read() {
         let patch = parse(GOOD).unwrap();
-        assert_eq!(patch.command, ["cargo", "test", "-p", "sim", "--test", "oracle"]);
+        assert_eq!(patch.command.words, ["cargo", "test", "-p", "sim", "--test", "oracle"]);
+        assert_eq!(patch.command.line(), "cargo test -p sim --test oracle");
         assert_eq!(patch.fails, "a::b");
         assert_eq!(patch.changes, ["x/y.rs"]);
+        assert!(!patch.is_nightly);
+    }
+
+    #[test]
+    fn environment_and_night_are_read() {
+        let more = "# environment: A=1 B=x=y\n# nightly: long\n--- a/x";
+        let patch = parse(&GOOD.replace("--- a/x", more)).unwrap();
+        assert_eq!(patch.command.line(), "A=1 B=x=y cargo test -p sim --test oracle");
+        assert!(patch.is_nightly);
+        assert_eq!(patch.changes, ["x/y.rs"]);
+    }
+
+    #[test]
+    fn those_for_the_night_run_when_all_or_they_are_asked_for() {
+        let folder = std::env::temp_dir().join(format!("xtask-patches-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("a.patch"), GOOD).unwrap();
+        fs::write(folder.join("b.patch"), GOOD.replace("--- a/x", "# nightly: long\n--- a/x")).unwrap();
+        let names = |choice| -> Result<Vec<String>, Failure> {
+            Ok(Patch::read_all(&folder, choice)?.into_iter().map(|patch| patch.name).collect())
+        };
+        assert_eq!(names(Choice::Quick).unwrap(), ["a"]);
+        assert_eq!(names(Choice::All).unwrap(), ["a", "b"]);
+        assert_eq!(names(Choice::Named(&["b"])).unwrap(), ["b"]);
+        assert!(names(Choice::Named(&["c"])).is_err());
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
@@ -105,6 +181,7 @@ mod tests {
             ("cargo test", "rm -r", "must begin with `cargo test`"),
             ("# fails: a::b\n", "", "# fails:"),
             ("# fails: a::b\n", "# fails:\n", "# fails:"),
+            ("--- a/x", "# environment: A\n--- a/x", "NAME=VALUE"),
             ("--- a/x/y.rs\n", "", "changes no file"),
         ] {
             let error = parse(&GOOD.replace(from, to)).err().unwrap();

@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::Failure;
 
 /// A planted fault may well hang the test; building is part of this time.
-const LIMIT: Duration = Duration::from_secs(600);
+const LIMIT: Duration = Duration::from_secs(1_800);
 const POLL: Duration = Duration::from_millis(50);
 
 /// How a test command ended.
@@ -63,8 +63,13 @@ impl Runner {
         Ok(Self { root: root.into(), build: build.into(), logs: logs.into(), interrupted })
     }
 
-    /// Runs `command`; its output goes to `NAME.log`.
-    pub fn run(&self, name: &str, command: &[String]) -> Result<Outcome, Failure> {
+    /// Runs `command` with these variables; its output goes to `NAME.log`.
+    pub fn run(
+        &self,
+        name: &str,
+        command: &[String],
+        environment: &[(String, String)],
+    ) -> Result<Outcome, Failure> {
         let path = self.logs.join(format!("{name}.log"));
         let fault = |error| format!("{}: {error}", path.display());
         let log = File::create(&path).map_err(fault)?;
@@ -73,6 +78,7 @@ impl Runner {
             .args(arguments)
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.build)
+            .envs(environment.iter().cloned())
             // A group of its own, so that the test process can be ended together with cargo.
             .process_group(0)
             .stdin(Stdio::null())
@@ -164,7 +170,7 @@ mod tests {
             pid
         });
         let command = ["sh", "-c", "sleep 60 & echo $! >child; wait"].map(str::to_owned);
-        assert_eq!(runner.run("sleeper", &command), Err("interrupted".into()));
+        assert_eq!(runner.run("sleeper", &command, &[]), Err("interrupted".into()));
         let pid = watcher.join().unwrap();
         let patience = Instant::now();
         while runs(&pid) && patience.elapsed() < Duration::from_secs(5) {
