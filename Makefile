@@ -86,11 +86,15 @@ fuzz: ## every fuzz target for FUZZ_SECONDS each, with the address sanitizer
 	scripts/fuzz.sh $(FUZZ_SECONDS)
 
 # NIGHTLY has names of steps, or patterns such as 'oracle-*' (default: all). NIGHTLY_CASES is the number of the oracle's rule
-# sets; FUZZ_SECONDS is as above. A second call continues.
+# sets; NIGHTLY_MUTANTS of seed NIGHTLY_SEED are planted at random; FUZZ_SECONDS is as above. A second call continues.
 NIGHTLY ?=
 NIGHTLY_CASES ?= 20000
+NIGHTLY_MUTANTS ?= 60
+NIGHTLY_SEED ?= 18
 .PHONY: nightly
 nightly: export NIGHTLY_CASES := $(NIGHTLY_CASES)
+nightly: export NIGHTLY_MUTANTS := $(NIGHTLY_MUTANTS)
+nightly: export NIGHTLY_SEED := $(NIGHTLY_SEED)
 nightly: export FUZZ_SECONDS := $(FUZZ_SECONDS)
 nightly: ## the checks that take hours (scripts/nightly/steps.sh), resumable; needs root
 	scripts/setup.sh test

@@ -7,7 +7,7 @@
 #
 # Sizes come from the environment; the Makefile documents them.
 
-: "${NIGHTLY_CASES:=20000}" "${FUZZ_SECONDS:=600}"
+: "${NIGHTLY_CASES:=20000}" "${NIGHTLY_MUTANTS:=60}" "${NIGHTLY_SEED:=18}" "${FUZZ_SECONDS:=600}"
 
 # The oracle at length: NIGHTLY_CASES rule sets in parts of at most 2,000, from seed 100,001 on.
 for ((first = 0; first < NIGHTLY_CASES; first += 2000)); do
@@ -16,8 +16,10 @@ for ((first = 0; first < NIGHTLY_CASES; first += 2000)); do
         "ORACLE_SEED=$((100001 + first)) ORACLE_CASES=$cases cargo test --package sim --test oracle -- --nocapture"
 done
 
-# Faults: every patch of tests/mutations.
-step mutations "cargo xtask mutants"
+# Faults: every patch of tests/mutations, then such that nobody wrote. The latter continue by themselves.
+step mutations "cargo xtask mutants --all"
+step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
+step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates pipeline"
 
 step fuzz "make --no-print-directory fuzz FUZZ_SECONDS=$FUZZ_SECONDS"
 step conformance "make --no-print-directory conformance"

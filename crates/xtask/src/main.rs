@@ -15,7 +15,7 @@ mod tree;
 
 use mutants::Choice;
 
-const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...]";
+const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again]";
 
 /// Why a command could not do its work; a sentence for the user.
 type Failure = String;
@@ -28,6 +28,10 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["tidy"] => tidy::run(&root),
         ["mutants", "--all"] => mutants::run(&root, Choice::All),
+        ["mutants", options @ ..] if options.iter().any(|word| word.starts_with('-')) => {
+            let Some(options) = mutants::random::Options::parse(options) else { return usage() };
+            mutants::random::run(&root, &options)
+        }
         ["mutants"] => mutants::run(&root, Choice::Quick),
         ["mutants", names @ ..] => mutants::run(&root, Choice::Named(names)),
         _ => return usage(),

@@ -40,6 +40,20 @@ impl Copy {
         outcome
     }
 
+    /// What `work` returns while the file has this text; it is taken back afterwards.
+    pub fn edited<T>(
+        &self,
+        path: &str,
+        text: &str,
+        work: impl FnOnce() -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let outcome = fs::write(self.root.join(path), text)
+            .map_err(|error| format!("{path} cannot be changed: {error}"))
+            .and_then(|()| work());
+        self.refresh(path)?;
+        outcome
+    }
+
     fn apply(&self, patch: &Patch) -> Result<(), Failure> {
         let output = Command::new("patch")
             .args(["--strip=1", "--batch", "--forward", "--fuzz=0", "--no-backup-if-mismatch"])

@@ -14,6 +14,7 @@ use crate::{Failure, say};
 
 mod copy;
 mod patch;
+pub mod random;
 mod runner;
 mod seed;
 

@@ -63,6 +63,13 @@ impl Runner {
         Ok(Self { root: root.into(), build: build.into(), logs: logs.into(), interrupted })
     }
 
+    /// What the last command of this name wrote.
+    pub fn log(&self, name: &str) -> Result<String, Failure> {
+        let path = self.logs.join(format!("{name}.log"));
+        let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Runs `command` with these variables; its output goes to `NAME.log`.
     pub fn run(
         &self,

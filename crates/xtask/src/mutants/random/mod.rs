@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Faults that nobody wrote: a random sample of small changes ([`sites`]), each judged by the tests of its crate and then
+//! of the crates above ([`stages`]) until one fails.
+//!
+//! The sample depends on the seed and the names of the mutants only: a change elsewhere in the code does not draw another
+//! one. Verdicts are kept in `target/mutants/random.jsonl` ([`results`]), and a second call continues behind them. Copy of
+//! the tree and build folder are `target/mutants/random`, apart from those of the patches.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use super::copy::Copy;
+use super::runner::{Outcome, Runner};
+use super::seed;
+use crate::{Failure, say, tree};
+
+mod results;
+mod sites;
+mod stages;
+
+use results::{Equivalents, Results, Row, Verdict};
+use sites::Mutant;
+use stages::{Stage, Stages, environment};
+
+const EQUIVALENT: &str = "tests/mutations/equivalent.txt";
+
+/// Seconds on the processor for each test process.
+const PROCESSOR_S: u64 = 240;
+
+/// Of the mutants that can be judged, this share must be caught, in percent.
+const BAR_PERCENT: usize = 90;
+
+/// What is asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Mutants that compile.
+    count: usize,
+    seed: u64,
+    crates: Vec<String>,
+    /// Whether those that were not caught are judged again.
+    again: bool,
+}
+
+impl Options {
+    /// Reads `--random N --seed S [--crates A,B] [--again]`; none if it is anything else.
+    pub fn parse(words: &[&str]) -> Option<Self> {
+        let crates = ["flow", "tables", "model", "worker"].map(str::to_owned).to_vec();
+        let mut options = Self { count: 0, seed: 0, crates, again: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--random" => options.count = words.next()?.parse().ok()?,
+                "--seed" => options.seed = words.next()?.parse().ok()?,
+                "--crates" => options.crates = words.next()?.split(',').map(str::to_owned).collect(),
+                "--again" => options.again = true,
+                _ => return None,
+            }
+        }
+        (options.count > 0).then_some(options)
+    }
+}
+
+/// Judges a sample; `true` when enough are caught.
+pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
+    let mutants = root.join("target/mutants");
+    let (folder, logs) = (mutants.join("random"), mutants.join("random/logs"));
+    fs::create_dir_all(&logs).map_err(|error| format!("{} cannot be made: {error}", logs.display()))?;
+    let copy = Copy::make(root, &folder.join("tree"))?;
+    allow_warnings(copy.root())?;
+    let build = folder.join("build");
+    seed::copy_dependencies(&root.join("target/debug"), &build.join("debug"), &seed::own_packages(root)?)?;
+    let mut judge = Judge {
+        runner: Runner::new(copy.root(), &build, &logs)?,
+        stages: Stages::read(root)?,
+        results: Results::open(&mutants.join("random.jsonl"))?,
+        sound: HashMap::new(),
+        commit: commit(root)?,
+        copy,
+    };
+    let equivalents = Equivalents::read(&root.join(EQUIVALENT))?;
+    let sample = sample(root, options)?;
+    let mut summary = Summary::default();
+    for mutant in &sample {
+        if summary.viable() == options.count {
+            break;
+        }
+        let name = mutant.name();
+        let place = place(root, mutant);
+        if let Some(reason) = equivalents.reason(&name) {
+            summary.equivalent.push(format!("{place} {name}: {reason}"));
+            continue;
+        }
+        let known = judge.results.get(&name);
+        let known = known.filter(|row| row.verdict == Verdict::Caught || !options.again).cloned();
+        let row = match known {
+            Some(row) => row,
+            None => judge.judge(mutant, &place)?,
+        };
+        summary.add(&row, &place);
+    }
+    Ok(summary.print(options))
+}
+
+/// Lets code compile that the house's lints refuse: a dropped statement may leave a variable unused.
+fn allow_warnings(root: &Path) -> Result<(), Failure> {
+    let path = root.join("Cargo.toml");
+    let fault = |error| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(&path).map_err(fault)?;
+    fs::write(&path, text.replace("= \"deny\"", "= \"allow\"")).map_err(fault)
+}
+
+/// All mutants of the crates in an order that the seed chooses.
+fn sample(root: &Path, options: &Options) -> Result<Vec<Mutant>, Failure> {
+    let mut all = Vec::new();
+    for path in tree::paths(root)? {
+        let is_wanted = options.crates.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")));
+        let is_test = path.ends_with("/tests.rs") || path.contains("/tests/");
+        if is_wanted && !is_test && path.ends_with(".rs") {
+            let text = fs::read_to_string(root.join(&path)).map_err(|error| format!("{path}: {error}"))?;
+            all.extend(sites::find(&path, &text)?);
+        }
+    }
+    if all.is_empty() {
+        return Err(format!("there is nothing to change in {}", options.crates.join(", ")));
+    }
+    all.sort_by_cached_key(|mutant| (rank(options.seed, &mutant.name()), mutant.name()));
+    Ok(all)
+}
+
+/// A hash of seed and name (FNV-1a, mixed): the sample is those with the lowest.
+fn rank(seed: u64, name: &str) -> u64 {
+    let start = 0xcbf2_9ce4_8422_2325;
+    let bytes = seed.to_be_bytes().into_iter().chain(name.bytes());
+    let hash: u64 =
+        bytes.fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mixed = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn place(root: &Path, mutant: &Mutant) -> String {
+    let text = fs::read_to_string(root.join(&mutant.path)).unwrap_or_default();
+    format!("{}:{}", mutant.path, mutant.line(&text))
+}
+
+/// The commit, with a mark if something is not committed.
+fn commit(root: &Path) -> Result<String, Failure> {
+    let output = Command::new("git")
+        .args(["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"])
+        .current_dir(root)
+        .output()
+        .map_err(|error| format!("git could not be started: {error}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
+
+/// What judges mutants.
+struct Judge {
+    copy: Copy,
+    runner: Runner,
+    stages: Stages,
+    results: Results,
+    /// Stages that the code as it is was put to.
+    sound: HashMap<Stage, bool>,
+    commit: String,
+}
+
+impl Judge {
+    fn judge(&mut self, mutant: &Mutant, place: &str) -> Result<Row, Failure> {
+        let started = Instant::now();
+        let of = mutant.path.split('/').nth(1).unwrap_or_default();
+        let text = fs::read_to_string(self.copy.root().join(&mutant.path))
+            .map_err(|error| format!("{}: {error}", mutant.path))?;
+        let changed = mutant.apply(&text)?;
+        let (mut verdict, mut by) = (Verdict::Missed, String::new());
+        for stage in self.stages.of(of) {
+            if !self.is_sound(&stage)? {
+                say(io::stdout(), &format!("mutants: the code as it is does not pass `{}`", stage.name()));
+                continue;
+            }
+            let found = self.copy.edited(&mutant.path, &changed, || run_stage(&self.runner, &stage))?;
+            if let Some((found, why)) = found {
+                verdict = found;
+                by = format!("{}: {why}", stage.name());
+                break;
+            }
+        }
+        let row = Row {
+            mutant: mutant.name(),
+            place: place.to_owned(),
+            verdict,
+            by,
+            seconds: started.elapsed().as_secs(),
+            commit: self.commit.clone(),
+        };
+        say(io::stdout(), &format!("{verdict:?} {:5} s  {place} {} ({})", row.seconds, row.mutant, row.by));
+        self.results.add(row.clone())?;
+        Ok(row)
+    }
+
+    /// Whether the code as it is passes; found out once for each commit.
+    fn is_sound(&mut self, stage: &Stage) -> Result<bool, Failure> {
+        if let Some(sound) = self.sound.get(stage) {
+            return Ok(*sound);
+        }
+        let started = Instant::now();
+        let name = format!("no change: {}", stage.name());
+        let known =
+            self.results.get(&name).filter(|row| row.commit == self.commit && !row.commit.contains("dirty"));
+        let sound = match known {
+            Some(row) => row.verdict == Verdict::Missed,
+            None => {
+                let found = run_stage(&self.runner, stage)?;
+                let (verdict, by) = found.unwrap_or((Verdict::Missed, String::new()));
+                self.results.add(Row {
+                    mutant: name,
+                    place: String::new(),
+                    verdict,
+                    by,
+                    seconds: started.elapsed().as_secs(),
+                    commit: self.commit.clone(),
+                })?;
+                verdict == Verdict::Missed
+            }
+        };
+        self.sound.insert(stage.clone(), sound);
+        Ok(sound)
+    }
+}
+
+/// Builds and runs the tests of a stage; none if they pass.
+fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
+    match runner.run("build", &stage.build(), &environment())? {
+        Outcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
+        Outcome::Failed(_) | Outcome::NoResult => {
+            return Ok(Some((Verdict::Unviable, "it does not compile".into())));
+        }
+        Outcome::Passed | Outcome::NothingRan => {}
+    }
+    Ok(match runner.run("test", &stage.run(PROCESSOR_S), &environment())? {
+        Outcome::Passed | Outcome::NothingRan => None,
+        Outcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
+        Outcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
+        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
+            Some((Verdict::Timeout, format!("a test took more than {PROCESSOR_S} s on the processor")))
+        }
+        Outcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
+    })
+}
+
+/// All verdicts of a sample.
+#[derive(Default)]
+struct Summary {
+    caught: usize,
+    unviable: usize,
+    missed: Vec<String>,
+    timeouts: Vec<String>,
+    equivalent: Vec<String>,
+}
+
+impl Summary {
+    fn viable(&self) -> usize {
+        self.caught + self.missed.len() + self.timeouts.len() + self.equivalent.len()
+    }
+
+    fn add(&mut self, row: &Row, place: &str) {
+        let line = || format!("{place} {} {}", row.mutant, row.by).trim_end().to_owned();
+        match row.verdict {
+            Verdict::Caught => self.caught += 1,
+            Verdict::Unviable => self.unviable += 1,
+            Verdict::Missed => self.missed.push(line()),
+            Verdict::Timeout => self.timeouts.push(line()),
+        }
+    }
+
+    /// Prints the table; `true` when enough are caught.
+    fn print(&self, options: &Options) -> bool {
+        for (title, lines) in
+            [("missed", &self.missed), ("timeout", &self.timeouts), ("equivalent", &self.equivalent)]
+        {
+            for line in lines {
+                say(io::stdout(), &format!("{title:10} {line}"));
+            }
+        }
+        let judged = self.caught + self.missed.len();
+        let enough = judged > 0 && self.caught * 100 >= judged * BAR_PERCENT;
+        let percent = self.caught as f64 * 100.0 / judged.max(1) as f64;
+        let summary = format!(
+            "mutants of {}, seed {}: {} caught of {judged} ({percent:.1} %, at least {BAR_PERCENT} % are asked for); apart \
+             from these {} timeouts, {} equivalent, {} that do not compile",
+            options.crates.join(", "),
+            options.seed,
+            self.caught,
+            self.timeouts.len(),
+            self.equivalent.len(),
+            self.unviable,
+        );
+        say(io::stdout(), &summary);
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read() {
+        let options =
+            Options::parse(&["--random", "60", "--seed", "18", "--crates", "flow,pipeline"]).unwrap();
+        assert_eq!((options.count, options.seed, options.again), (60, 18, false));
+        assert_eq!(options.crates, ["flow", "pipeline"]);
+        for wrong in [&["--seed", "1"][..], &["--random"], &["--random", "x"], &["--random", "1", "--fast"]] {
+            assert_eq!(Options::parse(wrong), None);
+        }
+    }
+
+    #[test]
+    fn the_sample_depends_on_seed_and_names_only() {
+        let names: Vec<String> = (0..1_000).map(|at| format!("mutant {at}")).collect();
+        let lowest = |seed: u64| {
+            let mut sorted: Vec<&String> = names.iter().collect();
+            sorted.sort_by_key(|name| rank(seed, name));
+            sorted[..10].iter().map(|name| (*name).clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(lowest(1), lowest(1));
+        assert_ne!(lowest(1), lowest(2));
+        let below = names.iter().filter(|name| rank(18, name) < u64::MAX / 4).count();
+        assert!((200..300).contains(&below), "{below} of 1,000 in the lowest quarter");
+    }
+
+    #[test]
+    fn nine_of_ten_are_asked_for_and_others_stay_apart() {
+        let options = Options::parse(&["--random", "60"]).unwrap();
+        let missed = vec!["a".to_owned()];
+        let timeouts = vec!["b".to_owned(); 5];
+        let mut summary = Summary { caught: 9, missed, timeouts, unviable: 7, ..Summary::default() };
+        assert!(summary.print(&options));
+        assert_eq!(summary.viable(), 15);
+        summary.caught = 8;
+        assert!(!summary.print(&options));
+        assert!(!Summary::default().print(&options));
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which tests judge a mutant: those of its own crate first, then those of the crates that depend on it, cheap ones first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use toml::{Table, Value};
+
+use crate::Failure;
+
+/// Test commands of each crate in the order in which they are tried, below those of the crates that it depends on. The
+/// reference is judged apart from the fast path; `port` and `shunt` need devices.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("wire", &["-p wire --lib --tests"]),
+    ("frame", &["-p frame --lib --tests"]),
+    ("flow", &["-p flow --lib --tests"]),
+    ("reference", &["-p reference --lib --tests"]),
+    ("tables", &["-p tables --lib", "-p tables --tests"]),
+    ("pipeline", &["-p pipeline --lib"]),
+    ("openflow", &["-p openflow --lib --tests"]),
+    ("model", &["-p model --lib", "-p model --tests"]),
+    ("worker", &["-p worker --lib", "-p worker --tests"]),
+    ("sim", &["-p sim --test oracle", "-p sim --lib --tests"]),
+    ("switch", &["-p switch --lib --tests"]),
+];
+
+/// Environment of the tests: a number of random cases that is the same every time and small.
+pub fn environment() -> Vec<(String, String)> {
+    [("ORACLE_CASES", "100"), ("ORACLE_SEED", "1")].map(|(name, value)| (name.into(), value.into())).into()
+}
+
+/// One command that may find a mutant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stage(Vec<String>);
+
+impl Stage {
+    fn new(arguments: &str) -> Self {
+        Self(arguments.split_whitespace().map(str::to_owned).collect())
+    }
+
+    /// Its name: the arguments.
+    pub fn name(&self) -> String {
+        self.0.join(" ")
+    }
+
+    /// The command that only builds.
+    pub fn build(&self) -> Vec<String> {
+        let start = ["cargo", "test", "--quiet", "--no-run"].map(str::to_owned);
+        start.into_iter().chain(self.0.iter().cloned()).collect()
+    }
+
+    /// The command that runs what is built, with limits on each process: seconds on the processor, since a loop without
+    /// end burns them however busy the machine is, and bytes of memory.
+    pub fn run(&self, processor_s: u64) -> Vec<String> {
+        const MEMORY_KIB: u64 = 12 << 20;
+        let script = format!(
+            "ulimit -t {processor_s}; ulimit -v {MEMORY_KIB}; exec cargo test --quiet {}",
+            self.name()
+        );
+        ["bash", "-c", &script].map(str::to_owned).into()
+    }
+}
+
+/// The stages for a mutant of each crate.
+pub struct Stages {
+    /// What each crate depends on itself.
+    uses: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Stages {
+    /// Reads the dependencies from the manifests below `root`.
+    pub fn read(root: &Path) -> Result<Self, Failure> {
+        let mut uses = BTreeMap::new();
+        for (name, _) in COMMANDS {
+            let path = root.join(format!("crates/{name}/Cargo.toml"));
+            let fault = |why: String| format!("{}: {why}", path.display());
+            let text = fs::read_to_string(&path).map_err(|error| fault(error.to_string()))?;
+            let manifest: Table = text.parse().map_err(|error| fault(format!("not a manifest: {error}")))?;
+            let dependencies = manifest.get("dependencies").and_then(Value::as_table);
+            uses.insert(
+                (*name).to_owned(),
+                dependencies.map(|table| table.keys().cloned().collect()).unwrap_or_default(),
+            );
+        }
+        Ok(Self { uses })
+    }
+
+    /// The stages for a mutant in `name`, in order; none for a crate without tests here.
+    pub fn of(&self, name: &str) -> Vec<Stage> {
+        let mut concerned = BTreeSet::from([name.to_owned()]);
+        let mut stages = Vec::new();
+        for (name, commands) in COMMANDS {
+            let uses = self.uses.get(*name);
+            if concerned.contains(*name) || uses.is_some_and(|uses| !uses.is_disjoint(&concerned)) {
+                concerned.insert((*name).to_owned());
+                stages.extend(commands.iter().map(|command| Stage::new(command)));
+            }
+        }
+        // The crate's own tests come first, whatever else it uses.
+        let own = |stage: &Stage| stage.0.get(1).is_some_and(|package| package == name);
+        stages.sort_by_key(|stage| !own(stage));
+        stages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_tests_come_first_then_those_of_users() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let stages = Stages::read(&root).unwrap();
+        let names = |name: &str| stages.of(name).iter().map(Stage::name).collect::<Vec<_>>();
+        assert_eq!(
+            names("worker"),
+            [
+                "-p worker --lib",
+                "-p worker --tests",
+                "-p sim --test oracle",
+                "-p sim --lib --tests",
+                "-p switch --lib --tests"
+            ]
+        );
+        let of_tables = names("tables");
+        assert_eq!(of_tables[..3], ["-p tables --lib", "-p tables --tests", "-p pipeline --lib"]);
+        assert!(!of_tables.iter().any(|name| name.contains("flow") || name.contains("reference")));
+        assert_eq!(names("nothing"), [""; 0]);
+    }
+}
