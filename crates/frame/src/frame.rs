@@ -356,6 +356,37 @@ impl Frame {
         true
     }
 
+    /// Bytes of buffer that [`copy_with_room`](Self::copy_with_room) needs for a copy of this frame.
+    #[must_use]
+    pub fn room_len(&self) -> usize {
+        self.len() + self.spare_headroom()
+    }
+
+    /// Bytes of headroom beyond that of a fresh frame, because headers were removed. Memory on loan has its own.
+    fn spare_headroom(&self) -> usize {
+        let own = self.body.as_ref().filter(|body| !body.memory.is_on_loan());
+        own.map_or(0, |body| (body.start as usize).saturating_sub(HEADROOM_BYTES))
+    }
+
+    /// Makes this frame a copy of `other`, bytes and metadata, with the headroom that `other` has left: it can grow as far
+    /// and no further. False (and unchanged) if it does not fit.
+    #[must_use]
+    pub fn copy_with_room(&mut self, other: &Self) -> bool {
+        let Some(from) = other.body.as_ref().filter(|body| !body.memory.is_on_loan()) else {
+            return self.copy_from(other);
+        };
+        let start = from.start as usize;
+        let range = start..start + other.len();
+        let Some(body) = self.body.as_mut().filter(|body| body.fits(other.room_len())) else {
+            return false;
+        };
+        let Some(to) = body.memory.get_mut(range) else { return false };
+        to.copy_from_slice(other.bytes());
+        (body.start, body.len) = (from.start, from.len);
+        self.meta = other.meta;
+        true
+    }
+
     /// Opens a gap of `count` bytes at offset `at` by moving what stands before it towards the headroom. The gap's
     /// bytes are undefined. A partial checksum's start moves along. False (and unchanged) without room or when `at`
     /// lies behind the end.
@@ -478,6 +509,26 @@ mod tests {
         frame.meta.in_port = 7;
         assert!(frame.is_hollow() && !frame.fill(&[1]) && frame.meta.in_port == 7);
         assert_eq!((size_of::<Frame>(), size_of::<Body>()), (8, 64));
+    }
+
+    #[test]
+    fn a_copy_with_room_can_grow_as_far_as_its_original() {
+        for (inserted, removed) in [(100, 0), (0, 20), (0, 0)] {
+            let mut frame = Frame::from_bytes(&[7; 60]);
+            assert!(frame.insert(0, inserted) && frame.remove(0, removed));
+            let left = HEADROOM_BYTES + removed - inserted;
+            frame.meta.in_port = 5;
+            let mut copy = Frame::with_capacity(frame.room_len(), 0);
+            assert!(copy.copy_with_room(&frame));
+            assert_eq!((copy.bytes(), copy.meta), (frame.bytes(), frame.meta));
+            assert!(
+                !copy.insert(0, left + 1) && copy.insert(0, left),
+                "{inserted} inserted, {removed} removed"
+            );
+        }
+        let long = Frame::from_bytes(&[1; 61]);
+        let mut short = Frame::from_bytes(&[2; 60]);
+        assert!(!short.copy_with_room(&long) && short.bytes() == [2; 60]);
     }
 
     #[test]

@@ -125,10 +125,11 @@ impl<E: Egress> Run<'_, E> {
             self.steps(packet, steps, true, chain + 1);
             return;
         }
-        let Some(mut copy) = self.egress.buffer(packet.frame.len()) else {
+        // Pushes of a bucket have the room that those before it have left, on copies as on the packet itself.
+        let Some(mut copy) = self.egress.buffer(packet.frame.room_len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };
-        if !copy.copy_from(&packet.frame) {
+        if !copy.copy_with_room(&packet.frame) {
             self.egress.free(copy);
             return self.fail(packet, DropReason::NoBuffer);
         }

@@ -166,6 +166,20 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     }
 }
 
+/// A packet may become 128 bytes longer than it arrived, also in a bucket that works on a copy.
+#[test]
+fn pushes_of_every_bucket_have_the_room_that_is_left() {
+    // A VLAN tag has 4 bytes, a PBB header 18.
+    for (tags, sent) in [(27, [1, 1, 1]), (28, [0, 0, 0])] {
+        let mut lab = Lab::new([64; PORTS as usize]);
+        let actions = |port| vec![Action::PushPbb(0x88e7), Action::output(port)];
+        lab.group(GroupCommand::Add, GroupType::All, &[2, 3, 4].map(|port| bucket(0, None, actions(port))));
+        lab.flow(&format!("actions={}group:1", "push_vlan:0x8100,".repeat(tags)));
+        lab.apply();
+        assert_eq!(lab.shares(1), sent, "{tags} tags");
+    }
+}
+
 #[test]
 fn a_group_that_changes_by_a_weight_only_shares_by_the_new_one() {
     let mut lab = Lab::new([512; PORTS as usize]);
