@@ -145,6 +145,29 @@ fn a_port_that_goes_takes_its_macs_with_it() {
 }
 
 #[test]
+fn a_port_that_changes_and_stays_up_keeps_its_macs() {
+    let mut m = bridge(Config::default());
+    for (mac, port) in [(A, 1), (B, 2)] {
+        learn(&mut m, 0, 0, mac, port);
+    }
+    for config in [
+        PortConfig { no_flood: true, ..PortConfig::default() },
+        PortConfig { no_fwd: true, no_packet_in: true, ..PortConfig::default() },
+        PortConfig::default(),
+    ] {
+        m.set_port_config(1, 1, config).unwrap();
+        assert_eq!(places(&mut m), [(0, A, 1), (0, B, 2)], "{config:?}");
+    }
+    let renamed = model::PortDesc { name: "other".into(), ..port(2) };
+    m.set_port_desc(2, renamed).unwrap();
+    assert_eq!(places(&mut m).len(), 2);
+    // A link that comes up forgets nothing either: there is nothing to forget.
+    m.set_link(3, 3, false).unwrap();
+    m.set_link(4, 3, true).unwrap();
+    assert_eq!(places(&mut m).len(), 2);
+}
+
+#[test]
 fn ports_are_told_to_the_data_plane_and_outward() {
     let mut m = plain();
     m.add_port(0, port(4), false).unwrap();

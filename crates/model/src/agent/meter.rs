@@ -55,3 +55,17 @@ pub fn stats(stats: &meters::MeterStats) -> MeterStats {
         bands: stats.counters.bands.iter().copied().map(counts).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_have_the_numbers_of_the_specification() {
+        let features = features();
+        // OFPMBT_DROP is 1, OFPMBT_DSCP_REMARK is 2; kbit/s, packets/s, bursts and statistics are bits 0 to 3.
+        assert_eq!((features.band_types, features.capabilities), (0b110, 0b1111));
+        assert_eq!((features.max_meters as usize, features.max_color), (Limits::METERS, 0));
+        assert_eq!(usize::from(features.max_bands), Limits::METER_BANDS);
+    }
+}
