@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a packet sends, in whole workers: each output is transmitted or counted as lost, with its own egress queue and
-//! offload metadata; groups follow their latest version; tables are counted by their full number.
+//! offload metadata; groups and meters follow their latest version; tables are counted by their full number.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::group::{Bucket, Group, GroupType};
+use flow::meter::{Band, Meter, MeterBand};
 use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Action, Command, EgressQueue};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
-use model::{Config, DataPlane, GroupCommand, Model, PortDesc};
+use model::{Config, DataPlane, GroupCommand, MeterCommand, Model, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use port::mem::{self, MemHandle};
@@ -178,6 +179,34 @@ fn pushes_of_every_bucket_have_the_room_that_is_left() {
         lab.apply();
         assert_eq!(lab.shares(1), sent, "{tags} tags");
     }
+}
+
+#[test]
+fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
+    let meter = |rate| Meter {
+        id: 1,
+        packets: true,
+        stats: true,
+        burst: true,
+        bands: vec![MeterBand { band: Band::Drop, rate, burst: rate }],
+    };
+    let mut lab = Lab::new([512; PORTS as usize]);
+    let passed = |lab: &mut Lab| {
+        // The bucket is full again after a second.
+        lab.now += 2_000_000_000;
+        lab.apply();
+        lab.shares(100)[0]
+    };
+    lab.model.meter_mod(1, MeterCommand::Add, meter(10)).unwrap();
+    lab.flow("priority=2,actions=meter:1,output:2");
+    lab.flow("priority=1,actions=output:2");
+    assert_eq!(passed(&mut lab), 10);
+    lab.model.meter_mod(1, MeterCommand::Modify, meter(30)).unwrap();
+    assert_eq!(passed(&mut lab), 30);
+    assert_eq!(lab.model.plane_mut().meter_counters(1).unwrap().bands[0].0, 70);
+    // The entry that uses it goes with it.
+    lab.model.meter_mod(1, MeterCommand::Delete, meter(30)).unwrap();
+    assert_eq!(passed(&mut lab), 100);
 }
 
 #[test]

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who is to be woken: workers that sleep while operations or frames of others wait for them, and the control thread for
+//! reports; and how many operations wait because a worker takes none.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::syntax::{ParseOptions, parse_flow};
+use flow::{Command, Operation, PortState};
+use model::{Config, DataPlane, Model, PortDesc};
+use port::Queue;
+use port::mem::{self, MemHandle};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use worker::{PortQueues, Worker, WorkerSet, build};
+
+/// Two workers, each with a port of its number plus one.
+fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
+    let (mut handles, mut ports) = (Vec::new(), Vec::new());
+    for number in 1..=2 {
+        let (queues, handle) = mem::pair(number, 1, 64);
+        handles.push(handle);
+        let owner = number as usize - 1;
+        let queues = queues.into_iter().map(|queue| (owner, Box::new(queue) as Box<dyn Queue>)).collect();
+        ports.push(PortQueues { number, queues, egress: Vec::new() });
+    }
+    let config =
+        worker::Config { workers: 2, small_frames: 512, large_frames: 0, ..worker::Config::default() };
+    let (plane, mut workers) = build(&config, ports);
+    let mut model = Model::new(Config::default(), plane, 0);
+    for number in 1..=2 {
+        let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+        model.add_port(0, desc, true).unwrap();
+    }
+    for flow in flows {
+        let flow = parse_flow(flow, Command::Add, ParseOptions::default()).unwrap();
+        model.flow_mod(0, flow).unwrap();
+    }
+    for worker in &mut workers {
+        while worker.apply() > 0 {}
+    }
+    (model, workers, handles)
+}
+
+#[test]
+fn an_operation_nudges_the_workers_that_sleep() {
+    let (mut model, workers, _handles) = switch(&[]);
+    let nudged = [0, 1].map(|_| Arc::new(AtomicUsize::new(0)));
+    for (worker, count) in nudged.iter().enumerate() {
+        let count = Arc::clone(count);
+        let nudge = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        };
+        model.plane_mut().set_nudge(worker, Box::new(nudge));
+    }
+    let nudges = |model: &mut Model<WorkerSet>| {
+        model.plane_mut().submit(Operation::Port(PortState::up(1)));
+        nudged.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
+    };
+    assert_eq!(nudges(&mut model), [0, 0]);
+    workers[1].sleeping().store(true, Ordering::SeqCst);
+    assert_eq!(nudges(&mut model), [0, 1]);
+    workers[0].sleeping().store(true, Ordering::SeqCst);
+    assert_eq!(nudges(&mut model), [1, 1]);
+    workers[1].sleeping().store(false, Ordering::SeqCst);
+    assert_eq!(nudges(&mut model), [1, 0]);
+}
+
+#[test]
+fn a_worker_that_has_frames_of_another_is_to_be_woken_until_it_took_them() {
+    for rule in ["actions=output:2", "low_latency,in_port=1,actions=output:2"] {
+        let (_model, mut workers, mut handles) = switch(&[rule]);
+        let is_awaited = |workers: &[Worker]| workers[0].handed_over().collect::<Vec<_>>();
+        assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![], false));
+        assert!(handles[0].push(0, &[1; 60]));
+        workers[0].turn(1);
+        assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![1], true), "{rule}");
+        workers[1].turn(2);
+        assert_eq!((is_awaited(&workers), workers[1].has_pending()), (vec![], false), "{rule}");
+        assert!(handles[1].pop(0).is_some());
+    }
+}
+
+#[test]
+fn the_control_thread_is_to_be_woken_while_reports_wait() {
+    let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
+    assert!(!workers[0].has_events());
+    assert!(handles[0].push(0, &[1; 60]));
+    workers[0].turn(1);
+    assert!(workers[0].has_events() && !workers[1].has_events());
+    model.poll(2);
+    assert!(!workers[0].has_events());
+}
+
+#[test]
+fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
+    let (mut model, mut workers, _handles) = switch(&[]);
+    let (idle, others) = workers.split_at_mut(1);
+    let mut submit = |model: &mut Model<WorkerSet>| {
+        model.plane_mut().submit(Operation::Port(PortState::up(1)));
+        while others[0].apply() > 0 {}
+        model.plane_mut().parked()
+    };
+    // The first ones find room on the way to the worker that takes none.
+    let mut room = 0;
+    while submit(&mut model) == 0 {
+        room += 1;
+        assert!(room < 100_000, "operations wait without a limit, and none is counted");
+    }
+    assert_eq!([submit(&mut model), submit(&mut model)], [2, 3]);
+    while idle[0].apply() > 0 {
+        model.plane_mut().applied();
+    }
+    assert_eq!(model.plane_mut().parked(), 0);
+}
