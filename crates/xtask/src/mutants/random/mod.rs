@@ -28,9 +28,6 @@ use stages::{Stage, Stages, environment};
 
 const EQUIVALENT: &str = "tests/mutations/equivalent.txt";
 
-/// Seconds on the processor for each test process.
-const PROCESSOR_S: u64 = 240;
-
 /// Of the mutants that can be judged, this share must be caught, in percent.
 const BAR_PERCENT: usize = 90;
 
@@ -240,13 +237,14 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         }
         Outcome::Passed | Outcome::NothingRan => {}
     }
-    Ok(match runner.run("test", &stage.run(PROCESSOR_S), &environment())? {
+    Ok(match runner.run("test", &stage.run(), &environment())? {
         Outcome::Passed | Outcome::NothingRan => None,
         Outcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
         Outcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
-        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
-            Some((Verdict::Timeout, format!("a test took more than {PROCESSOR_S} s on the processor")))
-        }
+        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => Some((
+            Verdict::Timeout,
+            format!("a test took more than {} s on the processor", stage.processor_s),
+        )),
         Outcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
     })
 }

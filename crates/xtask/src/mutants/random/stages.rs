@@ -9,20 +9,20 @@ use toml::{Table, Value};
 
 use crate::Failure;
 
-/// Test commands of each crate in the order in which they are tried, below those of the crates that it depends on. The
-/// reference is judged apart from the fast path; `port` and `shunt` need devices.
-const COMMANDS: &[(&str, &[&str])] = &[
-    ("wire", &["-p wire --lib --tests"]),
-    ("frame", &["-p frame --lib --tests"]),
-    ("flow", &["-p flow --lib --tests"]),
-    ("reference", &["-p reference --lib --tests"]),
-    ("tables", &["-p tables --lib", "-p tables --tests"]),
-    ("pipeline", &["-p pipeline --lib"]),
-    ("openflow", &["-p openflow --lib --tests"]),
-    ("model", &["-p model --lib", "-p model --tests"]),
-    ("worker", &["-p worker --lib", "-p worker --tests"]),
-    ("sim", &["-p sim --test oracle", "-p sim --lib --tests"]),
-    ("switch", &["-p switch --lib --tests"]),
+/// Test commands of each crate in the order in which they are tried, below those of the crates that it depends on, and the
+/// most seconds on the processor for each test process, several times what it needs. `port` and `shunt` need devices.
+const COMMANDS: &[(&str, u64, &[&str])] = &[
+    ("wire", 60, &["-p wire --lib --tests"]),
+    ("frame", 60, &["-p frame --lib --tests"]),
+    ("flow", 60, &["-p flow --lib --tests"]),
+    ("reference", 60, &["-p reference --lib --tests"]),
+    ("tables", 120, &["-p tables --lib", "-p tables --tests"]),
+    ("pipeline", 60, &["-p pipeline --lib"]),
+    ("openflow", 60, &["-p openflow --lib --tests"]),
+    ("model", 60, &["-p model --lib", "-p model --tests"]),
+    ("worker", 120, &["-p worker --lib", "-p worker --tests"]),
+    ("sim", 240, &["-p sim --test oracle", "-p sim --lib --tests"]),
+    ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
 /// Environment of the tests: a number of random cases that is the same every time and small.
@@ -32,30 +32,35 @@ pub fn environment() -> Vec<(String, String)> {
 
 /// One command that may find a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stage(Vec<String>);
+pub struct Stage {
+    arguments: Vec<String>,
+    /// Seconds on the processor for each test process.
+    pub processor_s: u64,
+}
 
 impl Stage {
-    fn new(arguments: &str) -> Self {
-        Self(arguments.split_whitespace().map(str::to_owned).collect())
+    fn new(arguments: &str, processor_s: u64) -> Self {
+        Self { arguments: arguments.split_whitespace().map(str::to_owned).collect(), processor_s }
     }
 
     /// Its name: the arguments.
     pub fn name(&self) -> String {
-        self.0.join(" ")
+        self.arguments.join(" ")
     }
 
     /// The command that only builds.
     pub fn build(&self) -> Vec<String> {
         let start = ["cargo", "test", "--quiet", "--no-run"].map(str::to_owned);
-        start.into_iter().chain(self.0.iter().cloned()).collect()
+        start.into_iter().chain(self.arguments.iter().cloned()).collect()
     }
 
     /// The command that runs what is built, with limits on each process: seconds on the processor, since a loop without
     /// end burns them however busy the machine is, and bytes of memory.
-    pub fn run(&self, processor_s: u64) -> Vec<String> {
+    pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
-            "ulimit -t {processor_s}; ulimit -v {MEMORY_KIB}; exec cargo test --quiet {}",
+            "ulimit -t {}; ulimit -v {MEMORY_KIB}; exec cargo test --quiet {}",
+            self.processor_s,
             self.name()
         );
         ["bash", "-c", &script].map(str::to_owned).into()
@@ -72,7 +77,7 @@ impl Stages {
     /// Reads the dependencies from the manifests below `root`.
     pub fn read(root: &Path) -> Result<Self, Failure> {
         let mut uses = BTreeMap::new();
-        for (name, _) in COMMANDS {
+        for (name, ..) in COMMANDS {
             let path = root.join(format!("crates/{name}/Cargo.toml"));
             let fault = |why: String| format!("{}: {why}", path.display());
             let text = fs::read_to_string(&path).map_err(|error| fault(error.to_string()))?;
@@ -90,15 +95,15 @@ impl Stages {
     pub fn of(&self, name: &str) -> Vec<Stage> {
         let mut concerned = BTreeSet::from([name.to_owned()]);
         let mut stages = Vec::new();
-        for (name, commands) in COMMANDS {
+        for (name, processor_s, commands) in COMMANDS {
             let uses = self.uses.get(*name);
             if concerned.contains(*name) || uses.is_some_and(|uses| !uses.is_disjoint(&concerned)) {
                 concerned.insert((*name).to_owned());
-                stages.extend(commands.iter().map(|command| Stage::new(command)));
+                stages.extend(commands.iter().map(|command| Stage::new(command, *processor_s)));
             }
         }
         // The crate's own tests come first, whatever else it uses.
-        let own = |stage: &Stage| stage.0.get(1).is_some_and(|package| package == name);
+        let own = |stage: &Stage| stage.arguments.get(1).is_some_and(|package| package == name);
         stages.sort_by_key(|stage| !own(stage));
         stages
     }
