@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is written down while a case runs: the order each worker took, operations, and what came out.
 
+use super::coverage::ChangeCounts;
 use super::room::Room;
 use flow::{DropReason, EgressQueue, EntryId, Nanos, Operation, Outcome, PacketInReason, PortNo};
 use frame::Frame;
@@ -331,6 +332,8 @@ pub(super) struct Record {
     pub updates: usize,
     pub live_updates: usize,
     pub expired: usize,
+    /// Changes made on purpose, by kind.
+    pub changes: ChangeCounts,
     /// Imagined packets compared.
     pub traced: usize,
     /// Packets whose recorded ways were held against the rules.

@@ -16,6 +16,39 @@ pub(super) struct Template {
     pub broken: bool,
 }
 
+/// What most packets of a case are, so that its rules meet more of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Family {
+    /// Anything.
+    Mixed,
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// Labelled.
+    Mpls,
+}
+
+impl Family {
+    pub fn random(rng: &mut Rng) -> Self {
+        [Self::Mixed, Self::Mixed, Self::Ipv4, Self::Ipv6, Self::Ipv4, Self::Mpls][rng.usize(0..6)]
+    }
+
+    /// Which kind of packet comes next: a number that [`Template::random`] knows.
+    fn kind(self, rng: &mut Rng) -> u8 {
+        match self {
+            _ if rng.u8(0..4) == 0 => rng.u8(0..16),
+            Self::Mixed => rng.u8(0..16),
+            Self::Ipv4 => 9,
+            Self::Ipv6 => 5,
+            Self::Mpls => 3,
+        }
+    }
+}
+
+/// Bytes that no slice of a rule reaches beyond.
+const EXAMINED_BYTES: usize = 38;
+
 pub(super) fn mac(rng: &mut Rng) -> [u8; 6] {
     match rng.u8(0..12) {
         0 => [0xff; 6],
@@ -39,6 +72,31 @@ pub(super) fn ipv6(rng: &mut Rng) -> [u8; 16] {
 
 fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
+}
+
+/// A type of service: one that means nothing, or an assured forwarding class, which meters remark.
+fn tos(rng: &mut Rng) -> u8 {
+    let dscp = if rng.bool() { rng.u8(0..4) } else { [10, 12, 14, 18, 34, 46][rng.usize(0..6)] };
+    dscp << 2 | rng.u8(0..4)
+}
+
+fn ttl(rng: &mut Rng) -> u8 {
+    [0, 1, 2, 20, 64, 64, 100, 255][rng.usize(0..8)]
+}
+
+/// How many bytes follow the headers: most frames are short, some are the shortest of Ethernet or fill its longest.
+fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
+    // The tag lies behind all that rules examine.
+    let least = TAG_BYTES + EXAMINED_BYTES.saturating_sub(headers);
+    let frame = match rng.u8(0..16) {
+        0..2 => 60,
+        2 => 64,
+        3 => rng.usize(1_400..=1_518),
+        4 if longest > 1_518 => rng.usize(1_519..=longest.min(9_018)),
+        5 if longest > 1_518 => rng.usize(longest / 2..=longest),
+        _ => headers + least + rng.usize(0..64),
+    };
+    frame.saturating_sub(headers).max(least)
 }
 
 /// The frame behind a PBB header.
@@ -71,7 +129,7 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
 }
 
 impl Template {
-    pub fn random(rng: &mut Rng) -> Self {
+    pub fn random(rng: &mut Rng, family: Family, longest: usize) -> Self {
         let source = loop {
             let mac = mac(rng);
             if mac[0] & 1 == 0 || rng.u8(0..20) == 0 {
@@ -83,17 +141,23 @@ impl Template {
             let tpid = if rng.bool() { 0x8100 } else { 0x88a8 };
             b = b.vlan(tpid, u16::from(rng.u8(0..3)) | u16::from(rng.u8(0..3)) << 13);
         }
-        let b = match rng.u8(0..16) {
+        let b = match family.kind(rng) {
             0 => b.arp(rng.u16(1..3), source, ipv4(rng), [0; 6], ipv4(rng)),
             1 => b.ethertype([0x88f7, 0x88cc, 0x88e7, 0x9999][rng.usize(0..4)]),
             2 => b.snap().ethertype(0x0800).ipv4(ipv4(rng), ipv4(rng)).udp(l4_port(rng), l4_port(rng)),
             3 | 4 => {
                 let b = b.mpls(u32::from(rng.u8(16..19)), rng.u8(0..8), rng.u8(0..4));
                 let b = if rng.bool() { b.mpls(u32::from(rng.u8(16..19)), 0, 9) } else { b };
-                b.ipv4(ipv4(rng), ipv4(rng)).ttl(rng.u8(0..9)).tcp(l4_port(rng), l4_port(rng))
+                let b =
+                    if rng.u8(0..4) == 0 { b.mpls(u32::from(rng.u8(16..19)), 1, rng.u8(0..9)) } else { b };
+                if rng.u8(0..4) == 0 {
+                    b.ipv6(ipv6(rng), ipv6(rng)).udp(l4_port(rng), l4_port(rng))
+                } else {
+                    b.ipv4(ipv4(rng), ipv4(rng)).ttl(rng.u8(0..9)).tcp(l4_port(rng), l4_port(rng))
+                }
             }
             5..9 => {
-                let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(rng.u8(0..4) << 2).ttl(rng.u8(0..6) * 20);
+                let b = b.ipv6(ipv6(rng), ipv6(rng)).tos(tos(rng)).ttl(ttl(rng));
                 let b = match rng.u8(0..6) {
                     0 => b.extension(0, &[1, 4, 0, 0, 0, 0]),
                     1 => b.extension(60, &[1, 4, 0, 0, 0, 0]),
@@ -109,8 +173,7 @@ impl Template {
                 }
             }
             _ => {
-                let b =
-                    b.ipv4(ipv4(rng), ipv4(rng)).tos(rng.u8(0..4) << 2 | rng.u8(0..4)).ttl(rng.u8(0..6) * 20);
+                let b = b.ipv4(ipv4(rng), ipv4(rng)).tos(tos(rng)).ttl(ttl(rng));
                 let b = match rng.u8(0..10) {
                     0 => b.ipv4_options(&[1, 1, 1, 1]),
                     1 => b.ipv4_fragment([0, 185][rng.usize(0..2)], true),
@@ -126,7 +189,8 @@ impl Template {
                 }
             }
         };
-        let payload: Vec<u8> = (0..rng.usize(24 + TAG_BYTES..96)).map(|_| rng.u8(..)).collect();
+        let headers = b.clone().build().len();
+        let payload = (0..payload_bytes(rng, headers, longest)).map(|_| rng.u8(..)).collect::<Vec<u8>>();
         let mut bytes = b.payload(&payload).build();
         if rng.u8(0..10) == 0 {
             bytes = in_backbone(rng, bytes);
@@ -181,6 +245,12 @@ impl Template {
             ip[7] = ttl;
         }
         made
+    }
+
+    /// Whether the packet has a header of stateless forwarding, which only the lane and some actions understand.
+    pub fn is_tagged(&self) -> bool {
+        let types = [0x88b5, 0x8842, tf::ETHERTYPE, tf::ETHERTYPE_WIDE];
+        self.bytes.get(12..14).is_some_and(|t| types.contains(&u16::from_be_bytes([t[0], t[1]])))
     }
 
     /// The headers.

@@ -2,7 +2,7 @@
 //! Reads at the end of a case what the judge compares.
 
 use super::Driver;
-use crate::oracle::rules::LINEAR;
+use flow::operation::MAC_TABLE;
 use model::{DataPlane, FlowCursor, FlowFilter};
 
 impl Driver {
@@ -23,7 +23,7 @@ impl Driver {
         self.record.ports =
             ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();
         self.record.queues = ports.map(|port| (port, plane.queues(port))).collect();
-        self.record.tables = (0..=LINEAR).map(|table| (table, plane.table_counters(table))).collect();
+        self.record.tables = (0..MAC_TABLE).map(|table| (table, plane.table_counters(table))).collect();
         self.record.groups =
             (1..=self.style.groups).filter_map(|id| Some((id, plane.group_counters(id)?))).collect();
         self.record.totals = plane.totals();

@@ -8,20 +8,26 @@ mod update;
 
 use super::Options;
 use super::log::{Control, Moment, OrderLog, Origin, Record, Recorder, STEP_NS_MAX, Submission};
-use super::rules::{LINEAR, Style};
+use super::rules::{Scope, Style};
 use super::templates::Template;
 use fastrand::Rng;
-use flow::{Nanos, PortNo};
+use flow::group::Group;
+use flow::{FlowMod, Nanos, PortNo};
 use model::{Model, Notice, RemovedReason};
 use port::mem::MemHandle;
 use reference::Reference;
+use std::collections::BTreeMap;
 use worker::Worker;
+
+pub(super) use setup::is_calm;
 
 pub(super) struct Driver {
     rng: Rng,
     options: Options,
     style: Style,
     templates: Vec<Template>,
+    /// For each template the port by which most of its packets come in.
+    homes: Vec<PortNo>,
     model: Model<Recorder>,
     workers: Vec<Worker<OrderLog>>,
     handles: Vec<MemHandle>,
@@ -35,14 +41,18 @@ pub(super) struct Driver {
     tight: bool,
     /// Turns since frames were taken.
     untaken: usize,
+    /// For each worker the frames that wait for it in large buffers.
+    large_waiting: Vec<usize>,
     /// For each table the lookups counted so far.
-    lookups: [u64; LINEAR as usize + 1],
+    lookups: BTreeMap<u8, u64>,
     record: Record,
 }
 
 impl Driver {
     pub fn run(mut self) -> Result<Record, String> {
         self.first_rules()?;
+        // In a calm case few updates change what packets do, and few are needed.
+        let updates = if self.style.calm { 1 } else { 5 };
         while self.record.arrivals.len() < self.options.packets {
             self.now += self.rng.u64(0..STEP_NS_MAX);
             match self.rng.u8(0..100) {
@@ -52,7 +62,7 @@ impl Driver {
                     self.turn(worker)?;
                 }
                 85..92 => self.control()?,
-                92..97 => self.update()?,
+                other if other < 92 + updates => self.update()?,
                 _ => self.settle()?,
             }
         }
@@ -61,8 +71,35 @@ impl Driver {
         Ok(self.record)
     }
 
+    /// A template and a port by which its packets come in.
     fn packet_in_use(&mut self) -> (usize, PortNo) {
-        (self.rng.usize(0..self.templates.len()), self.rng.u32(1..=self.style.ports))
+        let template = self.rng.usize(0..self.templates.len());
+        (template, self.port_of(template))
+    }
+
+    /// A port by which a template's packets come in: mostly the same.
+    fn port_of(&mut self, template: usize) -> PortNo {
+        if self.rng.u8(0..6) == 0 { self.rng.u32(1..=self.style.ports) } else { self.homes[template] }
+    }
+
+    /// An entry for some of the packets.
+    fn random_entry(&mut self, table: u8) -> FlowMod {
+        let (template, port) = self.packet_in_use();
+        self.style.entry(&mut self.rng, table, &self.templates[template], port)
+    }
+
+    /// An entry for what no other takes.
+    fn random_resort(&mut self, table: u8) -> FlowMod {
+        let (template, port) = self.packet_in_use();
+        self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
+    }
+
+    fn random_group(&mut self, id: u32) -> Group {
+        let (template, port) = self.packet_in_use();
+        let template = &self.templates[template];
+        let like = self.rng.u8(0..4) == 0;
+        let scope = if like { Scope::of(template, port) } else { Scope::any(template, port) };
+        self.style.group(&mut self.rng, id, scope)
     }
 
     /// One turn of the control thread.

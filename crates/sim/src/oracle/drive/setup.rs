@@ -2,21 +2,24 @@
 //! Sets a case up: ports, workers, model, and the first rules.
 
 use super::Driver;
-use crate::oracle::Options;
 use crate::oracle::log::{OrderLog, Record, Recorder};
 use crate::oracle::room::Room;
-use crate::oracle::rules::{LINEAR, Style};
-use crate::oracle::templates::Template;
+use crate::oracle::rules::Style;
+use crate::oracle::templates::{Family, Template};
+use crate::oracle::{ChangeCounts, Options};
 use fastrand::Rng;
-use flow::{EgressQueue, Nanos, Settings};
-use model::{Config, GroupCommand, Learning, Model, PortDesc};
+use flow::{EgressQueue, Nanos, PortNo, Settings};
+use model::{Config, GroupCommand, Learning, MeterCommand, Model, PortDesc};
 use port::Queue;
-use port::mem;
+use port::mem::{self, MemHandle};
 use reference::Reference;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use worker::{PortQueues, build_with};
+
+/// Small frames of a worker with room for everything, in a case in which none wait for rates.
+const FRAMES: usize = 1_536;
 
 /// Packets that a port's queue holds.
 const QUEUE_FRAMES: usize = 512;
@@ -37,16 +40,67 @@ const RECORDED: u64 = 3;
 /// choose is not there.
 const QUEUED: [u64; 2] = [1, 8];
 
+/// In one of so many cases some frames are longer than a small buffer.
+const LONG: u64 = 8;
+
+/// The longest of them, in bytes.
+const LONGEST: usize = 65_400;
+
+/// Buffers of a worker for such frames, in these cases.
+const LARGE_FRAMES: usize = 256;
+
+/// In one of so many cases rules rarely change, and nearly every packet must take the fast-forwarding path.
+const CALM: u64 = 7;
+
+/// Ports as the driver and the workers hold them.
+struct Ports {
+    handles: Vec<MemHandle>,
+    queues: Vec<PortQueues>,
+    /// Where what each queue sends is written down.
+    sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
+}
+
+impl Ports {
+    fn new(count: PortNo, workers: usize, tight: bool, egress: &[EgressQueue]) -> Self {
+        let mut made = Self { handles: Vec::new(), queues: Vec::new(), sent: Vec::new() };
+        for number in 1..=count {
+            // The last port is served by one worker only: others hand frames over.
+            let queues = if number == count { 1 } else { workers };
+            let capacity = if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES };
+            let (pairs, handle) = mem::pair(number, queues, capacity);
+            made.handles.push(handle);
+            made.sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
+            let boxed =
+                pairs.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
+            made.queues.push(PortQueues { number, queues: boxed.collect(), egress: egress.to_vec() });
+        }
+        made
+    }
+}
+
+/// Whether the case of this seed is calm.
+pub(in crate::oracle) fn is_calm(seed: u64) -> bool {
+    seed.is_multiple_of(CALM)
+}
+
 impl Driver {
     pub fn new(seed: u64, options: Options) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let style = Style::random(&mut rng);
-        let templates = (0..rng.usize(6..20)).map(|_| Template::random(&mut rng)).collect();
-        let room = Room::of(seed);
+        let calm = is_calm(seed);
+        let style = Style::random(&mut rng, calm);
+        let room = if calm { Room::AMPLE } else { Room::of(seed) };
+        let scarce = !room.is_ample();
+        let long = seed % LONG == 5 && !scarce;
+        let family = Family::random(&mut rng);
+        let longest = if long { LONGEST } else { 0 };
+        let templates =
+            (0..rng.usize(6..20)).map(|_| Template::random(&mut rng, family, longest)).collect::<Vec<_>>();
+        let homes = templates.iter().map(|_| rng.u32(1..=style.ports)).collect();
+        let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::Config {
             workers: options.workers,
-            small_frames: room.small_frames,
-            large_frames: 0,
+            small_frames: if scarce || queued { room.small_frames } else { FRAMES },
+            large_frames: if long { LARGE_FRAMES } else { 0 },
             controller_frames: room.controller_frames,
             events: room.events,
             outbox_frames: room.outbox_frames,
@@ -56,29 +110,15 @@ impl Driver {
             lanes: options.lanes,
             quanta: options.quanta,
             // In some cases costs are measured, by chance: LUTs come and go.
-            stopwatch: (seed % 8 == 3).then_some(any_time),
+            stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
             timed_bursts: 3,
             ..worker::Config::default()
         };
-        let scarce = !room.is_ample();
-        let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         // Frames wait in queues only where a device does not take them.
         let tight = seed % 5 < 2 || queued || scarce;
         let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
-        let mut handles = Vec::new();
-        let mut ports = Vec::new();
-        let mut sent = Vec::new();
-        for number in 1..=style.ports {
-            // The last port is served by one worker only: others hand frames over.
-            let queues = if number == style.ports { 1 } else { options.workers };
-            let (made, handle) =
-                mem::pair(number, queues, if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES });
-            handles.push(handle);
-            sent.extend((0..queues).map(|queue| (number, queue, Vec::new())));
-            let boxed = made.into_iter().enumerate().map(|(w, queue)| (w, Box::new(queue) as Box<dyn Queue>));
-            ports.push(PortQueues { number, queues: boxed.collect(), egress: egress.clone() });
-        }
-        let (mut plane, workers) = build_with(&config, ports, OrderLog::default);
+        let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
+        let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         if seed % 4 < 2 {
             // Compiled at once, in force with what comes next.
             plane.set_aside(2, Box::new(|errand| errand()));
@@ -88,12 +128,11 @@ impl Driver {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
         // Marks are learned in a third of the cases: they come and go by themselves, and nothing else may change.
-        let learning = seed.is_multiple_of(3).then_some(LEARNING);
+        let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model = Model::new(Config { learning, mac_ageing, ..Config::default() }, recorder, 0);
         for number in 1..=style.ports {
-            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
-            let added = model.add_port(0, desc, true);
+            let added = model.add_port(0, port_desc(number), true);
             debug_assert!(added.is_ok());
         }
         let per_port = |style: &Style, workers: usize| (0..style.ports).map(|_| vec![0; workers]).collect();
@@ -127,6 +166,7 @@ impl Driver {
                 updates: 0,
                 live_updates: 0,
                 expired: 0,
+                changes: ChangeCounts::default(),
                 traced: 0,
                 judged: 0,
                 lookups: BTreeMap::new(),
@@ -136,6 +176,7 @@ impl Driver {
             options,
             style,
             templates,
+            homes,
             model,
             workers,
             handles,
@@ -145,33 +186,38 @@ impl Driver {
             acknowledged: 0,
             tight,
             untaken: 0,
-            lookups: [0; LINEAR as usize + 1],
+            large_waiting: vec![0; options.workers],
+            lookups: BTreeMap::new(),
         }
     }
 
     pub(super) fn first_rules(&mut self) -> Result<(), String> {
         self.other_settings();
+        for id in 1..=self.style.meters {
+            let meter = self.style.meter(&mut self.rng, id);
+            self.model.meter_mod(self.now, MeterCommand::Add, meter).map_err(|error| error.to_string())?;
+        }
         for id in 1..=self.style.groups {
-            let group = self.style.group(&mut self.rng, id);
+            let group = self.random_group(id);
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
         // Now and then a table is large: its additions fill a head more than once, modifies come as new pages, and an
         // engine serves it that walks nothing.
-        let large = (self.rng.u8(0..8) == 0).then(|| self.rng.u8(0..self.style.tables));
-        for table in (0..self.style.tables).chain([LINEAR]) {
-            let most = match self.style.kinds.get(usize::from(table)) {
-                Some(kind) if large == Some(table) || self.rng.bool() => kind.large(),
-                _ => 24,
-            };
+        let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
+        for at in 0..self.style.tables.len() {
+            let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);
+            let most = if large == Some(at) || self.rng.u8(0..3) == 0 { kind.large() } else { 24 };
             // Most tables have an entry for what no other takes.
-            if table < LINEAR && self.rng.u8(0..4) != 0 {
-                mods.push(self.style.last_resort(&mut self.rng, table));
+            if self.rng.u8(0..20) != 0 {
+                mods.push(self.random_resort(table));
             }
             for _ in 0..self.rng.usize(2..most) {
-                let (template, port) = self.packet_in_use();
-                mods.push(self.style.entry(&mut self.rng, table, &self.templates[template], port));
+                mods.push(self.random_entry(table));
             }
+        }
+        for _ in 0..self.rng.usize(2..20) {
+            mods.push(self.random_entry(self.style.linear));
         }
         // Half of the cases load by one bundle, the others one by one.
         if self.rng.bool() {
@@ -195,6 +241,11 @@ impl Driver {
     }
 }
 
+/// What the model is told of a port.
+pub(super) fn port_desc(number: PortNo) -> PortDesc {
+    PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
+}
+
 /// A clock that goes as it likes.
 fn any_time() -> Nanos {
     thread_local!(static CLOCK: Cell<Nanos> = const { Cell::new(0) });
@@ -205,10 +256,11 @@ fn any_time() -> Nanos {
     })
 }
 
-/// Queues without a greatest rate, over which order is the law's, with room for so many frames of each lane.
+/// Queues with room for so many frames of each lane, some with a greatest rate.
 fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
     let queue = |rng: &mut Rng, id| EgressQueue {
         min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),
+        max_rate_kbps: rng.bool().then(|| [20, 100, 1_000, 1_000_000][rng.usize(0..4)]),
         priority: rng.u8(0..3),
         limit_frames,
         ..EgressQueue::new(id)

@@ -3,7 +3,6 @@
 
 use super::Driver;
 use crate::oracle::log::Arrival;
-use crate::oracle::rules::LINEAR;
 use crate::oracle::views;
 use model::DataPlane;
 use worker::Turn;
@@ -12,25 +11,39 @@ use worker::Turn;
 const TIGHT_WAITING_MAX: usize = 8;
 
 /// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
-const WAITING_MAX: usize = 24;
+const WAITING_MAX: usize = 16;
+
+/// Frames that wait in large buffers of a worker at most.
+const LARGE_WAITING_MAX: usize = 6;
+
+/// Turns of all workers after which everything is through, with what waits for the rates of egress queues.
+const ROUNDS_MAX: usize = 10_000;
 
 impl Driver {
-    /// Pushes some packets into one queue.
+    /// Pushes some packets into queues of one worker.
     pub(super) fn push(&mut self) {
-        let port = self.rng.u32(1..=self.style.ports);
-        let at = port as usize - 1;
-        let worker = self.rng.usize(0..self.handles[at].queues());
+        let worker = self.rng.usize(0..self.options.workers);
+        // Some flows send more than others.
+        let most = self.rng.usize(1..=self.templates.len());
+        // Now and then all come by one port, in one burst.
+        let one = self.rng.usize(0..self.homes.len());
+        let one = (self.rng.u8(0..5) == 0).then_some(self.homes[one]);
         for _ in 0..self.rng.usize(1..12) {
+            let template = self.rng.usize(0..most);
+            let port = one.unwrap_or_else(|| self.port_of(template));
+            let at = port as usize - 1;
+            let worker = worker % self.handles[at].queues();
             let most = if self.tight { TIGHT_WAITING_MAX } else { WAITING_MAX };
             if self.waiting[at][worker] == most {
-                return;
+                continue;
             }
-            // Some flows send more than others.
-            let most = self.rng.usize(1..=self.templates.len());
-            let template = self.rng.usize(0..most);
+            let large = self.templates[template].bytes.len() > port::SMALL_FRAME_BYTES;
+            if large && self.large_waiting[worker] == LARGE_WAITING_MAX {
+                continue;
+            }
             let tag = self.record.arrivals.len();
             let bytes = if self.style.ttl_varies && self.rng.bool() {
-                let ttl = [0, 1, 1, 2, 2, 3, 64][self.rng.usize(0..7)];
+                let ttl = [0, 1, 2, 2, 3, 64, 65][self.rng.usize(0..7)];
                 self.templates[template].with_ttl(ttl).tagged(tag)
             } else {
                 self.templates[template].tagged(tag)
@@ -44,6 +57,7 @@ impl Driver {
                 continue;
             }
             self.waiting[at][worker] += 1;
+            self.large_waiting[worker] += usize::from(large);
             let sequence = self.sequences[at][worker];
             self.sequences[at][worker] += 1;
             let flow = if self.templates[template].broken { 1 << 32 | tag as u64 } else { template as u64 };
@@ -67,9 +81,7 @@ impl Driver {
     pub(super) fn turn(&mut self, worker: usize) -> Result<(), String> {
         self.turn_one(worker);
         self.count_lookups();
-        for waiting in &mut self.waiting {
-            waiting[worker] = 0;
-        }
+        self.nothing_waits(worker);
         self.untaken += 1;
         let room = self.record.room;
         if !self.tight || self.untaken > room.untaken_max || self.rng.u8(0..room.untaken_max as u8) == 0 {
@@ -79,12 +91,18 @@ impl Driver {
         Ok(())
     }
 
+    /// The worker has received what waited for it.
+    fn nothing_waits(&mut self, worker: usize) {
+        self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
+        self.large_waiting[worker] = 0;
+    }
+
     /// Notes which engines have served the lookups since the last turn.
     fn count_lookups(&mut self) {
         let plane = self.model.plane_mut();
-        for table in (0..self.style.tables).chain([LINEAR]) {
+        for table in self.style.tables.iter().map(|t| t.number).chain([self.style.linear]) {
             let lookups = plane.table_counters(table).lookups;
-            let before = std::mem::replace(&mut self.lookups[usize::from(table)], lookups);
+            let before = self.lookups.insert(table, lookups).unwrap_or_default();
             *self.record.lookups.entry(plane.engine(table)).or_default() += lookups - before;
         }
     }
@@ -101,13 +119,14 @@ impl Driver {
 
     /// Turns everything until all packets are through and all operations in force.
     pub(super) fn settle(&mut self) -> Result<(), String> {
-        for _ in 0..1_000 {
-            let mut idle = true;
+        for _ in 0..ROUNDS_MAX {
+            let (mut idle, mut opens_ns) = (true, None);
             for worker in 0..self.workers.len() {
                 let turn = self.turn_one(worker);
                 self.count_lookups();
                 idle &= turn.is_idle();
-                self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
+                opens_ns = opens_ns.into_iter().chain(turn.opens_ns).min();
+                self.nothing_waits(worker);
                 self.collect();
                 self.record.judged += views::judge(&mut self.model)?;
             }
@@ -116,6 +135,8 @@ impl Driver {
             if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {
                 return Ok(());
             }
+            // Egress queues that wait for their rates get the time that they need.
+            self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not come to rest".into())
     }

@@ -13,6 +13,7 @@ mod reported;
 mod sent;
 
 use super::Coverage;
+use super::features::Features;
 use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
 use flow::{DropReason, Operation, Outcome, PortNo};
 use lives::{Lives, Lookups};
@@ -29,6 +30,7 @@ struct Replay {
     lookups: Lookups,
     /// Buckets may find no frame.
     lacks_frames: bool,
+    features: Features,
 }
 
 /// Judges a case.
@@ -46,6 +48,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         lookups: record.lookups.clone(),
         packet_ins: record.reported.len(),
         luts: record.luts,
+        changes: record.changes,
         fast: record.totals.fast,
         stateless: record.totals.stateless,
         held_back: record.totals.held_back,
@@ -102,6 +105,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         lives: Lives::default(),
         lacks_frames: record.room.lacks_frames(),
         lookups: lives::by_packet(record),
+        features: Features::default(),
     };
     let mut next = vec![0; record.logs.len()];
     for version in 0..=record.operations.len() {
@@ -122,6 +126,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                 operation => {
                     made.reference.apply(operation)?;
                     made.lives.apply(version, operation, &made.reference);
+                    made.features.apply(operation);
                 }
             }
         }
@@ -158,6 +163,7 @@ impl Replay {
         };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
+        coverage.repeated += usize::from(self.features.is_repeated(arrival, &first));
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
         self.note(number, first, ((arrival.worker, walker), moment), coverage)
     }
@@ -173,6 +179,7 @@ impl Replay {
         let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
         self.lives.used(&processed, lookups, moment, self.lacks_frames)?;
         self.order.push(number);
+        self.features.note(&processed, coverage);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
             Outcome::Consumed => 1,
@@ -202,9 +209,11 @@ fn flow_of(record: &Record, bytes: &[u8]) -> Option<(usize, u64, PortNo)> {
 fn describe(record: &Record, replay: &Replay, number: usize) -> String {
     let Some(processed) = &replay.processed[number] else { return "never saw it".into() };
     let mut text = format!(
-        "{:?}, sent by ports {:?}, learned {:?}",
+        "{:?}, sent by ports {:?}, other reasons {:?}, groups {:?}, learned {:?}",
         processed.outcome,
         processed.sent.iter().map(|copy| copy.port).collect::<Vec<_>>(),
+        processed.copy_drops,
+        processed.groups,
         processed.learn
     );
     for (table, id) in &processed.hits {

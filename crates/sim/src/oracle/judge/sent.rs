@@ -21,7 +21,8 @@ pub(super) fn egress(record: &Record, queue: u32) -> u32 {
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// What the reference sends of flows of which packets go by several queues of a port at once: between these there is no order.
+/// What the reference sends of flows that use several queues of a port without an order between them: because a packet
+/// goes by several at once, or because one of them has a greatest rate, which holds up no other queue (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
@@ -36,7 +37,12 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
             by_queue.entry(queue).or_default().push(copy.bytes.as_slice());
         }
     }
-    flows.retain(|place: &Place, _| place.1.is_some() && several.contains(place));
+    let has_rate =
+        |queue: &u32| record.egress.iter().any(|known| known.id == *queue && known.max_rate_kbps.is_some());
+    flows.retain(|place: &Place, queues| {
+        let by_rate = queues.len() > 1 && queues.keys().any(has_rate);
+        place.1.is_some() && (several.contains(place) || by_rate)
+    });
     flows
 }
 
@@ -186,8 +192,9 @@ fn differs(
 ) -> String {
     format!(
         "port {port}: a copy of a flow differs (packet {number})\n  expected {expected:02x?}\n  actual   {actual:02x?}\n  \
-         in {:02x?}\n  the reference: {}",
+         in {:02x?}\n  the reference: {}\n  of the actual packet: {}",
         record.arrivals.get(number).map(|a| &a.bytes),
         describe(record, replay, number),
+        actual.and_then(tag).map_or_else(String::new, |number| describe(record, replay, number)),
     )
 }

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What cases exercised, so that a generator that silently stops making something is noticed.
+
+use pipeline::LutFigures;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// What a case exercised.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// Packets judged.
+    pub packets: usize,
+    /// Packets that two or more entries of a table matched at once, in some table.
+    pub overlapping: usize,
+    /// Flow-mods, bundles and port changes made on purpose.
+    pub updates: usize,
+    /// Of these, how many changed what becomes of a packet of a flow in use.
+    pub live_updates: usize,
+    /// Operations in all, with learning, expiry and set-up.
+    pub operations: usize,
+    /// Entries that timed out.
+    pub expired: usize,
+    /// Entries and learned addresses whose expiry was judged.
+    pub timed_out: usize,
+    /// Flow-removed notices compared.
+    pub removed: usize,
+    /// Packets, copies and packet-ins lost for lack of room, by name.
+    pub losses: BTreeMap<&'static str, u64>,
+    /// Packets dropped because a backlog had no room.
+    pub refused: usize,
+    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    pub held_back: u64,
+    /// Packets forwarded, consumed and dropped.
+    pub outcomes: [usize; 3],
+    /// Packets to the controller.
+    pub packet_ins: usize,
+    /// Packets that went through more than one table.
+    pub multi_table: usize,
+    /// Packets that reached groups, each group counted.
+    pub group_uses: u64,
+    /// Packets that the imagined view of a trace was compared for.
+    pub traced: usize,
+    /// Packets whose recorded ways were compared with their traces.
+    pub judged: usize,
+    /// Counters compared.
+    pub counters: usize,
+    /// Lookups that each engine served.
+    pub lookups: BTreeMap<&'static str, u64>,
+    /// Packets of cases with the fast-forwarding path.
+    pub offered: usize,
+    /// Of these, such that went all the way over it.
+    pub fast: u64,
+    /// Packets that the stateless lane took.
+    pub stateless: u64,
+    /// What the fast-forwarding path's LUTs did.
+    pub luts: LutFigures,
+    /// Changes made while packets pass, by kind.
+    pub changes: ChangeCounts,
+    /// Packets that met each feature of the flow model.
+    pub features: BTreeMap<&'static str, usize>,
+    /// Packets by why they were dropped.
+    pub drops: BTreeMap<&'static str, usize>,
+    /// Packets that the path must take: low-latency ones of values that their worker has seen.
+    pub repeated: usize,
+    /// Calm cases with LUTs that have room: all entries are low-latency, and rules rarely change.
+    pub calm: usize,
+    /// Of these, the least share of packets that took the path, in thousandths of those that must.
+    pub calm_permille: Option<u64>,
+}
+
+/// Changes made on purpose while packets pass, beside those of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeCounts {
+    /// Groups added.
+    pub groups_added: usize,
+    /// Groups of which only weights and what they watch changed.
+    pub groups_reweighed: usize,
+    /// Groups replaced by others.
+    pub groups_replaced: usize,
+    /// Groups deleted, with the entries that send to them.
+    pub groups_deleted: usize,
+    /// Meters added.
+    pub meters_added: usize,
+    /// Meters replaced by others.
+    pub meters_modified: usize,
+    /// Meters deleted, with the entries that use them.
+    pub meters_deleted: usize,
+    /// Times that two or more ports were down, not there, or received nothing.
+    pub several_ports_down: usize,
+    /// Ports added.
+    pub ports_added: usize,
+    /// Ports removed.
+    pub ports_removed: usize,
+    /// Deletes of entries by the port that they send to.
+    pub deletes_by_port: usize,
+    /// Deletes of entries by the group that they send to.
+    pub deletes_by_group: usize,
+}
+
+impl ChangeCounts {
+    /// Adds another case's.
+    fn add(&mut self, other: &Self) {
+        for ((_, sum), (_, count)) in self.all_mut().into_iter().zip(other.all()) {
+            *sum += count;
+        }
+    }
+
+    /// Each with its name.
+    #[must_use]
+    pub fn all(mut self) -> [(&'static str, usize); 12] {
+        self.all_mut().map(|(name, count)| (name, *count))
+    }
+
+    fn all_mut(&mut self) -> [(&'static str, &mut usize); 12] {
+        [
+            ("groups added", &mut self.groups_added),
+            ("groups reweighed", &mut self.groups_reweighed),
+            ("groups replaced", &mut self.groups_replaced),
+            ("groups deleted", &mut self.groups_deleted),
+            ("meters added", &mut self.meters_added),
+            ("meters modified", &mut self.meters_modified),
+            ("meters deleted", &mut self.meters_deleted),
+            ("several ports down", &mut self.several_ports_down),
+            ("ports added", &mut self.ports_added),
+            ("ports removed", &mut self.ports_removed),
+            ("deletes by port", &mut self.deletes_by_port),
+            ("deletes by group", &mut self.deletes_by_group),
+        ]
+    }
+}
+
+impl Coverage {
+    /// Adds another case's.
+    pub fn add(&mut self, other: &Self) {
+        self.packets += other.packets;
+        self.overlapping += other.overlapping;
+        self.updates += other.updates;
+        self.live_updates += other.live_updates;
+        self.operations += other.operations;
+        self.expired += other.expired;
+        self.timed_out += other.timed_out;
+        self.removed += other.removed;
+        for (name, count) in &other.losses {
+            *self.losses.entry(name).or_default() += count;
+        }
+        self.refused += other.refused;
+        self.held_back += other.held_back;
+        for (sum, count) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += count;
+        }
+        self.packet_ins += other.packet_ins;
+        self.multi_table += other.multi_table;
+        self.group_uses += other.group_uses;
+        self.traced += other.traced;
+        self.judged += other.judged;
+        self.counters += other.counters;
+        for (engine, lookups) in &other.lookups {
+            *self.lookups.entry(engine).or_default() += lookups;
+        }
+        self.offered += other.offered;
+        self.fast += other.fast;
+        self.stateless += other.stateless;
+        self.luts.add(&other.luts);
+        self.changes.add(&other.changes);
+        for (sums, counts) in [(&mut self.features, &other.features), (&mut self.drops, &other.drops)] {
+            for (name, count) in counts {
+                *sums.entry(name).or_default() += count;
+            }
+        }
+        self.repeated += other.repeated;
+        self.calm += other.calm;
+        self.calm_permille = self.calm_permille.into_iter().chain(other.calm_permille).min();
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
+        let [forwarded, consumed, dropped] = self.outcomes;
+        writeln!(f, "packets {}", self.packets)?;
+        writeln!(f, "  matched by overlapping rules {:.1} %", share(self.overlapping, self.packets))?;
+        writeln!(f, "  through more than one table {:.1} %", share(self.multi_table, self.packets))?;
+        writeln!(
+            f,
+            "  forwarded {:.1} %, consumed {:.1} %, dropped {:.1} %, packet-ins {}",
+            share(forwarded, self.packets),
+            share(consumed, self.packets),
+            share(dropped, self.packets),
+            self.packet_ins
+        )?;
+        writeln!(
+            f,
+            "  without room in a backlog {:.1} %, held back for order {:.1} %",
+            share(self.refused, self.packets),
+            share(self.held_back as usize, self.packets)
+        )?;
+        let lookups: u64 = self.lookups.values().sum();
+        write!(f, "  lookups {lookups}")?;
+        for (engine, served) in &self.lookups {
+            write!(f, ", {engine} {:.1} %", share(*served as usize, lookups as usize))?;
+        }
+        writeln!(f)?;
+        writeln!(f, "  uses of groups {}", self.group_uses)?;
+        list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
+        writeln!(
+            f,
+            "  calm cases {}: at least {} in a thousand of the packets that must take the path take it",
+            self.calm,
+            self.calm_permille.unwrap_or_default()
+        )?;
+        list(f, "dropped", self.drops.iter().map(|(name, count)| (*name, *count)))?;
+        list(f, "met", self.features.iter().map(|(name, count)| (*name, *count)))?;
+        list(f, "changes", self.changes.all().into_iter())?;
+        writeln!(
+            f,
+            "updates {}, of which {:.1} % changed a live verdict; operations {}, expired entries {}, expiries judged {}, \
+             flow-removed notices {}",
+            self.updates,
+            share(self.live_updates, self.updates),
+            self.operations,
+            self.expired,
+            self.timed_out,
+            self.removed
+        )?;
+        let luts = &self.luts;
+        writeln!(
+            f,
+            "stateless lane: {:.1} %\nfast-forwarding path: {:.1} % of {} packets all the way; hits of LUTs {}, known normal {}, misses {}, \
+             records verified {}, {} of them by what changed, cleaned {}, evicted {}",
+            share(self.stateless as usize, self.packets),
+            share(self.fast as usize, self.offered),
+            self.offered,
+            luts.hits,
+            luts.normal_hits,
+            luts.misses,
+            luts.verified,
+            luts.walked,
+            luts.cleaned,
+            luts.evicted
+        )?;
+        write!(
+            f,
+            "traces compared: {} of imagined packets, {} of recorded ones; counters compared {}",
+            self.traced, self.judged, self.counters
+        )
+    }
+}
+
+/// One line of counts.
+fn list(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    counts: impl Iterator<Item = (&'static str, usize)>,
+) -> fmt::Result {
+    write!(f, "  {title}:")?;
+    for (at, (name, count)) in counts.enumerate() {
+        write!(f, "{} {name} {count}", if at == 0 { "" } else { "," })?;
+    }
+    writeln!(f)
+}

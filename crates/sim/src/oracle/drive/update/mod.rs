@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Changes of rules, groups, meters, ports and settings while packets pass. Most are made so that they change what a
+//! packet in use does.
+
+mod entries;
+mod groups;
+mod meters;
+mod ports;
+
+use super::Driver;
+use crate::oracle::log::Arrival;
+use crate::oracle::rules::Scope;
+use crate::oracle::views;
+use flow::operation::PacketOut;
+use flow::{Action, PortNo, port_no};
+use reference::Processed;
+
+/// Tries to find an update that changes what becomes of a packet in use.
+const LIVE_TRIES: usize = 8;
+
+/// A packet in use, and what becomes of it before an update.
+struct Subject {
+    template: usize,
+    port: PortNo,
+    bytes: Vec<u8>,
+    before: Processed,
+}
+
+impl Driver {
+    /// A random change, made so that it changes what becomes of a packet in use.
+    pub(super) fn update(&mut self) -> Result<(), String> {
+        self.control()?;
+        let disturbed = self.restore_ports()?;
+        // Packets that nothing forwards get an entry sooner than others lose theirs.
+        let misses = |processed: &Processed| processed.hits.last().is_some_and(|(_, hit)| hit.is_none());
+        let mut subject = self.subject(misses);
+        if !misses(&subject.before) {
+            subject = self.subject(|processed| !processed.sent.is_empty() && !processed.hits.is_empty());
+        }
+        views::compare(&self.model, &mut self.shadow, subject.port, &subject.bytes)?;
+        self.record.traced += 1;
+        if let Some((table, None)) = subject.before.hits.last()
+            && *table != self.style.linear
+            && self.rng.u8(0..4) > 0
+        {
+            // Most packets are to get through.
+            let resort = self.random_resort(*table);
+            drop(self.model.flow_mod(self.now, resort));
+            return self.account(&subject);
+        }
+        let queued = !self.record.egress.is_empty();
+        match self.rng.u8(0..120) {
+            0..24 if queued => self.requeue(&subject),
+            24..36 if !disturbed => {
+                self.disturb_ports(&subject);
+                self.account(&subject)
+            }
+            // Without a frame for it a packet of the controller's never begins its way.
+            36..48 if !self.record.room.lacks_frames() => self.inject(subject.template),
+            48..54 => {
+                // Most packets do not notice: it is no update that counts.
+                self.other_settings();
+                self.follow()
+            }
+            54..66 if self.style.groups > 0 => self.change_group(),
+            66..72 if self.style.meters > 0 => self.change_meter(),
+            72..77 => self.swap_table(&subject),
+            77..82 => self.delete_senders(),
+            _ => self.change_entry(&subject),
+        }
+    }
+
+    /// A packet in use; if one of some tries is such as is wanted, such a one.
+    fn subject(&mut self, wanted: impl Fn(&Processed) -> bool) -> Subject {
+        let mut tries = LIVE_TRIES;
+        loop {
+            let (template, port) = self.packet_in_use();
+            let bytes = self.templates[template].bytes.clone();
+            let before = self.shadow.process(port, &bytes);
+            tries -= 1;
+            if tries == 0 || wanted(&before) {
+                return Subject { template, port, bytes, before };
+            }
+        }
+    }
+
+    /// Sends a packet of the controller's.
+    fn inject(&mut self, template: usize) -> Result<(), String> {
+        let tag = self.record.arrivals.len();
+        let in_port = if self.rng.bool() { port_no::CONTROLLER } else { self.rng.u32(1..=self.style.ports) };
+        let scope = Scope::of(&self.templates[template], in_port);
+        let mut actions = self.style.instructions(&mut self.rng, self.style.linear, scope).apply;
+        if self.rng.bool() {
+            actions.push(Action::output(port_no::TABLE));
+        }
+        let bytes = self.templates[template].tagged(tag);
+        let packet = PacketOut { in_port, actions, bytes: bytes.clone() };
+        if self.model.packet_out(packet).is_ok() {
+            let version = self.model.barrier();
+            self.record.injected.insert(version, tag);
+            // A flow of its own.
+            let flow = 1 << 40 | tag as u64;
+            let arrival = Arrival {
+                port: in_port,
+                worker: 0,
+                sequence: 0,
+                flow,
+                bytes,
+                acknowledged: self.acknowledged,
+            };
+            self.record.arrivals.push(arrival);
+        }
+        self.follow()
+    }
+
+    /// Counts an update, and whether it changed what becomes of the packet.
+    fn account(&mut self, subject: &Subject) -> Result<(), String> {
+        let changed = self.changes(subject)?;
+        self.record.updates += 1;
+        self.record.live_updates += usize::from(changed);
+        Ok(())
+    }
+
+    /// Counts an update that was not made for the packet, if it changed what becomes of it.
+    fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
+        let live = usize::from(self.changes(subject)?);
+        self.record.updates += live;
+        self.record.live_updates += live;
+        Ok(())
+    }
+
+    fn changes(&mut self, subject: &Subject) -> Result<bool, String> {
+        self.follow()?;
+        Ok(self.shadow.process(subject.port, &subject.bytes) != subject.before)
+    }
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which features of the flow model packets meet: by the entries that they hit and the groups that they use.
+
+use super::coverage::Coverage;
+use super::log::{Arrival, TAG_BYTES};
+use flow::group::Bucket;
+use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, PortNo};
+use reference::Processed;
+use std::collections::{BTreeMap, HashSet};
+
+/// A set of features.
+type Set = u32;
+
+const METER: Set = 1;
+const TABLE_10: Set = 1 << 1;
+const TABLE_16: Set = 1 << 2;
+const PRIORITY_HIGH: Set = 1 << 3;
+const PRIORITY_0: Set = 1 << 4;
+const PRIORITY_MOST: Set = 1 << 5;
+const MATCH_ALL: Set = 1 << 6;
+const POP_TO_MPLS: Set = 1 << 7;
+const SET_QUEUE: Set = 1 << 8;
+const GROUP: Set = 1 << 9;
+/// A bucket chooses an egress queue.
+const BUCKET_QUEUE: Set = 1 << 10;
+/// An entry sends packets to a group and then by more outputs.
+const MORE_OUTPUTS: Set = 1 << 11;
+const IPV6_HOST: Set = 1 << 12;
+const MASKED_L4: Set = 1 << 13;
+const LINEAR: Set = 1 << 14;
+
+/// What is counted: packets that met all of these.
+const COUNTED: [(&str, Set); 14] = [
+    ("meters", METER),
+    ("tables from 10 on", TABLE_10),
+    ("tables from 16 on", TABLE_16),
+    ("priorities from 32768 on", PRIORITY_HIGH),
+    ("priority 0", PRIORITY_0),
+    ("priority 65535", PRIORITY_MOST),
+    ("low-latency match-all entries", MATCH_ALL),
+    ("pop_mpls to MPLS", POP_TO_MPLS),
+    ("set_queue", SET_QUEUE),
+    ("groups", GROUP),
+    ("queues of buckets before more outputs", BUCKET_QUEUE | MORE_OUTPUTS),
+    ("hosts of IPv6", IPV6_HOST),
+    ("masked L4 ports", MASKED_L4),
+    ("linear tables", LINEAR),
+];
+
+/// Bytes in which packets of a flow may differ, as their TTL does.
+const FIRST_BYTES: usize = 64;
+
+/// What the rules in force have, while the judge goes through the operations.
+#[derive(Debug, Default)]
+pub(super) struct Features {
+    entries: BTreeMap<EntryId, Set>,
+    groups: BTreeMap<u32, Set>,
+    /// Packets that each worker has seen by a port: their flow and the first of their bytes.
+    seen: HashSet<(usize, PortNo, u64, Vec<u8>)>,
+}
+
+impl Features {
+    /// Follows an operation.
+    pub fn apply(&mut self, operation: &Operation) {
+        for part in operation.parts() {
+            match part {
+                Operation::Entries(changes) => changes.iter().for_each(|change| self.change(change)),
+                Operation::Group(group) => {
+                    let set = group.buckets.iter().fold(0, |set, bucket| set | of_bucket(bucket));
+                    self.groups.insert(group.id, set | GROUP);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn change(&mut self, change: &EntryChange) {
+        match change {
+            EntryChange::Add(entry) => {
+                self.entries.insert(entry.id, of_match(entry) | of_instructions(&entry.instructions));
+            }
+            EntryChange::Modify { id, instructions, .. } => {
+                let set = self.entries.entry(*id).or_default();
+                *set = *set & BY_MATCH | of_instructions(instructions);
+            }
+            EntryChange::Remove { .. } => {}
+        }
+    }
+
+    /// Whether the path must have taken the packet, had it a record of each value: it is low-latency, and its worker has
+    /// seen another one like it.
+    pub fn is_repeated(&mut self, arrival: &Arrival, processed: &Processed) -> bool {
+        let untagged = arrival.bytes.len().saturating_sub(TAG_BYTES);
+        let first = arrival.bytes[..untagged.min(FIRST_BYTES)].to_vec();
+        let value = (arrival.worker, arrival.port, arrival.flow, first);
+        let is_new = self.seen.insert(value);
+        !is_new && processed.low_latency && !processed.hits.is_empty()
+    }
+
+    /// Counts what a packet met, unless it was dropped.
+    pub fn note(&self, processed: &Processed, coverage: &mut Coverage) {
+        if let Outcome::Dropped(reason) = processed.outcome {
+            *coverage.drops.entry(reason.name()).or_default() += 1;
+            return;
+        }
+        let hits = processed.hits.iter().filter_map(|(_, id)| self.entries.get(&(*id)?));
+        let used = processed.groups.iter().filter_map(|(id, _)| self.groups.get(id));
+        let met: Set = hits.chain(used).fold(0, |met, set| met | set);
+        for (name, wanted) in COUNTED {
+            if met & wanted == wanted {
+                *coverage.features.entry(name).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// Features of an entry that no modify changes.
+const BY_MATCH: Set = TABLE_10
+    | TABLE_16
+    | PRIORITY_HIGH
+    | PRIORITY_0
+    | PRIORITY_MOST
+    | MATCH_ALL
+    | IPV6_HOST
+    | MASKED_L4
+    | LINEAR;
+
+fn of_match(entry: &FlowEntry) -> Set {
+    use flow::Field as F;
+    let ports = [F::TcpSrc, F::TcpDst, F::UdpSrc, F::UdpDst, F::SctpSrc, F::SctpDst];
+    let mut set = 0;
+    let mut put = |is: bool, feature: Set| set |= if is { feature } else { 0 };
+    put(entry.table >= 10, TABLE_10);
+    put(entry.table >= 16, TABLE_16);
+    put(entry.priority >= 32_768, PRIORITY_HIGH);
+    put(entry.priority == 0, PRIORITY_0);
+    put(entry.priority == u16::MAX, PRIORITY_MOST);
+    put(entry.matching.is_any() && entry.low_latency, MATCH_ALL);
+    put(entry.matching.index().is_some(), LINEAR);
+    for condition in entry.matching.fields() {
+        put(matches!(condition.field, F::Ipv6Src | F::Ipv6Dst) && condition.is_exact(), IPV6_HOST);
+        put(ports.contains(&condition.field) && !condition.is_exact(), MASKED_L4);
+    }
+    set
+}
+
+fn of_instructions(instructions: &Instructions) -> Set {
+    let actions = instructions.apply.iter().chain(&instructions.write);
+    let meter = if instructions.meter.is_some() { METER } else { 0 };
+    let outputs = |action: &Action| matches!(action, Action::Output { .. });
+    let group = instructions.apply.iter().position(|action| matches!(action, Action::Group(_)));
+    let more = group.is_some_and(|at| instructions.apply[at..].iter().any(outputs));
+    actions.map(of_action).fold(meter | if more { MORE_OUTPUTS } else { 0 }, |set, one| set | one)
+}
+
+fn of_bucket(bucket: &Bucket) -> Set {
+    let set = bucket.actions.iter().map(of_action).fold(0, |set, one| set | one);
+    set | if set & SET_QUEUE != 0 { BUCKET_QUEUE } else { 0 }
+}
+
+fn of_action(action: &Action) -> Set {
+    match action {
+        Action::PopMpls(0x8847 | 0x8848) => POP_TO_MPLS,
+        Action::SetQueue(_) => SET_QUEUE,
+        _ => 0,
+    }
+}

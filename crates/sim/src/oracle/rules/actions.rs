@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random instructions. Most actions suit the packets that an entry is made for; some fail.
+
+use super::matching::slice;
+use super::{PLACES, Scope, Style, TAGGED};
+use crate::oracle::templates::{ipv4, ipv6, mac};
+use fastrand::Rng;
+use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
+use flow::{Action, Field, Instructions, Next, PortNo, SliceBase, port_no};
+use wire::layers::header;
+
+/// Headers of the upper layer.
+const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+
+/// EtherTypes of MPLS.
+const MPLS: [u16; 2] = [0x8847, 0x8848];
+
+impl Style {
+    /// Random instructions for an entry of this table.
+    pub fn instructions(&self, rng: &mut Rng, table: u8, scope: Scope<'_>) -> Instructions {
+        let mut made = Instructions { apply: self.actions(rng, scope), ..Instructions::default() };
+        if rng.u8(0..4) == 0 {
+            made.write = self.actions(rng, scope);
+            made.clear = rng.u8(0..4) == 0;
+        }
+        if rng.u8(0..4) == 0 {
+            made.metadata = Some((rng.u64(0..4), 3));
+        }
+        if self.meters > 0 && rng.u8(0..6) == 0 {
+            made.meter = Some(rng.u32(1..=self.meters));
+        }
+        made.next = self.next(rng, table);
+        // An entry that ends the packet's way sends it, or the action set does that entries before have written.
+        if rng.u8(0..16) < if made.next.is_some() { 5 } else { 15 } {
+            let output = self.output(rng, scope);
+            let later = made.next.is_some() || rng.u8(0..4) == 0;
+            if later && rng.u8(0..8) > 0 { made.write.push(output) } else { made.apply.push(output) }
+        }
+        // Packets are normal by entries that send and go on: those are few.
+        if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
+            let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
+            let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
+            (made.apply, made.write) = (done, [made.write, sent].concat());
+        }
+        made
+    }
+
+    /// Where packets go on: mostly to the table behind this one.
+    fn next(&self, rng: &mut Rng, table: u8) -> Option<Next> {
+        if table < self.linear && rng.u8(0..12) == 0 {
+            return Some(Next::Direct { table: self.linear, index: rng.u32(0..PLACES + 1) });
+        }
+        let later: Vec<u8> = self.tables.iter().map(|t| t.number).filter(|n| *n > table).collect();
+        if later.is_empty() || rng.u8(0..16) < 3 {
+            return None;
+        }
+        let number = if rng.u8(0..3) == 0 { rng.usize(0..later.len()) } else { 0 };
+        Some(Next::Table(later[number]))
+    }
+
+    /// A list of actions, of which most are short.
+    fn actions(&self, rng: &mut Rng, scope: Scope<'_>) -> Vec<Action> {
+        let count = [0, 0, 0, 1, 1, 2, 3][rng.usize(0..7)];
+        let mut made: Vec<Action> = (0..count).map(|_| self.action(rng, scope)).collect();
+        if rng.u8(0..20) == 0 {
+            // A label on a label, of which one is popped again.
+            let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
+            let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
+            made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));
+        }
+        made
+    }
+
+    /// An output, rarely by the port that the packets come in by.
+    pub(super) fn output(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
+        Action::output(match rng.u8(0..32) {
+            0 => port_no::IN_PORT,
+            1 => port_no::ALL,
+            2 => port_no::FLOOD,
+            3 | 4 => port_no::NORMAL,
+            6 => port_no::CONTROLLER,
+            // A port that does not exist.
+            7 if rng.bool() => self.ports + 1,
+            8 => rng.u32(1..=self.ports),
+            _ => self.other_port(rng, scope.in_port),
+        })
+    }
+
+    /// A port other than this one.
+    fn other_port(&self, rng: &mut Rng, in_port: PortNo) -> PortNo {
+        let port = rng.u32(1..self.ports);
+        if port >= in_port { port + 1 } else { port }
+    }
+
+    /// An action that most of the packets can take.
+    pub(super) fn action(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
+        for _ in 0..8 {
+            let action = self.any_action(rng, scope);
+            if suits(&action, scope) || rng.u8(0..60) == 0 {
+                return action;
+            }
+        }
+        Action::set(Field::EthSrc, mac_value(rng))
+    }
+
+    fn any_action(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
+        match rng.u8(0..32) {
+            0 => Action::PushVlan(if rng.bool() { 0x8100 } else { 0x88a8 }),
+            1 | 2 => Action::PopVlan,
+            3 => Action::PushMpls(MPLS[rng.usize(0..2)]),
+            4 | 5 => Action::PopMpls(under_label(rng, scope)),
+            6 => Action::SetMplsTtl(rng.u8(..)),
+            7 => Action::DecMplsTtl,
+            8 => Action::SetNwTtl(rng.u8(..)),
+            9 | 10 => Action::DecNwTtl,
+            11 => Action::CopyTtlOut,
+            12 => Action::CopyTtlIn,
+            13 => Action::SetQueue(rng.u32(0..3)),
+            14 => Action::PushPbb(0x88e7),
+            15 => Action::PopPbb,
+            16 => Action::PushKey(KeyHeader {
+                key: (0..8 * rng.usize(1..=4)).map(|_| rng.u8(..)).collect(),
+                hops: rng.u8(0..4),
+                epoch: rng.u8(0..2),
+            }),
+            17 => Action::PopKey,
+            18 => Action::PushPolka(PolkaHeader { key: rng.u128(..), ttl: rng.u8(0..4) }),
+            19 => Action::PopTf,
+            20 => {
+                let tag = TfHeader { qid: rng.u8(0..3), up: rng.u32(0..9), down: rng.u16(0..9) };
+                if rng.bool() { Action::PushTf(tag) } else { Action::PushTfWide(tag) }
+            }
+            21 | 22 if self.groups > 0 => Action::Group(rng.u32(1..=self.groups)),
+            23..30 => self.set_field(rng),
+            _ => self.output(rng, scope),
+        }
+    }
+
+    fn set_field(&self, rng: &mut Rng) -> Action {
+        let field = loop {
+            let field = if rng.u8(0..5) == 0 { slice(rng) } else { Field::NAMED[rng.usize(3..39)] };
+            if field.settable() {
+                break field;
+            }
+        };
+        let full = field.full_mask();
+        let value = match field {
+            Field::EthDst | Field::EthSrc => mac_value(rng),
+            Field::Ipv4Src | Field::Ipv4Dst => u32::from_be_bytes(ipv4(rng)).into(),
+            Field::Ipv6Src | Field::Ipv6Dst => u128::from_be_bytes(ipv6(rng)),
+            Field::EthType => [0x0800, 0x86dd, 0x8847, 0x88e7, 0x9999][rng.usize(0..5)],
+            Field::IpProto if rng.bool() => [1, 6, 17, 58, 132][rng.usize(0..5)],
+            Field::VlanVid => 0x1000 | rng.u128(0..4),
+            _ => rng.u128(..) & full,
+        };
+        let mask = if rng.u8(0..4) == 0 { rng.u128(..) & full } else { full };
+        if mask == 0 || field == Field::VlanVid {
+            return Action::set(field, value);
+        }
+        Action::SetField(SetField { field, value: value & mask, mask })
+    }
+}
+
+fn mac_value(rng: &mut Rng) -> u128 {
+    mac(rng).iter().fold(0, |value, byte| value << 8 | u128::from(*byte))
+}
+
+/// What stands behind the outermost label: another one, or a packet of IP.
+fn under_label(rng: &mut Rng, scope: Scope<'_>) -> u16 {
+    let stacked = scope.template.value(Field::MplsBos, scope.in_port) == Some(0);
+    match rng.u8(0..8) {
+        0 => 0x86dd,
+        1 => MPLS[1],
+        _ if stacked => MPLS[0],
+        _ => 0x0800,
+    }
+}
+
+/// Whether the packets have what the action needs.
+fn suits(action: &Action, scope: Scope<'_>) -> bool {
+    let needs = match action {
+        Action::PopVlan => header::VLAN,
+        Action::PopMpls(_) | Action::SetMplsTtl(_) | Action::DecMplsTtl => header::MPLS,
+        Action::SetNwTtl(_) | Action::DecNwTtl => header::IP,
+        Action::PopPbb => header::PBB,
+        Action::SetField(SetField { field: Field::VlanVid, .. }) => header::VLAN,
+        Action::SetField(SetField { field: Field::Slice(slice), .. }) if slice.base == SliceBase::L4 => {
+            return scope.known & UPPER != 0;
+        }
+        Action::SetField(set) => set.field.location().needs,
+        Action::PopKey | Action::PopTf => TAGGED,
+        _ => 0,
+    };
+    scope.known & needs == needs
+}

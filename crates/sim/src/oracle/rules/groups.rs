@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random groups.
+
+use super::{Scope, Style};
+use fastrand::Rng;
+use flow::Action;
+use flow::group::{Bucket, Group, GroupType};
+
+impl Style {
+    /// A group of this number. It may send to groups of lower numbers.
+    pub fn group(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Group {
+        let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
+            [rng.usize(0..4)];
+        let buckets = match kind {
+            GroupType::Indirect => 1,
+            _ if rng.u8(0..16) == 0 => 0,
+            _ => rng.usize(1..5),
+        };
+        let buckets = (0..buckets).map(|_| {
+            let actions = self.bucket(rng, id, scope);
+            self.watched(rng, id, kind, Bucket { actions, ..Bucket::default() })
+        });
+        Group { id, kind, buckets: buckets.collect() }
+    }
+
+    /// The same group with the same actions, but with other weights and other ports and groups to watch.
+    pub fn reweighed(&self, rng: &mut Rng, group: &Group) -> Group {
+        let buckets =
+            group.buckets.iter().map(|b| self.watched(rng, group.id, group.kind, b.clone())).collect();
+        Group { buckets, ..group.clone() }
+    }
+
+    /// The bucket with a weight of its own, and something to watch.
+    fn watched(&self, rng: &mut Rng, id: u32, kind: GroupType, bucket: Bucket) -> Bucket {
+        let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
+        Bucket {
+            weight: if kind == GroupType::Select { rng.u16(1..5) } else { 0 },
+            watch_port: (watches && rng.u8(0..4) > 0).then(|| rng.u32(1..=self.ports)),
+            watch_group: (watches && id > 1 && rng.u8(0..4) == 0).then(|| rng.u32(1..id)),
+            ..bucket
+        }
+    }
+
+    /// What a bucket does: most send the packet, some by another queue.
+    fn bucket(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Vec<Action> {
+        let mut actions: Vec<Action> = (0..rng.usize(0..3))
+            .map(|_| self.action(rng, scope))
+            .filter(|action| !matches!(action, Action::Group(_)))
+            .collect();
+        if rng.u8(0..4) == 0 {
+            actions.push(Action::SetQueue(rng.u32(0..3)));
+        }
+        if rng.u8(0..8) > 0 {
+            actions.push(self.output(rng, scope));
+        }
+        if id > 1 && rng.u8(0..4) == 0 {
+            actions.push(Action::Group(rng.u32(1..id)));
+        }
+        actions
+    }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random stateless lanes.
+
+use super::Style;
+use fastrand::Rng;
+use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
+
+impl Style {
+    /// A stateless lane, or none.
+    pub fn lane(&self, rng: &mut Rng) -> Option<Stateless> {
+        if self.calm || rng.bool() {
+            return None;
+        }
+        let port = |rng: &mut Rng| rng.u32(1..=self.ports);
+        let bank = |rng: &mut Rng| {
+            let arithmetic = if rng.bool() { Arithmetic::Integer } else { Arithmetic::Polynomial };
+            let id = NodeId::new(arithmetic, rng.u32(2..8)).filter(|_| rng.u8(0..4) != 0)?;
+            let label = |rng: &mut Rng| match rng.u8(0..8) {
+                0 | 1 => Some(Label::Tables),
+                2 => None,
+                _ => Some(Label::Port(port(rng))),
+            };
+            let labels = (0..id.residues()).filter_map(|number| Some((number, label(rng)?))).collect();
+            let backups = (0..rng.usize(0..3)).map(|_| (port(rng), port(rng))).collect();
+            Some(Bank { id, labels, backups })
+        };
+        let (banks, polka) = ([bank(rng), bank(rng)], bank(rng));
+        let flags = [GateFlag::None, GateFlag::Server, GateFlag::External, GateFlag::Assists];
+        let gates = (1..=self.ports).zip((1..).filter_map(std::num::NonZeroU32::new));
+        let ports =
+            gates.map(|(port, number)| (port, Gate { number, flag: flags[rng.usize(0..4)] })).collect();
+        let [down_d, up_d, external_d, server_gate_max] = std::array::from_fn(|_| rng.u32(0..4));
+        let gates = Gates { down_d, up_d, external_d, server_gate_max, ports };
+        Some(Stateless {
+            trusted: (1..=self.ports).filter(|_| rng.u8(0..4) != 0).collect(),
+            mtu_bytes: (0..rng.usize(0..2)).map(|_| (port(rng), rng.usize(68..160))).collect(),
+            banks,
+            polka,
+            gates: (rng.u8(0..4) != 0).then_some(gates),
+            ..Stateless::default()
+        })
+    }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random matches that hold for a packet.
+
+use super::{Kind, Template};
+use fastrand::Rng;
+use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
+use wire::layers::header;
+
+/// A slice of what no tag reaches into.
+pub(super) fn slice(rng: &mut Rng) -> Field {
+    let (base, bits) = match rng.u8(0..6) {
+        0 => (SliceBase::Metadata, 256),
+        1 => (SliceBase::L3, 160),
+        2 => (SliceBase::L4, 64),
+        _ => (SliceBase::Packet, 304),
+    };
+    let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
+    let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
+    // Within the limits by construction; the first byte if not.
+    Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
+}
+
+/// A match on these fields, with what they need, that holds for the packet; on fewer if the packet lacks some.
+pub(super) fn matching(
+    rng: &mut Rng,
+    fields: &[Field],
+    template: &Template,
+    in_port: PortNo,
+    kind: &Kind,
+) -> Match {
+    let mut conditions: Vec<FieldMatch> = Vec::new();
+    let mut put = |field: Field, mask: u128| {
+        if let Some(value) = template.value(field, in_port)
+            && conditions.iter().all(|c| c.field != field)
+        {
+            conditions.push(FieldMatch { field, value: value & mask, mask });
+        }
+    };
+    for &field in fields {
+        for needed in prerequisites(field) {
+            put(*needed, needed.full_mask());
+        }
+        let full = field.full_mask();
+        let length = u32::from(field.location().length_bits);
+        let prefix = |length: u32| full & !full.checked_shr(length).unwrap_or(0);
+        let mask = match rng.u8(0..6) {
+            _ if !field.maskable() => full,
+            _ if matches!(kind, Kind::Exact(_)) => full,
+            _ if matches!(kind, Kind::Routes(_) | Kind::AccessList) => prefix(prefix_length(rng, length)),
+            0 | 1 => prefix(rng.u32(1..=length)),
+            2 => rng.u128(..) & full,
+            _ => full,
+        };
+        put(field, mask);
+    }
+    // A packet of another kind cannot have all that the fields need: then the widest match is right.
+    Match::new(conditions).unwrap_or_default()
+}
+
+/// Lengths of prefixes: hosts, short ones, and those that differ in the last bits only.
+fn prefix_length(rng: &mut Rng, bits: u32) -> u32 {
+    match rng.u8(0..3) {
+        0 => bits,
+        1 => bits.saturating_sub(rng.u32(0..4)),
+        _ => rng.u32(0..=bits),
+    }
+}
+
+fn prerequisites(field: Field) -> &'static [Field] {
+    let needs = field.location().needs;
+    let l4 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
+    match field {
+        Field::VlanPcp => &[Field::VlanVid],
+        Field::NdTarget | Field::NdSll | Field::NdTll => {
+            &[Field::EthType, Field::IpProto, Field::Icmpv6Type, Field::Icmpv6Code]
+        }
+        _ if needs & l4 != 0 => &[Field::EthType, Field::IpProto],
+        _ if needs != 0 => &[Field::EthType],
+        _ => &[],
+    }
+}

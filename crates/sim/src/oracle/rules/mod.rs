@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Random rules, made from the packets in use so that they match some of them and their actions suit them.
+
+mod actions;
+mod groups;
+mod lane;
+mod matching;
+mod meters;
+
+use super::templates::Template;
+use fastrand::Rng;
+use flow::{EntryFlags, Field, FlowMod, Match, PortNo};
+use matching::{matching, slice};
+use wire::layers::header;
+
+/// What the rules of a case look like.
+#[derive(Clone, Debug)]
+pub(super) struct Style {
+    /// Whether the case is calm: all entries are low-latency, and rules rarely change. Then nearly every packet must
+    /// take the fast-forwarding path.
+    pub calm: bool,
+    /// Ports that exist at first: 1 to this.
+    pub ports: PortNo,
+    /// Tables in use, by rising number and without the linear one. The first is table 0.
+    pub tables: Vec<Table>,
+    /// The linear table's number.
+    pub linear: u8,
+    /// Slices that rules use beside named fields.
+    pub slices: Vec<Field>,
+    /// Packets of a flow differ in their TTL. No rule examines it then: there are no slices.
+    pub ttl_varies: bool,
+    /// Groups: 1 to this, of which some may be missing at times.
+    pub groups: u32,
+    /// Meters: 1 to this, of which some may be missing at times.
+    pub meters: u32,
+    /// Of ten entries, how many are low-latency.
+    pub low_latency: u8,
+    /// Priorities of the entries. They are few, so that entries tie.
+    pub priorities: Vec<u16>,
+}
+
+/// A table in use.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    /// Its number.
+    pub number: u8,
+    /// What its rules have in common.
+    pub kind: Kind,
+}
+
+/// What the rules of a table have in common.
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// These fields, whole.
+    Exact(Vec<Field>),
+    /// A prefix of this field.
+    Routes(Field),
+    /// Prefixes of the addresses, beside protocol and ports.
+    AccessList,
+    /// Nothing.
+    Any,
+    /// They match everything, at any priority.
+    CatchAll,
+}
+
+impl Kind {
+    fn random(rng: &mut Rng, ttl_varies: bool) -> Self {
+        let few: [&[Field]; 6] = [
+            &[Field::InPort, Field::EthDst],
+            &[Field::EthSrc],
+            &[Field::EthType, Field::Ipv4Src, Field::Ipv4Dst],
+            &[Field::VlanVid, Field::EthDst],
+            &[Field::Metadata],
+            &[Field::EthType, Field::Ipv6Dst],
+        ];
+        let routed = [Field::Ipv4Dst, Field::Ipv4Src, Field::Ipv6Dst, Field::Ipv6Dst, Field::EthDst];
+        match rng.u8(0..10) {
+            0..2 => Self::Exact(few[rng.usize(0..few.len())].to_vec()),
+            2 if !ttl_varies => Self::Routes(slice(rng)),
+            2..5 => Self::Routes(routed[rng.usize(0..routed.len())]),
+            5 | 6 => Self::AccessList,
+            9 => Self::CatchAll,
+            _ => Self::Any,
+        }
+    }
+
+    /// How many rules make a table of this kind large: an engine serves it that small tables do without.
+    pub fn large(&self) -> usize {
+        if matches!(self, Self::Routes(_)) { 120 } else { 400 }
+    }
+}
+
+/// Entries of the linear table at most.
+const PLACES: u32 = 4;
+
+/// Priorities at the ends of their range and at powers of two, beside common ones.
+const PRIORITIES: [u16; 14] =
+    [0, 1, 2, 10, 100, 1_000, 11_000, 32_766, 32_767, 32_768, 32_769, 49_152, 65_534, u16::MAX];
+
+/// The packets that an entry, a group or a packet-out is made for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    /// One of them.
+    pub template: &'a Template,
+    /// The port by which it comes in.
+    pub in_port: PortNo,
+    /// Headers that all of them have.
+    known: u32,
+}
+
+/// A header of stateless forwarding, beside [`header`].
+const TAGGED: u32 = 1 << 31;
+
+impl<'a> Scope<'a> {
+    /// Any packets, of which the template is one.
+    pub fn any(template: &'a Template, in_port: PortNo) -> Self {
+        Self { template, in_port, known: 0 }
+    }
+
+    /// The packets of this template.
+    pub fn of(template: &'a Template, in_port: PortNo) -> Self {
+        let tagged = if template.is_tagged() { TAGGED } else { 0 };
+        Self { template, in_port, known: template.layers().present | tagged }
+    }
+
+    /// The packets that match, of which the template is one.
+    pub fn matching(self, rng: &mut Rng, matching: &Match) -> Self {
+        let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
+        let mut known: u32 = match exact(Field::EthType) {
+            Some(0x0800) => header::IP | header::IPV4,
+            Some(0x86dd) => header::IP | header::IPV6,
+            Some(0x8847 | 0x8848) => header::MPLS,
+            Some(0x88e7) => header::PBB,
+            Some(0x0806) => header::ARP,
+            Some(_) if self.template.is_tagged() => TAGGED,
+            _ => 0,
+        };
+        known |= match exact(Field::IpProto) {
+            Some(6) => header::TCP,
+            Some(17) => header::UDP,
+            Some(132) => header::SCTP,
+            Some(1) => header::ICMPV4,
+            Some(58) => header::ICMPV6,
+            _ => 0,
+        };
+        if exact(Field::VlanVid).is_some_and(|vid| vid & 0x1000 != 0) {
+            known |= header::VLAN;
+        }
+        // Most packets that have the template's address or port are like it.
+        if known & !header::VLAN != 0 && matching.fields().count() > 1 || rng.u8(0..12) == 0 {
+            known |= self.template.layers().present;
+        }
+        Self { known, ..self }
+    }
+}
+
+impl Style {
+    pub fn random(rng: &mut Rng, calm: bool) -> Self {
+        let ttl_varies = rng.bool();
+        let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
+        let numbers = table_numbers(rng, count);
+        let linear = linear_number(rng, &numbers);
+        // In some calm cases no table examines anything.
+        let plain = calm && rng.u8(0..3) == 0;
+        let table = |number, rng: &mut Rng| Table {
+            number,
+            kind: if plain { Kind::CatchAll } else { Kind::random(rng, ttl_varies) },
+        };
+        let tables = numbers.into_iter().map(|number| table(number, rng)).collect();
+        let slices = (0..if ttl_varies { 0 } else { rng.usize(0..4) }).map(|_| slice(rng)).collect();
+        let mut some = |most| if rng.bool() { rng.u32(1..=most) } else { 0 };
+        let (groups, meters) = (some(4), some(3));
+        let low_latency = if calm { 10 } else { [7, 10, 10, 10][rng.usize(0..4)] };
+        let priority = |rng: &mut Rng| match rng.u8(0..4) {
+            0 => rng.u16(..),
+            _ => PRIORITIES[rng.usize(0..PRIORITIES.len())],
+        };
+        let priorities = (0..rng.usize(3..7)).map(|_| priority(rng)).collect();
+        Self {
+            calm,
+            ports: rng.u32(3..8),
+            tables,
+            linear,
+            slices,
+            ttl_varies,
+            groups,
+            meters,
+            low_latency,
+            priorities,
+        }
+    }
+
+    fn kind(&self, table: u8) -> &Kind {
+        self.tables.iter().find(|t| t.number == table).map_or(&Kind::Any, |t| &t.kind)
+    }
+
+    /// An entry that the packet matches in this table.
+    pub fn entry(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
+        if table == self.linear {
+            return FlowMod {
+                table: Some(table),
+                matching: Match::at_index(rng.u32(0..PLACES)),
+                low_latency: self.lane_of(rng),
+                instructions: self.instructions(rng, table, Scope::any(template, in_port)),
+                ..FlowMod::default()
+            };
+        }
+        if rng.u8(0..8) == 0 {
+            return self.last_resort(rng, table, template, in_port);
+        }
+        let kind = self.kind(table);
+        let fields: Vec<Field> = match kind {
+            Kind::Exact(fields) => fields.clone(),
+            Kind::Routes(field) => vec![*field],
+            Kind::AccessList => {
+                let ports = [Field::TcpSrc, Field::TcpDst, Field::UdpSrc, Field::UdpDst];
+                let of = [Field::Ipv4Src, Field::Ipv4Dst, Field::IpProto, ports[rng.usize(0..4)]];
+                of.into_iter().filter(|_| rng.u8(0..3) != 0).collect()
+            }
+            Kind::CatchAll => vec![],
+            Kind::Any => (0..rng.usize(0..4)).map(|_| self.field(rng)).collect(),
+        };
+        let timed = !self.calm && rng.u8(0..6) == 0;
+        let seconds = |rng: &mut Rng| if timed && rng.bool() { rng.u16(1..5) } else { 0 };
+        let (idle_timeout_s, hard_timeout_s) = (seconds(rng), seconds(rng));
+        let matching = matching(rng, &fields, template, in_port, kind);
+        let scope = Scope::of(template, in_port).matching(rng, &matching);
+        FlowMod {
+            table: Some(table),
+            priority: match kind {
+                Kind::CatchAll if rng.bool() => rng.u16(..),
+                _ => self.priorities[rng.usize(0..self.priorities.len())],
+            },
+            matching,
+            instructions: self.instructions(rng, table, scope),
+            idle_timeout_s,
+            hard_timeout_s,
+            flags: EntryFlags { send_flow_removed: timed, ..EntryFlags::default() },
+            cookie: rng.u64(0..4),
+            low_latency: self.lane_of(rng),
+            ..FlowMod::default()
+        }
+    }
+
+    /// An entry that any packet matches and every other entry beats.
+    pub fn last_resort(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
+        let matching = Match::any();
+        let scope = Scope::of(template, in_port).matching(rng, &matching);
+        FlowMod {
+            table: Some(table),
+            priority: 0,
+            matching,
+            instructions: self.instructions(rng, table, scope),
+            low_latency: self.lane_of(rng),
+            ..FlowMod::default()
+        }
+    }
+
+    /// The mark of an entry.
+    fn lane_of(&self, rng: &mut Rng) -> Option<bool> {
+        (rng.u8(0..10) < self.low_latency).then_some(true)
+    }
+
+    fn field(&self, rng: &mut Rng) -> Field {
+        if !self.slices.is_empty() && rng.u8(0..4) == 0 {
+            return self.slices[rng.usize(0..self.slices.len())];
+        }
+        match rng.u8(0..3) {
+            0 => [Field::InPort, Field::EthDst, Field::EthSrc, Field::EthType][rng.usize(0..4)],
+            1 => [Field::Ipv4Src, Field::Ipv4Dst, Field::Ipv6Src, Field::Ipv6Dst, Field::VlanVid]
+                [rng.usize(0..5)],
+            _ => loop {
+                let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
+                // The physical port equals the port here; its prerequisite would only narrow the rules.
+                if field != Field::InPhyPort {
+                    break field;
+                }
+            },
+        }
+    }
+}
+
+/// Numbers of tables, from 0 on: one after the other, or spread over all that exist, or equal in their last four bits.
+fn table_numbers(rng: &mut Rng, count: usize) -> Vec<u8> {
+    let mut numbers = vec![0];
+    let spread = rng.u8(0..3);
+    while numbers.len() < count {
+        let last = numbers[numbers.len() - 1];
+        let number = match spread {
+            0 => last + 1,
+            1 => rng.u8(1..=253),
+            _ => match numbers[rng.usize(0..numbers.len())].checked_add(16 * rng.u8(1..8)) {
+                Some(number) if number <= 253 => number,
+                _ => rng.u8(1..=253),
+            },
+        };
+        if !numbers.contains(&number) {
+            numbers.push(number);
+        }
+    }
+    numbers.sort_unstable();
+    numbers
+}
+
+/// A number that no other table has.
+fn linear_number(rng: &mut Rng, numbers: &[u8]) -> u8 {
+    loop {
+        let number = if rng.bool() { rng.u8(1..20) } else { rng.u8(1..=254) };
+        if !numbers.contains(&number) {
+            return number;
+        }
+    }
+}
