@@ -185,7 +185,8 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
     while running.load(Ordering::Relaxed) > 0 {
         received += turn(&mut worker);
         if received >= PACKETS && !told {
-            running.fetch_sub(1, Ordering::Relaxed);
+            // It stays 0 once the control thread has failed.
+            let _ = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
             told = true;
         }
     }
@@ -237,6 +238,7 @@ fn neither_allocates_nor_frees<const N: usize>(
     let mut done = [0; N];
     // The workers come back with their counts: they are freed at this thread's end, not at theirs.
     let ended: Vec<(Worker, Counted)> = std::thread::scope(|scope| {
+        let _guard = StopWorkers(&running);
         let threads: Vec<_> =
             workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
         let (mut told, begun) = (false, Instant::now());
@@ -269,6 +271,17 @@ fn neither_allocates_nor_frees<const N: usize>(
     assert!(done.iter().all(|done| *done > 0), "{done:?}");
     everything_happened(&mut control);
     control.model.totals()
+}
+
+/// Ends the workers' loops if the control thread panics: the scope waits for them before it reports the panic.
+struct StopWorkers<'a>(&'a AtomicUsize);
+
+impl Drop for StopWorkers<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(0, Ordering::Relaxed);
+        }
+    }
 }
 
 /// What the LUTs did that there are now.
