@@ -96,13 +96,39 @@ impl Outbox {
         self.shaper = Some(shaper);
     }
 
-    /// Whether the device would be given one more normal frame.
+    /// Whether the device would be given one more normal frame. Not while low-latency ones found no room.
     fn wants(&self) -> bool {
-        if self.len() >= self.chunk {
+        if self.len() >= self.chunk.min(2 * self.limit) {
             return false;
         }
         let most_bytes = self.outstanding.most_bytes.max(1);
         let bytes: usize = self.normal.iter().chain(&self.low_latency).map(charge_bytes).sum();
         most_bytes == usize::MAX || self.outstanding.bytes + bytes < most_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::EgressQueue;
+
+    #[test]
+    fn normal_frames_wait_for_low_latency_ones_that_find_no_room() {
+        let (mut queues, mut device) = port::mem::pair(1, 1, 64);
+        let queue = &mut queues[0];
+        let mut outbox = Outbox::behind(&[EgressQueue::new(0)], queue, 1, 64);
+        for number in 0..6 {
+            let frame = Frame::from_bytes(&[number; 60]);
+            assert!(outbox.enqueue(0, frame, number < 5, false, 0).is_ok());
+        }
+        loop {
+            outbox.fetch(queue, 0);
+            outbox.send(queue, &mut Vec::new(), |_| {});
+            if !outbox.is_more() {
+                break;
+            }
+        }
+        let sent = std::iter::from_fn(|| device.pop(0)).map(|bytes| bytes[0]);
+        assert_eq!(sent.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
     }
 }
