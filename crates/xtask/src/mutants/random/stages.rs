@@ -59,7 +59,7 @@ impl Stage {
     pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
-            "ulimit -t {}; ulimit -v {MEMORY_KIB}; exec cargo test --quiet {}",
+            "ulimit -S -t {}; ulimit -v {MEMORY_KIB}; exec cargo test --quiet {}",
             self.processor_s,
             self.name()
         );
@@ -112,6 +112,18 @@ impl Stages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_loop_without_end_is_told_from_a_failure() {
+        // The hard limit would end it with a signal that says nothing.
+        let command = Stage::new("-p flow", 1).run();
+        let script = command[2].replace("exec cargo test --quiet -p flow", "while true; do true; done");
+        let status = std::process::Command::new("bash").args(["-c", &script]).status().unwrap();
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&status),
+            Some(signal_hook::consts::SIGXCPU)
+        );
+    }
 
     #[test]
     fn own_tests_come_first_then_those_of_users() {
