@@ -6,12 +6,37 @@
 # Needs root, `make` before, and what `scripts/setup.sh lab` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-export PATH=$PWD/target/tools/bin:$PATH:/usr/sbin:/sbin
+# Where the checkout really is: it may be below /tmp, or be reached through a symbolic link.
+cd -P .
+export PATH=$PATH:/usr/sbin:/sbin
+# Mininet and its controllers make their temporary files in a /tmp of their own.
+export TMPDIR=/tmp
 
 # inside OPTION...: the first process of the namespaces; their end is the end of all that runs in them.
+# Folders below /tmp that Mininet needs stay visible: the checkout, and the folder of the program in SHUNT. Each is opened
+# before the new /tmp hides it, and mounted at its place afterwards.
 # shellcheck disable=SC2016 # expanded by the inner shell
 readonly inside='
+    checkout=$PWD
+    declare -A kept
+    for folder in "$checkout" ${SHUNT:+"$(dirname "$(realpath "$SHUNT")")"}; do
+        case $folder in
+            /tmp/*) exec {kept[$folder]}<"$folder" ;;
+        esac
+    done
     mount -t tmpfs tmpfs /tmp
+    for folder in "${!kept[@]}"; do
+        mkdir -p "$folder"
+        mount --no-canonicalize --bind "/proc/self/fd/${kept[$folder]}" "$folder"
+        exec {kept[$folder]}<&-
+    done
+    cd "$checkout"
+    # Mininet starts a controller by a path without spaces only.
+    if [ -d target/tools/bin ]; then
+        mkdir /tmp/shunt-tools
+        mount --bind target/tools/bin /tmp/shunt-tools
+        PATH=/tmp/shunt-tools:$PATH
+    fi
     ip link set lo up
     exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
 

@@ -9,6 +9,7 @@ unless fail_mode=standalone is given (--switch shunt,fail_mode=standalone); with
 import atexit
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -129,7 +130,7 @@ class ShuntSwitch(Switch):
 
     def dpctl(self, *args):
         """Runs shunt against this switch: dpctl show flows."""
-        return self.cmd(" ".join([command(), "--control", self._control()] + list(args)))
+        return self.cmd(shlex.join([command(), "--control", self._control()] + list(args)))
 
     def stop(self, deleteIntfs=True):
         """Ends the process and takes its files away."""
@@ -170,7 +171,7 @@ class Controller13(OVSController):
         folder = tempfile.mkdtemp(prefix="shunt-mininet-")
         # Mininet's cleanup after an interrupt does not stop controllers, it ends them by name.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        self.cmd("export OVS_RUNDIR=" + folder)
+        self.cmd("export OVS_RUNDIR=" + shlex.quote(folder))
         super().start()
 
 

@@ -173,6 +173,9 @@ has_no_flow() {
     all=$(flows) && ! grep -- "$1" <<<"$all"
 }
 
+# counters_have TEXT: whether the switch's counters have a line that matches TEXT (a basic regular expression).
+counters_have() { "$shunt" show counters -c "$folder/switch.toml" | grep -- "$1"; }
+
 # pings FROM TO: three, between hosts.
 pings() { in_room "h$1" ping -q -c 3 -i 0.2 -W 5 "10.0.0.$2" >"$folder/ping.log"; }
 

@@ -62,6 +62,23 @@ sh OVS_RUNDIR=/tmp ovs-testcontroller -O OpenFlow13 --detach ptcp:6653:127.0.0.1
 PRE
 mininet "$speeds" --topo tree,2 --test iperf
 
+# Mininet gets a /tmp of its own, and still finds a checkout that is below /tmp, here one whose path has a space.
+checkout="$(mktemp -d -p /tmp "shunt mininet XXXXXX")"
+trap 'rm -rf "$folder" "$checkout"' EXIT
+mkdir -p "$checkout/target/release" "$checkout/target/tools"
+cp -r lab "$checkout/"
+cp "$SHUNT" "$checkout/target/release/"
+if [ -d target/tools/bin ]; then cp -rL target/tools/bin "$checkout/target/tools/"; fi
+program=$SHUNT
+unset SHUNT
+(cd "$checkout" && mininet "$(all_of 2)" --topo single,2 --test pingall)
+# The program may be below /tmp alone.
+SHUNT=$checkout/target/release/shunt mininet "$(all_of 2)" --topo single,2 --controller none --test pingall --post /dev/stdin <<'POST'
+dpctl show flows
+POST
+grep -q 'priority=0.*actions=NORMAL' "$folder/out" || fail 'dpctl does not reach the switch'
+export SHUNT=$program
+
 # interrupt SIGNAL EXIT_CODE: in the midst of iperf.
 interrupt() {
     local signal=$1 expected=$2 pid status=0

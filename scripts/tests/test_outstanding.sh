@@ -27,8 +27,7 @@ pings 2 3 || fail 'no way from h2 to h3'
 background iperf-server h3 iperf3 --server --one-off
 wait_until 'iperf3 listens' in_room h3 bash -c 'ss -Hltn "sport = :5201" | grep .'
 background flood h1 iperf3 --client 10.0.0.3 --udp --bitrate 50M --length 1200 --time 30
-wait_until 'the slow port drops what is too much for it' \
-    bash -c "$shunt show counters -c $folder/switch.toml | grep transmit_full"
+wait_until 'the slow port drops what is too much for it' counters_have transmit_full
 in_room h2 ping -q -c 100 -i 0.02 -W 5 10.0.0.3 >"$folder/ping.log" &
 pinging=$!
 longest=0

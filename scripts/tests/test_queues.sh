@@ -52,7 +52,7 @@ sent() { ofctl queue-stats "tcp:$openflow_listen" 3 "$1" | sed -n 's/.*bytes=\([
 background iperf-server h3 iperf3 --server --one-off
 wait_until 'iperf3 listens' in_room h3 bash -c 'ss -Hltn "sport = :5201" | grep .'
 background flood h1 iperf3 --client 10.0.0.3 --udp --bitrate 40M --length 1200 --time 30
-wait_until 'the flood fills its queue' bash -c "$shunt show counters -c $folder/switch.toml | grep queue_full"
+wait_until 'the flood fills its queue' counters_have queue_full
 before=$(sent 1)
 begin_ns=$(date +%s%N)
 in_room h2 ping -q -c 20 -i 0.1 -W 5 10.0.0.3 >"$folder/ping.log" || fail "pings: $(cat "$folder/ping.log")"
@@ -76,6 +76,6 @@ grep -q '^port 3, queue 1 *queue_frames *[0-9]* *1024$' "$folder/counters.log" |
 ok 'the queues are shown with what they sent and dropped'
 
 kill "$started"
-wait_until 'the queue is empty' bash -c "$shunt show counters -c $folder/switch.toml | grep '^port 3, queue 1 *queue_frames *0 '"
+wait_until 'the queue is empty' counters_have '^port 3, queue 1 *queue_frames *0 '
 ofctl queue-stats "tcp:$openflow_listen" | grep -q 'port 3 queue 1' || fail 'queue-stats of all ports'
 ok 'what waited has left'
