@@ -29,8 +29,15 @@ test: ## every test: documentation, namespaces, mutations, unit and integration 
 	cargo test --workspace --features shunt/dpdk --doc --quiet
 	scripts/tests/run.sh
 	cargo xtask mutants
+	$(MAKE) --no-print-directory loom
 	cargo test --package port --lib --quiet
 	cargo test --workspace --features shunt/dpdk --lib --bins --tests
+
+# LOOM_MAX_PREEMPTIONS: how often a model's threads are interrupted at most.
+.PHONY: loom
+loom: ## models of the protocols between threads, every interleaving explored
+	scripts/setup.sh build
+	CARGO_TARGET_DIR=target/loom cargo test --quiet --locked --manifest-path loom/Cargo.toml --lib
 
 .PHONY: bench
 bench: ## every benchmark of bench/src/bin, then the tables of target/report
@@ -105,6 +112,7 @@ nightly: ## the checks that take hours (scripts/nightly/steps.sh), resumable; ne
 lint: ## format, clippy, tidy, shell scripts
 	scripts/setup.sh lint
 	cargo fmt --all --check
+	cargo fmt --manifest-path loom/Cargo.toml --check
 	cargo clippy --workspace --all-targets --features shunt/dpdk
 	cargo clippy --package port --all-targets
 	cargo xtask tidy

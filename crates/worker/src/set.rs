@@ -14,6 +14,7 @@ use crate::meters::Meters;
 use crate::programs::{Programs, is_miss_entry};
 use crate::recording::Recording;
 use crate::requeues::{Choice, Requeues};
+use crate::sleep::{Published, SleepFlag};
 use crate::stopwatch::{Costs, LookupCosts};
 use crate::wiring::Config;
 use flow::operation::MAC_TABLE;
@@ -26,7 +27,7 @@ use pipeline::{Counters, Event, Extractor, PacketOut, PortTable, ProgramId, Stat
 use rtrb::{Consumer, Producer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering};
 use tables::base::Maker;
 use tables::master::RuleChange;
 use tables::{Master, TableUpdate};
@@ -41,7 +42,7 @@ pub(crate) struct Link {
     pub events: Consumer<Event>,
     pub recycle: Producer<Frame>,
     pub applied: Arc<AtomicU64>,
-    pub sleeping: Arc<AtomicBool>,
+    pub sleeping: Arc<SleepFlag>,
     pub counters: Arc<Counters>,
     pub costs: Arc<Costs>,
     pub latencies: Arc<LatencyCells>,
@@ -456,9 +457,7 @@ fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
 
 /// Tells a sleeping worker that something waits for it.
 fn nudge(link: &mut Link) {
-    // Against the worker's "set the flag, look once more": one of the two sees the other.
-    fence(Ordering::SeqCst);
-    if link.sleeping.load(Ordering::SeqCst)
+    if link.sleeping.is_set(&Published::new())
         && let Some(nudge) = &mut link.nudge
     {
         nudge();

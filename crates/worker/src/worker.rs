@@ -9,14 +9,16 @@ use crate::handover::{Arrivals, Handover};
 use crate::latency::Watch;
 use crate::outbox::Outbox;
 use crate::quantum::Quantum;
+use crate::sleep::{Alarm, SleepFlag, Sleeper};
 use flow::{DropReason, Nanos, PortNo};
 use frame::Frame;
 use pipeline::{BURST, Counters, Egress, Pipeline, Probe, Step, Update, Updates};
 use port::Queue;
+use port::wait::Wake;
 use rtrb::{Consumer, Producer};
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Operations applied in one turn at most, so that packets never wait for a long queue of them.
 const OPERATIONS_PER_TURN: usize = 16;
@@ -56,7 +58,7 @@ pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
     pub spent: Producer<Box<Updates>>,
     pub applied: Arc<AtomicU64>,
-    pub sleeping: Arc<AtomicBool>,
+    pub sleeping: Arc<SleepFlag>,
 }
 
 /// What a turn brought.
@@ -275,7 +277,7 @@ impl<P: Probe> Worker<P> {
                 if begins {
                     self.dock.seal();
                 }
-                let Handover { port, queue, frame, .. } = handover;
+                let Handover { port, queue, frame } = handover;
                 if let Err((frame, reason)) = self.dock.transmit(port, queue, frame) {
                     self.counters.add_copies_dropped(reason, 1);
                     self.dock.free(frame);
@@ -401,22 +403,9 @@ impl<P: Probe> Worker<P> {
         self.served.iter().any(|served| served.queue.descriptor().is_none())
     }
 
-    /// Whether frames wait for a device: a sleeping worker for which operations were applied is woken for them.
-    #[must_use]
-    pub fn has_output(&self) -> bool {
-        self.dock.outboxes.iter().any(|outbox| !outbox.is_idle())
-    }
-
-    /// Whether packets, operations or handed-over frames wait: asked once more after the sleeping flag is set.
-    #[must_use]
-    pub fn has_pending(&self) -> bool {
-        let waits = self.pipeline.held() > 0 || !self.channel.requests.is_empty();
-        waits || self.arrivals.iter().any(|ring| !ring.is_empty())
-    }
-
     /// The flag by which the control thread and other workers know that this worker sleeps.
     #[must_use]
-    pub fn sleeping(&self) -> Arc<AtomicBool> {
+    pub fn sleeping(&self) -> Arc<SleepFlag> {
         Arc::clone(&self.channel.sleeping)
     }
 
@@ -438,5 +427,30 @@ impl<P: Probe> Worker<P> {
     /// The instrument.
     pub fn probe(&mut self) -> &mut P {
         &mut self.probe
+    }
+}
+
+impl<P: Probe> Sleeper for Worker<P> {
+    fn apply(&mut self) -> usize {
+        Self::apply(self)
+    }
+
+    fn has_pending(&self) -> bool {
+        let waits = self.pipeline.held() > 0 || !self.channel.requests.is_empty();
+        waits || self.arrivals.iter().any(|ring| !ring.is_empty())
+    }
+
+    fn has_output(&self) -> bool {
+        self.dock.outboxes.iter().any(|outbox| !outbox.is_idle()) || self.handed_over().next().is_some()
+    }
+}
+
+impl Alarm for Wake {
+    fn raise(&self) {
+        self.wake();
+    }
+
+    fn clear(&self) {
+        Self::clear(self);
     }
 }

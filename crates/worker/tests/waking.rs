@@ -10,7 +10,7 @@ use port::Queue;
 use port::mem::{self, MemHandle};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use worker::{PortQueues, Worker, WorkerSet, build};
+use worker::{PortQueues, Sleeper, Worker, WorkerSet, build};
 
 /// Two workers, each with a port of its number plus one.
 fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
@@ -56,11 +56,11 @@ fn an_operation_nudges_the_workers_that_sleep() {
         nudged.each_ref().map(|count| count.swap(0, Ordering::Relaxed))
     };
     assert_eq!(nudges(&mut model), [0, 0]);
-    workers[1].sleeping().store(true, Ordering::SeqCst);
+    workers[1].sleeping().announce();
     assert_eq!(nudges(&mut model), [0, 1]);
-    workers[0].sleeping().store(true, Ordering::SeqCst);
+    workers[0].sleeping().announce();
     assert_eq!(nudges(&mut model), [1, 1]);
-    workers[1].sleeping().store(false, Ordering::SeqCst);
+    workers[1].sleeping().end();
     assert_eq!(nudges(&mut model), [1, 0]);
 }
 

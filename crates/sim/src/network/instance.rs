@@ -9,6 +9,7 @@ use model::{Change, Model, ModelError, Notice, PortDesc};
 use pipeline::LaneLimits;
 use port::Queue;
 use std::sync::Arc;
+use worker::Sleeper as _;
 use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
 
 /// What one of many switches has room for. Frames come one by one, and each is worked off before the next.

@@ -7,7 +7,6 @@ use flow::Nanos;
 use model::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
-use std::sync::atomic::{Ordering, fence};
 
 /// Clients at a time.
 const CLIENTS: usize = 64;
@@ -31,8 +30,10 @@ impl Daemon {
             let done = self.home.take_back()?;
             // Set before looking for work: a worker that reports something later sees it and wakes us. Without the model
             // its reports can only wait.
-            self.control.asleep.store(self.home.here().is_some(), Ordering::SeqCst);
-            fence(Ordering::SeqCst);
+            match self.home.here() {
+                Some(_) => self.control.asleep.announce(),
+                None => self.control.asleep.end(),
+            }
             let now = self.clock.now();
             if now.saturating_sub(tended_ns) >= TEND_NS {
                 self.check_threads()?;

@@ -19,10 +19,9 @@ use port::wait::Wake;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
-use worker::{Errand, PortQueues, Rest};
+use worker::{Errand, PortQueues, Rest, SleepFlag};
 
 /// A switch that forwards.
 pub struct Daemon {
@@ -139,7 +138,7 @@ impl Daemon {
             return Ok(None);
         }
         let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
-        let control = Arc::new(ControlWake { wake, asleep: AtomicBool::new(false) });
+        let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
         let home = Home::new(model, Arc::clone(&control))
             .map_err(DaemonError::io("start the thread for long changes"))?;
         let daemon = Self {

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A worker's thread: turns while there is work, sleeps when there is none.
 //!
-//! The thread holds the worker's lock while it is awake. Asleep it does not, so that the control thread can apply
-//! operations to the worker in its stead: a barrier then costs no wake-up round trip. Against lost wake-ups: the thread
-//! sets the sleeping flag and looks for work once more before it lets go of the lock; others queue their work and then
-//! look at the flag. An eventfd wakes those who cannot be helped by hand.
+//! How it sleeps without missing work, and how the control thread applies operations in its place meanwhile, is the
+//! protocol of [`worker::SharedWorker`]. Its alarm is an eventfd.
 
 use super::clock::Clock;
 use super::sleeps;
@@ -13,12 +11,11 @@ use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
-use worker::{Rest, Turn, Worker};
+use worker::{Published, Rest, SharedWorker, SleepFlag, Turn, Worker};
 
 /// How long a worker spins after its last packet.
 const SPIN_NS: Nanos = 50_000;
@@ -35,65 +32,45 @@ const POLLING: Duration = Duration::from_micros(200);
 pub struct ControlWake {
     pub wake: Wake,
     /// It sleeps, or is about to.
-    pub asleep: AtomicBool,
+    pub asleep: SleepFlag,
 }
 
 /// What a worker's thread shares with others.
-pub struct Shared {
-    worker: Mutex<Worker>,
-    sleeping: Arc<AtomicBool>,
-    wake: Wake,
-    stop: AtomicBool,
-}
+pub struct Shared(SharedWorker<Worker, Wake>);
 
 impl Shared {
     pub fn new(worker: Worker) -> io::Result<Self> {
-        let sleeping = worker.sleeping();
-        Ok(Self { worker: Mutex::new(worker), sleeping, wake: Wake::new()?, stop: AtomicBool::new(false) })
+        let flag = worker.sleeping();
+        Ok(Self(SharedWorker::new(worker, flag, Wake::new()?)))
     }
 
     /// Does for a sleeping worker what was queued for it, or wakes it.
     pub fn nudge(&self) {
-        match self.worker.try_lock() {
-            Ok(mut worker) => {
-                while worker.apply() > 0 {}
-                // A packet of the controller's waits for its device, or in another worker's ring.
-                if worker.has_output() || worker.handed_over().next().is_some() {
-                    self.wake.wake();
-                }
-            }
-            Err(_) => self.wake.wake(),
-        }
+        self.0.nudge();
     }
 
     /// Applies what is queued, in the place of a thread that has not started yet.
     pub fn apply(&self) {
-        let mut worker = self.lock();
+        let mut worker = self.0.lock();
         while worker.apply() > 0 {}
     }
 
     /// Publishes a sleeping worker's links and counters; one that is awake does so itself.
     pub fn keep_house(&self) {
-        match self.worker.try_lock() {
-            Ok(mut worker) => worker.housekeeping(),
-            Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => return,
-        }
+        let Some(mut worker) = self.0.try_lock() else { return };
+        worker.housekeeping();
+        drop(worker);
         // A device may have been opened anew, and the worker sleeps on descriptors of the old one.
-        self.wake.wake();
+        self.0.alarm().wake();
     }
 
     /// Ends the worker, when no thread of any worker runs any more.
     pub fn end(&self) -> Rest {
-        self.lock().end()
+        self.0.lock().end()
     }
 
     pub fn stop(&self) {
-        self.stop.store(true, Ordering::SeqCst);
-        self.wake.wake();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Worker> {
-        self.worker.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.stop();
     }
 }
 
@@ -135,11 +112,11 @@ struct Loop<'a> {
 
 impl Loop<'_> {
     fn run(&self) {
-        let mut worker = self.shared.lock();
+        let mut worker = self.shared.0.lock();
         let mut active_ns = self.clock.now();
         let mut kept_ns = 0;
         let mut descriptors = Vec::new();
-        while !self.shared.stop.load(Ordering::Relaxed) {
+        while !self.shared.0.is_stopped() {
             let now = self.clock.now();
             let turn = self.turn(&mut worker, now);
             if turn.received + turn.sent + turn.applied + turn.worked > 0 {
@@ -174,17 +151,13 @@ impl Loop<'_> {
         let turn = worker.turn(now);
         if worker.has_events() || worker.handed_over().next().is_some() {
             worker.rest();
-            // Pairs with the fences of who goes to sleep: frames and events were put into their rings before.
-            fence(Ordering::SeqCst);
+            let published = Published::new();
             for peer in worker.handed_over() {
-                if let Some(peer) = self.all.get(peer).filter(|peer| peer.sleeping.load(Ordering::SeqCst)) {
-                    peer.wake.wake();
+                if let Some(peer) = self.all.get(peer) {
+                    peer.0.wake(&published);
                 }
             }
-            if worker.has_events()
-                && self.control.asleep.load(Ordering::SeqCst)
-                && self.control.asleep.swap(false, Ordering::SeqCst)
-            {
+            if worker.has_events() && self.control.asleep.take(&published) {
                 self.control.wake.wake();
             }
         }
@@ -198,31 +171,27 @@ impl Loop<'_> {
         turn: Turn,
         at_most: Duration,
     ) -> MutexGuard<'w, Worker> {
-        self.shared.sleeping.store(true, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-        if worker.has_pending() {
-            self.shared.sleeping.store(false, Ordering::SeqCst);
-            return worker;
-        }
-        descriptors.clear();
-        descriptors.push(self.shared.wake.descriptor());
-        worker.descriptors(descriptors);
-        let too_many = descriptors.len() > MAX_DESCRIPTORS;
-        descriptors.truncate(MAX_DESCRIPTORS);
-        let limit = match turn.waiting {
-            _ if worker.must_poll() || too_many => POLLING,
-            true => RETRY,
-            false => at_most,
+        let shared = &self.shared.0;
+        let prepare = |worker: &Worker| {
+            descriptors.clear();
+            descriptors.push(shared.alarm().descriptor());
+            worker.descriptors(descriptors);
+            let too_many = descriptors.len() > MAX_DESCRIPTORS;
+            descriptors.truncate(MAX_DESCRIPTORS);
+            let limit = match turn.waiting {
+                _ if worker.must_poll() || too_many => POLLING,
+                true => RETRY,
+                false => at_most,
+            };
+            (descriptors, limit.min(at_most))
         };
-        drop(worker);
-        if wait(descriptors, Some(limit.min(at_most))).is_err() {
-            // Without a way to sleep on descriptors, look again soon.
-            thread::sleep(POLLING);
-        }
-        let mut worker = self.shared.lock();
+        let mut worker = shared.sleep(worker, prepare, |(descriptors, limit)| {
+            if wait(descriptors, Some(limit)).is_err() {
+                // Without a way to sleep on descriptors, look again soon.
+                thread::sleep(POLLING);
+            }
+        });
         worker.rest();
-        self.shared.sleeping.store(false, Ordering::SeqCst);
-        self.shared.wake.clear();
         worker
     }
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Two workers and the rings from one to the other.
+
+use crate::epochs::{Receiver, Sender, channel};
+use crate::explore;
+use loom::thread;
+
+/// One frame that is handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sent {
+    number: usize,
+    low_latency: bool,
+    epoch: u32,
+}
+
+/// Sends one frame after the other; waits while a ring is full.
+fn send(mut peer: Sender<Sent>, script: &[(bool, u32)]) {
+    for (number, &(low_latency, epoch)) in script.iter().enumerate() {
+        let mut sent = Sent { number, low_latency, epoch };
+        while let Err(back) = peer.push(sent, low_latency, epoch) {
+            sent = back;
+            thread::yield_now();
+        }
+    }
+}
+
+/// Takes as many frames as were sent, and checks what the epochs promise.
+fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
+    let mut taken: Vec<Sent> = Vec::new();
+    let mut epoch = 0;
+    while taken.len() < count {
+        let Some((sent, begins)) = arrivals.next() else {
+            thread::yield_now();
+            continue;
+        };
+        assert!(sent.epoch >= epoch, "{sent:?} comes after frames of epoch {epoch}");
+        assert_eq!(begins, sent.epoch > epoch, "{sent:?}: whether an epoch begins");
+        epoch = sent.epoch;
+        let lane = taken.iter().filter(|earlier| earlier.low_latency == sent.low_latency);
+        let before = lane.map(|earlier| earlier.number).max();
+        assert!(before.is_none_or(|before| before < sent.number), "{sent:?} was overtaken in its ring");
+        taken.push(sent);
+    }
+    // Without these looks at each frame, each being another number, one could be there twice.
+    let mut numbers: Vec<_> = taken.iter().map(|sent| sent.number).collect();
+    numbers.sort_unstable();
+    assert!(numbers.into_iter().eq(0..count));
+    assert!(arrivals.next().is_none() && arrivals.is_empty());
+}
+
+fn check(room: usize, script: &'static [(bool, u32)]) {
+    explore(move || {
+        let (peer, mut arrivals) = channel(room);
+        let sender = thread::spawn(move || send(peer, script));
+        receive(&mut arrivals, script.len());
+        sender.join().unwrap();
+    });
+}
+
+const LOW_LATENCY: bool = true;
+const NORMAL: bool = false;
+
+#[test]
+fn a_frame_waits_for_all_of_the_epoch_before() {
+    check(2, &[(NORMAL, 0), (LOW_LATENCY, 1)]);
+    check(2, &[(LOW_LATENCY, 0), (NORMAL, 1)]);
+    check(2, &[(LOW_LATENCY, 3), (NORMAL, 4)]);
+    check(2, &[(NORMAL, 0), (LOW_LATENCY, 1), (NORMAL, 2)]);
+}
+
+#[test]
+fn epochs_may_begin_with_every_frame_and_be_left_out() {
+    check(3, &[(NORMAL, 0), (LOW_LATENCY, 0), (LOW_LATENCY, 2), (NORMAL, 5)]);
+    check(3, &[(LOW_LATENCY, 1), (NORMAL, 2), (LOW_LATENCY, 3)]);
+}
+
+#[test]
+fn full_rings_keep_the_order() {
+    check(1, &[(NORMAL, 0), (NORMAL, 1), (LOW_LATENCY, 2)]);
+    check(1, &[(LOW_LATENCY, 0), (LOW_LATENCY, 1), (NORMAL, 2)]);
+}

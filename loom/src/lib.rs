@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The protocols between threads under every interleaving and every memory order that the language allows. These are the
+//! files that run in production, compiled once more against loom's types: `crate::sync` decides which.
+//!
+//! `LOOM_MAX_PREEMPTIONS` sets how many preemptions are explored (default: 3).
+#![cfg(test)]
+
+mod epochs_model;
+mod ring;
+mod sleep_model;
+
+#[path = "../../crates/worker/src/handover/epochs.rs"]
+#[allow(dead_code, reason = "levels are not part of the protocol")]
+mod epochs;
+#[path = "../../crates/worker/src/sleep.rs"]
+#[allow(dead_code, reason = "a daemon needs more of it than a model")]
+mod sleep;
+
+/// What `worker::sync` is in production.
+mod sync {
+    pub(crate) use crate::ring::{Consumer, Producer, PushError, RingBuffer};
+    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(crate) use loom::sync::{Mutex, MutexGuard};
+}
+
+/// Explores a model.
+fn explore(model: impl Fn() + Sync + Send + 'static) {
+    const PREEMPTIONS: usize = 3;
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(PREEMPTIONS));
+    builder.check(model);
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A worker's thread, the control thread and another worker, without any time-out: a lost wake-up is a deadlock.
+
+use crate::explore;
+use crate::ring::{Consumer, Producer, RingBuffer};
+use crate::sleep::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread::{self, Thread};
+use std::sync::{Arc, Mutex};
+
+/// What the eventfd is in production: raised until it is cleared. It holds no lock while it waits, so that a deadlock is
+/// reported as the failure of its test.
+struct Bell {
+    raised: AtomicBool,
+    waiter: Mutex<Option<Thread>>,
+}
+
+impl Bell {
+    fn new() -> Self {
+        Self { raised: AtomicBool::new(false), waiter: Mutex::new(None) }
+    }
+
+    /// Only one thread waits for it.
+    fn wait(&self) {
+        *self.waiter.lock().unwrap() = Some(thread::current());
+        while !self.raised.fetch_or(false, Ordering::AcqRel) {
+            thread::park();
+        }
+    }
+}
+
+impl Alarm for Bell {
+    fn raise(&self) {
+        self.raised.swap(true, Ordering::AcqRel);
+        if let Some(waiter) = &*self.waiter.lock().unwrap() {
+            waiter.unpark();
+        }
+    }
+
+    fn clear(&self) {
+        self.raised.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// The model's worker: operations from the control thread, frames from another worker.
+struct Worker {
+    requests: Consumer<u32>,
+    spent: Producer<u32>,
+    arrivals: Consumer<u32>,
+    /// The operations that were applied, in order.
+    applied: Vec<u32>,
+    /// The operation that makes a packet for a device, which only the worker's own thread may send.
+    sends: Option<u32>,
+    output: bool,
+    /// Operations, frames and packets that are still to come.
+    open: usize,
+    /// Raised when none is.
+    done: Arc<Bell>,
+}
+
+impl Worker {
+    /// One turn of the loop, by the worker's own thread.
+    fn turn(&mut self) {
+        while self.apply() > 0 {}
+        while self.arrivals.pop().is_ok() {
+            self.one_is_done();
+        }
+        if std::mem::take(&mut self.output) {
+            self.one_is_done();
+        }
+    }
+
+    fn one_is_done(&mut self) {
+        self.open -= 1;
+        if self.open == 0 {
+            self.done.raise();
+        }
+    }
+}
+
+impl Sleeper for Worker {
+    fn apply(&mut self) -> usize {
+        if self.spent.slots() == 0 {
+            return 0;
+        }
+        let Ok(operation) = self.requests.pop() else { return 0 };
+        self.applied.push(operation);
+        self.output |= self.sends == Some(operation);
+        assert!(self.spent.push(operation).is_ok());
+        self.one_is_done();
+        1
+    }
+
+    fn has_pending(&self) -> bool {
+        !self.requests.is_empty() || !self.arrivals.is_empty()
+    }
+
+    fn has_output(&self) -> bool {
+        self.output
+    }
+}
+
+/// The control thread's end.
+struct Link {
+    requests: Producer<u32>,
+    spent: Consumer<u32>,
+    flag: Arc<SleepFlag>,
+}
+
+impl Link {
+    /// As `WorkerSet::tend` does it: takes back what was spent, sends what there is room for, and nudges the worker.
+    fn tend(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
+        while self.spent.pop().is_ok() {}
+        let mut moved = false;
+        while let Some(operation) = parked.pop() {
+            if self.requests.push(operation).is_err() {
+                parked.push(operation);
+                break;
+            }
+            moved = true;
+        }
+        if moved && self.flag.is_set(&Published::new()) {
+            shared.nudge();
+        }
+    }
+}
+
+/// All that a model needs.
+struct Scene {
+    shared: Arc<SharedWorker<Worker, Bell>>,
+    link: Link,
+    handover: Producer<u32>,
+    done: Arc<Bell>,
+}
+
+impl Scene {
+    /// A worker with rings of `room`, for which `open` things are to be done.
+    fn new(room: usize, open: usize, sends: Option<u32>) -> Self {
+        let flag = Arc::new(SleepFlag::default());
+        let (requests, requests_out) = RingBuffer::new(room);
+        let (spent, spent_out) = RingBuffer::new(room);
+        let (handover, arrivals) = RingBuffer::new(room);
+        let done = Arc::new(Bell::new());
+        let worker = Worker {
+            requests: requests_out,
+            spent,
+            arrivals,
+            applied: Vec::new(),
+            sends,
+            output: false,
+            open,
+            done: Arc::clone(&done),
+        };
+        let shared = Arc::new(SharedWorker::new(worker, Arc::clone(&flag), Bell::new()));
+        Self { shared, link: Link { requests, spent: spent_out, flag }, handover, done }
+    }
+
+    /// Starts the worker's thread. The model goes on until it has ended: `loom` cannot join threads that are unparked.
+    fn start(&self) {
+        let shared = Arc::clone(&self.shared);
+        thread::spawn(move || run(&shared));
+    }
+
+    /// Waits until all is done, and ends the worker's thread.
+    fn end(&self) {
+        self.done.wait();
+        self.shared.stop();
+    }
+}
+
+/// The loop of a worker's thread, which goes to sleep after every turn.
+fn run(shared: &SharedWorker<Worker, Bell>) {
+    let mut worker = shared.lock();
+    while !shared.is_stopped() {
+        worker.turn();
+        if worker.has_pending() {
+            // The spent ring is full, and the control thread must run.
+            drop(worker);
+            thread::yield_now();
+            worker = shared.lock();
+        }
+        worker = shared.sleep(worker, |_| (), |()| shared.alarm().wait());
+    }
+}
+
+#[test]
+fn every_operation_is_applied_by_one_of_the_two_threads() {
+    explore(|| {
+        let mut scene = Scene::new(2, 2, None);
+        scene.start();
+        for operation in [1, 2] {
+            scene.link.tend(&mut vec![operation], &scene.shared);
+        }
+        scene.end();
+        assert_eq!(scene.shared.lock().applied, [1, 2]);
+    });
+}
+
+#[test]
+fn a_sleeping_worker_learns_of_handed_over_frames() {
+    explore(|| {
+        let mut scene = Scene::new(2, 2, None);
+        scene.start();
+        for frame in [1, 2] {
+            assert!(scene.handover.push(frame).is_ok());
+            scene.shared.wake(&Published::new());
+        }
+        scene.end();
+    });
+}
+
+#[test]
+fn frames_and_operations_come_at_once() {
+    explore(|| {
+        let mut scene = Scene::new(2, 2, None);
+        scene.start();
+        let (mut handover, _) = RingBuffer::new(1);
+        std::mem::swap(&mut handover, &mut scene.handover);
+        let shared = Arc::clone(&scene.shared);
+        thread::spawn(move || {
+            assert!(handover.push(1).is_ok());
+            shared.wake(&Published::new());
+        });
+        scene.link.tend(&mut vec![1], &scene.shared);
+        scene.end();
+    });
+}
+
+#[test]
+fn a_packet_of_the_controller_leaves_a_sleeping_worker() {
+    explore(|| {
+        let mut scene = Scene::new(1, 2, Some(1));
+        scene.start();
+        scene.link.tend(&mut vec![1], &scene.shared);
+        scene.end();
+    });
+}
+
+/// The worker applies the first operation and falls asleep while the control thread queues the second: then the spent ring
+/// is full, and the second cannot be applied in the worker's place.
+#[test]
+fn an_operation_that_found_the_spent_ring_full_is_applied_once_it_is_emptied() {
+    explore(|| {
+        let mut scene = Scene::new(1, 2, None);
+        scene.start();
+        // The last comes first.
+        let mut parked = vec![2, 1];
+        while !parked.is_empty() {
+            scene.link.tend(&mut parked, &scene.shared);
+            thread::yield_now();
+        }
+        // As the control thread does while it waits for the barrier.
+        scene.link.tend(&mut parked, &scene.shared);
+        scene.end();
+    });
+}
+
+#[test]
+fn a_stop_ends_the_sleep() {
+    explore(|| {
+        let scene = Scene::new(1, 0, None);
+        scene.start();
+        scene.shared.stop();
+    });
+}
+
+/// Reports of a worker to the control thread: the flag is taken by the one who wakes it.
+#[test]
+fn the_control_thread_learns_of_reports() {
+    explore(|| {
+        let control = Arc::new((SleepFlag::default(), Bell::new()));
+        let (mut events, mut events_out) = RingBuffer::new(2);
+        let woken = Arc::clone(&control);
+        thread::spawn(move || {
+            for event in [1, 2] {
+                assert!(events.push(event).is_ok());
+                if woken.0.take(&Published::new()) {
+                    woken.1.raise();
+                }
+            }
+        });
+        let (flag, bell) = &*control;
+        let mut seen = 0;
+        loop {
+            flag.announce();
+            while events_out.pop().is_ok() {
+                seen += 1;
+            }
+            if seen == 2 {
+                break;
+            }
+            bell.wait();
+            bell.clear();
+        }
+    });
+}
