@@ -19,7 +19,7 @@ use std::sync::Arc;
 use worker::{PortQueues, build_with};
 
 /// Small frames of a worker with room for everything, in a case in which none wait for rates.
-const FRAMES: usize = 1_536;
+const FRAMES: usize = 2_048;
 
 /// Packets that a port's queue holds.
 const QUEUE_FRAMES: usize = 512;
@@ -233,7 +233,7 @@ impl Driver {
 
     pub(super) fn other_settings(&mut self) {
         let settings =
-            Settings { drop_fragments: self.rng.u8(0..4) == 0, report_invalid_ttl: self.rng.bool() };
+            Settings { drop_fragments: self.rng.u8(0..8) == 0, report_invalid_ttl: self.rng.bool() };
         self.model.set_settings(settings);
         let lane = self.style.lane(&mut self.rng).map(Arc::new);
         let set = self.model.set_stateless(self.now, lane);

@@ -13,6 +13,12 @@ const TIGHT_WAITING_MAX: usize = 8;
 /// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
 const WAITING_MAX: usize = 16;
 
+/// Packets that wait in all queues of a worker at most, so that their copies find room in the outboxes and frames.
+const ALL_WAITING_MAX: usize = 64;
+
+/// The same in a tight case.
+const TIGHT_ALL_WAITING_MAX: usize = 20;
+
 /// Frames that wait in large buffers of a worker at most.
 const LARGE_WAITING_MAX: usize = 6;
 
@@ -34,7 +40,9 @@ impl Driver {
             let at = port as usize - 1;
             let worker = worker % self.handles[at].queues();
             let most = if self.tight { TIGHT_WAITING_MAX } else { WAITING_MAX };
-            if self.waiting[at][worker] == most {
+            let all: usize = self.waiting.iter().map(|waiting| waiting[worker]).sum();
+            let all_most = if self.tight { TIGHT_ALL_WAITING_MAX } else { ALL_WAITING_MAX };
+            if self.waiting[at][worker] == most || all >= all_most {
                 continue;
             }
             let large = self.templates[template].bytes.len() > port::SMALL_FRAME_BYTES;

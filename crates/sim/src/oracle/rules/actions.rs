@@ -18,9 +18,10 @@ const MPLS: [u16; 2] = [0x8847, 0x8848];
 impl Style {
     /// Random instructions for an entry of this table.
     pub fn instructions(&self, rng: &mut Rng, table: u8, scope: Scope<'_>) -> Instructions {
-        let mut made = Instructions { apply: self.actions(rng, scope), ..Instructions::default() };
+        let (apply, scope) = self.actions(rng, scope);
+        let mut made = Instructions { apply, ..Instructions::default() };
         if rng.u8(0..4) == 0 {
-            made.write = self.actions(rng, scope);
+            made.write = self.actions(rng, scope).0;
             made.clear = rng.u8(0..4) == 0;
         }
         if rng.u8(0..4) == 0 {
@@ -34,7 +35,14 @@ impl Style {
         if rng.u8(0..16) < if made.next.is_some() { 5 } else { 15 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;
-            if later && rng.u8(0..8) > 0 { made.write.push(output) } else { made.apply.push(output) }
+            if later && rng.u8(0..8) > 0 {
+                made.write.push(output);
+            } else {
+                made.apply.push(output);
+                // A second port, so that fewer packets meet none but their own.
+                let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
+                made.apply.extend(more);
+            }
         }
         // Packets are normal by entries that send and go on: those are few.
         if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
@@ -58,17 +66,23 @@ impl Style {
         Some(Next::Table(later[number]))
     }
 
-    /// A list of actions, of which most are short.
-    fn actions(&self, rng: &mut Rng, scope: Scope<'_>) -> Vec<Action> {
+    /// A list of actions, of which most are short, and what the packets are behind it.
+    fn actions<'a>(&self, rng: &mut Rng, mut scope: Scope<'a>) -> (Vec<Action>, Scope<'a>) {
         let count = [0, 0, 0, 1, 1, 2, 3][rng.usize(0..7)];
-        let mut made: Vec<Action> = (0..count).map(|_| self.action(rng, scope)).collect();
+        let mut made = Vec::new();
+        for _ in 0..count {
+            let action = self.action(rng, scope);
+            scope.known = known_after(&action, scope.known);
+            made.push(action);
+        }
         if rng.u8(0..20) == 0 {
             // A label on a label, of which one is popped again.
             let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
             let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
             made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));
+            scope.known = header::MPLS;
         }
-        made
+        (made, scope)
     }
 
     /// An output, rarely by the port that the packets come in by.
@@ -80,7 +94,7 @@ impl Style {
             3 | 4 => port_no::NORMAL,
             6 => port_no::CONTROLLER,
             // A port that does not exist.
-            7 if rng.bool() => self.ports + 1,
+            7 if rng.u8(0..4) == 0 => self.ports + 1,
             8 => rng.u32(1..=self.ports),
             _ => self.other_port(rng, scope.in_port),
         })
@@ -173,6 +187,25 @@ fn under_label(rng: &mut Rng, scope: Scope<'_>) -> u16 {
         1 => MPLS[1],
         _ if stacked => MPLS[0],
         _ => 0x0800,
+    }
+}
+
+/// The headers that packets surely have behind an action.
+fn known_after(action: &Action, known: u32) -> u32 {
+    match action {
+        Action::PushVlan(_) => known | header::VLAN,
+        Action::PopVlan => known & !header::VLAN,
+        Action::PushMpls(_) | Action::PopMpls(0x8847 | 0x8848) => known & header::VLAN | header::MPLS,
+        Action::PopMpls(0x0800) => known & header::VLAN | header::IP | header::IPV4,
+        Action::PushPbb(_) => header::PBB,
+        Action::PushKey(_) | Action::PushPolka(_) | Action::PushTf(_) | Action::PushTfWide(_) => TAGGED,
+        Action::PopMpls(_)
+        | Action::PopPbb
+        | Action::PopKey
+        | Action::PopTf
+        | Action::SetField(SetField { field: Field::EthType | Field::Slice(_), .. }) => 0,
+        Action::SetField(SetField { field: Field::IpProto, .. }) => known & !UPPER,
+        _ => known,
     }
 }
 
