@@ -24,7 +24,7 @@ mod stages;
 
 use results::{Equivalents, Results, Row, Verdict};
 use sites::Mutant;
-use stages::{Stage, Stages, environment};
+use stages::{Stage, Stages};
 
 const EQUIVALENT: &str = "tests/mutations/equivalent.txt";
 
@@ -230,14 +230,14 @@ impl Judge {
 
 /// Builds and runs the tests of a stage; none if they pass.
 fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
-    match runner.run("build", &stage.build(), &environment())? {
+    match runner.run("build", &stage.build(), &[])? {
         Outcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
         Outcome::Failed(_) | Outcome::NoResult => {
             return Ok(Some((Verdict::Unviable, "it does not compile".into())));
         }
         Outcome::Passed | Outcome::NothingRan => {}
     }
-    Ok(match runner.run("test", &stage.run(), &environment())? {
+    Ok(match runner.run("test", &stage.run(), &[])? {
         Outcome::Passed | Outcome::NothingRan => None,
         Outcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
         Outcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),

@@ -25,11 +25,6 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
-/// Environment of the tests: a number of random cases that is the same every time and small.
-pub fn environment() -> Vec<(String, String)> {
-    [("ORACLE_CASES", "100"), ("ORACLE_SEED", "1")].map(|(name, value)| (name.into(), value.into())).into()
-}
-
 /// One command that may find a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
