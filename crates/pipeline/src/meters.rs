@@ -43,6 +43,8 @@ impl MeterCount {
 #[derive(Debug)]
 struct Bucket {
     band: MeterBand,
+    /// The band's place in the meter's list.
+    place: usize,
     /// When all that was let through is paid for.
     paid_ns: AtomicU64,
     count: MeterCount,
@@ -61,9 +63,10 @@ impl MeterState {
     /// A meter whose buckets are full.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
-        let mut bands = meter.bands.clone();
-        bands.sort_by_key(|band| std::cmp::Reverse(band.rate));
-        let bucket = |band| Bucket { band, paid_ns: AtomicU64::new(0), count: MeterCount::default() };
+        let mut bands: Vec<(usize, MeterBand)> = meter.bands.iter().copied().enumerate().collect();
+        bands.sort_by_key(|(_, band)| std::cmp::Reverse(band.rate));
+        let bucket =
+            |(place, band)| Bucket { band, place, paid_ns: AtomicU64::new(0), count: MeterCount::default() };
         Self {
             meter: meter.clone(),
             count: MeterCount::default(),
@@ -80,8 +83,8 @@ impl MeterState {
     /// Packets and bytes of each band, in the order in which the meter lists them.
     #[must_use]
     pub fn bands(&self) -> Vec<(u64, u64)> {
-        let of = |band: &MeterBand| self.buckets.iter().find(|b| b.band == *band).map(|b| b.count.read());
-        self.meter.bands.iter().map(|band| of(band).unwrap_or_default()).collect()
+        let of = |place| self.buckets.iter().find(|b| b.place == place).map(|b| b.count.read());
+        (0..self.meter.bands.len()).map(|place| of(place).unwrap_or_default()).collect()
     }
 
     /// The band that a packet of so many bytes exceeds now, if any. Bands that it does not exceed are charged.
@@ -229,5 +232,12 @@ mod tests {
             }
         }
         assert!((890..=910).contains(&hit[0]) && (8_990..=9_010).contains(&hit[1]), "{hit:?}");
+    }
+    #[test]
+    fn equal_bands_count_apart() {
+        let equal = meter(true, &[(1, 1), (1, 1)]);
+        assert!(equal.exceeded(60, 0).is_none());
+        equal.exceeded(60, 0).unwrap().count.add(60);
+        assert_eq!(equal.bands(), [(1, 60), (0, 0)], "the first of them applies");
     }
 }
