@@ -281,7 +281,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
         for (at, (slot, id)) in waiting.iter().zip(ids).enumerate() {
             let slot = usize::from(*slot);
             let packet = &mut packets[slot];
-            probe.looked_up(slot, number, By::Table, *id);
+            probe.looked_up(slot, number, By::Table, *id, packet.frame.len());
             let hit = run.hit(packet, number, *id);
             matches += u64::from(hit);
             if hit && packet.learns() {
@@ -297,7 +297,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
                 State::Direct(_, index) => (slot.map_or(NONE, |(table, _)| table.at_index(index)), By::Index),
                 _ => (NONE, By::Table),
             };
-            probe.looked_up(place, number, by, id);
+            probe.looked_up(place, number, by, id, packet.frame.len());
             matches += u64::from(run.hit(packet, number, id));
             later = sooner(later, packet.state.waits_for());
         }

@@ -71,9 +71,9 @@ pub trait Probe {
     #[inline]
     fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
 
-    /// A packet was looked up in a table: what it hit, `tables::NONE` for a miss. Its instructions come next.
+    /// A packet of so many bytes was looked up in a table: what it hit, `tables::NONE` for a miss. Its instructions come next.
     #[inline]
-    fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId) {}
+    fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId, _bytes: usize) {}
 
     /// A packet leaves the fast-forwarding path: the LUT of this table does not know its value.
     #[inline]
@@ -170,9 +170,9 @@ impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     }
 
     #[inline]
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
-        self.0.looked_up(slot, table, by, entry);
-        self.1.looked_up(slot, table, by, entry);
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
+        self.0.looked_up(slot, table, by, entry, bytes);
+        self.1.looked_up(slot, table, by, entry, bytes);
     }
 
     #[inline]

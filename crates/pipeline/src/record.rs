@@ -220,7 +220,7 @@ impl Probe for Recorder {
         (record.lookups, record.made, record.missed, record.fast) = (0, 0, None, false);
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, _: usize) {
         if self.open(slot).is_none() {
             return;
         }

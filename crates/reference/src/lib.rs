@@ -8,6 +8,7 @@ mod choice;
 mod fields;
 mod groups;
 mod headers;
+mod meters;
 mod output;
 mod packet;
 mod residue;
@@ -22,6 +23,7 @@ mod walk;
 mod tests;
 
 use flow::group::Group;
+use flow::meter::Band;
 use flow::operation::PacketOut;
 use flow::stateless::Stateless;
 use flow::{
@@ -31,6 +33,7 @@ use flow::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use meters::MeterState;
 pub use packet::Packet;
 pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, Rules, process};
@@ -47,6 +50,8 @@ pub struct Reference {
     group_counters: BTreeMap<u32, GroupCounters>,
     /// Packets and bytes.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
+    /// What meters do to the next packet, by the table of the entry that has the meter.
+    bands: BTreeMap<u8, Band>,
     /// Lookups and matches.
     table_counters: BTreeMap<u8, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
@@ -111,6 +116,17 @@ pub struct Learned {
     pub port: PortNo,
 }
 
+/// A packet at a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metered {
+    /// Table of the entry that has the meter.
+    pub table: u8,
+    /// The meter.
+    pub meter: u32,
+    /// The packet's length at that moment.
+    pub bytes: usize,
+}
+
 /// What became of one packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processed {
@@ -126,6 +142,8 @@ pub struct Processed {
     pub hits: Vec<(u8, Option<EntryId>)>,
     /// Each use of a group in order: its number, and the buckets used, by their places.
     pub groups: Vec<(u32, Vec<usize>)>,
+    /// Meters that it reached, in order.
+    pub metered: Vec<Metered>,
     /// What NORMAL would learn from the packet: one for each time it was asked.
     pub learn: Vec<Learned>,
     /// Entries of learned MACs in which NORMAL found the packet's source: these MACs are as young as the packet.
@@ -202,7 +220,7 @@ impl Reference {
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
-            // Meters depend on the clock, which the law leaves out: here every packet is under every rate.
+            // Which bands packets exceed depends on the clock: see `Reference::exceed`.
             Operation::Meter(_) | Operation::RemoveMeter(_) => Ok(()),
             Operation::PacketOut(packet) => {
                 self.packet_out(packet);
@@ -241,9 +259,16 @@ impl Reference {
         Ok(())
     }
 
+    /// Says which bands the next packet exceeds, by the table of the entry that has the meter. It exceeds no others.
+    pub fn exceed(&mut self, bands: BTreeMap<u8, Band>) {
+        self.bands = bands;
+    }
+
     /// Sends a packet of the controller's its way.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
+        let bands = std::mem::take(&mut self.bands);
         let mut run = run::Run::new(self, Packet::arriving(packet.in_port, &packet.bytes));
+        run.bands = bands;
         run.packet_out(&packet.actions);
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -251,7 +276,9 @@ impl Reference {
 
     /// Sends a frame that came in by `in_port` its way: by the stateless lane if that takes it, else through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
+        let bands = std::mem::take(&mut self.bands);
         let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
+        run.bands = bands;
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
         self.count(&hits, &group_hits, run.finish())
@@ -266,7 +293,9 @@ impl Reference {
         before: Option<u8>,
         reason: DropReason,
     ) -> Processed {
+        let bands = std::mem::take(&mut self.bands);
         let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
+        run.bands = bands;
         run.end = before.map(|table| (table, reason));
         run.process();
         if before.is_none() {

@@ -2,14 +2,17 @@
 //! One packet's way: ports, tables, instructions, actions.
 
 use crate::action_set::ActionSet;
+use crate::meters::remark;
 use crate::packet::Packet;
 use crate::rules::COPY_BYTES_MIN;
 use crate::set_field::set_field;
 use crate::stateless::{Verdict, stateless};
-use crate::{Learned, PacketIn, Processed, Rules, Sent, headers};
+use crate::{Learned, Metered, PacketIn, Processed, Rules, Sent, headers};
 use flow::action::WHOLE_PACKET;
+use flow::meter::Band;
 use flow::stateless::TagTypes;
 use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What a packet's way needs and what it has left so far.
@@ -27,6 +30,10 @@ pub(crate) struct Run<'a> {
     pub hits: Vec<(u8, Option<u32>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(u32, Vec<usize>, usize)>,
+    /// Meters that it reached.
+    pub metered: Vec<Metered>,
+    /// What they do to it, by table.
+    pub bands: BTreeMap<u8, Band>,
     /// The table at which the packet's way ends, and why.
     pub end: Option<(u8, DropReason)>,
     low_latency: bool,
@@ -45,6 +52,8 @@ impl<'a> Run<'a> {
             refreshed: Vec::new(),
             hits: Vec::new(),
             group_hits: Vec::new(),
+            metered: Vec::new(),
+            bands: BTreeMap::new(),
             end: None,
             low_latency: true,
             copied_bytes: 0,
@@ -109,6 +118,7 @@ impl<'a> Run<'a> {
             copy_drops,
             hits: self.hits.iter().map(|(table, id, _)| (*table, *id)).collect(),
             groups: self.group_hits.into_iter().map(|(id, buckets, _)| (id, buckets)).collect(),
+            metered: self.metered,
             learn: self.learn,
             refreshed: self.refreshed,
             low_latency: self.low_latency,
@@ -162,7 +172,9 @@ impl<'a> Run<'a> {
             self.low_latency &= hit.as_ref().is_some_and(|entry| entry.low_latency);
             let entry = hit.ok_or(DropReason::TableMiss)?;
             let instructions = &entry.instructions;
-            // Meters let every packet pass here.
+            if let Some(meter) = instructions.meter {
+                self.meter(table, meter)?;
+            }
             for action in &instructions.apply {
                 self.execute(action, &entry)?;
             }
@@ -179,6 +191,16 @@ impl<'a> Run<'a> {
                 Some(goto) => next = goto,
                 None => return self.execute_set(&set, &entry),
             }
+        }
+    }
+
+    /// Lets a meter see the packet. Without a band that the packet exceeds, it passes.
+    fn meter(&mut self, table: u8, meter: u32) -> Result<(), DropReason> {
+        self.metered.push(Metered { table, meter, bytes: self.packet.bytes.len() });
+        match self.bands.get(&table) {
+            Some(Band::Drop) => Err(DropReason::MeterBand),
+            Some(Band::DscpRemark { precedence_level }) => remark(&mut self.packet, *precedence_level),
+            None => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ mod choice;
 mod fields;
 mod frames;
 mod headers;
+mod meters;
 mod outputs;
 mod set_field;
 mod tables;

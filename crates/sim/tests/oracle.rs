@@ -112,6 +112,9 @@ fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
         coverage.held_back
     );
     assert!(coverage.losses.values().all(|lost| *lost > 0), "{:?}", coverage.losses);
+    assert!(coverage.timed_out >= 5 * cases, "expiries judged: {}", coverage.timed_out);
+    assert!(coverage.removed >= 5 * cases, "flow-removed notices compared: {}", coverage.removed);
+    assert!(coverage.metered * 200 >= coverage.packets, "over the rate of a band: {}", coverage.metered);
     let luts = &coverage.luts;
     assert!(luts.walked > 0 && luts.verified > luts.walked && luts.cleaned > 0 && luts.evicted > 0);
     assert!(coverage.traced >= 5 * cases, "imagined packets: {}", coverage.traced);

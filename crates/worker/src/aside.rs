@@ -79,9 +79,9 @@ impl Probe for Aside {
         }
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
         if let Some(recorder) = self.recorder() {
-            recorder.looked_up(slot, table, by, entry);
+            recorder.looked_up(slot, table, by, entry, bytes);
         }
     }
 

@@ -114,7 +114,7 @@ fn share<E: Egress, P: Probe>(
             State::Direct(_, index) => (table.at_index(index), By::Index),
             _ => (*id, By::Shared),
         };
-        probe.looked_up(usize::from(*at), number, by, id);
+        probe.looked_up(usize::from(*at), number, by, id, packet.frame.len());
         matches += u64::from(run.hit(packet, number, id));
         if !packet.low_latency {
             packet.path = Path::Tables;
@@ -223,7 +223,7 @@ fn pass<'a, E: Egress, P: Probe>(
                 held += 1;
                 continue;
             }
-            probe.looked_up(usize::from(slot), number, told.by, told.id);
+            probe.looked_up(usize::from(slot), number, told.by, told.id, packet.frame.len());
             let state = run.enter(packet, number, told.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {

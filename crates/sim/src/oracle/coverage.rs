@@ -24,6 +24,8 @@ pub struct Coverage {
     pub timed_out: usize,
     /// Flow-removed notices compared.
     pub removed: usize,
+    /// Times that a band applied to a packet.
+    pub metered: usize,
     /// Packets, copies and packet-ins lost for lack of room, by name.
     pub losses: BTreeMap<&'static str, u64>,
     /// Packets dropped because a backlog had no room.
@@ -140,6 +142,7 @@ impl Coverage {
         self.expired += other.expired;
         self.timed_out += other.timed_out;
         self.removed += other.removed;
+        self.metered += other.metered;
         for (name, count) in &other.losses {
             *self.losses.entry(name).or_default() += count;
         }
@@ -201,6 +204,7 @@ impl fmt::Display for Coverage {
         }
         writeln!(f)?;
         writeln!(f, "  uses of groups {}", self.group_uses)?;
+        writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
         writeln!(
             f,

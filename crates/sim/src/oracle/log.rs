@@ -54,6 +54,12 @@ pub(super) enum Walker {
 pub(super) struct Lookup {
     pub walker: Walker,
     pub table: u8,
+    /// What was found; `tables::NONE` for nothing.
+    pub entry: EntryId,
+    /// The packet's length.
+    pub bytes: usize,
+    /// The rules of this version were in force.
+    pub version: u64,
     pub moment: Moment,
 }
 
@@ -96,9 +102,10 @@ impl Probe for OrderLog {
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, _: By, _: EntryId) {
+    fn looked_up(&mut self, slot: usize, table: u8, _: By, entry: EntryId, bytes: usize) {
         let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
-        self.lookups.push(Lookup { walker, table, moment: Moment::next(self.now) });
+        let (version, moment) = (self.version, Moment::next(self.now));
+        self.lookups.push(Lookup { walker, table, entry, bytes, version, moment });
     }
 
     fn left(&mut self, slot: usize, outcome: Outcome, _: bool, _: &Tally) {
@@ -328,6 +335,7 @@ pub(super) struct Record {
     pub entries: Vec<(EntryId, EntryCounters)>,
     pub tables: Vec<(u8, TableCounters)>,
     pub groups: Vec<(u32, GroupCounters)>,
+    pub meters: Vec<(u32, MeterCounters)>,
     pub totals: Totals,
     pub updates: usize,
     pub live_updates: usize,

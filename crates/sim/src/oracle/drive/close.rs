@@ -18,7 +18,10 @@ impl Driver {
             }
         }
         self.workers.iter_mut().for_each(worker::Worker::housekeeping);
+        let meters = self.model.meter_ids();
         let plane = self.model.plane_mut();
+        self.record.meters =
+            meters.into_iter().filter_map(|id| Some((id, plane.meter_counters(id)?))).collect();
         let ports = 1..=self.style.ports;
         self.record.ports =
             ports.clone().filter_map(|port| Some((port, plane.port_counters(port)?))).collect();

@@ -5,6 +5,7 @@
 mod counters;
 mod expiry;
 mod lives;
+mod meters;
 mod notices;
 mod order;
 mod outcomes;
@@ -17,6 +18,7 @@ use super::features::Features;
 use super::log::{Arrival, Entry, Lookup, Moment, Record, Walker, tag};
 use flow::{DropReason, Operation, Outcome, PortNo};
 use lives::{Lives, Lookups};
+use meters::Bands;
 use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 
@@ -28,6 +30,7 @@ struct Replay {
     copies: u64,
     lives: Lives,
     lookups: Lookups,
+    bands: Bands,
     /// Buckets may find no frame.
     lacks_frames: bool,
     features: Features,
@@ -67,6 +70,8 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     for reason in DropReason::SCARCITY {
         coverage.losses.insert(reason.name(), outcomes::counted(&record, *reason));
     }
+    coverage.counters += replay.bands.check_counters(&record.meters)?;
+    coverage.metered = replay.bands.exceeded;
     let lives = replay.lives.finish(&replay.reference);
     coverage.timed_out = expiry::check_expiry(&record, &lives)?;
     coverage.removed = notices::check_removed(&record, &lives)?;
@@ -105,6 +110,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
         lives: Lives::default(),
         lacks_frames: record.room.lacks_frames(),
         lookups: lives::by_packet(record),
+        bands: Bands::of(record),
         features: Features::default(),
     };
     let mut next = vec![0; record.logs.len()];
@@ -113,14 +119,15 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
             match &record.operations[version - 1] {
                 Operation::PacketOut(packet) => {
                     let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
-                    let processed = made.reference.packet_out(packet);
                     // The first worker sends it.
+                    let walker = (0, Walker::Injected(version as u64));
+                    made.reference.exceed(made.bands.exceeded_by(walker));
+                    let processed = made.reference.packet_out(packet);
                     let moment =
                         record.logs.first().zip(record.moments.first()).and_then(|(log, moments)| {
                             let at = log.iter().position(|entry| *entry == Entry::Applied(version as u64))?;
                             moments.get(at).copied()
                         });
-                    let walker = (0, Walker::Injected(version as u64));
                     made.note(*number, processed, (walker, moment.unwrap_or_default()), coverage)?;
                 }
                 operation => {
@@ -157,6 +164,8 @@ impl Replay {
         moment: Moment,
         coverage: &mut Coverage,
     ) -> Result<(), String> {
+        let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
+        self.reference.exceed(self.bands.exceeded_by((arrival.worker, walker)));
         let first = match refused {
             Some((table, reason)) => self.reference.refuse(arrival.port, &arrival.bytes, *table, *reason),
             None => self.reference.process(arrival.port, &arrival.bytes),
@@ -164,7 +173,6 @@ impl Replay {
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
         coverage.repeated += usize::from(self.features.is_repeated(arrival, &first));
-        let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
         self.note(number, first, ((arrival.worker, walker), moment), coverage)
     }
 
@@ -176,6 +184,7 @@ impl Replay {
         (walker, moment): ((usize, Walker), Moment),
         coverage: &mut Coverage,
     ) -> Result<(), String> {
+        self.bands.check(walker, &processed)?;
         let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
         self.lives.used(&processed, lookups, moment, self.lacks_frames)?;
         self.order.push(number);

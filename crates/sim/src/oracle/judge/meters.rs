@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Meters: packets are charged in the order in which the workers ran the entries, by a meter of the reference's own. That
+//! says which bands each packet exceeds, and the reference is told so when the packet's turn comes.
+
+use crate::oracle::log::{Lookup, Moment, Record, Walker};
+use flow::meter::Band;
+use flow::{EntryChange, EntryId, Operation};
+use model::MeterCounters;
+use reference::{MeterState, Metered, Processed};
+use std::collections::BTreeMap;
+
+/// A worker ran an entry that has a meter.
+#[derive(Clone, Copy, Debug)]
+struct Charge {
+    moment: Moment,
+    packet: Place,
+    /// The version that made the meter, so that one replaced by another is not taken for it.
+    made: usize,
+    metered: Metered,
+}
+
+/// A packet of a worker's.
+type Place = (usize, Walker);
+
+/// What meters did to each packet.
+#[derive(Debug, Default)]
+pub(super) struct Bands {
+    /// The meters that each packet reached, and the bands that it exceeded.
+    packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
+    /// Each meter as it is at the end.
+    meters: BTreeMap<u32, MeterState>,
+    /// Packets that a band applied to.
+    pub exceeded: usize,
+}
+
+/// Which entries have a meter, and which meters there are, by the rules of a version.
+#[derive(Debug, Default)]
+struct Rules {
+    entries: BTreeMap<EntryId, u32>,
+    /// The version that made each meter.
+    made: BTreeMap<u32, usize>,
+}
+
+impl Rules {
+    fn apply(&mut self, version: usize, operation: &Operation) {
+        for part in operation.parts() {
+            match part {
+                Operation::Entries(changes) => changes.iter().for_each(|change| self.change(change)),
+                Operation::Meter(meter) => {
+                    self.made.insert(meter.id, version);
+                }
+                Operation::RemoveMeter(id) => {
+                    self.made.remove(id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn change(&mut self, change: &EntryChange) {
+        let (id, meter) = match change {
+            EntryChange::Add(entry) => (entry.id, entry.instructions.meter),
+            EntryChange::Modify { id, instructions, .. } => (*id, instructions.meter),
+            EntryChange::Remove { id, .. } => (*id, None),
+        };
+        match meter {
+            Some(meter) => self.entries.insert(id, meter),
+            None => self.entries.remove(&id),
+        };
+    }
+
+    fn charge(&self, worker: usize, lookup: &Lookup) -> Option<Charge> {
+        let meter = *self.entries.get(&lookup.entry)?;
+        let made = *self.made.get(&meter)?;
+        let metered = Metered { table: lookup.table, meter, bytes: lookup.bytes };
+        Some(Charge { moment: lookup.moment, packet: (worker, lookup.walker), made, metered })
+    }
+}
+
+impl Bands {
+    /// Charges all packets in the order in which workers did.
+    pub fn of(record: &Record) -> Self {
+        let is_meter = |part: &Operation| matches!(part, Operation::Meter(_));
+        if !record.operations.iter().any(|operation| operation.parts().iter().any(is_meter)) {
+            return Self::default();
+        }
+        let mut charges = charges(record);
+        charges.sort_unstable_by_key(|charge| charge.moment.place);
+        let mut meters: BTreeMap<(u32, usize), MeterState> = BTreeMap::new();
+        for (at, operation) in record.operations.iter().enumerate() {
+            for part in operation.parts() {
+                if let Operation::Meter(meter) = part {
+                    meters.insert((meter.id, at + 1), MeterState::new(meter));
+                }
+            }
+        }
+        let mut bands = Self::default();
+        for Charge { moment, packet, made, metered } in charges {
+            let meter = meters.get_mut(&(metered.meter, made));
+            let band = meter.and_then(|meter| meter.charge(metered.bytes, moment.at));
+            bands.exceeded += usize::from(band.is_some());
+            bands.packets.entry(packet).or_default().push((metered, band));
+        }
+        // The last that was made of each number.
+        bands.meters = meters.into_iter().map(|((id, _), meter)| (id, meter)).collect();
+        bands
+    }
+
+    /// The bands that a packet exceeded, by table.
+    pub fn exceeded_by(&self, packet: Place) -> BTreeMap<u8, Band> {
+        let metered = self.packets.get(&packet).into_iter().flatten();
+        metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
+    }
+
+    /// Each meter that the reference lets the packet reach has charged it, with its length, and no other.
+    pub fn check(&self, packet: Place, processed: &Processed) -> Result<(), String> {
+        let charged = self.packets.get(&packet).into_iter().flatten().map(|(metered, _)| metered);
+        if charged.clone().eq(&processed.metered) {
+            return Ok(());
+        }
+        let charged: Vec<_> = charged.collect();
+        Err(format!("meters charged {charged:?}, expected {:?}", processed.metered))
+    }
+
+    /// Compares what meters have counted; returns how many there are.
+    pub fn check_counters(&self, meters: &[(u32, MeterCounters)]) -> Result<usize, String> {
+        for (id, counters) in meters {
+            let Some(meter) = self.meters.get(id) else {
+                return Err(format!("meter {id} was never made"));
+            };
+            if (counters.total, counters.bands.as_slice()) != (meter.total(), meter.bands()) {
+                return Err(format!("meter {id} counted {counters:?}, expected {meter:?}"));
+            }
+        }
+        Ok(meters.len())
+    }
+}
+
+/// What workers charged, each by the rules that were in force there.
+fn charges(record: &Record) -> Vec<Charge> {
+    let mut rules = Rules::default();
+    let mut charges = Vec::new();
+    let mut next = vec![0; record.hits.len()];
+    for version in 0..=record.operations.len() {
+        if version > 0 {
+            rules.apply(version, &record.operations[version - 1]);
+        }
+        for (worker, log) in record.hits.iter().enumerate() {
+            while let Some(lookup) = log.get(next[worker]).filter(|lookup| lookup.version == version as u64) {
+                next[worker] += 1;
+                charges.extend(rules.charge(worker, lookup));
+            }
+        }
+    }
+    charges
+}
