@@ -450,6 +450,30 @@ fn a_capture_that_is_damaged_is_told_on_stderr() {
     assert_eq!((whole.status.code(), whole.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
+/// Packets of entries that examine no bits need no record: not even the first one of a flow misses the path.
+#[test]
+fn replayed_packets_take_the_path_over_entries_that_match_everything() {
+    let place = Place::new();
+    let (capture, out) = (place.path("in.pcap"), place.path("out"));
+    let mut bytes = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+    for packet in 0..200_u8 {
+        bytes.extend([[0, 0, 0, 0], [packet, 0, 0, 0], [60, 0, 0, 0], [60, 0, 0, 0]].concat());
+        bytes.extend([packet & 0xfe; 60]);
+    }
+    std::fs::write(&capture, &bytes).unwrap();
+    for rules in [
+        "table=0,priority=1,low_latency,actions=output:2\n",
+        "table=0,low_latency,actions=goto_table:1\ntable=1,low_latency,actions=output:2\n",
+    ] {
+        let flows = place.write("match_all.flows", rules);
+        let files = ["--ffp", "on", "--pcap", text(&capture), "--flows", text(&flows), "--out", text(&out)];
+        let replayed = shunt().arg("replay").args(files).output().unwrap();
+        let report = String::from_utf8(replayed.stdout).unwrap();
+        assert!(report.contains("forwarded       200 in 200 copies\n"), "{rules}{report}");
+        assert!(report.contains("FFP hits        200\n"), "{rules}{report}");
+    }
+}
+
 #[test]
 fn a_device_that_is_not_there_keeps_it_from_starting() {
     let place = Place::new();

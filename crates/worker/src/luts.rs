@@ -85,7 +85,7 @@ impl Luts {
             }
             return;
         }
-        if matches!(master.engine_name(), "exact" | "index") {
+        if is_as_fast(master) {
             if !matches!(table.passing, Passing::Shared) {
                 table.passing = Passing::Shared;
                 table.bypass.reset();
@@ -228,6 +228,12 @@ pub struct LutState {
     pub bytes: usize,
     /// What they did.
     pub figures: LutFigures,
+}
+
+/// Whether a lookup in a table takes no longer than one in a LUT. A table of no words has one answer for all packets, and
+/// a LUT could not hold a value of it.
+fn is_as_fast(master: &Master) -> bool {
+    master.plan().words() == 0 || matches!(master.engine_name(), "exact" | "index")
 }
 
 /// What the LUTs of a table have counted.

@@ -131,6 +131,8 @@ impl Lut {
     ) {
         self.period = now / PERIOD_NS;
         let words = self.mask.len();
+        // A table without bits to examine has no LUT: no value could be told from another.
+        debug_assert!(words > 0);
         if words == 0 {
             return places.fill(NONE);
         }

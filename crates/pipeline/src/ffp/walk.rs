@@ -74,8 +74,9 @@ impl Ffp {
                     );
                 }
                 let rows = (&*keys, &mut self.rows[..]);
-                let passed = pass(run, lut, packets, (waiting, ids, told), rows, (number, &mut queue), probe);
-                counters.add_table(number, passed, passed);
+                let (lookups, passed) =
+                    pass(run, (lut, table), packets, (waiting, ids, told), rows, (number, &mut queue), probe);
+                counters.add_table(number, lookups, passed);
                 passed
             } else {
                 table.lookup(keys, ids);
@@ -109,20 +110,33 @@ fn share<E: Egress, P: Probe>(
 ) -> u64 {
     let mut matches = 0;
     for (at, id) in waiting.iter().zip(ids) {
-        let packet = &mut packets[usize::from(*at)];
-        let (id, by) = match packet.state {
+        let (id, by) = match packets[usize::from(*at)].state {
             State::Direct(_, index) => (table.at_index(index), By::Index),
             _ => (*id, By::Shared),
         };
-        probe.looked_up(usize::from(*at), number, by, id, packet.frame.len());
-        matches += u64::from(run.hit(packet, number, id));
-        if !packet.low_latency {
-            packet.path = Path::Tables;
-        } else if let Some(next) = packet.state.waits_for() {
-            queue.add(*at, next);
-        }
+        matches += u64::from(share_one(run, (id, by), packets, *at, (number, queue), probe));
     }
     matches
+}
+
+/// Runs the entry that a shared table or an index gives for a packet; returns whether there is one.
+fn share_one<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    (id, by): (u32, By),
+    packets: &mut [Packet],
+    slot: u16,
+    (number, queue): (u8, &mut Queue),
+    probe: &mut P,
+) -> bool {
+    let packet = &mut packets[usize::from(slot)];
+    probe.looked_up(usize::from(slot), number, by, id, packet.frame.len());
+    let is_hit = run.hit(packet, number, id);
+    if !packet.low_latency {
+        packet.path = Path::Tables;
+    } else if let Some(next) = packet.state.waits_for() {
+        queue.add(slot, next);
+    }
+    is_hit
 }
 
 /// What a LUT tells of a packet's value.
@@ -185,17 +199,19 @@ fn resolve<'a, E: Egress, P: Probe>(
     }
 }
 
-/// Runs the entries that low-latency records tell; returns how many. The other packets leave the path.
+/// Runs the entries that low-latency records and indexes give; returns how many packets it looked up and how many of them
+/// hit an entry. The other packets leave the path.
 fn pass<'a, E: Egress, P: Probe>(
     run: &mut Run<'a, E>,
-    lut: &mut Lut,
+    (lut, table): (&mut Lut, &Table),
     packets: &mut [Packet],
     (waiting, places, told): (&[u16], &[u32], &[Told<'a>]),
     (keys, rows): (&[u64], &mut [u64]),
     (number, queue): (u8, &mut Queue),
     probe: &mut P,
-) -> u64 {
+) -> (u64, u64) {
     let (mut hits, mut normal, mut held) = (0, 0, 0);
+    let (mut indexed, mut indexed_hits) = (0, 0);
     // Of all packets before the first is served: then no load waits for another.
     let mut programs = [None; BURST];
     let count = waiting.len().min(BURST);
@@ -206,9 +222,11 @@ fn pass<'a, E: Egress, P: Probe>(
     for at in 0..count {
         let (slot, told, program) = (waiting[at], &told[at], programs[at]);
         let packet = &mut packets[usize::from(slot)];
-        if matches!(packet.state, State::Direct(..)) {
-            // Entries of a linear table have no value.
-            packet.path = Path::Tables;
+        if let State::Direct(_, index) = packet.state {
+            // The index finds the entry; the LUT has no record of it.
+            let found = (table.at_index(index), By::Index);
+            indexed_hits += u64::from(share_one(run, found, packets, slot, (number, queue), probe));
+            indexed += 1;
             continue;
         }
         let (Some(cell), Some(program)) = (told.cell, program) else {
@@ -236,8 +254,8 @@ fn pass<'a, E: Egress, P: Probe>(
             normal += 1;
         }
     }
-    lut.count(hits, normal, waiting.len() as u64 - hits - normal - held);
-    hits
+    lut.count(hits, normal, waiting.len() as u64 - hits - normal - held - indexed);
+    (hits + indexed, hits + indexed_hits)
 }
 
 /// Whether a packet must wait for earlier ones of its value. Lifts a fence that is passed.

@@ -65,7 +65,11 @@ impl Lab {
     }
 
     pub fn rule(&mut self, rule: &str) {
-        let m = parse_flow(rule, flow::Command::Add, ParseOptions::default()).unwrap();
+        self.change(flow::Command::Add, rule);
+    }
+
+    pub fn change(&mut self, command: flow::Command, rule: &str) {
+        let m = parse_flow(rule, command, ParseOptions::default()).unwrap();
         self.model.flow_mod(self.now, m).unwrap();
     }
 

@@ -6,6 +6,7 @@
 
 mod lab;
 mod limits;
+mod match_all;
 mod slots;
 mod turns;
 
