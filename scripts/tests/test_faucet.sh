@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Faucet makes of Shunt a VLAN of two untagged ports and a tagged one, with an ACL: pings and an allowed TCP port pass,
-# a blocked one does not, and the tagged port's host is part of the VLAN. Twice: with Faucet's settings for Open
-# vSwitch, and as a switch whose tables Faucet lays out by TABLE_FEATURES, with flooding by groups.
+# Faucet makes of Shunt a VLAN of two untagged ports and a tagged one, with an ACL: pings and allowed TCP ports pass,
+# blocked ones do not, and the tagged port's host is part of the VLAN. The ACL blocks a port, and by a mask all ports in
+# which a bit is set. Twice: with Faucet's settings for Open vSwitch, and as a switch whose tables Faucet lays out by
+# TABLE_FEATURES, with flooding by groups.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
+
+# TCP ports with and without the bit 1024.
+readonly allowed_ports=(1023 5001 6144) blocked_ports=(5002 1024 5120 6143)
 
 configure() { # configure HARDWARE GROUP_TABLE
     cat >"$folder/faucet.yaml" <<CONFIG
@@ -14,8 +18,9 @@ vlans:
   office:
     vid: 100
 acls:
-  no5002:
+  ports:
     - rule: {dl_type: 0x800, nw_proto: 6, tcp_dst: 5002, actions: {allow: 0}}
+    - rule: {dl_type: 0x800, nw_proto: 6, tcp_dst: 1024/1024, actions: {allow: 0}}
     - rule: {actions: {allow: 1}}
 dps:
   shunt:
@@ -24,7 +29,7 @@ dps:
     group_table: $2
     ofchannel_log: $folder/faucet-messages.log
     interfaces:
-      1: {native_vlan: office, acl_in: no5002}
+      1: {native_vlan: office, acl_in: ports}
       2: {native_vlan: office}
       3: {tagged_vlans: [office]}
 CONFIG
@@ -52,11 +57,16 @@ check_traffic() { # check_traffic PROFILE
     pings 1 2 || fail "$1: h1 does not reach h2"
     wait_until 'the tagged host hears h1 ask, in its VLAN' logged tagged 'heard 10.0.0.1'
     if logged tagged '^untagged\|^VLAN'; then fail "$1: a frame of another VLAN, or of none, left the tagged port"; fi
-    wait_until 'TCP port 5001, which is allowed' answers 5001
-    if answer 5002 >/dev/null 2>&1; then fail "$1: TCP port 5002 passes, which is blocked"; fi
-    # It is there, only not for h1, whose port has the ACL.
-    [ "$(in_room h2 bash -c 'exec 3<>/dev/tcp/10.0.0.2/5002 && cat <&3')" = 'port 5002' ] || fail 'nobody is at TCP port 5002'
-    ok "$1: pings and the allowed TCP port pass, the blocked one does not; the tagged port is part of the VLAN"
+    local port
+    for port in "${allowed_ports[@]}"; do wait_until "TCP port $port, which is allowed" answers "$port"; done
+    for port in "${blocked_ports[@]}"; do
+        if answer "$port" >/dev/null 2>&1; then fail "$1: TCP port $port passes, which is blocked"; fi
+        # It is there, only not for h1, whose port has the ACL.
+        [ "$(in_room h2 bash -c "exec 3<>/dev/tcp/10.0.0.2/$port && cat <&3")" = "port $port" ] ||
+            fail "nobody is at TCP port $port"
+    done
+    has_flow "tp_dst=0x400/0x400" >/dev/null || fail "$1: the rule with a mask is not there"
+    ok "$1: pings and ${#allowed_ports[@]} allowed TCP ports pass, ${#blocked_ports[@]} blocked ones do not; the tagged port is part of the VLAN"
 }
 
 stop_faucet() {
@@ -67,7 +77,7 @@ stop_faucet() {
 needs target/tools/faucet/bin/faucet
 make_hosts 3
 start_switch secure
-background answers h2 python3 scripts/tests/peers/tcp_answer.py 5001 5002
+background answers h2 python3 scripts/tests/peers/tcp_answer.py "${allowed_ports[@]}" "${blocked_ports[@]}"
 wait_until 'h2 listens' logged answers ready
 
 configure 'Open vSwitch' false

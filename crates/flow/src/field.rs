@@ -174,28 +174,22 @@ impl Field {
         u128::MAX >> (128 - u32::from(self.location().length_bits))
     }
 
-    /// Whether OpenFlow 1.3 allows a partial mask (slices always do).
+    /// Whether a match may examine some bits of the field only: where Open vSwitch accepts a mask, and on ICMP types and
+    /// codes and on the VLAN priority (slices always). The other fields are matched whole or not at all.
     #[must_use]
     pub fn maskable(self) -> bool {
-        matches!(
+        !matches!(
             self,
-            Self::Slice(_)
-                | Self::Metadata
-                | Self::EthDst
-                | Self::EthSrc
-                | Self::VlanVid
-                | Self::Ipv4Src
-                | Self::Ipv4Dst
-                | Self::ArpSpa
-                | Self::ArpTpa
-                | Self::ArpSha
-                | Self::ArpTha
-                | Self::Ipv6Src
-                | Self::Ipv6Dst
-                | Self::Ipv6Flabel
-                | Self::PbbIsid
-                | Self::TunnelId
-                | Self::Ipv6Exthdr
+            Self::InPort
+                | Self::InPhyPort
+                | Self::EthType
+                | Self::IpDscp
+                | Self::IpEcn
+                | Self::IpProto
+                | Self::ArpOp
+                | Self::MplsLabel
+                | Self::MplsTc
+                | Self::MplsBos
         )
     }
 

@@ -67,7 +67,7 @@ pub enum MatchError {
     #[error("{0}: value {1:#x} has bits outside its mask {2:#x}")]
     ValueOutsideMask(String, u128, u128),
     /// A mask where none is allowed (OFPBMC_BAD_MASK).
-    #[error("{0} cannot be masked (mask {1:#x}); OpenFlow 1.3 matches it whole or not at all")]
+    #[error("{0} cannot be masked (mask {1:#x}); match it whole, or a part of its bits by a slice")]
     MaskNotAllowed(String, u128),
     /// A prerequisite is missing (OFPBMC_BAD_PREREQ).
     #[error("{0} needs {1} in the same match")]

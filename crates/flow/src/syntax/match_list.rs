@@ -114,23 +114,19 @@ impl<'t> Conditions<'t> {
         let (vid_mask, pcp_mask) = (mask & 0x1fff, mask >> 13);
         let (vid, pcp) = (value & 0x1fff, value >> 13);
         let present = u128::from(VID_PRESENT);
+        let asks_for_tag = vid_mask & present != 0;
         let (vid, vid_mask) = match pcp_mask {
             0 => (vid, vid_mask),
             // No tag at all: there is no PCP to compare with.
-            7 if value == 0 && vid_mask == 0x1fff => (vid, vid_mask),
+            _ if asks_for_tag && vid & present == 0 && pcp == 0 => (vid, vid_mask),
             // A PCP other than 0 says that there is a tag.
-            7 if vid_mask & present != 0 || pcp != 0 => {
-                self.push_exact(item.whole, Field::VlanPcp, pcp);
-                if vid_mask & present != 0 { (vid, vid_mask) } else { (vid | present, vid_mask | present) }
-            }
-            7 => {
-                return Err(item.refuse(
-                    "matches PCP 0 and packets without a tag, which OpenFlow 1.3 cannot in one entry; add the present bit 0x1000 to the mask (and to the value, for tagged packets)",
-                ));
+            _ if asks_for_tag || pcp != 0 => {
+                self.push(item.whole, Field::VlanPcp, pcp, pcp_mask);
+                if asks_for_tag { (vid, vid_mask) } else { (vid | present, vid_mask | present) }
             }
             _ => {
                 return Err(item.refuse(
-                    "matches a part of the 3 PCP bits, which OpenFlow 1.3 cannot; mask all of them (0xe000) or none",
+                    "matches PCP 0 and packets without a tag, which OpenFlow 1.3 cannot in one entry; add the present bit 0x1000 to the mask (and to the value, for tagged packets)",
                 ));
             }
         };

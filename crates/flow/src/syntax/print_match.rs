@@ -47,17 +47,15 @@ pub(super) struct MaskedValue {
 impl Display for MaskedValue {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (form, condition) = (self.form, self.condition);
-        write!(f, "{}", Value { form, value: condition.value })?;
         if condition.is_exact() {
-            return Ok(());
+            return write!(f, "{}", Value { form, value: condition.value });
         }
+        // Of decimal fields, the bits of value and mask are easier to compare in hexadecimal.
+        let form = if matches!(form, Form::Decimal) { Form::Hex { digits: 1 } } else { form };
+        write!(f, "{}", Value { form, value: condition.value })?;
         match condition.prefix_len() {
             Some(prefix) if matches!(form, Form::Ipv4 | Form::Ipv6) => write!(f, "/{prefix}"),
-            _ => {
-                // Decimal values have their masks in hexadecimal.
-                let form = if matches!(form, Form::Decimal) { Form::Hex { digits: 1 } } else { form };
-                write!(f, "/{}", Value { form, value: condition.mask })
-            }
+            _ => write!(f, "/{}", Value { form, value: condition.mask }),
         }
     }
 }
@@ -162,6 +160,11 @@ impl Parts<'_, '_> {
         Ok(())
     }
 
+    fn vlan_pcp(&mut self, condition: Option<FieldMatch>) -> fmt::Result {
+        let Some(condition) = condition else { return Ok(()) };
+        self.part(format_args!("dl_vlan_pcp={}", MaskedValue { form: form(Field::VlanPcp), condition }))
+    }
+
     fn vlan(&mut self, matching: &Match) -> fmt::Result {
         let vid = matching.get(Field::VlanVid);
         let pcp = matching.get(Field::VlanPcp);
@@ -169,11 +172,9 @@ impl Parts<'_, '_> {
         match pcp {
             _ if vid.is_exact() && vid.value >= 0x1000 => {
                 self.part(format_args!("dl_vlan={}", vid.value & 0xfff))?;
-                pcp.map_or(Ok(()), |p| self.part(format_args!("dl_vlan_pcp={}", p.value)))
+                self.vlan_pcp(pcp)
             }
-            Some(pcp) if vid.mask == 0x1000 && vid.value == 0x1000 => {
-                self.part(format_args!("dl_vlan_pcp={}", pcp.value))
-            }
+            Some(_) if vid.mask == 0x1000 && vid.value == 0x1000 => self.vlan_pcp(pcp),
             _ => {
                 let value = vid.value | pcp.map_or(0, |p| p.value << 13);
                 let mask = vid.mask | pcp.map_or(0, |p| p.mask << 13);

@@ -46,6 +46,7 @@ pub(super) fn matching(
         let mask = match rng.u8(0..6) {
             _ if !field.maskable() => full,
             _ if matches!(kind, Kind::Exact(_)) => full,
+            0 if matches!(kind, Kind::AccessList) => rng.u128(..) & full,
             _ if matches!(kind, Kind::Routes(_) | Kind::AccessList) => prefix(prefix_length(rng, length)),
             0 | 1 => prefix(rng.u32(1..=length)),
             2 => rng.u128(..) & full,
