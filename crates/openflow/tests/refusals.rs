@@ -66,8 +66,14 @@ fn match_fields() {
              ffc00000000000000000000000000000",
             None,
         ),
-        ("80000a02 86dd 80001401 3a 80003b02 87 fe 8000410c 020000000000 ff0000000000", Some(MATCH_BAD_WILDCARDS)),
-        ("80000a02 86dd 80001401 3a 80003b02 86 fe 8000410c 020000000000 ff0000000000", Some(MATCH_BAD_PREREQ)),
+        (
+            "80000a02 86dd 80001401 3a 80003b02 87 fe 8000410c 020000000000 ff0000000000",
+            Some(MATCH_BAD_WILDCARDS),
+        ),
+        (
+            "80000a02 86dd 80001401 3a 80003b02 86 fe 8000410c 020000000000 ff0000000000",
+            Some(MATCH_BAD_PREREQ),
+        ),
         ("80000a02 86dd 80001401 3a 80003a01 87 8000410c 020000000000 ff0000000000", None),
         ("80000a02 86dd 80001401 3a 80003a01 88 8000430c 020000000000 ff0000000000", None),
         // Elsewhere Open vSwitch refuses a mask, too.
