@@ -37,7 +37,7 @@ pub enum ValidateError {
     TooManyActions(usize),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: a port that none can have, or that a flow cannot output to.
     #[error(
-        "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL, CONTROLLER or LOCAL"
+        "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL or CONTROLLER; this switch has no LOCAL port"
     )]
     OutPort(u32),
     /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number that none can have.
@@ -145,7 +145,8 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
     };
     match action {
         Action::Output { port, .. } => match *port {
-            port_no::TABLE | port_no::ANY => Err(ValidateError::OutPort(*port)),
+            // There is no LOCAL port, and there never will be one.
+            port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(*port)),
             real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
             other => Err(ValidateError::OutPort(other)),
         },
@@ -217,11 +218,11 @@ mod tests {
 
     #[test]
     fn actions_are_held_against_what_openflow_allows() {
-        for port in [1, port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER, port_no::LOCAL]
-        {
+        for port in [1, port_no::MAX, port_no::IN_PORT, port_no::NORMAL, port_no::CONTROLLER] {
             assert_eq!(one(Action::output(port)), Ok(()));
         }
-        for port in [0, port_no::MAX + 1, port_no::TABLE, port_no::ANY, port_no::IN_PORT - 1] {
+        for port in [0, port_no::MAX + 1, port_no::TABLE, port_no::ANY, port_no::LOCAL, port_no::IN_PORT - 1]
+        {
             assert_eq!(one(Action::output(port)), Err(ValidateError::OutPort(port)));
         }
         assert_eq!(one(Action::set(Field::InPort, 1)), Err(ValidateError::SetType(Field::InPort)));

@@ -127,6 +127,12 @@ impl<D: DataPlane> Model<D> {
                 why: "the buckets of a select group have weights above 0",
             });
         }
+        if group.kind != GroupType::Select && group.buckets.iter().any(|bucket| bucket.weight != 0) {
+            return Err(ModelError::InvalidGroup {
+                group: id,
+                why: "only the buckets of a select group have weights; give these the weight 0",
+            });
+        }
         for bucket in &group.buckets {
             validate_actions(&bucket.actions)?;
             let actions = bucket.actions.iter().filter(|a| !matches!(a, Action::Group(_))).cloned().collect();

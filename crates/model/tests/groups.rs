@@ -199,6 +199,13 @@ fn what_openflow_refuses_is_refused_with_its_numbers() {
     let mut weightless = group(2, GroupType::Select, &[vec![Action::output(1)]]);
     weightless.buckets[0].weight = 0;
     assert_eq!(refused(Add, weightless), (6, 1));
+    for kind in [GroupType::All, GroupType::Indirect, GroupType::FastFailover] {
+        for command in [Add, Modify] {
+            let mut weighted = group(if command == Add { 2 } else { 1 }, kind, &[vec![Action::output(1)]]);
+            weighted.buckets[0].weight = 1;
+            assert_eq!(refused(command, weighted), (6, 1), "{kind:?} with a weight");
+        }
+    }
     assert_eq!(refused(Add, all(0xffff_ff01, &[])), (6, 1));
     assert_eq!(refused(Add, all(2, &[vec![Action::Group(9)]])), (2, 9), "sends to a group that is not there");
     let short = KeyHeader { key: vec![1; 7].into(), hops: 1, epoch: 0 };

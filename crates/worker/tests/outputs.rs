@@ -154,7 +154,11 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
             ("group:1", [0, 1, 0]),
         ] {
             let mut lab = Lab::new([64; PORTS as usize]);
-            lab.group(GroupCommand::Add, kind, &[bucket(1, None, to_queue(1))]);
+            lab.group(
+                GroupCommand::Add,
+                kind,
+                &[bucket(u16::from(kind == GroupType::Select), None, to_queue(1))],
+            );
             lab.flow(&format!("actions={actions}"));
             lab.apply();
             lab.push(&packet(1));

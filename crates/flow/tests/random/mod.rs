@@ -165,7 +165,6 @@ fn action(r: &mut Random) -> Action {
                 port_no::NORMAL,
                 port_no::FLOOD,
                 port_no::ALL,
-                port_no::LOCAL,
             ]);
             Action::output(port)
         }

@@ -143,6 +143,27 @@ fn it_sends_packets_and_sets_ports() {
     lab.ofctl(&["add-flow", "in_port=1,actions=output:2"]);
     lab.ofctl(&["packet-out", &format!("in_port=1 packet={hex} actions=table")]);
     assert_eq!(lab.pop(2), frame(9, 8));
+    // By no port of the switch: what floods leaves by all ports, and tables may tell it from what came in.
+    lab.ofctl(&["add-flow", "priority=1,actions=flood"]);
+    for none in ["none", "any", "local", "controller", "0"] {
+        lab.ofctl(&["packet-out", none, "output:2", &hex]);
+        assert_eq!(lab.pop(2), frame(9, 8), "{none}");
+        for action in ["all", "normal", "table"] {
+            lab.ofctl(&["packet-out", &format!("in_port={none} packet={hex} actions={action}")]);
+            assert_eq!((lab.pop(1), lab.pop(2)), (frame(9, 8), frame(9, 8)), "{none} {action}");
+        }
+    }
+    assert!(!lab.ofctl(&["dump-ports", "1"]).contains("rx pkts=1,"), "a packet-out is not received");
+    for (words, error) in [
+        (&["packet-out", "9", "output:2", &hex][..], "OFPBRC_BAD_PORT"),
+        (&["packet-out", "none", "local", &hex], "OFPBAC_BAD_OUT_PORT"),
+        (&["add-flow", "actions=local"], "OFPBAC_BAD_OUT_PORT"),
+        (&["add-flow", "actions=write_actions(local)"], "OFPBAC_BAD_OUT_PORT"),
+        (&["add-group", "group_id=1,type=all,bucket=actions=local"], "OFPBAC_BAD_OUT_PORT"),
+    ] {
+        let (good, text) = lab.try_ofctl(words);
+        assert!(!good && text.contains(error), "{words:?}: {text}");
+    }
     lab.ofctl(&["mod-port", "p2", "no-forward"]);
     has(&lab.ofctl(&["dump-ports-desc"]), &["NO_FWD"]);
     lab.ofctl(&["mod-port", "2", "down"]);
