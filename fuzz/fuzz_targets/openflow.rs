@@ -22,6 +22,9 @@ fuzz_target!(|data: &[u8]| {
             assert!(!closed, "an event after the last");
             match event {
                 SessionEvent::Request(request) => there_and_back(&request.message, request.xid),
+                SessionEvent::Undecodable(request) => {
+                    session.send_error(request.xid, request.error.code, &request.head);
+                }
                 SessionEvent::Closed { .. } => closed = true,
                 SessionEvent::Opened | SessionEvent::Refused { .. } => {}
             }

@@ -7,6 +7,7 @@ use crate::flow_mod::Changed;
 use crate::groups::GroupCommand;
 use crate::meters::MeterCommand;
 use crate::model::Model;
+use crate::pipeline_tables::TableSet;
 use crate::ports::PortMod;
 use crate::stage::Staged;
 use flow::group::Group;
@@ -30,6 +31,8 @@ pub enum Change {
     Port(PortMod),
     /// A change of the stateless lane.
     Stateless(LaneChange),
+    /// The tables of the pipeline.
+    Tables(TableSet),
 }
 
 impl From<FlowMod> for Change {
@@ -106,6 +109,8 @@ impl<D: DataPlane> Model<D> {
         let has_users = match change {
             Change::Flow(m) => return self.flow_cost(m),
             Change::Port(_) => false,
+            // Entries that lead to a removed table are looked for among all.
+            Change::Tables(_) => true,
             // The lane is copied, compared and compiled whole.
             Change::Stateless(change) => {
                 return change.size() + self.stateless.as_ref().map_or(0, |lane| lane.size());
@@ -147,6 +152,10 @@ impl<D: DataPlane> Model<D> {
             Change::Meter(command, meter) => self.stage_meter_mod(now, command, meter, staged),
             Change::Port(m) => self.stage_port_mod(&m, staged),
             Change::Stateless(change) => self.stage_stateless(change, staged),
+            Change::Tables(tables) => {
+                self.stage_tables(tables, staged);
+                Ok(())
+            }
         }
     }
 }

@@ -30,6 +30,16 @@ pub enum ModelError {
     /// Not a valid request by itself.
     #[error(transparent)]
     Invalid(#[from] ValidateError),
+    /// A table that was removed from the pipeline (OFPFMFC_BAD_TABLE_ID).
+    #[error(
+        "table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
+    )]
+    RemovedTable(u8),
+    /// A next table that was removed from the pipeline (OFPBIC_BAD_TABLE_ID).
+    #[error(
+        "next table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
+    )]
+    RemovedNextTable(u8),
     /// No room for another entry (OFPFMFC_TABLE_FULL).
     #[error("{in_use} entries are in use and {limit} is the limit; delete entries or raise the limit")]
     TableFull {
@@ -208,6 +218,8 @@ impl ModelError {
     #[must_use]
     pub fn openflow(&self) -> (u16, u16) {
         match self {
+            Self::RemovedTable(_) => (FLOW_MOD_FAILED, 2),
+            Self::RemovedNextTable(_) => (BAD_INSTRUCTION, 2),
             Self::TableFull { .. } | Self::TooManySlices { .. } => (FLOW_MOD_FAILED, 1),
             Self::Overlap { .. } | Self::IndexTaken { .. } => (FLOW_MOD_FAILED, 3),
             Self::IndexTooLarge { .. } => (BAD_MATCH, 7),

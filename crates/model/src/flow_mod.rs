@@ -69,6 +69,7 @@ impl<D: DataPlane> Model<D> {
         staged: &mut Staged,
     ) -> Result<(), ModelError> {
         validate(&m)?;
+        self.check_tables(&m)?;
         if matches!(m.command, Command::Add | Command::Modify | Command::ModifyStrict) {
             executable(&m.instructions, &self.groups, &self.meters)?;
         }
@@ -156,7 +157,7 @@ impl<D: DataPlane> Model<D> {
                 continue;
             }
             if !strict && m.matching.is_any() && qualities.none_asked() {
-                self.stage_delete_table(table, staged);
+                self.stage_delete_table(table, Some(RemovedReason::Delete), staged);
                 continue;
             }
             for id in self.selected(table, strict, m.priority, &m.matching, qualities) {
@@ -185,12 +186,17 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Empties a table without looking its entries up one by one.
-    fn stage_delete_table(&mut self, table: u8, staged: &mut Staged) {
+    pub(crate) fn stage_delete_table(
+        &mut self,
+        table: u8,
+        reason: Option<RemovedReason>,
+        staged: &mut Staged,
+    ) {
         let ids = self.store.unlink_all(table);
         staged.changes.reserve(ids.len());
         staged.log.reserve(ids.len());
         for (id, was) in ids {
-            self.log_removal(id, was, Some(RemovedReason::Delete), staged);
+            self.log_removal(id, was, reason, staged);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::macs::Macs;
 use crate::marking::Looks;
 use crate::meters::Meters;
 use crate::notices::{Notice, NoticeDrops, Notices, RemovedReason};
+use crate::pipeline_tables::TableSet;
 use crate::ports::Port;
 use crate::sharing::Sharing;
 use crate::store::{Life, Store};
@@ -62,6 +63,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) notices: Notices,
     settings: Settings,
     pub(crate) stateless: Option<Arc<Stateless>>,
+    pub(crate) pipeline_tables: TableSet,
     /// The version submitted last.
     pub(crate) version: u64,
     /// A version that was in force before the events taken since then arose.
@@ -98,6 +100,7 @@ impl<D: DataPlane> Model<D> {
             notices: Notices::new(config.limits.notices),
             settings: Settings::default(),
             stateless: None,
+            pipeline_tables: TableSet::ALL,
             config,
             version: 0,
             settle_next: 0,

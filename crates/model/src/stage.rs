@@ -7,6 +7,7 @@ use crate::flow_mod::Changed;
 use crate::marking::Mark;
 use crate::model::{Carried, Dying, Model, timers_of};
 use crate::notices::RemovedReason;
+use crate::pipeline_tables::TableSet;
 use crate::ports::Port;
 use crate::records::{Record, Use, note_use};
 use crate::store::Life;
@@ -54,6 +55,8 @@ pub(crate) struct Staged {
     pub log: Vec<Step>,
     /// The stateless lane as it was, if it may be another now.
     pub lane: Option<Option<Arc<Stateless>>>,
+    /// The tables of the pipeline as they were, if they may be others now.
+    pub tables: Option<TableSet>,
     pub changed: Changed,
 }
 
@@ -162,6 +165,9 @@ impl<D: DataPlane> Model<D> {
     pub(crate) fn roll_back(&mut self, staged: Staged) {
         if let Some(before) = staged.lane {
             self.stateless = before;
+        }
+        if let Some(before) = staged.tables {
+            self.pipeline_tables = before;
         }
         for step in staged.log.into_iter().rev() {
             match step {

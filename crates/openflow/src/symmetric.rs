@@ -59,6 +59,12 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     }
 }
 
+/// Whether what stands behind a header is a message about a bundle.
+pub(crate) fn is_bundle(body: &[u8]) -> bool {
+    let begins = |exp_type: u32| body.starts_with([ours::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
+    begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
+}
+
 /// Whether what stands behind a header is a lane_mod.
 pub(crate) fn is_lane_mod(body: &[u8]) -> bool {
     let numbers = [ours::EXPERIMENTER, ours::message::LANE_MOD].map(u32::to_be_bytes);

@@ -8,12 +8,13 @@ use super::dump::Dump;
 use super::long::Away;
 use super::lost::Lost;
 use super::{ChannelId, Context, Refusal, Shared};
+use crate::TableSet;
 use crate::change::LONG_ENTRIES;
 use crate::data_plane::DataPlane;
 use flow::Nanos;
 use openflow::features::SwitchConfig;
 use openflow::role::{AsyncConfig, AsyncKind, Role};
-use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent};
+use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent, Undecodable};
 use std::collections::VecDeque;
 
 /// Requests begun in one step; fewer if their changes look at [`LONG_ENTRIES`] together.
@@ -73,6 +74,29 @@ pub(super) enum Job {
     Away(Box<Away>),
 }
 
+/// A request whose turn has not come.
+#[derive(Debug)]
+enum Held {
+    Request(Box<Request>),
+    /// It will be refused: for what is wrong with it, or because the channel is a slave by then.
+    Undecodable(Box<Undecodable>),
+}
+
+impl Held {
+    /// Bytes of the request as it came.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Request(request) => request.head.message_bytes(),
+            Self::Undecodable(request) => request.head.message_bytes(),
+        }
+    }
+
+    /// Whether it must not overtake a long answer that is under way.
+    fn waits_for_others(&self) -> bool {
+        matches!(self, Self::Request(request) if waits_for_others(&request.message))
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Channel {
@@ -83,10 +107,12 @@ pub struct Channel {
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
     pub(super) bundles: Bundles,
+    /// Tables that the parts of a TABLE_FEATURES request have named so far.
+    pub(super) laid_out: TableSet,
     /// The peer has used our low_latency instruction. Others, like ovs-ofctl, could not read an answer that has it.
     pub(super) knows_marks: bool,
     job: Option<Job>,
-    held: VecDeque<Box<Request>>,
+    held: VecDeque<Held>,
     held_bytes: usize,
     /// All channels together hold so much that this one gets [`HELD_FEW`].
     crowded: bool,
@@ -105,6 +131,7 @@ impl Channel {
             async_config: AsyncConfig::default(),
             config: SwitchConfig::default(),
             bundles: Bundles::default(),
+            laid_out: TableSet::NONE,
             knows_marks: false,
             job: None,
             held: VecDeque::new(),
@@ -197,11 +224,9 @@ impl Channel {
         shared.spent = 0;
         self.advance(context);
         while left > 0 {
-            if let Some(request) = self.next_ready(shared, context) {
+            if let Some(held) = self.next_ready(shared, context) {
                 left -= 1;
-                if let Err(refusal) = self.start(&request, shared, context) {
-                    events.push(self.refuse(request.xid, &request.head, &refusal));
-                }
+                events.extend(self.take_up(held, shared, context));
                 // Others have their turn after so much work. The agent heeds what is asked anew before a barrier is begun.
                 if shared.spent >= LONG_ENTRIES || shared.asked_anew {
                     left = 0;
@@ -238,11 +263,9 @@ impl Channel {
             Some(SessionEvent::Opened) => events.push(ChannelEvent::Opened),
             Some(SessionEvent::Request(request)) => match request.message {
                 Message::Error(error) => events.push(ChannelEvent::Error(error.code.to_string())),
-                _ => {
-                    self.held_bytes += request.head.message_bytes();
-                    self.held.push_back(request);
-                }
+                _ => self.hold(Held::Request(request)),
             },
+            Some(SessionEvent::Undecodable(request)) => self.hold(Held::Undecodable(request)),
             Some(SessionEvent::Refused { error, .. }) => {
                 *left -= 1;
                 events.push(ChannelEvent::Refused(error.to_string()));
@@ -256,6 +279,11 @@ impl Channel {
             }
         }
         true
+    }
+
+    fn hold(&mut self, held: Held) {
+        self.held_bytes += held.bytes();
+        self.held.push_back(held);
     }
 
     /// Answers a request by an ERROR.
@@ -280,16 +308,12 @@ impl Channel {
     }
 
     /// The next request, if it may begin now.
-    fn next_ready<D: DataPlane>(
-        &mut self,
-        shared: &Shared,
-        context: &mut Context<'_, D>,
-    ) -> Option<Box<Request>> {
-        let request = self.held.front()?;
+    fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
+        let held = self.held.front()?;
         let free = match &self.job {
             None => true,
             Some(Job::Barrier(..) | Job::Away(_)) => false,
-            Some(Job::Dump(_)) => !waits_for_others(&request.message),
+            Some(Job::Dump(_)) => !held.waits_for_others(),
         };
         if !free
             || shared.work.is_some()
@@ -298,9 +322,9 @@ impl Channel {
         {
             return None;
         }
-        let request = self.held.pop_front()?;
-        self.held_bytes -= request.head.message_bytes();
-        Some(request)
+        let held = self.held.pop_front()?;
+        self.held_bytes -= held.bytes();
+        Some(held)
     }
 
     /// Goes on with the job.
@@ -380,6 +404,28 @@ fn waits_for_others(message: &Message) -> bool {
 }
 
 impl Channel {
+    /// Does or refuses a request whose turn has come.
+    fn take_up<D: DataPlane>(
+        &mut self,
+        held: Held,
+        shared: &mut Shared,
+        context: &mut Context<'_, D>,
+    ) -> Option<ChannelEvent> {
+        match held {
+            Held::Request(request) => {
+                let refusal = self.start(&request, shared, context).err()?;
+                Some(self.refuse(request.xid, &request.head, &refusal))
+            }
+            Held::Undecodable(request) => {
+                let Undecodable { xid, error, head } = *request;
+                // It may have been a part of a request that lays out the tables.
+                self.laid_out = TableSet::NONE;
+                let refusal = self.barred(shared).unwrap_or(Refusal::new(error.code, error.problem));
+                Some(self.refuse(xid, &head, &refusal))
+            }
+        }
+    }
+
     fn start<D: DataPlane>(
         &mut self,
         request: &Request,

@@ -89,9 +89,10 @@ impl Dump {
             Self::TableFeatures { mut parts, next } => {
                 let limit = context.model.config().limits.entries;
                 let end = next.saturating_add(TABLES_PER_STEP).min(Limits::TABLES as u8);
-                for table in next..end {
+                let pipeline = context.model.pipeline_tables();
+                for table in (next..end).filter(|table| pipeline.contains(*table)) {
                     // A few hundred bytes.
-                    let _ = parts.push(&table_features::of(table, limit), out);
+                    let _ = parts.push(&table_features::of(table, limit, pipeline), out);
                 }
                 if usize::from(end) == Limits::TABLES {
                     parts.finish(out);

@@ -2,6 +2,7 @@
 //! Changes that take long: the driver may have them made while it answers echoes (docs/adr/0010).
 
 use super::channel::{Channel, ChannelEvent, Job};
+use super::dump::Dump;
 use super::{Agent, ChannelId, Context, Refusal, Shared, bundle, flow_mod};
 use crate::change::{Change, LONG_ENTRIES};
 use crate::data_plane::DataPlane;
@@ -39,6 +40,8 @@ pub(super) enum Then {
     Packet(Option<u32>),
     /// A bundle is answered. Number and first bytes of each message, for the ERROR that may name it.
     Commit(BundleControl, Vec<(u32, Head)>),
+    /// The tables are told, under the request's number.
+    TellTables(u32),
 }
 
 /// A request whose changes are being made elsewhere.
@@ -81,6 +84,11 @@ impl Channel {
             Then::Packet(buffer) => {
                 result.map_err(|(_, error)| error)?;
                 flow_mod::release(buffer, shared, context);
+                Ok(None)
+            }
+            Then::TellTables(xid) => {
+                result.map_err(|(_, error)| error)?;
+                self.begin(Job::Dump(Box::new(Dump::table_features(xid))));
                 Ok(None)
             }
             Then::Commit(control, origins) => {

@@ -3,32 +3,38 @@
 
 use super::channel::{Channel, Job};
 use super::dump::Dump;
+use super::long::Then;
 use super::numbered::Numbered;
-use super::{Context, Refusal, describe, group, meter, table_features};
+use super::{Context, Refusal, Shared, describe, group, meter, table_features};
 use crate::data_plane::DataPlane;
+use crate::{Change, TableSet};
 use flow::{PortNo, port_no};
 use openflow::multipart::flow_stats::TableStats;
 use openflow::multipart::port_stats::PortStats;
+use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
-use openflow::{Message, error};
+use openflow::{Message, Request, error};
 
 impl Channel {
     pub(super) fn multipart<D: DataPlane>(
         &mut self,
-        xid: u32,
+        request: &Request,
         asked: &MultipartRequest,
+        shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Result<Option<Message>, Refusal> {
+        let xid = request.xid;
         let answer = match &asked.query {
             Query::Desc => Answer::Desc(Box::new(describe::description(context.model.config()))),
             Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query, self.knows_marks)),
             Query::Aggregate(query) => return self.begin_dump(Dump::aggregate(xid, query)),
             Query::TableFeatures(tables) => {
-                table_features::check(tables, context.model.config().limits.entries)?;
-                if asked.more {
-                    return Ok(None);
+                let Some(tables) = self.lay_out(tables, asked.more, context)? else { return Ok(None) };
+                if tables == TableSet::NONE {
+                    return self.begin_dump(Dump::table_features(xid));
                 }
-                return self.begin_dump(Dump::table_features(xid));
+                let change = vec![Change::Tables(tables)];
+                return self.make(request, change, Then::TellTables(xid), shared, context);
             }
             Query::Table => Answer::Table(tables(context)),
             Query::PortStats { port } => Answer::PortStats(port_stats(*port, context)?),
@@ -50,6 +56,23 @@ impl Channel {
         Ok(Some(Message::MultipartReply(MultipartReply::from(answer))))
     }
 
+    /// The tables that a request and the parts before it name; none until its last part.
+    fn lay_out<D: DataPlane>(
+        &mut self,
+        asked: &[TableFeatures],
+        more: bool,
+        context: &Context<'_, D>,
+    ) -> Result<Option<TableSet>, Refusal> {
+        let before = std::mem::replace(&mut self.laid_out, TableSet::NONE);
+        let tables = table_features::check(asked, before, context.model.config().limits.entries)?;
+        if more {
+            self.laid_out = tables;
+            return Ok(None);
+        }
+        table_features::check_whole(&tables)?;
+        Ok(Some(tables))
+    }
+
     fn begin_list(&mut self, list: Numbered) -> Result<Option<Message>, Refusal> {
         self.begin_dump(Dump::Numbered(list))
     }
@@ -67,7 +90,8 @@ fn tables<D: DataPlane>(context: &mut Context<'_, D>) -> Vec<TableStats> {
         lookups: stats.lookups,
         matches: stats.matches,
     };
-    context.model.tables().into_iter().map(row).collect()
+    let pipeline = *context.model.pipeline_tables();
+    context.model.tables().into_iter().filter(|stats| pipeline.contains(stats.table)).map(row).collect()
 }
 
 fn port_stats<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -> Result<Vec<PortStats>, Refusal> {

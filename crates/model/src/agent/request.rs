@@ -22,8 +22,10 @@ impl Channel {
         shared: &mut Shared,
         context: &mut Context<'_, D>,
     ) -> Result<Option<Message>, Refusal> {
-        if self.role(shared) == Role::Slave && request.message.is_barred_for_slaves() {
-            return Err(Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"));
+        if request.message.is_barred_for_slaves()
+            && let Some(refusal) = self.barred(shared)
+        {
+            return Err(refusal);
         }
         self.knows_marks |= marks(&request.message);
         match &request.message {
@@ -80,7 +82,7 @@ impl Channel {
                 self.begin(Job::Dump(Box::new(Dump::Lane(request.xid, lane))));
                 Ok(None)
             }
-            Message::MultipartRequest(asked) => self.multipart(request.xid, asked, context),
+            Message::MultipartRequest(asked) => self.multipart(request, asked, shared, context),
             Message::QueueGetConfigRequest { port } => super::queues::config(*port, context).map(Some),
             Message::RoleRequest(asked) => self.role_request(asked, shared).map(Some),
             Message::GetAsyncRequest => Ok(Some(Message::GetAsyncReply(self.async_config))),

@@ -3,8 +3,8 @@
 
 use super::channel::Channel;
 use super::{Refusal, Shared};
-use openflow::Message;
 use openflow::role::{Role, RoleMessage};
+use openflow::{Message, error};
 
 impl Channel {
     /// The role that holds: equal, master or slave.
@@ -13,6 +13,12 @@ impl Channel {
             Role::Master if shared.master != Some(self.id) => Role::Slave,
             other => other,
         }
+    }
+
+    /// Why this channel may not change anything, if it may not.
+    pub(super) fn barred(&self, shared: &Shared) -> Option<Refusal> {
+        let is_slave = self.role(shared) == Role::Slave;
+        is_slave.then(|| Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"))
     }
 
     pub(super) fn role_request(

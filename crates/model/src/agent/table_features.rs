@@ -3,6 +3,7 @@
 //! for what the controller is going to use.
 
 use super::Refusal;
+use crate::TableSet;
 use flow::{Field, Limits};
 use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
@@ -14,7 +15,7 @@ const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 /// A table's features. What is told of ordinary entries holds for table-miss entries, too.
-pub fn of(table: u8, max_entries: usize) -> TableFeatures {
+pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
     let matched = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect();
     // A mask here would say that the wildcard has one: ovs-ofctl refuses that.
@@ -22,7 +23,8 @@ pub fn of(table: u8, max_entries: usize) -> TableFeatures {
     let written = || -> Vec<OxmId> {
         Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect()
     };
-    let goto: Vec<u8> = (table.saturating_add(1)..Limits::TABLES as u8).collect();
+    let behind = table.saturating_add(1)..Limits::TABLES as u8;
+    let goto: Vec<u8> = behind.filter(|next| pipeline.contains(*next)).collect();
     // The last table leads nowhere.
     let instructions = if goto.is_empty() { &INSTRUCTIONS[1..] } else { &INSTRUCTIONS[..] };
     TableFeatures {
@@ -45,11 +47,12 @@ pub fn of(table: u8, max_entries: usize) -> TableFeatures {
     }
 }
 
-/// Whether tables can be as it is asked for: with no more than they can do anyway.
-pub fn check(asked: &[TableFeatures], limit: usize) -> Result<(), Refusal> {
-    for (at, features) in asked.iter().enumerate() {
+/// Whether tables can be as a part of a request asks: with no more than they can do anyway. All tables that the request has
+/// named then; `named` were before this part.
+pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
+    for features in asked {
         let table = features.table;
-        if usize::from(table) >= Limits::TABLES || asked[..at].iter().any(|other| other.table == table) {
+        if usize::from(table) >= Limits::TABLES || named.contains(table) {
             return Err(Refusal::new(
                 error::TABLE_FEATURES_BAD_TABLE,
                 format!("table {table} is named twice, or is none; tables are 0 to 254"),
@@ -64,8 +67,20 @@ pub fn check(asked: &[TableFeatures], limit: usize) -> Result<(), Refusal> {
         if let Some(problem) = features.properties.iter().find_map(|property| beyond(table, property)) {
             return Err(Refusal::new(error::TABLE_FEATURES_BAD_ARGUMENT, problem));
         }
+        named.insert(table);
     }
-    Ok(())
+    Ok(named)
+}
+
+/// Whether a request names what a pipeline needs. One that names no table only asks.
+pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
+    if *named == TableSet::NONE || named.contains(0) {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        error::TABLE_FEATURES_BAD_TABLE,
+        "table 0 can not be left out: packets enter the pipeline there",
+    ))
 }
 
 /// What a property asks for that tables can not do.

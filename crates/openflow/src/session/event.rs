@@ -2,9 +2,14 @@
 //! What a session is told, and what it tells.
 
 use crate::error::DecodeError;
+use crate::header::{HEADER_BYTES, kind};
 use crate::hello::Hello;
 use crate::message::Message;
+use crate::symmetric;
 use flow::Nanos;
+
+/// OFPMP_TABLE_FEATURES.
+const TABLE_FEATURES: u16 = 12;
 
 /// Bytes of a message at fault that an ERROR returns.
 const ERROR_DATA_BYTES: usize = 64;
@@ -65,6 +70,24 @@ impl Head {
     pub(super) fn kind(&self) -> u8 {
         self.bytes[1]
     }
+
+    /// Whether a controller in the slave role may not send the message, by what its first bytes say: as
+    /// [`Message::is_barred_for_slaves`], for messages that cannot be decoded.
+    pub(super) fn is_barred_for_slaves(&self) -> bool {
+        let body = self.bytes().get(HEADER_BYTES..).unwrap_or_default();
+        match self.kind() {
+            kind::PACKET_OUT
+            | kind::FLOW_MOD
+            | kind::GROUP_MOD
+            | kind::PORT_MOD
+            | kind::TABLE_MOD
+            | kind::METER_MOD => true,
+            // Without a body it only asks.
+            kind::MULTIPART_REQUEST => body.starts_with(&TABLE_FEATURES.to_be_bytes()) && body.len() > 8,
+            kind::EXPERIMENTER => symmetric::is_bundle(body) || symmetric::is_lane_mod(body),
+            _ => false,
+        }
+    }
 }
 
 /// Something that the controller wants.
@@ -75,6 +98,18 @@ pub struct Request {
     /// What it is. Also ERROR messages come this way.
     pub message: Message,
     /// Its first bytes, for [`crate::Session::send_error`].
+    pub head: Head,
+}
+
+/// A request that cannot be decoded and that a slave may not make: whether the role or the message is at fault, the
+/// driver knows. It answers with [`crate::Session::send_error`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undecodable {
+    /// Its number.
+    pub xid: u32,
+    /// What is wrong with it.
+    pub error: DecodeError,
+    /// Its first bytes.
     pub head: Head,
 }
 
@@ -110,6 +145,8 @@ pub enum SessionEvent {
     Opened,
     /// The controller wants something.
     Request(Box<Request>),
+    /// The controller wants something that cannot be decoded; it is not answered yet.
+    Undecodable(Box<Undecodable>),
     /// A message was refused; the answer is sent. For the log.
     Refused {
         /// The message's number.

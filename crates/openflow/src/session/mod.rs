@@ -20,7 +20,7 @@ use crate::symmetric::ErrorMessage;
 use flow::Nanos;
 use keepalive::{Keepalive, Step};
 
-pub use event::{CloseReason, Head, Request, SessionConfig, SessionEvent};
+pub use event::{CloseReason, Head, Request, SessionConfig, SessionEvent, Undecodable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -175,8 +175,8 @@ impl Session {
             }
             // A foreign version's lengths mean nothing; a HELLO's do.
             if header.version != VERSION && header.kind != kind::HELLO && self.state == State::Open {
-                let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
-                self.close_for_framing(header, error::BAD_VERSION, problem);
+                let head = Head::of(&self.input[self.taken..]);
+                self.close_for_version(header, head);
                 break;
             }
             let at = self.taken;
@@ -188,7 +188,7 @@ impl Session {
             let head = Head::of(&self.input[at..at + length]);
             let event = match self.state {
                 State::AwaitingHello => self.hello(header, decoded),
-                _ => self.message(header.xid, decoded, head),
+                _ => self.message(header, decoded, head),
             };
             if event.is_some() {
                 return event;
@@ -225,17 +225,24 @@ impl Session {
 
     fn message(
         &mut self,
-        xid: u32,
+        header: Header,
         decoded: Result<Message, DecodeError>,
         head: Head,
     ) -> Option<SessionEvent> {
+        let xid = header.xid;
         let error = match decoded {
             Ok(Message::EchoRequest(data)) => {
                 Message::EchoReply(data).encode_one(xid, &mut self.output);
                 return None;
             }
             // That something came is what counts.
-            Ok(Message::EchoReply(_) | Message::Hello(_)) => return None,
+            Ok(Message::EchoReply(_)) => return None,
+            // It may come again, and may speak later versions too, but not take back what was agreed on.
+            Ok(Message::Hello(hello)) if hello.accepts_ours() && hello.version != 0 => return None,
+            Ok(Message::Hello(_)) => {
+                self.close_for_version(header, head);
+                return None;
+            }
             Ok(message) if message.is_from_switch() => DecodeError {
                 code: error::BAD_TYPE,
                 problem: format!("a message of type {} goes to controllers, not to switches", head.kind())
@@ -244,6 +251,9 @@ impl Session {
             Ok(message) => return Some(SessionEvent::Request(Box::new(Request { xid, message, head }))),
             // An ERROR is never answered by another.
             Err(error) if head.kind() == kind::ERROR => return Some(SessionEvent::Refused { xid, error }),
+            Err(error) if head.is_barred_for_slaves() => {
+                return Some(SessionEvent::Undecodable(Box::new(Undecodable { xid, error, head })));
+            }
             Err(error) => error,
         };
         self.put_error(xid, error.code, head.bytes());
@@ -252,8 +262,21 @@ impl Session {
 
     fn close_for_framing(&mut self, header: Header, code: ErrorCode, problem: String) {
         let head = Head::of(&self.input[self.taken..]);
-        self.put_error(header.xid, code, head.bytes());
-        self.close(CloseReason::Framing(DecodeError { code, problem: problem.into() }));
+        self.close_for(header, head, DecodeError { code, problem: problem.into() });
+    }
+
+    /// A message of a version other than 1.3, or a HELLO without it.
+    fn close_for_version(&mut self, header: Header, head: Head) {
+        let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
+        self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });
+    }
+
+    fn close_for(&mut self, header: Header, head: Head, error: DecodeError) {
+        // An ERROR is never answered by another.
+        if header.kind != kind::ERROR {
+            self.put_error(header.xid, error.code, head.bytes());
+        }
+        self.close(CloseReason::Framing(error));
     }
 
     fn close(&mut self, reason: CloseReason) {

@@ -3,6 +3,7 @@ use super::*;
 use crate::multipart::flow_stats::FlowStats;
 use crate::multipart::parts::Parts;
 use crate::multipart::{Answer, MultipartReply};
+use crate::ours;
 
 const SECOND: Nanos = 1_000_000_000;
 
@@ -167,6 +168,74 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
         assert_eq!(error.code, code);
         assert_eq!(said(&mut session), [Message::Error(ErrorMessage { code, data: bytes.to_vec() })]);
         assert_eq!((session.is_open(), session.wants_read(), session.next_deadline()), (false, false, None));
+    }
+}
+
+/// Open vSwitch answers a HELLO of version 0 in the same way; later versions can come down to 1.3.
+#[test]
+fn a_hello_after_the_first_may_repeat_but_not_take_back_what_was_agreed_on() {
+    for (version, bitmap, stays) in [
+        (4, None, true),
+        (4, Some(1 << 4), true),
+        (6, None, true),
+        (1, Some(1 << 4), true),
+        (0, None, false),
+        (0, Some(1 << 4), false),
+        (1, None, false),
+        (3, None, false),
+        (6, Some(1 << 6), false),
+    ] {
+        let mut session = open();
+        session.receive(&hello(version, bitmap), 0);
+        let events = events(&mut session);
+        let codes: Vec<_> = events
+            .iter()
+            .map(|event| match event {
+                SessionEvent::Closed { reason: CloseReason::Framing(error) } => error.code,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let (closed, answers) = if stays { (vec![], 0) } else { (vec![error::BAD_VERSION], 1) };
+        assert_eq!((codes, said(&mut session).len()), (closed, answers), "{version} {bitmap:?}");
+    }
+}
+
+#[test]
+fn an_error_of_another_version_closes_and_is_not_answered() {
+    let mut session = open();
+    session.receive(&message(1, kind::ERROR, 3, &[0; 4]), 0);
+    assert!(matches!(events(&mut session)[..], [SessionEvent::Closed { .. }]));
+    assert_eq!(said(&mut session), []);
+}
+
+/// Whether the sender's role or the message is at fault, the driver says.
+#[test]
+fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
+    let bundle_add = [&ours::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
+    let lane_mod = [&ours::EXPERIMENTER.to_be_bytes()[..], &1_u32.to_be_bytes(), &[9]].concat();
+    let mut table_features = vec![0, 12, 0, 0, 0, 0, 0, 0, 1];
+    for (kind, body) in [
+        (kind::PACKET_OUT, &[9][..]),
+        (kind::FLOW_MOD, &[9]),
+        (kind::GROUP_MOD, &[9]),
+        (kind::PORT_MOD, &[9]),
+        (kind::TABLE_MOD, &[9]),
+        (kind::METER_MOD, &[9]),
+        (kind::MULTIPART_REQUEST, &table_features),
+        (kind::EXPERIMENTER, &bundle_add),
+        (kind::EXPERIMENTER, &lane_mod),
+    ] {
+        let mut session = open();
+        session.receive(&message(4, kind, 8, body), 0);
+        let events = events(&mut session);
+        let [SessionEvent::Undecodable(request)] = &events[..] else { panic!("{kind}: {events:?}") };
+        assert_eq!((request.xid, said(&mut session).len()), (8, 0));
+    }
+    table_features[1] = 1;
+    for (kind, body) in [(kind::ROLE_REQUEST, &[9][..]), (kind::MULTIPART_REQUEST, &table_features)] {
+        let mut session = open();
+        session.receive(&message(4, kind, 8, body), 0);
+        assert!(matches!(events(&mut session)[..], [SessionEvent::Refused { .. }]), "{kind}");
     }
 }
 

@@ -58,6 +58,15 @@ fn wrong_values_within_a_message_do_no_harm() {
     let mut refused = std::collections::BTreeMap::<String, usize>::new();
     for message in messages() {
         let bytes = bytes_of(&message);
+        // What these say is not looked at before the role. Others may become requests that slaves may make.
+        let is_barred = message.is_barred_for_slaves()
+            && !matches!(
+                message,
+                Message::MultipartRequest(_)
+                    | Message::BundleControl(_)
+                    | Message::BundleAdd(_)
+                    | Message::LaneMod(_)
+            );
         for at in (8..bytes.len() - 1).step_by(2) {
             for value in wrong_values(u16::from_be_bytes([bytes[at], bytes[at + 1]])) {
                 let mut wrong = bytes.clone();
@@ -70,14 +79,16 @@ fn wrong_values_within_a_message_do_no_harm() {
         loop {
             match peer.receive() {
                 (xid, _) if xid == asked => break,
-                (9, Message::Error(error)) if error.code == error::IS_SLAVE => {}
+                (9, Message::Error(error)) if is_barred => {
+                    assert_eq!(error.code, error::IS_SLAVE, "{message:?}")
+                }
                 (9, Message::Error(error)) => *refused.entry(error.code.to_string()).or_default() += 1,
                 (9, Message::MultipartReply(_) | Message::RoleReply(_) | Message::EchoReply(_)) => {}
                 other => panic!("{other:?}"),
             }
         }
     }
-    for code in [error::BAD_LEN, error::MATCH_BAD_LEN, error::ACTION_BAD_LEN, error::INSTRUCTION_BAD_LEN] {
+    for code in [error::BAD_LEN, error::IS_SLAVE] {
         assert!(refused.contains_key(&code.to_string()), "{code}: {refused:?}");
     }
     scene.is_logged(1, &["refused: "]);

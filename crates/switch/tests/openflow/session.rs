@@ -12,6 +12,7 @@ use openflow::flow_mod::RemovedReason;
 use openflow::group::{Change, GroupMod};
 use openflow::meter::MeterMod;
 use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartRequest, Query};
 use openflow::packet::{PacketIn, PacketInReason, PacketOut};
 use openflow::port::{PortMod, PortReason, config};
@@ -169,6 +170,94 @@ fn all_are_told_of_flows_and_ports() {
     assert_eq!(one.refused(&other), error::PORT_MOD_BAD_CONFIG);
 }
 
+/// TABLE_FEATURES that name these tables and ask for nothing else of them.
+fn lay_out(tables: &[u8], more: bool) -> Message {
+    let named = |table: &u8| TableFeatures {
+        table: *table,
+        name: String::new(),
+        metadata_match: 0,
+        metadata_write: 0,
+        config: 0,
+        max_entries: 10,
+        properties: vec![],
+    };
+    let query = Query::TableFeatures(tables.iter().map(named).collect());
+    Message::MultipartRequest(MultipartRequest { more, query })
+}
+
+/// The tables that a reply to TABLE_FEATURES tells of.
+fn told(reply: &Message) -> Vec<u8> {
+    let Message::MultipartReply(reply) = reply else { panic!("{reply:?}") };
+    let Answer::TableFeatures(tables) = &reply.answer else { panic!("{reply:?}") };
+    tables.iter().map(|features| features.table).collect()
+}
+
+/// OpenFlow 1.3.5, 7.3.5.5: tables that are left out are removed, and their entries go without a word.
+#[test]
+fn tables_that_are_not_laid_out_are_removed() {
+    let mut lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    for line in [
+        "table=0,actions=goto_table:1",
+        "table=1,actions=output:2",
+        "table=1,priority=9,in_port=2,send_flow_rem,actions=goto_table:3",
+        "table=3,send_flow_rem,actions=output:1",
+    ] {
+        peer.send(&add(line));
+    }
+    peer.barrier();
+    assert_eq!(lab.flows().len(), 4);
+    let asked = peer.send(&lay_out(&[0, 1], false));
+    let (xid, reply) = peer.receive();
+    assert_eq!((xid, told(&reply)), (asked, vec![0, 1]), "and no flow-removed message");
+    assert_eq!(lab.flows().len(), 2, "{:?}", lab.flows());
+    lab.push(1, &frame(2, 1));
+    assert_eq!(lab.pop(2), frame(2, 1));
+    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("another message") };
+    assert!(matches!(&stats.answer, Answer::Table(tables) if tables.len() == 2), "{stats:?}");
+
+    assert_eq!(peer.refused(&add("table=3,actions=drop")), error::FLOW_MOD_BAD_TABLE_ID);
+    assert_eq!(
+        peer.refused(&add("table=1,priority=7,actions=goto_table:3")),
+        error::INSTRUCTION_BAD_TABLE_ID
+    );
+    for wrong in [&[1][..], &[0, 1, 1], &[0, 255]] {
+        assert_eq!(peer.refused(&lay_out(wrong, false)), error::TABLE_FEATURES_BAD_TABLE, "{wrong:?}");
+    }
+    assert_eq!(told(&peer.ask(&lay_out(&[], false))), [0, 1]);
+    assert_eq!(lab.flows().len(), 2, "what is refused, or only asks, changes nothing");
+
+    // In parts; and tables come back.
+    peer.send(&lay_out(&[0, 1], true));
+    assert_eq!(told(&peer.ask(&lay_out(&[3, 200], false))), [0, 1, 3, 200]);
+    assert_eq!(lab.flows().len(), 2);
+    peer.send(&add("table=1,priority=7,actions=goto_table:3"));
+    peer.send(&add("table=3,actions=output:2"));
+    peer.send(&flow_mod(Command::Delete, "table=all"));
+    peer.barrier();
+}
+
+/// A flow-mod, number 77, whose match has a field of class 0x8000 that is not known. It has no more than an ERROR returns.
+fn wrong_flow_mod() -> Vec<u8> {
+    let mut bytes = vec![4, 14, 0, 64, 0, 0, 0, 77];
+    bytes.resize(48, 0);
+    bytes.extend([0, 1, 0, 12, 0x80, 0, 0x70, 4, 0, 0, 0, 1, 0, 0, 0, 0]);
+    bytes
+}
+
+/// As Open vSwitch does: a HELLO that takes back what was agreed on is an error, and the end.
+#[test]
+fn a_later_hello_of_no_version_is_refused() {
+    let lab = Lab::start(1, 1, "");
+    let mut peer = lab.peer();
+    peer.send_bytes(&[4, 0, 0, 8, 0, 0, 0, 5]);
+    peer.barrier();
+    peer.send_bytes(&[0, 0, 0, 8, 0, 0, 0, 6]);
+    let (6, Message::Error(error)) = peer.receive() else { panic!("another message") };
+    assert_eq!(error.code, error::BAD_VERSION);
+    assert_eq!(peer.receive_bytes(), None);
+}
+
 #[test]
 fn there_is_one_master_and_slaves_only_read() {
     let mut lab = Lab::start(1, 2, "");
@@ -181,6 +270,19 @@ fn there_is_one_master_and_slaves_only_read() {
     assert_eq!(one.ask(&role(Role::NoChange, 0)), is(Role::Slave, 2));
     assert_eq!(one.refused(&role(Role::Master, 1)), error::ROLE_STALE);
     assert_eq!(one.refused(&add("actions=drop")), error::IS_SLAVE);
+    // The role comes before what the message says; for others that is what is wrong.
+    let unknown_field = wrong_flow_mod();
+    for (peer, code) in [(&mut one, error::IS_SLAVE), (&mut two, error::MATCH_BAD_FIELD)] {
+        peer.send_bytes(&unknown_field);
+        let Message::Error(error) = peer.answer_to(77) else { panic!("another message") };
+        assert_eq!((error.code, &error.data[..]), (code, &unknown_field[..]));
+    }
+    // The role that counts is the one that the channel has when it is the message's turn.
+    let asked = one.send(&role(Role::Equal, 0));
+    one.send_bytes(&unknown_field);
+    assert_eq!(one.answer_to(asked), is(Role::Equal, 2));
+    assert!(matches!(one.answer_to(77), Message::Error(error) if error.code == error::MATCH_BAD_FIELD));
+    assert_eq!(one.ask(&role(Role::Slave, 2)), is(Role::Slave, 2));
     assert!(matches!(one.ask(&query(Query::PortDesc)), Message::MultipartReply(_)));
     let config = |fragments, miss_send_len| SwitchConfig { fragments, miss_send_len };
     let before = two.ask(&Message::GetConfigRequest);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables laid out by a controller: as Faucet does it, and beyond what tables can do.
 
-use super::{check, of};
+use super::{check, check_whole, of};
+use crate::TableSet;
 use flow::Field;
 use openflow::error::{self, ErrorCode};
 use openflow::multipart::table_features::TableFeatures;
@@ -49,7 +50,7 @@ fn like_faucet(number: u8) -> TableFeatures {
 }
 
 fn refused(asked: &[TableFeatures]) -> ErrorCode {
-    check(asked, LIMIT).unwrap_err().code
+    check(asked, TableSet::NONE, LIMIT).unwrap_err().code
 }
 
 fn refuses(property: TableProperty) {
@@ -59,14 +60,14 @@ fn refuses(property: TableProperty) {
 
 #[test]
 fn less_than_tables_can_do_is_granted() {
-    check(&[like_faucet(1), like_faucet(2)], LIMIT).unwrap();
-    check(&[], LIMIT).unwrap();
+    check(&[like_faucet(1), like_faucet(2)], TableSet::NONE, LIMIT).unwrap();
+    check(&[], TableSet::NONE, LIMIT).unwrap();
 }
 
 #[test]
 fn what_is_told_may_be_asked_for() {
-    let all: Vec<TableFeatures> = (0..=254).map(|number| of(number, LIMIT)).collect();
-    check(&all, LIMIT).unwrap();
+    let all: Vec<TableFeatures> = (0..=254).map(|number| of(number, LIMIT, &TableSet::ALL)).collect();
+    check(&all, TableSet::NONE, LIMIT).unwrap();
 }
 
 #[test]
@@ -97,4 +98,21 @@ fn what_tables_can_not_do_is_refused() {
     for next in [1, 2, 255] {
         refuses(TableProperty::NextTables(Ordinary, vec![next]));
     }
+}
+
+#[test]
+fn a_request_in_parts_names_each_table_once_and_table_0() {
+    let first = check(&[like_faucet(0), like_faucet(1)], TableSet::NONE, LIMIT).unwrap();
+    let both = check(&[like_faucet(2)], first, LIMIT).unwrap();
+    let named = |set: &TableSet| (0..=255).filter(|table| set.contains(*table)).collect::<Vec<_>>();
+    assert_eq!((named(&first), named(&both)), (vec![0, 1], vec![0, 1, 2]));
+    assert_eq!(check(&[like_faucet(2)], both, LIMIT).unwrap_err().code, error::TABLE_FEATURES_BAD_TABLE);
+    check_whole(&both).unwrap();
+    check_whole(&TableSet::NONE).unwrap();
+    let without_0 = check(&[like_faucet(2)], TableSet::NONE, LIMIT).unwrap();
+    assert_eq!(check_whole(&without_0).unwrap_err().code, error::TABLE_FEATURES_BAD_TABLE);
+    let TableProperty::NextTables(_, next) = &of(1, LIMIT, &both).properties[1] else {
+        panic!("another order")
+    };
+    assert_eq!(next, &[2]);
 }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The tables of the pipeline. A controller that lays them out by TABLE_FEATURES removes those that it does not name
+//! (OpenFlow 1.3.5, 7.3.5.5): their entries go without flow-removed messages, and none can be added.
+
+use crate::ModelError;
+use crate::data_plane::DataPlane;
+use crate::model::Model;
+use crate::stage::Staged;
+use crate::store::{Life, Slot};
+use flow::operation::MAC_TABLE;
+use flow::{Command, EntryId, FlowEntry, FlowMod, Instructions, Next};
+
+/// A set of tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableSet([u64; 4]);
+
+impl TableSet {
+    /// No table.
+    pub const NONE: Self = Self([0; 4]);
+    /// All tables.
+    pub const ALL: Self = Self([u64::MAX; 4]);
+
+    /// Whether the table is in it.
+    #[must_use]
+    pub fn contains(&self, table: u8) -> bool {
+        self.0[usize::from(table / 64)] >> (table % 64) & 1 == 1
+    }
+
+    /// Adds a table.
+    pub fn insert(&mut self, table: u8) {
+        self.0[usize::from(table / 64)] |= 1 << (table % 64);
+    }
+}
+
+impl<D: DataPlane> Model<D> {
+    /// The tables of the pipeline.
+    #[must_use]
+    pub fn pipeline_tables(&self) -> &TableSet {
+        &self.pipeline_tables
+    }
+
+    /// Makes these the tables of the pipeline. Entries of others go, and entries that lead to others.
+    pub(crate) fn stage_tables(&mut self, tables: TableSet, staged: &mut Staged) {
+        let before = std::mem::replace(&mut self.pipeline_tables, tables);
+        staged.tables.get_or_insert(before);
+        for table in (0..MAC_TABLE).filter(|table| !tables.contains(*table)) {
+            if self.store.table(table).len() > 0 {
+                self.stage_delete_table(table, None, staged);
+            }
+        }
+        let leads_out = |entry: &FlowEntry| {
+            entry.table != MAC_TABLE
+                && next_of(&entry.instructions).is_some_and(|next| !tables.contains(next))
+        };
+        let wanted = |slot: &Slot| {
+            matches!(slot.life, Life::Fresh | Life::Live) && slot.entry.as_ref().is_some_and(|e| leads_out(e))
+        };
+        let slots = self.store.slots().iter().enumerate();
+        let ids: Vec<EntryId> = slots.filter(|(_, slot)| wanted(slot)).map(|(id, _)| id as EntryId).collect();
+        for id in ids {
+            self.stage_remove(id, None, staged);
+        }
+    }
+
+    /// Refuses a flow-mod for a table, or with a next table, that was removed from the pipeline.
+    pub(crate) fn check_tables(&self, m: &FlowMod) -> Result<(), ModelError> {
+        if let Some(table) = m.table.filter(|table| !self.pipeline_tables.contains(*table)) {
+            return Err(ModelError::RemovedTable(table));
+        }
+        let next = match m.command {
+            Command::Add | Command::Modify | Command::ModifyStrict => next_of(&m.instructions),
+            Command::Delete | Command::DeleteStrict => None,
+        };
+        match next.filter(|next| !self.pipeline_tables.contains(*next)) {
+            Some(next) => Err(ModelError::RemovedNextTable(next)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn next_of(instructions: &Instructions) -> Option<u8> {
+    match instructions.next? {
+        Next::Table(table) | Next::Direct { table, .. } => Some(table),
+    }
+}
