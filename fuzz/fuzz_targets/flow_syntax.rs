@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text as flows: a flow that is accepted prints as text that parses to the same flow; a refusal says what and where.
+//! Any text as flows, groups and meters: what is accepted prints as text that parses to the same; a refusal says what and where.
 #![no_main]
 
 use flow::Command;
-use flow::syntax::{ParseOptions, format_flow, parse_flow, parse_flows};
+use flow::syntax::{ParseOptions, format_flow, format_line, parse_flow, parse_flows, parse_line};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
+    for parsed in text.lines().filter_map(|line| parse_line(line, 1, ParseOptions::default())) {
+        let Ok(line) = parsed else { continue };
+        let printed = format_line(&line);
+        match parse_line(&printed, 1, ParseOptions::default()) {
+            Some(Ok(again)) => assert_eq!(again, line, "printed as {printed}"),
+            other => panic!("printed as {printed}, which gives {other:?}"),
+        }
+    }
     for (parsed, line) in parse_flows(text, ParseOptions::default()).zip(1usize..) {
         match parsed {
             Ok(flow) => {

@@ -2,7 +2,7 @@
 //! Groups: one action that stands for several lists of them.
 
 use crate::Action;
-use crate::PortNo;
+use crate::{PortNo, port_no};
 
 /// How a group uses its buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +90,18 @@ impl Group {
     /// Groups that its buckets send to or watch.
     pub fn references(&self) -> impl Iterator<Item = u32> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
+    }
+
+    /// The ports that its buckets send to or watch.
+    pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
+        let sent = |action: &Action| match action {
+            Action::Output { port, .. } => Some(*port),
+            _ => None,
+        };
+        let of_bucket = move |bucket: &Bucket| {
+            bucket.actions.iter().filter_map(sent).chain(bucket.watch_port).collect::<Vec<_>>()
+        };
+        self.buckets.iter().flat_map(of_bucket).filter(|port| port_no::is_real(*port))
     }
 }
 

@@ -24,6 +24,10 @@
 //! match does not promise is accepted, as packets without it are dropped by name. Port numbers are the 32 bits of
 //! OpenFlow 1.3: 65534 is a number like any other, not LOCAL.
 //!
+//! A line of a flow file may also be a group or a meter ([`parse_line`]), as in `ovs-ofctl bundle`:
+//! `group [add|add_or_mod|modify|delete] group_id=1,type=select,bucket=weight:1,actions=output:2,...` and
+//! `meter [..] meter=1 kbps burst stats bands=type=drop rate=1000 burst_size=100`.
+//!
 //! A flow-mod's parts without a meaning for its command (the priority of a non-strict delete, `max_len` of an output
 //! to another port than the controller, ...) are neither printed nor accepted; but for these, what is printed parses
 //! to what was printed.
@@ -41,6 +45,8 @@ mod pieces;
 mod print_action;
 mod print_flow;
 mod print_match;
+mod print_record;
+mod record_line;
 mod refused;
 mod scan;
 mod set_field;
@@ -50,6 +56,8 @@ mod value;
 pub use error::SyntaxError;
 pub use pieces::{LINE_BYTES, read_pieces};
 pub use print_flow::{FlowStats, format_entry, format_flow};
+pub use print_record::format_line;
+pub use record_line::{FileLine, RecordCommand};
 
 use crate::{Command, FlowMod, Instructions, Match, PortNo};
 
@@ -90,7 +98,23 @@ pub fn parse_flow(
     flow_line::parse(text, default_command, options).map_err(|fault| fault.locate(text, None))
 }
 
-/// Parses a file of flows: one a line, as [`parse_flow`] with `add` as default; `#` starts a comment. After an error
+/// Parses one line of a flow file: a flow as [`parse_flow`] with `add` as default; a group behind `group`, as of
+/// `ovs-ofctl add-group`; or a meter behind `meter`, as of `add-meter`. `#` starts a comment; none for a line without anything
+/// else. `number` is the line's.
+pub fn parse_line(
+    line: &str,
+    number: u32,
+    options: ParseOptions<'_>,
+) -> Option<Result<FileLine, SyntaxError>> {
+    let text = line.split_once('#').map_or(line, |(text, _comment)| text);
+    if text.trim_ascii().is_empty() {
+        return None;
+    }
+    let parsed = record_line::parse(text, options);
+    Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
+}
+
+/// Parses a file of flows alone: one a line, as [`parse_flow`] with `add` as default; `#` starts a comment. After an error
 /// the iterator goes on with the next line.
 pub fn parse_flows<'a>(
     text: &'a str,

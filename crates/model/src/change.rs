@@ -13,6 +13,7 @@ use crate::stage::Staged;
 use flow::group::Group;
 use flow::meter::Meter;
 use flow::stateless::LaneChange;
+use flow::syntax::{FileLine, RecordCommand};
 use flow::{Command, FlowMod, Nanos};
 
 /// Entries looked at or changed that take some milliseconds.
@@ -38,6 +39,35 @@ pub enum Change {
 impl From<FlowMod> for Change {
     fn from(m: FlowMod) -> Self {
         Self::Flow(m)
+    }
+}
+
+/// A line of a flow file.
+impl From<FileLine> for Change {
+    fn from(line: FileLine) -> Self {
+        match line {
+            FileLine::Flow(m) => Self::Flow(m),
+            FileLine::Group(command, group) => Self::Group(
+                match command {
+                    RecordCommand::Add => GroupCommand::Add,
+                    RecordCommand::AddOrModify => GroupCommand::AddOrModify,
+                    RecordCommand::Modify => GroupCommand::Modify,
+                    RecordCommand::Delete => GroupCommand::Delete,
+                    RecordCommand::DeleteAll => GroupCommand::DeleteAll,
+                },
+                group,
+            ),
+            FileLine::Meter(command, meter) => Self::Meter(
+                match command {
+                    RecordCommand::Add => MeterCommand::Add,
+                    RecordCommand::AddOrModify => MeterCommand::AddOrModify,
+                    RecordCommand::Modify => MeterCommand::Modify,
+                    RecordCommand::Delete => MeterCommand::Delete,
+                    RecordCommand::DeleteAll => MeterCommand::DeleteAll,
+                },
+                meter,
+            ),
+        }
     }
 }
 

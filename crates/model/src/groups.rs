@@ -23,6 +23,8 @@ pub enum GroupCommand {
     Add,
     /// Replace a group by another of its number; it counts from 0.
     Modify,
+    /// Add a group, or replace that of its number.
+    AddOrModify,
     /// Delete a group, the entries that send to it with it. No error if there is none.
     Delete,
     /// Delete all groups and the entries that send to any.
@@ -62,7 +64,9 @@ impl<D: DataPlane> Model<D> {
         match command {
             GroupCommand::Add if there => Err(ModelError::GroupExists(group.id)),
             GroupCommand::Modify if !there => Err(ModelError::UnknownGroup(group.id)),
-            GroupCommand::Add | GroupCommand::Modify => self.stage_group(now, group, staged),
+            GroupCommand::Add | GroupCommand::AddOrModify | GroupCommand::Modify => {
+                self.stage_group(now, group, staged)
+            }
             GroupCommand::Delete => self.stage_group_delete(group.id, staged),
             GroupCommand::DeleteAll => {
                 // The entries of all groups at once: they are looked for among all entries.
@@ -165,5 +169,13 @@ impl<D: DataPlane> Model<D> {
     #[must_use]
     pub fn group_ids(&self) -> Vec<u32> {
         self.groups.records().keys().copied().collect()
+    }
+
+    /// The numbers of all groups, each behind those that it sends to or watches: the order in which they can be added.
+    #[must_use]
+    pub fn groups_in_order(&self) -> Vec<u32> {
+        let mut ids = self.groups.senders_first();
+        ids.reverse();
+        ids
     }
 }

@@ -18,6 +18,8 @@ pub enum MeterCommand {
     Add,
     /// Replace a meter by another of its number; it counts from 0.
     Modify,
+    /// Add a meter, or replace that of its number.
+    AddOrModify,
     /// Delete a meter, the entries that use it with it. No error if there is none.
     Delete,
     /// Delete all meters and the entries that use any.
@@ -59,11 +61,13 @@ impl<D: DataPlane> Model<D> {
         let there = self.meters.contains_key(&meter.id);
         match command {
             MeterCommand::Add if there => return Err(ModelError::MeterExists(meter.id)),
-            MeterCommand::Add if self.meters.len() >= Limits::METERS => {
+            MeterCommand::Add | MeterCommand::AddOrModify
+                if !there && self.meters.len() >= Limits::METERS =>
+            {
                 return Err(ModelError::TooManyMeters);
             }
             MeterCommand::Modify if !there => return Err(ModelError::NoSuchMeter(meter.id)),
-            MeterCommand::Add | MeterCommand::Modify => {
+            MeterCommand::Add | MeterCommand::AddOrModify | MeterCommand::Modify => {
                 check(&meter)?;
                 self.stage_meter(now, meter, staged);
             }

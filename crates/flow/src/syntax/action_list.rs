@@ -74,7 +74,7 @@ fn check_order<'t>(stage: &mut Option<Stage>, next: Stage, item: &Item<'t>) -> P
 }
 
 /// A list that holds actions only.
-fn parse_list<'t>(
+pub(super) fn parse_list<'t>(
     text: &'t str,
     headers: &mut Headers,
     options: ParseOptions<'_>,

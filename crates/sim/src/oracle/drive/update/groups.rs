@@ -25,7 +25,7 @@ impl Driver {
         if self.model.group_mod(self.now, command, group).is_ok() {
             let changes = &mut self.record.changes;
             *match command {
-                GroupCommand::Add => &mut changes.groups_added,
+                GroupCommand::Add | GroupCommand::AddOrModify => &mut changes.groups_added,
                 GroupCommand::Modify if kind < 5 => &mut changes.groups_reweighed,
                 GroupCommand::Modify => &mut changes.groups_replaced,
                 GroupCommand::Delete | GroupCommand::DeleteAll => &mut changes.groups_deleted,

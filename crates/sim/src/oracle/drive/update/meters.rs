@@ -20,7 +20,7 @@ impl Driver {
         self.model.meter_mod(self.now, command, meter).map_err(|error| error.to_string())?;
         let changes = &mut self.record.changes;
         *match command {
-            MeterCommand::Add => &mut changes.meters_added,
+            MeterCommand::Add | MeterCommand::AddOrModify => &mut changes.meters_added,
             MeterCommand::Modify => &mut changes.meters_modified,
             MeterCommand::Delete | MeterCommand::DeleteAll => &mut changes.meters_deleted,
         } += 1;
