@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow files: read in pieces, put into force as one bundle.
+//! Flow files: flows, groups and meters, read in pieces, put into force as one bundle.
 
+use flow::syntax::{FileLine, ParseOptions, parse_line};
 pub use flow::syntax::{LINE_BYTES, read_pieces};
-use flow::syntax::{ParseOptions, parse_flows};
-use flow::{FlowMod, Nanos, PortNo};
+use flow::{Nanos, PortNo};
 use model::{Changed, DataPlane, Model};
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 /// Mistakes that are told one by one.
-const MISTAKES_TOLD: usize = 10;
+const MISTAKES_TOLD: usize = 20;
 
 /// Port numbers by name.
 pub type PortNames = HashMap<String, PortNo>;
@@ -21,17 +22,57 @@ pub struct FlowFile {
     partial: String,
     /// Lines parsed.
     lines: u32,
-    mods: Vec<FlowMod>,
-    /// The line of each flow-mod.
+    /// What the lines ask for.
+    asked: Vec<FileLine>,
+    /// The line of each.
     line_of: Vec<u32>,
-    mistakes: Vec<String>,
-    more_mistakes: usize,
+    mistakes: Mistakes,
+}
+
+/// What is wrong with the lines of a file.
+#[derive(Debug, Default)]
+struct Mistakes {
+    /// The first of them.
+    told: Vec<String>,
+    more: usize,
+}
+
+impl Mistakes {
+    fn add(&mut self, sentence: impl FnOnce() -> String) {
+        if self.told.len() < MISTAKES_TOLD {
+            self.told.push(sentence());
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The error, if there are any.
+    fn refuse(&mut self) -> Result<(), FlowFileError> {
+        let mut told = std::mem::take(&mut self.told);
+        if self.more > 0 {
+            told.push(format!("... and {} more lines are wrong", self.more));
+        }
+        if told.is_empty() { Ok(()) } else { Err(FlowFileError(told.join("\n"))) }
+    }
 }
 
 /// Why a flow file was refused: one sentence a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FlowFileError(String);
+
+impl FlowFileError {
+    /// The sentences, each behind the name of the file.
+    #[must_use]
+    pub fn of(&self, path: &Path) -> String {
+        let lines: Vec<String> = self.0.lines().map(|line| format!("{}: {line}", path.display())).collect();
+        lines.join("\n")
+    }
+}
 
 impl FlowFile {
     /// An empty file whose flows may call ports by these names.
@@ -59,43 +100,62 @@ impl FlowFile {
         }
     }
 
-    /// Flows read so far.
+    /// Flows, groups and meters read so far.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.mods.len()
+        self.asked.len()
     }
 
-    /// True if no flow was read so far.
+    /// True if none was read so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.mods.is_empty()
+        self.asked.is_empty()
     }
 
-    /// The ports that the flows read so far match or send to.
+    /// The ports that the lines read so far match, send to or watch.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
-        self.mods.iter().flat_map(FlowMod::ports).collect()
+        self.asked.iter().flat_map(FileLine::ports).collect()
     }
 
-    /// Puts all flows into force in one operation, or none.
+    /// Puts all of it into force in one operation, or nothing.
     ///
     /// # Errors
-    /// The mistakes in the text by their lines, or the first flow that the model refuses.
+    /// The mistakes in the text by their lines, or the first line that the model refuses.
     pub fn apply<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
+        self.finish()?;
+        let line_of = self.line_of;
+        model.bundle(now, self.asked).map_err(|(at, error)| {
+            FlowFileError(format!("line {}: {error}", line_of.get(at).copied().unwrap_or_default()))
+        })
+    }
+
+    /// Puts all of it into force in a model that is made for this check alone.
+    ///
+    /// # Errors
+    /// The mistakes in the text by their lines, or all lines that the model refuses. What a refused line would have made is
+    /// missing for the lines behind it.
+    pub fn check<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
+        self.finish()?;
+        let again = self.asked.clone();
+        if let Ok(changed) = model.bundle(now, self.asked) {
+            return Ok(changed);
+        }
+        for (asked, line) in again.into_iter().zip(self.line_of) {
+            if let Err(error) = model.change(now, asked.into()) {
+                self.mistakes.add(|| format!("line {line}: {error}"));
+            }
+        }
+        self.mistakes.refuse().map(|()| Changed::default())
+    }
+
+    /// Takes the last line.
+    fn finish(&mut self) -> Result<(), FlowFileError> {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
             self.line(&last);
         }
-        if self.more_mistakes > 0 {
-            self.mistakes.push(format!("... and {} more lines are wrong", self.more_mistakes));
-        }
-        if !self.mistakes.is_empty() {
-            return Err(FlowFileError(self.mistakes.join("\n")));
-        }
-        let line_of = self.line_of;
-        model.bundle(now, self.mods).map_err(|(at, error)| {
-            FlowFileError(format!("line {}: {error}", line_of.get(at).copied().unwrap_or_default()))
-        })
+        self.mistakes.refuse()
     }
 
     fn line(&mut self, line: &str) {
@@ -107,33 +167,27 @@ impl FlowFile {
         }
         let names = &self.names;
         let by_name = |name: &str| names.get(name).copied();
-        let parsed = parse_flows(line, ParseOptions { port_names: &by_name }).next();
-        match parsed {
+        match parse_line(line, self.lines, ParseOptions { port_names: &by_name }) {
             None => {}
             // After a mistake nothing comes into force; the rest is only looked through.
             Some(Ok(_)) if !self.mistakes.is_empty() => {}
-            Some(Ok(mut flow)) => {
-                // There may be millions of them until all are read.
-                flow.instructions.apply.shrink_to_fit();
-                flow.instructions.write.shrink_to_fit();
-                self.mods.push(flow);
+            Some(Ok(mut asked)) => {
+                if let FileLine::Flow(flow) = &mut asked {
+                    // There may be millions of them until all are read.
+                    flow.instructions.apply.shrink_to_fit();
+                    flow.instructions.write.shrink_to_fit();
+                }
+                self.asked.push(asked);
                 self.line_of.push(self.lines);
             }
-            Some(Err(mut error)) => {
-                error.line = Some(self.lines);
-                self.mistake(|| error.to_string());
-            }
+            Some(Err(error)) => self.mistake(|| error.to_string()),
         }
     }
 
     fn mistake(&mut self, sentence: impl FnOnce() -> String) {
-        self.mods = Vec::new();
+        self.asked = Vec::new();
         self.line_of = Vec::new();
-        if self.mistakes.len() < MISTAKES_TOLD {
-            self.mistakes.push(sentence());
-        } else {
-            self.more_mistakes += 1;
-        }
+        self.mistakes.add(sentence);
     }
 }
 
@@ -148,8 +202,12 @@ mod tests {
             let mut file = FlowFile::new(PortNames::from([("p7".to_owned(), 7)]));
             file.push(&text[..cut]);
             file.push(&text[cut..]);
-            assert_eq!((file.lines, file.mistakes.len()), (5, 1), "{cut}");
-            assert!(file.mistakes[0].starts_with("line 5, column 1: \"nonsense\""), "{}", file.mistakes[0]);
+            assert_eq!((file.lines, file.mistakes.told.len()), (5, 1), "{cut}");
+            assert!(
+                file.mistakes.told[0].starts_with("line 5, column 1: \"nonsense\""),
+                "{}",
+                file.mistakes.told[0]
+            );
             assert!(file.is_empty());
         }
     }
@@ -159,8 +217,32 @@ mod tests {
         let mut file = FlowFile::default();
         file.push(&"in_port=1,actions=drop\n".repeat(3));
         assert_eq!(file.len(), 3);
-        file.push(&"wrong\n".repeat(30));
-        assert_eq!((file.mistakes.len(), file.more_mistakes), (MISTAKES_TOLD, 20));
+        file.push(&"wrong\n".repeat(40));
+        assert_eq!((file.mistakes.told.len(), file.mistakes.more), (MISTAKES_TOLD, 20));
+    }
+
+    #[test]
+    fn a_check_tells_of_every_line_that_the_model_refuses() {
+        let text = "meter meter=1 bands=type=drop rate=9\ngroup group_id=1,type=all,bucket=group:2\n\
+                    in_port=1,actions=meter:1,group:3\nin_port=2,actions=meter:2,output:1\nin_port=3,actions=output:1\n";
+        let model = || {
+            let (plane, _) =
+                worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
+            Model::new(model::Config::default(), plane, 0)
+        };
+        let file = |text: &str| {
+            let mut file = FlowFile::default();
+            file.push(text);
+            file
+        };
+        let told = file(text).check(&mut model(), 0).unwrap_err().to_string();
+        let lines: Vec<&str> = told.lines().map(|line| line.split(':').next().unwrap()).collect();
+        assert_eq!(lines, ["line 2", "line 3", "line 4"], "{told}");
+        let right = text.replace("group:2", "output:2").replace("group:3", "group:1").replace("meter:2,", "");
+        assert_eq!(file(&right).check(&mut model(), 0).unwrap().added, 3);
+        let mut loaded = model();
+        assert_eq!(file(&right).apply(&mut loaded, 0).unwrap().added, 3);
+        assert_eq!((loaded.group_ids(), loaded.meter_ids()), (vec![1], vec![1]));
     }
 
     #[test]
@@ -171,6 +253,6 @@ mod tests {
         }
         assert!(file.partial.len() < 2 * LINE_BYTES);
         file.push("\n");
-        assert!(file.mistakes[0].starts_with("line 1: is longer than"), "{:?}", file.mistakes);
+        assert!(file.mistakes.told[0].starts_with("line 1: is longer than"), "{:?}", file.mistakes.told);
     }
 }

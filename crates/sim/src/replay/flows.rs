@@ -2,8 +2,8 @@
 //! The flow file of a replay.
 
 use crate::replay::ReplayError;
-use flow::syntax::{ParseOptions, SyntaxError, parse_flows, read_pieces};
-use flow::{FlowMod, Limits, PortNo};
+use flow::syntax::{FileLine, ParseOptions, SyntaxError, parse_line, read_pieces};
+use flow::{Limits, PortNo};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -15,8 +15,9 @@ const PIECE_BYTES: usize = 64 * 1_024;
 /// Flows as they stand in a file.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    pub mods: Vec<FlowMod>,
-    /// The line of each flow-mod.
+    /// Flows, groups and meters.
+    pub lines: Vec<FileLine>,
+    /// The number of each line.
     pub line_of: Vec<u32>,
 }
 
@@ -31,7 +32,7 @@ impl Flows {
                     wrong = Some(error);
                     io::Error::from(io::ErrorKind::InvalidData)
                 })?;
-                if flows.mods.len() > Limits::ENTRIES {
+                if flows.lines.len() > Limits::ENTRIES {
                     let sentence =
                         format!("has more than {} flows, the most a switch holds", Limits::ENTRIES);
                     return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
@@ -50,13 +51,9 @@ impl Flows {
     fn take(&mut self, piece: &str, lines: &mut u32) -> Result<(), SyntaxError> {
         for line in piece.lines() {
             *lines = lines.saturating_add(1);
-            match parse_flows(line, ParseOptions::default()).next() {
-                None => {}
-                Some(Ok(flow)) => {
-                    self.mods.push(flow);
-                    self.line_of.push(*lines);
-                }
-                Some(Err(error)) => return Err(SyntaxError { line: Some(*lines), ..error }),
+            if let Some(parsed) = parse_line(line, *lines, ParseOptions::default()) {
+                self.lines.push(parsed?);
+                self.line_of.push(*lines);
             }
         }
         Ok(())
@@ -64,7 +61,7 @@ impl Flows {
 
     /// The ports that flows match or send to.
     pub fn ports(&self) -> BTreeSet<PortNo> {
-        self.mods.iter().flat_map(FlowMod::ports).collect()
+        self.lines.iter().flat_map(FileLine::ports).collect()
     }
 }
 
@@ -79,12 +76,13 @@ mod tests {
         for piece in [
             "# a comment\n\nin_port=4,ip actions=output:7,goto_table:1\n",
             "table=1 actions=output:CONTROLLER,write_actions(output:9) # 12\n",
+            "meter meter=1 bands=type=drop rate=3\ngroup group_id=1,type=ff,bucket=watch_port:5,output:6\n",
         ] {
             flows.take(piece, &mut lines).unwrap();
         }
-        assert_eq!(flows.ports().into_iter().collect::<Vec<_>>(), [4, 7, 9]);
-        assert_eq!(flows.line_of, [3, 4]);
-        assert_eq!(flows.take("actions=drop\nnonsense\n", &mut lines).unwrap_err().line, Some(6));
+        assert_eq!(flows.ports().into_iter().collect::<Vec<_>>(), [4, 5, 6, 7, 9]);
+        assert_eq!(flows.line_of, [3, 4, 5, 6]);
+        assert_eq!(flows.take("actions=drop\nnonsense\n", &mut lines).unwrap_err().line, Some(8));
     }
 
     #[test]

@@ -46,8 +46,8 @@ impl<F: Forwarder> Session<F> {
             self.model.add_port(now, desc, true)?;
             self.summary.ports.entry(number).or_default();
         }
-        let Flows { mods, line_of } = flows;
-        if let Err((at, source)) = self.model.bundle(now, mods) {
+        let Flows { lines, line_of } = flows;
+        if let Err((at, source)) = self.model.bundle(now, lines) {
             let line = line_of.get(at).copied().unwrap_or_default();
             return Err(ReplayError::Flow { path: options.flows.clone(), line, source });
         }

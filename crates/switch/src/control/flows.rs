@@ -2,7 +2,9 @@
 //! The long answer: flows, part by part.
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
-use flow::syntax::{self, format_entry, format_flow};
+use flow::group::Group;
+use flow::meter::Meter;
+use flow::syntax::{self, FileLine, RecordCommand, format_entry, format_flow, format_line};
 use flow::{Command, FlowMod, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
@@ -11,20 +13,62 @@ use worker::WorkerSet;
 const PART_ENTRIES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// A walk over all flows.
+/// A walk over all flows. As a flow file, meters and groups stand before the flows that use them.
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
+    /// Numbers of meters and groups that are still to come, the next one last; none: not looked for yet.
+    before: Option<Vec<Before>>,
     cursor: FlowCursor,
+}
+
+/// What flows use.
+#[derive(Debug)]
+enum Before {
+    Meter(u32),
+    Group(u32),
 }
 
 impl Walk {
     pub fn new(form: FlowForm) -> Self {
-        Self { form, cursor: FlowCursor::default() }
+        Self { form, before: None, cursor: FlowCursor::default() }
+    }
+
+    /// Meters and groups of the next part; empty when all were seen.
+    fn next_before(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Vec<String> {
+        let before = self.before.get_or_insert_with(|| {
+            let groups = model.groups_in_order().into_iter().map(Before::Group);
+            let mut all: Vec<Before> =
+                model.meter_ids().into_iter().map(Before::Meter).chain(groups).collect();
+            all.reverse();
+            all
+        });
+        let mut lines = Vec::new();
+        while lines.len() < PART_ENTRIES
+            && let Some(next) = before.pop()
+        {
+            // One that has gone meanwhile is left out.
+            let line = match next {
+                Before::Meter(id) => model
+                    .meter(now, id)
+                    .map(|stats| FileLine::Meter(RecordCommand::AddOrModify, Meter::clone(&stats.meter))),
+                Before::Group(id) => model
+                    .group(now, id)
+                    .map(|stats| FileLine::Group(RecordCommand::AddOrModify, Group::clone(&stats.group))),
+            };
+            lines.extend(line.as_ref().map(format_line));
+        }
+        lines
     }
 
     /// The next part; none when all were seen.
     pub fn next_part(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Option<FlowPart> {
+        if self.form == FlowForm::File {
+            let lines = self.next_before(model, now);
+            if !lines.is_empty() {
+                return Some(FlowPart::Lines(lines));
+            }
+        }
         if self.cursor.is_done() {
             return None;
         }

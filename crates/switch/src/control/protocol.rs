@@ -91,7 +91,7 @@ impl Request {
 pub enum FlowForm {
     /// Lines as of `ovs-ofctl dump-flows`.
     Lines,
-    /// Lines of a flow file.
+    /// Lines of a flow file: meters, groups, flows.
     File,
     /// Objects.
     Rows,
