@@ -120,7 +120,7 @@ class Network:
         config = self.path("switches.toml")
         with open(config, "w", encoding="utf-8") as file:
             file.write("\n".join(text) + "\n")
-        done([SHUNT, "check", "-c", config])
+        self.rooms.run(ROOM, [SHUNT, "check", "-c", config])
         log_path = self.path("shunt.log")
         with open(log_path, "w", encoding="utf-8") as log:
             self.process = self.rooms.start(ROOM, [SHUNT, "run", "-c", config], log=log)

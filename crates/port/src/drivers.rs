@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The list of drivers. A new driver is a new file and a line in [`DRIVERS`].
 
-use crate::{PortError, Queue, af_packet, af_xdp, dpdk, mem, pcap};
+use crate::{PortError, Queue, af_packet, af_xdp, dpdk, interface, mem, pcap};
 
 /// What to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,17 +31,31 @@ pub struct Driver {
     pub interfaces: bool,
     /// Checks what is to be opened without touching a device.
     pub check: fn(&Spec) -> Result<(), PortError>,
+    /// Checks whether a device that [`Driver::check`] accepts is there, without opening it.
+    pub find: fn(&Spec) -> Result<(), PortError>,
     /// Opens a port's queues.
     pub open: fn(&Spec) -> Result<Queues, PortError>,
 }
 
 /// All drivers.
 pub const DRIVERS: &[Driver] = &[
-    Driver { name: mem::NAME, interfaces: false, check: mem::check, open: mem::open },
-    Driver { name: pcap::NAME, interfaces: false, check: pcap::check, open: pcap::open },
-    Driver { name: af_packet::NAME, interfaces: true, check: af_packet::check, open: af_packet::open },
-    Driver { name: af_xdp::NAME, interfaces: true, check: af_xdp::check, open: af_xdp::open },
-    Driver { name: dpdk::NAME, interfaces: false, check: dpdk::check, open: dpdk::open },
+    Driver { name: mem::NAME, interfaces: false, check: mem::check, find: any_device, open: mem::open },
+    Driver { name: pcap::NAME, interfaces: false, check: pcap::check, find: pcap::find, open: pcap::open },
+    Driver {
+        name: af_packet::NAME,
+        interfaces: true,
+        check: af_packet::check,
+        find: interface::find,
+        open: af_packet::open,
+    },
+    Driver {
+        name: af_xdp::NAME,
+        interfaces: true,
+        check: af_xdp::check,
+        find: interface::find,
+        open: af_xdp::open,
+    },
+    Driver { name: dpdk::NAME, interfaces: false, check: dpdk::check, find: any_device, open: dpdk::open },
 ];
 
 /// Opens a port: one queue for each worker that serves it.
@@ -59,6 +73,22 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 /// What [`open`] would refuse whatever devices there are.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     (driver(spec)?.check)(spec)
+}
+
+/// Checks whether a port's device is there: a network interface in the calling thread's network namespace, a capture that
+/// can be read, a folder for one that is written. Opens no device and needs no privileges. Devices of DPDK are not looked
+/// for.
+///
+/// # Errors
+/// As for [`check`]; a device, file or folder that is missing.
+pub fn find(spec: &Spec) -> Result<(), PortError> {
+    check(spec)?;
+    (driver(spec)?.find)(spec)
+}
+
+/// For drivers whose devices need not be there before they are opened.
+fn any_device(_: &Spec) -> Result<(), PortError> {
+    Ok(())
 }
 
 /// Whether devices of this driver are network interfaces, each of which only one port can have; not for an unknown one.
@@ -99,6 +129,35 @@ mod tests {
                 message.contains("p1") && message.contains("\"mme\"") && message.contains("mem"),
                 "{message}"
             );
+        }
+    }
+
+    #[test]
+    fn a_device_is_found_without_being_opened() {
+        let folder = std::env::temp_dir();
+        let built = concat!(env!("CARGO_MANIFEST_DIR"), "/../wire/tests/data/built.pcap");
+        let no_capture = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+        let out = folder.join(format!("shunt-find-{}.pcap", std::process::id())).display().to_string();
+        for (driver, device) in [
+            ("mem", "null".to_owned()),
+            ("pcap", format!("in={built},out={out}")),
+            ("af_packet", "lo".to_owned()),
+            ("af_xdp", "lo".to_owned()),
+        ] {
+            assert!(find(&spec(driver, &device, 1)).is_ok(), "{driver} {device}");
+        }
+        assert!(!std::path::Path::new(&out).exists());
+        for (driver, device, part) in [
+            ("mem", "nul".to_owned(), "\"null\""),
+            ("pcap", "in=no/such/file".to_owned(), "no/such/file"),
+            ("pcap", format!("in={no_capture}"), "Cargo.toml"),
+            ("pcap", "out=no/such/folder/file".to_owned(), "no/such/folder"),
+            ("pcap", format!("out={}", folder.display()), "is a folder"),
+            ("af_packet", "nosuch0".to_owned(), "no network device \"nosuch0\""),
+            ("af_xdp", "nosuch0".to_owned(), "no network device \"nosuch0\""),
+        ] {
+            let message = find(&spec(driver, &device, 1)).unwrap_err().to_string();
+            assert!(message.contains("port p1") && message.contains(part), "{message}");
         }
     }
 

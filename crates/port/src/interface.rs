@@ -24,6 +24,14 @@ pub(crate) fn check_name(spec: &Spec, driver: &'static str) -> Result<(), PortEr
     Err(Owner::new(spec, driver).bad_device(wrong, expected))
 }
 
+/// Checks whether the interface is in the calling thread's network namespace.
+pub(crate) fn find(spec: &Spec) -> Result<(), PortError> {
+    match sys::index_of(&spec.device) {
+        Some(_) => Ok(()),
+        None => Err(PortError::NoDevice { port: spec.name.clone(), device: spec.device.clone() }),
+    }
+}
+
 /// Whose device it is, for errors.
 pub(crate) struct Owner {
     pub(crate) port: String,

@@ -22,7 +22,7 @@ mod statistics;
 mod sys;
 mod watch;
 
-pub use drivers::{DRIVERS, Driver, Queues, Spec, check, is_of_interfaces, open};
+pub use drivers::{DRIVERS, Driver, Queues, Spec, check, find, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};

@@ -32,9 +32,10 @@ pub enum Command {
     /// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
     /// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its sockets.
     Run(Run),
-    /// Check a configuration, and a flow file with it, without opening anything
+    /// Check a configuration, and a flow file with it, without opening a device
     ///
-    /// Says what is wrong, where, and what would be right; also what is right but has no effect in this build.
+    /// Prints a line for each mistake, FILE:LINE:COLUMN first: what is wrong, and what would be right. CPUs, devices and folders
+    /// of sockets must be on this machine, unless --offline is given. Also says what is right but has no effect in this build.
     Check(Check),
     /// Show the state of a running switch
     Show(Show),
@@ -83,6 +84,9 @@ pub struct Check {
     /// Flow file
     #[arg(long, value_name = "FILE")]
     pub flows: Option<PathBuf>,
+    /// Do not look for CPUs, devices and folders of sockets on this machine: the file is for another one
+    #[arg(long)]
+    pub offline: bool,
 }
 
 #[derive(Debug, Args)]
@@ -143,7 +147,7 @@ pub struct Top {
 
 #[derive(Debug, Subcommand)]
 pub enum Flows {
-    /// Put the flows of a file into force: all at once, or none if one is wrong
+    /// Put the flows, groups and meters of a file into force: all at once, or none if one is wrong
     #[command(
         long_about = "Put the flows of a file into force: all at once, or none if one is wrong. Flows that are there \
                       already stay; one with the same table, priority and match is replaced. Returns when the flows \
@@ -158,7 +162,7 @@ pub enum Flows {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Print all flows as a file that `flows load` takes
+    /// Print all meters, groups and flows as a file that `flows load` takes
     #[command(after_help = "Example:\n  shunt flows dump > saved.flows")]
     Dump {
         /// Take the control socket's path from this configuration

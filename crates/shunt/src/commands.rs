@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use switch::config::{Config, ConfigError, DEFAULT_CONTROL};
+use switch::config::{Config, ConfigError, DEFAULT_CONTROL, Scope};
 use switch::control::{
     Changes, Client, ClientError, Counters, Ffp, FlowForm, FlowPart, Macs, Ports, Request, Stateless, Tables,
 };
@@ -48,7 +48,7 @@ pub enum Failure {
     Client(#[from] ClientError),
     #[error("{}: can not open the flow file: {source}", path.display())]
     OpenFlows { path: PathBuf, source: io::Error },
-    #[error("{}: {source}", path.display())]
+    #[error("{}", source.to_string().lines().map(|line| format!("{}: {line}", path.display())).collect::<Vec<_>>().join("\n"))]
     Load { path: PathBuf, source: ClientError },
     #[error(
         "{0} of {1} packets were not forwarded by the rules; this is a fault of the switch, not of the flows"
@@ -95,7 +95,8 @@ pub fn run(run: &Run, control: Option<&Path>) -> Done {
 }
 
 pub fn check(check: &Check) -> Done {
-    let configs = Config::load(&check.config)?;
+    let scope = if check.offline { Scope::Build } else { Scope::Machine };
+    let configs = Config::load_for(&check.config, scope)?;
     if let (Some(path), [_, _, ..]) = (&check.flows, &configs[..]) {
         return Err(DaemonError::FlowsOfSeveral(path.clone()).into());
     }

@@ -29,7 +29,10 @@ fn main() -> ExitCode {
         // Whoever reads our output may stop when they have seen enough.
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = writeln!(io::stderr(), "shunt: {failure}");
+            // A file may have several mistakes, a line for each.
+            for line in failure.to_string().lines() {
+                let _ = writeln!(io::stderr(), "shunt: {line}");
+            }
             ExitCode::FAILURE
         }
     }

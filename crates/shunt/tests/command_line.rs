@@ -411,12 +411,75 @@ fn check_tells_mistakes_and_what_has_no_effect() {
         let by = format!("\"{driver}\"\ndevice = \"{device}\"");
         let wrong = place.write("wrong.toml", &right.replacen("\"mem\"\ndevice = \"null\"", &by, 1));
         let message = failed(shunt().args(["check", "-c", text(&wrong)]).output().unwrap(), 1);
-        assert!(message.starts_with("shunt: port p1: ") && message.contains(device), "{message}");
+        let begin = format!("shunt: {}:", wrong.display());
+        assert!(message.starts_with(&begin) && message.contains(&format!("\"{device}\"")), "{message}");
+        assert!(
+            message.contains(": datapath.port[0].device: port p1: ") && message.lines().count() == 1,
+            "{message}"
+        );
     }
     let wrong = place.write("wrong.toml", "[[worker]]\n[[datapath]]\nid = 1\nmode = 3\n");
     let output = shunt().args(["check", "-c", text(&wrong)]).output().unwrap();
     let message = failed(output, 1);
-    assert!(message.contains("wrong.toml: line 4: unknown field `mode`"), "{message}");
+    assert!(
+        message.contains("wrong.toml:4:1: datapath.mode: there is no such key here; use one of `id`"),
+        "{message}"
+    );
+}
+
+/// Nothing of it is on the machine, and the file has two mistakes besides.
+#[test]
+fn check_looks_for_what_a_file_needs_unless_it_is_offline() {
+    let place = Place::new();
+    let right = std::fs::read_to_string(place.path("switch.toml")).unwrap();
+    let missing = right
+        .replacen("[[worker]]\n", "[[worker]]\ncpu = 8191\n", 1)
+        .replacen("\"mem\"\ndevice = \"null\"", "\"af_packet\"\ndevice = \"no-such-dev\"", 1)
+        .replacen("\"mem\"\ndevice = \"null\"", "\"pcap\"\ndevice = \"in=no/such.pcap\"", 1);
+    let file = place.write("missing.toml", &missing);
+    let check = |more: &[&str]| shunt().args(["check", "-c", text(&file)]).args(more).output().unwrap();
+    let message = failed(check(&[]), 1);
+    let at = |line_and_column: &str, says: &str| {
+        let begin = format!("shunt: {}:{line_and_column}: {says}", file.display());
+        assert!(message.lines().any(|line| line.starts_with(&begin)), "{begin}: {message}");
+    };
+    at("3:7", "worker[0].cpu: this machine has no CPU 8191 that is online; use one of 0");
+    at("10:10", "datapath.port[0].device: port p1: there is no network device \"no-such-dev\"");
+    at("16:10", "datapath.port[1].device: port p2: device \"in=no/such.pcap\"");
+    assert_eq!(message.lines().count(), 3, "{message}");
+    let offline = check(&["--offline"]);
+    assert_eq!((offline.status.code(), offline.stderr.as_slice()), (Some(0), &b""[..]));
+    place
+        .write("missing.toml", &missing.replace("id = 1", "id = 0").replace("name = \"p1\"", "name = \"1\""));
+    let message = failed(check(&["--offline"]), 1);
+    assert_eq!(message.lines().count(), 2, "{message}");
+    assert!(message.lines().all(|line| line.starts_with("shunt: ")), "{message}");
+    let message = failed(check(&[]), 1);
+    assert_eq!(message.lines().count(), 4, "{message}");
+    // A worker whose CPU is not there runs unpinned, and no device is looked for.
+    let message = failed(shunt().args(["show", "ports", "-c", text(&file)]).output().unwrap(), 1);
+    assert_eq!(message.lines().count(), 2, "{message}");
+}
+
+/// A file of flows that nothing takes is told line by line.
+#[test]
+fn check_tells_of_every_flow_that_is_refused() {
+    let place = Place::new();
+    let config = place.path("switch.toml");
+    let flows = place.write(
+        "wrong.flows",
+        "in_port=p1,actions=group:3\nin_port=p2,actions=meter:4,output:1\narp,actions=1\n",
+    );
+    let check = || shunt().args(["check", "-c", text(&config), "--flows", text(&flows)]).output().unwrap();
+    let message = failed(check(), 1);
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 2, "{message}");
+    for (n, line) in lines.into_iter().enumerate() {
+        assert!(line.starts_with(&format!("shunt: {}: line {}: ", flows.display(), n + 1)), "{message}");
+    }
+    place.write("wrong.flows", "meter meter=4 bands=type=drop rate=1\ngroup group_id=3,type=all\nin_port=p1,actions=meter:4,group:3\n");
+    let right = check();
+    assert_eq!(right.status.code(), Some(0), "{right:?}");
 }
 
 #[test]

@@ -122,36 +122,67 @@ impl LaneForm {
     /// # Errors
     /// The first thing that is wrong.
     pub fn read(&self) -> Result<Stateless, Wrong> {
-        let mut lane = Stateless { types: self.types.read()?, ..Stateless::default() };
+        self.read_all().map_err(|all| all.into_iter().next().unwrap_or_default())
+    }
+
+    /// The lane.
+    ///
+    /// # Errors
+    /// What is wrong with each part of it.
+    pub fn read_all(&self) -> Result<Stateless, Vec<Wrong>> {
+        let mut lane = Stateless::default();
+        let mut all = Vec::new();
+        let parts = [
+            self.read_types(&mut lane),
+            self.read_trusted(&mut lane),
+            self.read_mtu(&mut lane),
+            self.read_polka(&mut lane),
+        ];
+        all.extend(parts.into_iter().filter_map(Result::err));
+        let banks = self.bank.iter().enumerate().map(|(n, bank)| bank.read_into(n, &mut lane));
+        all.extend(banks.filter_map(Result::err));
+        match self.gates.as_ref().map(|gates| gates.read("gates")).transpose() {
+            Ok(gates) => lane.gates = gates,
+            Err(wrong) => all.push(wrong),
+        }
+        if all.is_empty() {
+            let checked = lane.check();
+            all.extend(checked.err().map(|error: StatelessError| (String::new(), error.to_string())));
+        }
+        if all.is_empty() { Ok(lane) } else { Err(all) }
+    }
+
+    fn read_types(&self, lane: &mut Stateless) -> Result<(), Wrong> {
+        lane.types = self.types.read()?;
+        Ok(())
+    }
+
+    fn read_trusted(&self, lane: &mut Stateless) -> Result<(), Wrong> {
         for (n, trusted) in self.trusted.iter().enumerate() {
             let key = format!("trusted[{n}]");
             if !lane.trusted.insert(port(&key, *trusted)?) {
                 return Err((key, format!("port {trusted} is there twice; name each once")));
             }
         }
+        Ok(())
+    }
+
+    fn read_mtu(&self, lane: &mut Stateless) -> Result<(), Wrong> {
         for (n, (number_of, bytes)) in self.mtu.iter().enumerate() {
             let key = format!("mtu[{n}]");
             let bytes = number(&key, *bytes, 68, 65_535)? as usize;
             once(&key, &mut lane.mtu_bytes, port(&key, *number_of)?, bytes)?;
         }
-        for (n, bank) in self.bank.iter().enumerate() {
-            let key = format!("bank[{n}]");
-            let epoch = number(&format!("{key}.epoch"), bank.epoch, 0, 1)? as usize;
-            let bank = bank.read(&key)?;
-            if lane.banks[epoch].replace(bank).is_some() {
-                return Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other")));
-            }
-        }
+        Ok(())
+    }
+
+    fn read_polka(&self, lane: &mut Stateless) -> Result<(), Wrong> {
         if let Some(polka) = self.polka.as_ref().filter(|polka| polka.epoch != 0) {
-            return Err((
-                "polka.epoch".to_owned(),
-                format!("{} means nothing to PolKA; leave it out", polka.epoch),
-            ));
+            let problem = format!("{} means nothing to PolKA; leave it out", polka.epoch);
+            return Err(("polka.epoch".to_owned(), problem));
         }
         lane.polka = self.polka.as_ref().map(|bank| bank.read("polka")).transpose()?;
-        lane.gates = self.gates.as_ref().map(|gates| gates.read("gates")).transpose()?;
-        lane.check().map_err(|error: StatelessError| (String::new(), error.to_string()))?;
-        Ok(lane)
+        Ok(())
     }
 }
 
@@ -172,6 +203,17 @@ impl TypesForm {
 }
 
 impl BankForm {
+    /// Reads number `n` of the banks into its epoch's place.
+    fn read_into(&self, n: usize, lane: &mut Stateless) -> Result<(), Wrong> {
+        let key = format!("bank[{n}]");
+        let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;
+        let bank = self.read(&key)?;
+        match lane.banks[epoch].replace(bank) {
+            None => Ok(()),
+            Some(_) => Err((format!("{key}.epoch"), format!("{epoch} has a bank already; use the other"))),
+        }
+    }
+
     fn read(&self, key: &str) -> Result<Bank, Wrong> {
         let arithmetic = match self.arithmetic.as_deref() {
             None | Some("integer") => Arithmetic::Integer,

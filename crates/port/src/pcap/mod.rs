@@ -7,6 +7,7 @@ mod queue;
 use crate::{PortError, Queue, Queues, Spec};
 use device::Device;
 use queue::PcapQueue;
+use std::path::Path;
 use wire::capture::{CaptureError, CaptureReader, CaptureWriter};
 
 /// The driver's name.
@@ -18,6 +19,27 @@ pub const NAME: &str = "pcap";
 /// As for [`open`], but for files.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     device(spec).map(drop)
+}
+
+/// Checks whether the capture to receive from can be read, and whether there is a folder for the one to send to.
+///
+/// # Errors
+/// As for [`open`], but for damage behind the header of a capture.
+pub fn find(spec: &Spec) -> Result<(), PortError> {
+    let device = device(spec)?;
+    if let Some(path) = device.input {
+        CaptureReader::open(path).map_err(|error| bad(spec, format!("file {path}: {error}")))?;
+    }
+    let Some(output) = device.output else { return Ok(()) };
+    let folder = Path::new(output).parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(bad(spec, format!("file {output}: there is no folder {}", folder.display())));
+    }
+    if Path::new(output).is_dir() {
+        return Err(bad(spec, format!("file {output}: is a folder")));
+    }
+    Ok(())
 }
 
 fn device(spec: &Spec) -> Result<Device<'_>, PortError> {

@@ -53,7 +53,6 @@ struct EthtoolChannels {
 }
 
 /// The index of an interface of the calling thread's network namespace.
-#[cfg(feature = "dpdk")]
 pub(crate) fn index_of(name: &str) -> Option<u32> {
     let name = std::ffi::CString::new(name).ok()?;
     // SAFETY: the name outlives the call.

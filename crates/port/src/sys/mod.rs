@@ -12,7 +12,6 @@ mod ring;
 mod xsk;
 
 pub(crate) use bpf::{Attached, Redirect};
-#[cfg(feature = "dpdk")]
 pub(crate) use device::index_of;
 pub(crate) use device::{Interface, NAME_BYTES};
 pub(crate) use message::{SEND_BATCH, SendBatch, VNET_BYTES, VnetBytes, receive_copy};

@@ -36,7 +36,7 @@ pub struct Worker {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Datapath {
-    pub id: i64,
+    pub id: Option<i64>,
     pub control: Option<String>,
     pub flows: Option<String>,
     #[serde(default)]
@@ -114,11 +114,11 @@ pub struct PortCache {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Port {
-    pub number: i64,
-    pub name: String,
-    pub driver: String,
-    pub device: String,
-    pub workers: Vec<i64>,
+    pub number: Option<i64>,
+    pub name: Option<String>,
+    pub driver: Option<String>,
+    pub device: Option<String>,
+    pub workers: Option<Vec<i64>>,
     pub outstanding_bytes: Option<i64>,
     #[serde(default)]
     pub queue: Vec<Queue>,
@@ -127,7 +127,7 @@ pub struct Port {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Queue {
-    pub id: i64,
+    pub id: Option<i64>,
     pub min_rate_kbps: Option<i64>,
     pub max_rate_kbps: Option<i64>,
     pub priority: Option<i64>,

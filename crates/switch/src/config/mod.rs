@@ -2,13 +2,22 @@
 //! The configuration file: TOML in, checked settings out. Every mistake is a sentence that says what is wrong, where,
 //! and what would be right.
 
-pub(crate) mod check;
+mod check;
 mod endpoint;
 pub(crate) mod file;
+pub(crate) mod forwarding;
+mod machine;
+pub(crate) mod mistakes;
+mod places;
+mod ports;
 pub(crate) mod text;
 pub(crate) mod value;
 
 pub use endpoint::Endpoint;
+pub use machine::Scope;
+pub(crate) use machine::spec;
+pub use mistakes::{FileMistakes, Mistake};
+pub use places::Place;
 
 use flow::Stateless;
 use pipeline::LaneLimits;
@@ -143,65 +152,54 @@ pub enum ConfigError {
         /// Why.
         source: std::io::Error,
     },
-    /// Its contents are wrong.
-    #[error("{}: {mistake}", path.display())]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// What, where, and what would be right.
-        mistake: Mistake,
-    },
-}
-
-/// What is wrong in a configuration's text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
-    /// Line, from 1, where it is known.
-    pub line: Option<usize>,
-    /// Path of the key, such as `datapath.port[2].workers`; empty where it is unknown.
-    pub key: String,
-    /// What is wrong with it, and what would be right.
-    pub problem: String,
-}
-
-impl std::fmt::Display for Mistake {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(line) = self.line {
-            write!(f, "line {line}: ")?;
-        }
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
-        }
-        f.write_str(&self.problem)
-    }
+    /// Its contents are wrong; a line for each mistake.
+    #[error(transparent)]
+    Wrong(FileMistakes),
 }
 
 impl Config {
     /// Reads and checks a file: one datapath's settings, or those of several.
     ///
     /// # Errors
-    /// The first mistake.
+    /// All that is wrong.
     pub fn load(path: &Path) -> Result<Vec<Self>, ConfigError> {
+        Self::load_for(path, Scope::File)
+    }
+
+    /// As [`Config::load`], with as much beside the file as `scope` says.
+    ///
+    /// # Errors
+    /// All that is wrong.
+    pub fn load_for(path: &Path, scope: Scope) -> Result<Vec<Self>, ConfigError> {
         let read = read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
-        let parsed = read.and_then(|text| Self::parse_all(&text));
-        parsed.map_err(|mistake| ConfigError::Wrong { path: path.into(), mistake })
+        let parsed = read.map_err(|mistake| vec![mistake]).and_then(|text| Self::parse_for(&text, scope));
+        parsed.map_err(|mistakes| ConfigError::Wrong(FileMistakes::new(path, mistakes)))
     }
 
     /// Checks a file's text.
     ///
     /// # Errors
-    /// The first mistake.
-    pub fn parse_all(text: &str) -> Result<Vec<Self>, Mistake> {
-        check::configs(text::read(text, &text::CONFIGURATION)?)
+    /// All that is wrong, in the order of the text.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, Vec<Mistake>> {
+        Self::parse_for(text, Scope::File)
+    }
+
+    fn parse_for(text: &str, scope: Scope) -> Result<Vec<Self>, Vec<Mistake>> {
+        let text::Reading { tree, file, mut mistakes } = text::read(text, text::CONFIGURATION);
+        let configs = file.map(|file| check::configs(file, scope, &mut mistakes));
+        match configs {
+            Some(configs) if mistakes.is_empty() => Ok(configs),
+            _ => Err(mistakes.in_order(text, &tree)),
+        }
     }
 
     /// Checks the text of a file of one datapath.
     ///
     /// # Errors
-    /// The first mistake, or that there are several.
-    pub fn parse(text: &str) -> Result<Self, Mistake> {
+    /// All that is wrong, or that there are several.
+    pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let [one] = <[Self; 1]>::try_from(Self::parse_all(text)?).map_err(|all| {
-            check::wrong("datapath", format!("there are {}, and one is asked for", all.len()))
+            vec![mistakes::wrong("datapath", format!("there are {}, and one is asked for", all.len()))]
         })?;
         Ok(one)
     }
@@ -213,7 +211,7 @@ pub(crate) fn read_text(path: &Path) -> std::io::Result<Result<String, Mistake>>
     File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > FILE_BYTES {
         let problem = format!("is longer than {FILE_BYTES} bytes; name a TOML file");
-        return Ok(Err(Mistake { line: None, key: String::new(), problem }));
+        return Ok(Err(mistakes::wrong("", problem)));
     }
     Ok(text::decode(bytes))
 }

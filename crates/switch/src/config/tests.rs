@@ -146,10 +146,21 @@ fn the_fail_mode_says_what_is_done_without_controllers() {
     assert!(openflow("fail_mode = \"secure\"").standalone);
 }
 
+/// Mistakes as `line 3: KEY: PROBLEM`.
+fn told(mistakes: Vec<Mistake>) -> Vec<String> {
+    let line =
+        |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
+    mistakes.iter().map(|mistake| format!("{}{mistake}", line(mistake))).collect()
+}
+
 /// What is replaced, what by, and what the message must say.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "no socket's path", "such as"]),
-    ("control = \"/tmp/s1.sock\"", "kontrol = \"\"", &["line 2: ", "`kontrol`", "`control`"]),
+    (
+        "control = \"/tmp/s1.sock\"",
+        "kontrol = \"\"",
+        &["line 2: kontrol: there is no such key here; use one of `control`, `simd`"],
+    ),
     (
         "control = \"/tmp/s1.sock\"",
         "control = 3",
@@ -208,7 +219,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("cpu = 1", "cpu = -1", &["worker[0].cpu: -1 is out of range; use 0 to 8191"]),
     ("\"adaptive\"", "\"lazy\"", &["worker[0].idle: \"lazy\"", "\"adaptive\" or \"busy\""]),
     ("id = 1", "id = 0", &["datapath.id: 0 is out of range; use 1 to"]),
-    ("id = 1", "", &["line 6: ", "missing field `id`"]),
+    ("id = 1", "", &["line 6: ", "datapath.id: is missing; write id = 1"]),
     ("id = 1", "id = 1\n[[datapath]]\nid = 2", &["datapath[1].control: is missing"]),
     ("controllers = []", "controllers = [\"tcp:x\"]", &["controllers[0]: \"tcp:x\"", "tcp:127.0.0.1:6653"]),
     (
@@ -223,7 +234,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     (
         "controllers = []",
         "listen = \"unix:/tmp/s1.sock\"",
-        &["openflow.listen: \"unix:/tmp/s1.sock\" is the control socket; use another path"],
+        &["openflow.listen[0]: \"unix:/tmp/s1.sock\" is the control socket; use another path"],
     ),
     (
         "controllers = []",
@@ -297,7 +308,7 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("workers = [0]", "workers = [-1]", &["port[0].workers: there is no worker -1"]),
     ("workers = [0]", "workers = [0, 0]", &["port[0].workers: worker 0 is named twice"]),
     ("id = 7", "id = 8", &["port[1].queue[0].id: 8 is out of range; use 0 to 7"]),
-    ("id = 7", "", &["missing field `id`"]),
+    ("id = 7", "", &["line 35: datapath.port[1].queue[0].id: is missing; write id = 1"]),
     ("id = 7", "id = 1", &["port[1].queue[1].id: 1 is queue[0]'s too; number each queue differently"]),
     ("id = 7", "id = \"7\"", &["line 36: datapath.port[1].queue[0].id: is the string \"7\""]),
     (
@@ -318,14 +329,24 @@ const MISTAKES: &[(&str, &str, &[&str])] = &[
     ),
     ("priority = 3", "priority = 8", &["queue[0].priority: 8 is out of range; use 0 to 7"]),
     ("limit_frames = 64", "limit_frames = 0", &["queue[0].limit_frames: 0 is out of range; use 1 to 4096"]),
-    ("limit_frames = 64", "limit = 64", &["`limit`", "`limit_frames`"]),
+    (
+        "limit_frames = 64",
+        "limit = 64",
+        &["line 40: datapath.port[1].queue[0].limit: there is no such key", "`limit_frames`"],
+    ),
     (
         "[[datapath.port.queue]]\nid = 7\nmin_rate_kbps = 1000\nmax_rate_kbps = 2000\npriority = 3\nlimit_frames = 64\n[[datapath.port.queue]]\nid = 1",
         "[datapath.port.queue]\nid = 7",
-        &["datapath.port.queue: is a table, and a list of tables is needed; write [[datapath.port.queue]]"],
+        &[
+            "line 35: datapath.port[1].queue: is a table, and a list of tables is needed; write [[datapath.port.queue]]",
+        ],
     ),
-    ("workers = [0]", "", &["line 22: ", "missing field `workers`"]),
-    ("workers = [0]", "workers = [0]\nspeed = 3", &["line 28: ", "`speed`", "`workers`"]),
+    ("workers = [0]", "", &["line 22: datapath.port[0].workers: is missing; write workers = [0]"]),
+    (
+        "workers = [0]",
+        "workers = [0]\nspeed = 3",
+        &["line 28: datapath.port[0].speed: there is no such key here; use one of `number`", "`workers`"],
+    ),
 ];
 
 #[test]
@@ -333,7 +354,10 @@ fn every_mistake_has_its_sentence() {
     for (what, by, says) in MISTAKES {
         let text = GOOD.replacen(what, by, 1);
         assert_ne!(text, GOOD, "{what}");
-        let message = Config::parse(&text).unwrap_err().to_string();
+        // Each is one mistake, and of no other key.
+        let [message] = &told(Config::parse(&text).unwrap_err())[..] else {
+            panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
+        };
         for part in *says {
             assert!(message.contains(part), "{by:?} gives: {message}");
         }
@@ -353,9 +377,125 @@ fn a_file_that_is_no_text_is_refused_with_the_line() {
     std::fs::write(&path, b"[[worker]]\n# \xff\n").unwrap();
     let message = Config::load(&path).unwrap_err().to_string();
     std::fs::remove_file(&path).unwrap();
-    assert!(message.contains(".toml: line 2: is not UTF-8 text"), "{message}");
+    assert!(message.contains(".toml:2:3: is not UTF-8 text"), "{message}");
     let message = Config::load(Path::new("/dev/zero")).unwrap_err().to_string();
     assert!(message.contains("is longer than"), "{message}");
+}
+
+#[test]
+fn all_mistakes_are_told_in_the_order_of_the_text() {
+    let text = GOOD
+        .replace("workers = [0]\n[[", "workers = [0]\nspeed = 3\n[[")
+        .replace("cpu = 1", "cpu = \"one\"")
+        .replace("id = 1\n[datapath.openflow]", "[datapath.openflow]\nid = 2")
+        .replace("number = 2", "number = 1")
+        .replace("\"50us\"", "\"50\"")
+        .replace("name = \"p2\"", "nmae = \"p2\"")
+        .replace("hold = 1", "hold = -1");
+    let told = told(Config::parse(&text).unwrap_err());
+    let begins = [
+        "line 4: worker[0].cpu: is the string \"one\"",
+        "line 6: datapath.id: is missing",
+        "line 8: datapath.openflow.id: there is no such key here",
+        "line 28: datapath.port[0].speed: there is no such key here",
+        "line 29: datapath.port[1].name: is missing",
+        "line 30: datapath.port[1].number: 1 is port[0]'s too",
+        "line 31: datapath.port[1].nmae: there is no such key here",
+        "line 46: datapath.lanes.hold: -1 is out of range",
+        "line 48: datapath.lanes.quiet: \"50\" is no duration",
+    ];
+    assert_eq!(told.len(), begins.len(), "{told:#?}");
+    for (told, begin) in told.iter().zip(begins) {
+        assert!(told.starts_with(begin), "{begin}: {told}");
+    }
+}
+
+#[test]
+fn text_that_is_no_toml_is_told_with_each_place() {
+    let text = GOOD.replacen("id = 1\n", "id = = 1\n", 1).replace("number = 2", "number 2");
+    let told = told(Config::parse(&text).unwrap_err());
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told[0].starts_with("line 7: ") && told[1].starts_with("line 29: "), "{told:#?}");
+}
+
+#[test]
+fn twenty_mistakes_are_printed_with_file_line_and_column() {
+    let path = std::env::temp_dir().join(format!("shunt-config-many-{}.toml", std::process::id()));
+    std::fs::write(
+        &path,
+        format!("{}[[worker]]\n[[datapath]]\nid = 0\n", "[[worker]]\n  cpu = -1\n".repeat(30)),
+    )
+    .unwrap();
+    let message = Config::load(&path).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(lines.len(), 21, "{message}");
+    let first = format!("{}:2:9: worker[0].cpu: -1 is out of range; use 0 to 8191", path.display());
+    assert_eq!(lines[0], first);
+    assert_eq!(lines[20], format!("{}: 11 more mistakes are not shown", path.display()));
+}
+
+#[test]
+fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
+    let text = GOOD.replace("cpu = 1", "cpu = 8191").replace("\"veth1\"", "\"no-such-dev\"");
+    let in_file = text.replace("/tmp/s1.sock", "/dev/null/s1.sock");
+    let told_for = |scope| Config::parse_for(&in_file, scope).map_err(told);
+    assert!(told_for(Scope::File).is_ok() && told_for(Scope::Build).is_ok());
+    let found = told_for(Scope::Machine).unwrap_err();
+    assert_eq!(found.len(), 3, "{found:#?}");
+    assert!(found[0].starts_with("line 2: control: /dev/null/s1.sock: "), "{found:#?}");
+    assert!(found[1].starts_with("line 4: worker[0].cpu: this machine has no CPU 8191"), "{found:#?}");
+    assert!(
+        found[2].starts_with("line 26: datapath.port[0].device: port p1: there is no network device"),
+        "{found:#?}"
+    );
+    let wrong = text.replace("\"null\"", "\"nul\"");
+    assert!(Config::parse_for(&wrong, Scope::File).is_ok());
+    let found = Config::parse_for(&wrong, Scope::Build).map_err(told).unwrap_err();
+    assert!(
+        found.len() == 1 && found[0].starts_with("line 32: datapath.port[1].device: port p2: "),
+        "{found:#?}"
+    );
+}
+
+/// Every key that the reader knows is in the grammar, which has an example for it, and the other way round.
+#[test]
+fn the_grammar_has_the_keys_that_are_read() {
+    let asked = |table: &str| {
+        let reading = text::read::<file::File>(table, text::CONFIGURATION);
+        let told = told(reading.mistakes.in_order(table, &reading.tree)).join("\n");
+        let known = told
+            .split_once("use one of ")
+            .or_else(|| told.split_once("use "))
+            .map(|(_, keys)| keys.to_owned());
+        known.unwrap_or_else(|| panic!("{table}: {told}"))
+    };
+    let mut known = std::collections::BTreeSet::new();
+    for table in [
+        "x = 1",
+        "[dpdk]\nx = 1",
+        "[[worker]]\nx = 1",
+        "[[datapath]]\nx = 1",
+        "[[datapath]]\nopenflow.x = 1",
+        "[[datapath]]\nlow_latency.x = 1",
+        "[[datapath]]\nlow_latency.learn.x = 1",
+        "[[datapath]]\nffp.x = 1",
+        "[[datapath]]\nlanes.x = 1",
+        "[[datapath]]\nport_cache.x = 1",
+        "[[datapath]]\nstateless.x = 1",
+        "[[datapath]]\nstateless.types.x = 1",
+        "[[datapath]]\nstateless.gates.x = 1",
+        "[[datapath]]\n[[datapath.port]]\nx = 1",
+        "[[datapath]]\n[[datapath.port]]\n[[datapath.port.queue]]\nx = 1",
+        "[[datapath]]\n[[datapath.stateless.bank]]\nid = 2\nx = 1",
+    ] {
+        known.extend(
+            asked(table).replace(" or ", ", ").split(", ").map(|key| key.trim_matches('`').to_owned()),
+        );
+    }
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let grammar = text::CONFIGURATION.iter().copied().flatten().map(|(path, _, _)| last(path)).collect();
+    assert_eq!(known, grammar);
 }
 
 /// Two datapaths in a file, with a stateless lane each.
@@ -407,17 +547,25 @@ fn each_of_several_datapaths_has_its_own() {
         ("id = 2", "id = 1", "datapath[1].id: 1 is another datapath's too"),
         ("control = \"/tmp/s2.sock\"", "", "datapath[1].control: is missing"),
         ("/tmp/s2.sock", "/tmp/s1.sock", "datapath[1].control: \"/tmp/s1.sock\" is another"),
-        ("veth2", "veth1", "datapath[1].port: \"veth1\" is another datapath's too"),
+        ("veth2", "veth1", "datapath[1].port[0].device: \"veth1\" is another datapath's too"),
         ("workers = [1]", "workers = [2]", "datapath[1].port[0].workers: there is no worker 2"),
         ("id = 5", "id = 1", "datapath[0].stateless.bank[0].id: 1 is out of range"),
-        ("id = 5", "id = \"5\"", "datapath.stateless.bank[0].id: is the string \"5\""),
-        ("trusted = [1]", "trusted = 1", "datapath.stateless.trusted: is the number 1, and a list of ports"),
-        ("trusted = [1]", "trust = [1]", "unknown field `trust`"),
+        ("id = 5", "id = \"5\"", "datapath[0].stateless.bank[0].id: is the string \"5\""),
+        (
+            "trusted = [1]",
+            "trusted = 1",
+            "datapath[0].stateless.trusted: is the number 1, and a list of ports",
+        ),
+        (
+            "trusted = [1]",
+            "trust = [1]",
+            "line 10: datapath[0].stateless.trust: there is no such key here; use one of `trusted`",
+        ),
     ] {
         let text = TWO.replacen(what, by, 1);
         assert_ne!(text, TWO, "{what}");
-        let message = Config::parse_all(&text).unwrap_err().to_string();
-        assert!(message.contains(says), "{by:?} gives: {message}");
+        let messages = told(Config::parse_all(&text).unwrap_err());
+        assert!(messages.len() == 1 && messages[0].contains(says), "{by:?} gives: {messages:#?}");
     }
-    assert!(Config::parse(TWO).unwrap_err().to_string().contains("there are 2, and one is asked for"));
+    assert!(told(Config::parse(TWO).unwrap_err())[0].contains("there are 2, and one is asked for"));
 }

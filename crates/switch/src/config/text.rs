@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From text to a file's structure; the parser's complaints become mistakes with line and key.
+//! From text to a file's structure; the parser's complaints become mistakes with place and key.
 
-use super::Mistake;
+use super::mistakes::{Mistake, Mistakes};
+use super::places::{Place, Tree, Way};
 use serde::de::DeserializeOwned;
-use toml::de::Error;
+use toml::de::{DeTable, Deserializer, Error};
 
-/// What the keys of a sort of file take.
-pub struct Grammar {
-    /// Each key, its type in words, and an example. One whose name means something else elsewhere stands with its path.
-    pub keys: &'static [&'static [Key]],
-    /// Keys that stand for lists of tables, whose entries are numbered.
-    pub lists: &'static [&'static str],
-}
+/// What the keys of a sort of file take: each key, its type in words, and an example. One whose name means something else
+/// elsewhere stands with its path.
+pub type Grammar = &'static [&'static [Key]];
 
 /// A key, its type in words, and an example.
 pub type Key = (&'static str, &'static str, &'static str);
 
 /// Configurations.
-pub const CONFIGURATION: Grammar = Grammar {
-    keys: &[KEYS, FORWARDING],
-    lists: &["worker", "datapath.port", "datapath.port.queue", "datapath.stateless.bank"],
-};
+pub const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
 
 const KEYS: &[Key] = &[
     ("control", STRING, "control = \"/run/shunt/s1.sock\""),
@@ -102,46 +96,99 @@ pub const STRING: &str = "a string";
 pub const NUMBER: &str = "a whole number";
 pub const TABLES: &str = "a list of tables";
 
-/// Reads a file's text.
-pub fn read<T: DeserializeOwned>(text: &str, grammar: &Grammar) -> Result<T, Mistake> {
-    toml::from_str(text).map_err(|error| mistake(text, &error, grammar))
+/// Wrong types and unknown keys of a file that are looked for.
+const READS: usize = 100;
+
+/// A file's text as it was read.
+pub struct Reading<'t, T> {
+    /// Every key and value.
+    pub tree: Tree<'t>,
+    /// The file without what is wrong in it; none where its text is no TOML.
+    pub file: Option<T>,
+    /// Text that is no TOML, unknown keys and wrong types.
+    pub mistakes: Mistakes,
 }
 
-/// As [`read`], of a file's bytes.
+/// Reads a file's text. A key that is unknown, or whose value has the wrong type, is a mistake, and is left out of the file.
+pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
+    let (tree, errors) = DeTable::parse_recoverable(text);
+    let mut mistakes = Mistakes::default();
+    let place = |error: &Error| error.span().map(|span| Place::of(text.as_bytes(), span.start));
+    let mut last_line = None;
+    for error in &errors {
+        // One mistake in a line may confuse the parser more than once.
+        let place = place(error);
+        let line = place.map(|place| place.line);
+        if line.is_none() || line != last_line {
+            mistakes.add(Mistake { place, key: String::new(), problem: one_line(error.message()) });
+        }
+        last_line = line;
+    }
+    if !mistakes.is_empty() {
+        return Reading { tree, file: None, mistakes };
+    }
+    let mut rest = tree.clone();
+    for _ in 0..READS {
+        let error = match T::deserialize(Deserializer::from(rest.clone())) {
+            Ok(file) => return Reading { tree, file: Some(file), mistakes },
+            Err(error) => error,
+        };
+        let way = error.span().map(|span| Way::to(&rest, &span)).unwrap_or_default();
+        let missing = error.message().strip_prefix("missing field `").map(|name| name.trim_end_matches('`'));
+        let (key, problem) = match missing {
+            Some(name) => (way.path_within(&rest, name), is_missing(name, &way, grammar)),
+            None => (way.path(&rest), problem(error.message(), &way, grammar)),
+        };
+        mistakes.add(Mistake { place: place(&error), key, problem });
+        if !way.remove(&mut rest) {
+            break;
+        }
+    }
+    Reading { tree, file: None, mistakes }
+}
+
+/// A file's bytes as text.
 pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     String::from_utf8(bytes).map_err(|error| Mistake {
-        line: Some(line_of(error.as_bytes(), error.utf8_error().valid_up_to())),
+        place: Some(Place::of(error.as_bytes(), error.utf8_error().valid_up_to())),
         key: String::new(),
         problem: "is not UTF-8 text; write a TOML file, and save it as UTF-8".to_owned(),
     })
 }
 
-fn mistake(text: &str, error: &Error, grammar: &Grammar) -> Mistake {
-    let told = error.message();
-    let line = error.span().map(|span| line_of(text.as_bytes(), span.start));
-    let plain = |key| Mistake { line, key, problem: told.replace('\n', "; ") };
-    let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
-        return plain(String::new());
-    };
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let header = text[line_start..].starts_with('[');
-    let Some((path, key)) = (if header { header_at(text, before.len()) } else { key_at(before, grammar) })
-    else {
-        return plain(String::new());
-    };
-    let known = |wanted: &str| grammar.keys.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
-    let Some((_, needed, example)) = known(&path).or_else(|| known(&key)) else {
-        return plain(String::new());
-    };
-    let problem = if let Some(found) = told.strip_prefix("invalid type: ") {
+fn one_line(told: &str) -> String {
+    told.replace('\n', "; ")
+}
+
+/// What the grammar says of a path, or else of the key alone.
+fn known(path: &str, key: &str, grammar: Grammar) -> Option<&'static Key> {
+    let find = |wanted: &str| grammar.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
+    find(path).or_else(|| find(key))
+}
+
+fn is_missing(name: &str, way: &Way, grammar: Grammar) -> String {
+    match known(&format!("{}.{name}", way.keys().0), name, grammar) {
+        Some((_, _, example)) => format!("is missing; write {example}"),
+        None => "is missing".to_owned(),
+    }
+}
+
+/// What the parser says about a key, in the words of our messages.
+fn problem(told: &str, way: &Way, grammar: Grammar) -> String {
+    if let Some((_, known)) = told.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+        let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
+        return format!("there is no such key here; use one of {known}");
+    }
+    let (path, key) = way.keys();
+    let Some((_, needed, example)) = known(&path, key, grammar) else { return one_line(told) };
+    if let Some(found) = told.strip_prefix("invalid type: ") {
         let found = in_words(found.rsplit_once(", expected").map_or(found, |(found, _)| found));
         format!("is {found}, and {needed} is needed; write {example}")
     } else if told.contains("integer") || told.contains("number") {
-        format!("is no number that can be read ({}); write {example}", told.replace('\n', "; "))
+        format!("is no number that can be read ({}); write {example}", one_line(told))
     } else {
-        return plain(String::new());
-    };
-    Mistake { line, key: path, problem }
+        one_line(told)
+    }
 }
 
 /// The parser's words for what it found.
@@ -159,59 +206,4 @@ fn in_words(found: &str) -> String {
         _ => return found.replace('`', ""),
     };
     format!("{kind} {}", value.replace('`', ""))
-}
-
-/// Path and name of the header around a place.
-fn header_at(text: &str, offset: usize) -> Option<(String, String)> {
-    let line = text.get(text.get(..offset)?.rfind('\n').map_or(0, |at| at + 1)..)?.lines().next()?;
-    let path = line.trim().trim_matches(['[', ']']).trim();
-    Some((path.to_owned(), path.rsplit('.').next()?.to_owned()))
-}
-
-/// Path and name of the key whose value begins where `before` ends, or within whose value that is.
-fn key_at(before: &str, grammar: &Grammar) -> Option<(String, String)> {
-    let (left, _) = before.rsplit_once('=')?;
-    let is_key = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    let left = left.trim_end();
-    let start = left.rfind(|c| !is_key(c)).map_or(0, |at| at + 1);
-    let key = left[start..].to_owned();
-    let line_start = left.rfind('\n').map_or(0, |at| at + 1);
-    let mut path = section(&before[..line_start], grammar);
-    let outer = left[line_start..start].split(['=', '{']).next().unwrap_or_default();
-    let outer = outer.trim().trim_end_matches('.');
-    for part in [outer, key.as_str()].into_iter().filter(|part| !part.is_empty()) {
-        if !path.is_empty() {
-            path.push('.');
-        }
-        path.push_str(part);
-    }
-    Some((path, key))
-}
-
-/// The section at the end of the text, as the checks name it: `datapath.port[2]`.
-fn section(text: &str, grammar: &Grammar) -> String {
-    let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
-    let is_header = |line: &&str| line.trim_start().starts_with('[') && line.trim_end().ends_with(']');
-    let headers: Vec<String> = text.lines().filter(is_header).map(name).collect();
-    let Some(last) = headers.last() else { return String::new() };
-    let mut headers = headers.as_slice();
-    let (mut path, mut named) = (String::new(), String::new());
-    for part in last.split('.') {
-        for text in [&mut path, &mut named] {
-            *text += if text.is_empty() { "" } else { "." };
-            *text += part;
-        }
-        // A list within an entry of another is numbered anew.
-        if let (true, Some(at)) =
-            (grammar.lists.contains(&path.as_str()), headers.iter().rposition(|h| *h == path))
-        {
-            named += &format!("[{}]", headers[..at].iter().filter(|header| **header == path).count());
-            headers = &headers[at..];
-        }
-    }
-    named
-}
-
-fn line_of(text: &[u8], offset: usize) -> usize {
-    text.iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1
 }

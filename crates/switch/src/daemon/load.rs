@@ -23,6 +23,22 @@ pub fn load(
     path: &Path,
     stop: Option<&Stop>,
 ) -> Result<Option<Changed>, DaemonError> {
+    let Some(file) = read(model, path, stop)? else { return Ok(None) };
+    match file.apply(model, clock.now()) {
+        Ok(_) if stop.is_some_and(Stop::is_told) => Ok(None),
+        Ok(changed) => Ok(Some(changed)),
+        Err(mistakes) => Err(DaemonError::Flows { path: path.into(), mistakes }),
+    }
+}
+
+/// Puts a flow file into force in a model that is made for this check alone, so that all that is wrong can be told.
+pub fn check(model: &mut Model<WorkerSet>, clock: Clock, path: &Path) -> Result<Changed, DaemonError> {
+    let file = read(model, path, None)?.unwrap_or_default();
+    file.check(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
+}
+
+/// Reads a flow file; none if told to stop before that.
+fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
     let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
     let mut file = FlowFile::new(names);
     let limit = model.config().limits.entries;
@@ -34,7 +50,7 @@ pub fn load(
             }
             file.push(piece);
             if file.len() > limit {
-                let sentence = format!("has more than {limit} flows, the most a switch holds");
+                let sentence = format!("has more than {limit} flows, groups and meters; {limit} flows are the most a switch holds");
                 return Err(io::Error::new(ErrorKind::InvalidData, sentence));
             }
             Ok(())
@@ -44,11 +60,7 @@ pub fn load(
         return Ok(None);
     }
     read.map_err(|source| DaemonError::ReadFlows { path: path.into(), source })?;
-    match file.apply(model, clock.now()) {
-        Ok(_) if is_stopped() => Ok(None),
-        Ok(changed) => Ok(Some(changed)),
-        Err(mistakes) => Err(DaemonError::Flows { path: path.into(), mistakes }),
-    }
+    Ok(Some(file))
 }
 
 /// A file, or a pipe to which nobody may ever write: a read ends when the daemon is told to stop.

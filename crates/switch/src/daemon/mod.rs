@@ -54,7 +54,7 @@ pub enum DaemonError {
         source: io::Error,
     },
     /// The flow file was refused; nothing of it is in force.
-    #[error("{}: {mistakes}", path.display())]
+    #[error("{}", mistakes.of(path))]
     Flows {
         /// The file.
         path: PathBuf,

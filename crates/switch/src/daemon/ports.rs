@@ -3,8 +3,8 @@
 
 use super::DaemonError;
 use super::claim::{Claim, ClaimError};
-use crate::config::{Config, PortConfig};
-use port::{Link, Queue, Spec};
+use crate::config::{Config, PortConfig, spec};
+use port::{Link, Queue};
 
 /// A port whose device is open.
 pub struct OpenPort {
@@ -53,16 +53,4 @@ fn claim(port: &PortConfig) -> Result<Option<Claim>, DaemonError> {
         ClaimError::Taken => DaemonError::Taken { port: port.name.clone(), device: port.device.clone() },
         ClaimError::Io(source) => DaemonError::Io { what: "claim a port's device", source },
     })
-}
-
-/// What a driver is asked for.
-pub(super) fn spec(port: &PortConfig) -> Spec {
-    Spec {
-        number: port.number,
-        name: port.name.clone(),
-        driver: port.driver.clone(),
-        device: port.device.clone(),
-        queues: port.workers.len(),
-        outstanding_bytes: port.outstanding_bytes,
-    }
 }

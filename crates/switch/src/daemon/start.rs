@@ -5,7 +5,6 @@ use super::clock::{self, Clock};
 use super::home::Home;
 use super::links::describe;
 use super::load::load;
-use super::ports::spec;
 use super::thread::{self, ControlWake, Shared};
 use super::{Claim, DaemonError, OpenPort, Stop};
 use crate::config::{Config, Endpoint};
@@ -210,18 +209,12 @@ impl Drop for Daemon {
     }
 }
 
-/// Checks what [`Daemon::start`] would need, without opening anything. Returns what loading the flow file would change.
+/// Checks what [`Daemon::start`] would put into force: ports, stateless lane, and flow file. Opens no device. Returns what
+/// loading the flow file would change.
 ///
 /// # Errors
 /// What [`Daemon::start`] would say, as far as that can be told before.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
-    Listener::check(&config.control, Purpose::Control)?;
-    for endpoint in &config.datapath.openflow.listen {
-        if let Endpoint::Unix(path) = endpoint {
-            Listener::check(path, Purpose::OpenFlow)?;
-        }
-    }
-    config.datapath.ports.iter().try_for_each(|port| port::check(&spec(port)))?;
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };
     let (plane, _) = worker::build(&sizes, Vec::new());
@@ -231,7 +224,7 @@ pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, D
     }
     model.set_stateless(clock.now(), config.datapath.stateless.clone())?;
     let flows = flows.or(config.datapath.flows.as_deref());
-    flows.map_or(Ok(None), |flows| load(&mut model, clock, flows, None))
+    flows.map(|flows| super::load::check(&mut model, clock, flows)).transpose()
 }
 
 fn model_config(config: &Config) -> model::Config {

@@ -3,7 +3,8 @@
 
 use super::traffic::{self, Traffic};
 use super::{PORTS, Scenario, SwitchScenario, file, network};
-use crate::config::check::{at, forwarding, wrong};
+use crate::config::forwarding::forwarding;
+use crate::config::mistakes::{Mistakes, at, wrong};
 use crate::config::value::{duration, in_range};
 use crate::config::{Forwarding, Mistake, text};
 use crate::flow_file::{FlowFile, read_pieces};
@@ -32,15 +33,24 @@ const PIECE_BYTES: usize = 64 * 1_024;
 const FACTOR: f64 = 1_000.0;
 
 /// A scenario of either sort.
-pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Mistake> {
-    let file: file::File = text::read(text, &file::SCENARIO)?;
+pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
+    let text::Reading { tree, file, mut mistakes } = text::read(text, file::SCENARIO);
+    match file.and_then(|file| scenario(path, file, seed, &mut mistakes)) {
+        Some(scenario) if mistakes.is_empty() => Ok(scenario),
+        _ => Err(mistakes.in_order(text, &tree)),
+    }
+}
+
+fn scenario(path: &Path, file: file::File, seed: Option<u64>, mistakes: &mut Mistakes) -> Option<Scenario> {
     let seed = match seed {
         Some(seed) => seed,
-        None => at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
+        None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
     };
     // Before any table is made.
     sim::fix_hashes(seed);
-    let Some(network) = &file.network else { return switch(path, file, seed).map(Scenario::Switch) };
+    let Some(network) = &file.network else {
+        return switch(path, file, seed, mistakes).map(Scenario::Switch);
+    };
     let others = [
         ("warm_up", file.warm_up.is_some()),
         ("duration", file.duration.is_some()),
@@ -52,50 +62,26 @@ pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Mista
         ("datapath", !file.datapath.is_empty()),
         ("traffic", !file.traffic.is_empty()),
     ];
-    match others.into_iter().find(|(_, is_there)| *is_there) {
-        Some((key, _)) => Err(wrong(key, "is for one switch, and there is a [network]; give one of them")),
-        None => network::scenario(path, network, seed).map(Scenario::Network),
+    for (key, _) in others.into_iter().filter(|(_, is_there)| *is_there) {
+        mistakes.wrong(key, "is for one switch, and there is a [network]; give one of them");
     }
+    network::scenario(path, network, seed, mistakes).map(Scenario::Network)
 }
 
-fn switch(path: &Path, file: file::File, seed: u64) -> Result<SwitchScenario, Mistake> {
+fn switch(path: &Path, file: file::File, seed: u64, mistakes: &mut Mistakes) -> Option<SwitchScenario> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let datapath = match <[file::Datapath; 1]>::try_from(file.datapath) {
-        Ok([one]) => one,
-        Err(none) if none.is_empty() => {
-            return Err(wrong("datapath", "there is none; add [[datapath]] with flows or rules"));
-        }
-        Err(many) => {
-            return Err(wrong("datapath", format!("there are {}, and this build simulates one", many.len())));
-        }
-    };
-    at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX))?;
-    // Simulated devices are never behind, so that nothing is outstanding.
-    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
-        forwarding(&datapath.low_latency, &datapath.ffp, &datapath.lanes, &datapath.port_cache)?;
-    let marks = Marks { cookie: low_latency_cookie, learning };
-    let (lanes, quanta) = lanes;
-    let config = worker::Config { lut_entries, consistency, lanes, quanta, ..worker::Config::default() };
-    let rules = rules(&datapath, folder)?;
+    let times = times(&file, mistakes);
+    let packets = packets(&file, mistakes);
+    let ring = mistakes.at("ring", in_range(file.ring.unwrap_or(1_024), 1..=RING));
+    let datapath = only(file.datapath, mistakes);
+    let switched = datapath.as_ref().and_then(|datapath| forwarded(datapath, folder, mistakes));
     let costs = file.costs.unwrap_or_default();
-    costs.table()?;
-
-    if file.traffic.is_empty() || file.traffic.len() > TRAFFIC {
-        let found = file.traffic.len();
-        return Err(wrong("traffic", format!("there are {found}; give 1 to {TRAFFIC} [[traffic]]")));
-    }
-    let list = file.traffic.into_iter().enumerate();
-    let traffic =
-        list.map(|(n, one)| traffic::traffic(n, one, folder, seed)).collect::<Result<Vec<_>, _>>()?;
-    for (n, one) in traffic.iter().enumerate() {
-        if traffic[..n].iter().any(|other| other.class.name == one.class.name) {
-            let problem = format!("\"{}\" is there twice; give each a name of its own", one.class.name);
-            return Err(wrong(format!("traffic[{n}].name"), problem));
-        }
-    }
-    let (mut classes, factor) = rates(file.load, traffic)?;
-    let key = if datapath.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
-    let (model, ports) = model(&rules, key, marks, &classes)?;
+    mistakes.take(costs.table());
+    let traffic = sorts(file.traffic, folder, seed, mistakes)?;
+    let (mut classes, factor) = mistakes.take(rates(file.load, traffic))?;
+    let Forwarded { config, marks, rules } = switched?;
+    let key = if datapath?.rules.is_some() { "datapath.rules" } else { "datapath.flows" };
+    let (model, ports) = mistakes.take(model(&rules, key, marks, &classes))?;
     for class in &mut classes {
         let low_latency = |frame: &Vec<u8>| {
             let processed = model.trace(class.port, frame).processed;
@@ -104,35 +90,117 @@ fn switch(path: &Path, file: file::File, seed: u64) -> Result<SwitchScenario, Mi
         };
         class.low_latency = class.flows.iter().map(low_latency).collect();
     }
-    let time = |name: &str, text: &Option<String>, usual: &str, most_ns: u64| {
-        let text = text.as_deref().unwrap_or(usual);
-        at(
-            name,
-            duration(text).and_then(|ns| match ns {
-                ns if ns <= most_ns => Ok(ns as f64),
-                _ => Err(format!("\"{text}\" is too long; use at most \"{}ms\"", most_ns / 1_000_000)),
-            }),
-        )
-    };
-    let packets = match (file.packets, &file.duration) {
-        (Some(_), Some(_)) => return Err(wrong("packets", "is there beside duration; give one of them")),
-        (Some(packets), None) => Some(at("packets", in_range(packets, 1..=PACKETS as i64))?),
-        (None, _) => None,
-    };
-    let span_ns = time("duration", &file.duration, "100ms", TIME_NS)?;
-    if span_ns == 0.0 {
-        return Err(wrong("duration", "is 0, so nothing would arrive; use \"100ms\", for instance"));
-    }
-    let ring = at("ring", in_range(file.ring.unwrap_or(1_024), 1..=RING))? as usize;
-    let load = Load {
-        classes,
-        ring,
-        io_ns: time("io", &file.io, "0us", IO_NS)?,
-        warm_up_ns: time("warm_up", &file.warm_up, "10ms", TIME_NS)?,
-        span_ns,
+    let Times { span_ns, io_ns, warm_up_ns } = times?;
+    let load = Load { classes, ring: ring? as usize, io_ns, warm_up_ns, span_ns, seed };
+    Some(SwitchScenario {
+        path: path.into(),
         seed,
+        rules,
+        ports,
+        config,
+        marks,
+        costs,
+        load,
+        factor,
+        packets,
+    })
+}
+
+/// Times of a run.
+struct Times {
+    span_ns: f64,
+    io_ns: f64,
+    warm_up_ns: f64,
+}
+
+fn times(file: &file::File, mistakes: &mut Mistakes) -> Option<Times> {
+    let mut time = |name: &str, text: &Option<String>, usual: &str, least_ns: u64, most_ns: u64| {
+        let text = text.as_deref().unwrap_or(usual);
+        let checked = duration(text).and_then(|ns| match ns {
+            ns if ns < least_ns => {
+                Err("is 0, so nothing would arrive; use \"100ms\", for instance".to_owned())
+            }
+            ns if ns <= most_ns => Ok(ns as f64),
+            _ => Err(format!("\"{text}\" is too long; use at most \"{}ms\"", most_ns / 1_000_000)),
+        });
+        mistakes.at(name, checked)
     };
-    Ok(SwitchScenario { path: path.into(), seed, rules, ports, config, marks, costs, load, factor, packets })
+    let span_ns = time("duration", &file.duration, "100ms", 1, TIME_NS);
+    let io_ns = time("io", &file.io, "0us", 0, IO_NS);
+    let warm_up_ns = time("warm_up", &file.warm_up, "10ms", 0, TIME_NS);
+    Some(Times { span_ns: span_ns?, io_ns: io_ns?, warm_up_ns: warm_up_ns? })
+}
+
+/// Packets that are to arrive, in place of a time.
+fn packets(file: &file::File, mistakes: &mut Mistakes) -> Option<u64> {
+    let packets = file.packets?;
+    if file.duration.is_some() {
+        mistakes.wrong("packets", "is there beside duration; give one of them");
+    }
+    mistakes.at("packets", in_range(packets, 1..=PACKETS as i64))
+}
+
+/// The only switch.
+fn only(datapaths: Vec<file::Datapath>, mistakes: &mut Mistakes) -> Option<file::Datapath> {
+    match <[file::Datapath; 1]>::try_from(datapaths) {
+        Ok([one]) => Some(one),
+        Err(none) if none.is_empty() => {
+            mistakes.wrong("datapath", "there is none; add [[datapath]] with flows or rules");
+            None
+        }
+        Err(many) => {
+            let problem = format!("there are {}, and this build simulates one", many.len());
+            mistakes.wrong("datapath", problem);
+            None
+        }
+    }
+}
+
+/// How the switch forwards.
+struct Forwarded {
+    config: worker::Config,
+    marks: Marks,
+    rules: String,
+}
+
+fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) -> Option<Forwarded> {
+    mistakes.at("datapath.id", in_range(datapath.id.unwrap_or(1), 1..=i64::MAX));
+    let file::Datapath { low_latency, ffp, lanes, port_cache, .. } = datapath;
+    let forwarding = forwarding("datapath", low_latency, ffp, lanes, port_cache, mistakes);
+    let rules = mistakes.take(rules(datapath, folder));
+    // Simulated devices are never behind, so that nothing is outstanding.
+    let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
+        forwarding?;
+    let marks = Marks { cookie: low_latency_cookie, learning };
+    let (lanes, quanta) = lanes;
+    let config = worker::Config { lut_entries, consistency, lanes, quanta, ..worker::Config::default() };
+    Some(Forwarded { config, marks, rules: rules? })
+}
+
+/// The sorts of traffic; none if one of them is wrong.
+fn sorts(
+    list: Vec<file::Traffic>,
+    folder: &Path,
+    seed: u64,
+    mistakes: &mut Mistakes,
+) -> Option<Vec<Traffic>> {
+    if list.is_empty() || list.len() > TRAFFIC {
+        let problem = format!("there are {}; give 1 to {TRAFFIC} [[traffic]]", list.len());
+        mistakes.wrong("traffic", problem);
+        return None;
+    }
+    let (count, names) = (list.len(), list.iter().map(|one| one.name.clone()).collect::<Vec<_>>());
+    let mut sorts = Vec::with_capacity(count);
+    for (n, one) in list.into_iter().enumerate() {
+        sorts.extend(mistakes.take(traffic::traffic(n, one, folder, seed)));
+        if let Some(name) = &names[n]
+            && names[..n].iter().any(|other| other.as_ref() == Some(name))
+        {
+            let problem = format!("\"{name}\" is there twice; give each a name of its own");
+            mistakes.wrong(format!("traffic[{n}].name"), problem);
+        }
+    }
+    (sorts.len() == count).then_some(sorts)
 }
 
 /// The text of the switch's flows.

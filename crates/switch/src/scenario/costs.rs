@@ -3,7 +3,7 @@
 
 use super::ScenarioError;
 use crate::config::Mistake;
-use crate::config::check::{at, wrong};
+use crate::config::mistakes::{at, wrong};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};

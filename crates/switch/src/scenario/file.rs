@@ -52,7 +52,7 @@ pub struct Datapath {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    pub name: String,
+    pub name: Option<String>,
     pub port: Option<i64>,
     #[serde(default, deserialize_with = "one_or_more")]
     pub packets: Vec<String>,
@@ -76,8 +76,7 @@ const FRACTION: &str = "a number";
 const YES_OR_NO: &str = "true or false";
 
 /// What the keys take.
-pub const SCENARIO: Grammar =
-    Grammar { keys: &[KEYS, FORWARDING], lists: &["datapath", "traffic", "network.failure"] };
+pub const SCENARIO: Grammar = &[KEYS, FORWARDING];
 
 const KEYS: &[Key] = &[
     ("seed", NUMBER, "seed = 1"),
@@ -86,15 +85,24 @@ const KEYS: &[Key] = &[
     ("ring", NUMBER, "ring = 1024"),
     ("io", STRING, "io = \"2us\""),
     ("costs", "\"measured\", the cost of a unit, or a list of steps", "costs = \"measured\""),
+    ("costs.step", STRING, "step = \"turn\""),
+    ("table", NUMBER, "table = 0"),
+    ("again", YES_OR_NO, "again = true"),
+    ("time_ns", FRACTION, "time_ns = 150.0"),
+    ("unit_ns", FRACTION, "unit_ns = 20.0"),
+    ("packets", NUMBER, "packets = 1000000"),
     ("load", "a table", "[load]"),
     ("rate_pps", FRACTION, "rate_pps = 1000000"),
     ("factor", FRACTION, "factor = 0.95"),
     ("datapath", TABLES, "[[datapath]]"),
     ("id", NUMBER, "id = 1"),
+    ("datapath.flows", STRING, "flows = \"s1.flows\""),
     ("rules", STRING, "rules = \"priority=1 actions=output:2\""),
     ("traffic", TABLES, "[[traffic]]"),
     ("name", STRING, "name = \"control\""),
     ("port", NUMBER, "port = 1"),
+    ("traffic.packets", "a string or a list of strings", "packets = \"udp,nw_dst=10.0.0.0/24\""),
+    ("traffic.flows", NUMBER, "flows = 100"),
     ("bytes", NUMBER, "bytes = 64"),
     ("pcap", STRING, "pcap = \"in.pcap\""),
     ("popularity", STRING, "popularity = \"zipf\""),

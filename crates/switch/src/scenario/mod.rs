@@ -20,7 +20,7 @@ pub use network::{
 };
 pub use report::{Latency, Learned, Outcome, Part};
 
-use crate::config::{Mistake, read_text};
+use crate::config::{FileMistakes, Mistake, read_text};
 use costs::Costs;
 use flow::PortNo;
 use sim::arrivals::{Load, Marks};
@@ -76,14 +76,9 @@ pub enum ScenarioError {
         /// Why.
         source: std::io::Error,
     },
-    /// Its contents are wrong.
-    #[error("{}: {mistake}", path.display())]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// What, where, and what would be right.
-        mistake: Mistake,
-    },
+    /// Its contents are wrong; a line for each mistake.
+    #[error(transparent)]
+    Wrong(FileMistakes),
     /// The switch could not be set up.
     #[error("the switch can not be set up: {0}")]
     SetUp(#[from] CostError),
@@ -107,11 +102,12 @@ impl Scenario {
     /// Reads and checks a file; paths in it are relative to its folder. A seed replaces the file's.
     ///
     /// # Errors
-    /// The first mistake.
+    /// All that is wrong.
     pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let read = read_text(path).map_err(|source| ScenarioError::Read { path: path.into(), source })?;
-        read.and_then(|text| check::any(path, &text, seed))
-            .map_err(|mistake| ScenarioError::Wrong { path: path.into(), mistake })
+        read.map_err(|mistake| vec![mistake])
+            .and_then(|text| check::any(path, &text, seed))
+            .map_err(|mistakes| ScenarioError::Wrong(FileMistakes::new(path, mistakes)))
     }
 }
 

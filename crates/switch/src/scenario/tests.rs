@@ -55,11 +55,18 @@ packets = "udp,nw_dst=10.2.0.0/16"
 begin = "1ms"
 "#;
 
-fn read(text: &str) -> Result<SwitchScenario, Mistake> {
+fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
     match check::any(Path::new("examples/test.toml"), text, None)? {
         Scenario::Switch(scenario) => Ok(scenario),
         Scenario::Network(_) => panic!("there is no network in it"),
     }
+}
+
+/// All mistakes, a line each, as `line 3: KEY: PROBLEM`.
+fn told(mistakes: &[Mistake]) -> String {
+    let line =
+        |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
+    mistakes.iter().map(|mistake| format!("{}{mistake}\n", line(mistake))).collect()
 }
 
 #[test]
@@ -174,7 +181,7 @@ fn costs_can_be_measured_and_written_down() {
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("seed = 3", "seed = -1", "seed: -1 is out of range; use 0"),
     ("seed = 3", "seed = \"x\"", "line 2: seed: is the string \"x\""),
-    ("seed = 3", "sead = 3", "line 2: unknown field `sead`"),
+    ("seed = 3", "sead = 3", "line 2: sead: there is no such key here; use one of `seed`"),
     ("seed = 3", "seed = ", "line 2"),
     ("\"4ms\"", "\"4 ms\"", "duration: \"4 ms\" is no duration"),
     ("\"4ms\"", "\"0ms\"", "duration: is 0"),
@@ -187,7 +194,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("step = \"turn\"", "step = \"turn\", table = 3", "costs[0].step: \"turn\" is no step of a table"),
     ("step = \"turn\"", "step = \"turn\", again = true", "costs[0].again: is for steps of tables"),
     ("step = \"turn\"", "step = \"receive\"", "costs[1].step: is there twice"),
-    ("step = \"turn\"", "stop = \"turn\"", "line 8"),
+    (
+        "step = \"turn\"",
+        "stop = \"turn\"",
+        "line 8: costs[0].step: is missing\nline 8: costs[0].stop: there is no such",
+    ),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = -1, unit_ns = 0", "costs[0].time_ns: -1 is out of range"),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = nan, unit_ns = 0", "costs[0].time_ns: NaN is out of range"),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = 0, unit_ns = inf", "costs[0].unit_ns: inf is out of range"),
@@ -204,7 +215,11 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     ("share = 0.05", "", "traffic[2].rate_pps: is missing"),
     ("id = 1", "id = 0", "datapath.id: 0 is out of range"),
     ("id = 1", "id = 1\nflows = \"x\"", "datapath.rules: is there beside flows"),
-    ("id = 1", "id = 1\n[[datapath.port]]", "line 18: unknown field `port`"),
+    (
+        "id = 1",
+        "id = 1\n[[datapath.port]]",
+        "line 16: datapath.flows: is missing; name a flow file, or give the flows as rules\nline 18: datapath.port: there",
+    ),
     (
         "[datapath.lanes]",
         "[[datapath]]\n[datapath.lanes]",
@@ -256,14 +271,16 @@ fn every_mistake_gets_its_sentence() {
     let mut failed = Vec::new();
     for (what, by, says) in MISTAKES {
         assert_eq!(GOOD.matches(what).count(), 1, "{what}");
-        let mistake = read(&GOOD.replace(what, by)).err().map(|mistake| mistake.to_string());
-        if !mistake.as_ref().is_some_and(|told| told.contains(says)) {
+        let mistake = read(&GOOD.replace(what, by)).err().map(|mistakes| told(&mistakes));
+        let is_right =
+            |told: &String| told.contains(says) && told.lines().count() == 1 + says.matches('\n').count();
+        if !mistake.as_ref().is_some_and(is_right) {
             failed.push(format!("{by}: {mistake:?}, not {says}"));
         }
     }
     assert!(failed.is_empty(), "{failed:#?}");
     for (costs, says) in [
-        ("\"guessed\"", "line 7: \"guessed\" is unknown"),
+        ("\"guessed\"", "line 7: costs: \"guessed\" is unknown"),
         ("{ unit_ns = 0 }", "costs.unit_ns: is 0"),
         ("{ unit_ns = 1, x = 2 }", "line 7"),
         ("[]", "costs: has no step that costs anything"),
@@ -271,8 +288,32 @@ fn every_mistake_gets_its_sentence() {
     ] {
         let (start, end) = (GOOD.find("[\n    { step").unwrap(), GOOD.find("\n[load]").unwrap());
         let text = format!("{}{costs}{}", &GOOD[..start], &GOOD[end..]);
-        let mistake = read(&text).unwrap_err().to_string();
+        let mistake = told(&read(&text).unwrap_err());
         assert!(mistake.contains(says), "{costs}: {mistake}, not {says}");
+    }
+}
+
+#[test]
+fn all_mistakes_of_a_scenario_are_told() {
+    let text = GOOD
+        .replace("seed = 3", "sead = 3")
+        .replace("io = \"2us\"", "io = \"2h\"")
+        .replace("step = \"turn\"", "step = \"ponder\"")
+        .replace("normal = 128", "normal = -1")
+        .replace("burst = 8", "burst = 0")
+        .replace("begin = \"1ms\"", "begin = \"soon\"");
+    let told = told(&read(&text).unwrap_err());
+    let begins = [
+        "line 2: sead: there is no such key here; use one of `seed`",
+        "line 6: io: \"2h\" is too long",
+        "line 8: costs[0].step: there is no step",
+        "line 24: datapath.lanes.normal: -1 is out of range",
+        "line 39: traffic[1].burst: 0 is out of range",
+        "line 47: traffic[2].begin: \"soon\" is no duration",
+    ];
+    assert_eq!(told.lines().count(), begins.len(), "{told}");
+    for (told, begin) in told.lines().zip(begins) {
+        assert!(told.starts_with(begin), "{begin}: {told}");
     }
 }
 
@@ -298,7 +339,7 @@ fn what_is_no_scenario_is_refused() {
     let file = folder.join("bytes.toml");
     fs::write(&file, b"seed = 1\n\xff").unwrap();
     let told = |path: &Path| Scenario::load(path, None).unwrap_err().to_string();
-    assert!(told(&file).contains("line 2: is not UTF-8"), "{}", told(&file));
+    assert!(told(&file).contains("bytes.toml:2:1: is not UTF-8"), "{}", told(&file));
     assert!(told(&folder).contains("can not read the scenario"));
     assert!(told(&folder.join("none.toml")).contains("can not read the scenario"));
     assert!(told(Path::new("/dev/zero")).contains("is longer than"));

@@ -5,7 +5,7 @@ use super::file;
 use super::packets::{self, Packets};
 use super::{PORTS, RATE_PPS};
 use crate::config::Mistake;
-use crate::config::check::{at, wrong};
+use crate::config::mistakes::{at, wrong};
 use crate::config::value::{duration, in_range};
 use sim::arrivals::{Class, Pattern, Popularity};
 use std::path::Path;
@@ -29,7 +29,8 @@ pub struct Traffic {
 /// Reads one entry of the list; paths are below `folder`.
 pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("traffic[{n}].{name}");
-    if t.name.is_empty() || t.name.len() > 64 || t.name.chars().any(char::is_control) {
+    let name = t.name.clone().ok_or_else(|| wrong(key("name"), "is missing; write name = \"control\""))?;
+    if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
         return Err(wrong(key("name"), "is no name; use 1 to 64 characters"));
     }
     let port = |name: &str, number: i64| {
@@ -90,7 +91,7 @@ pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<T
         port: in_port,
         popularity: popularity(&t, capture.is_some(), &key)?,
         pattern: pattern(&t, captured_pps.is_some(), &key)?,
-        name: t.name,
+        name,
         flows,
         low_latency: [].into(),
         capture,

@@ -4,7 +4,7 @@
 use super::file::{Failure, Renumber};
 use super::plan::{Graph, Setups};
 use crate::config::Mistake;
-use crate::config::check::{at, wrong};
+use crate::config::mistakes::{at, wrong};
 use crate::config::value::duration;
 use flow::{Nanos, PortNo};
 use sim::network::{Act, End};
@@ -17,6 +17,11 @@ const LATEST_NS: Nanos = 3_600_000_000_000;
 enum Part {
     Link(usize),
     Node(usize),
+}
+
+/// The time of a key that must be there.
+fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
+    time(key, text.ok_or_else(|| wrong(key, "is missing; write at = \"10ms\""))?)
 }
 
 fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
@@ -35,7 +40,7 @@ pub fn failure(
     detection_ns: Nanos,
 ) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.failure[{n}].{name}");
-    let first_ns = time(&key("at"), &failure.at)?;
+    let first_ns = needed_time(&key("at"), failure.at.as_ref())?;
     let lasting_ns = failure.lasting.as_ref().map(|text| time(&key("lasting"), text)).transpose()?;
     let node = |name: &str, of: &str| {
         graph.place(name).ok_or_else(|| wrong(key(of), format!("\"{name}\" is no switch of the plan")))
@@ -119,7 +124,7 @@ pub fn failure(
 /// The steps of a change of numbering. Switches take each step on their own, some time within the spread.
 pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.renumber.{name}");
-    let first_ns = time(&key("at"), &section.at)?;
+    let first_ns = needed_time(&key("at"), section.at.as_ref())?;
     let step_ns = time(&key("step"), section.step.as_deref().unwrap_or("10ms"))?;
     let spread_ns = section.spread.as_ref().map_or(Ok(step_ns / 2), |text| time(&key("spread"), text))?;
     if spread_ns >= step_ns {

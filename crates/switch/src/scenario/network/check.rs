@@ -4,8 +4,7 @@
 use super::file::Section;
 use super::plan::Plan;
 use super::{Names, NetworkScenario, acts, protection, traffic};
-use crate::config::Mistake;
-use crate::config::check::{at, wrong};
+use crate::config::mistakes::{Mistakes, wrong};
 use crate::config::value::{duration, in_range};
 use flow::Nanos;
 use sim::network::{Host, Link, Network, Node};
@@ -16,50 +15,44 @@ const LONGEST_NS: Nanos = 60_000_000_000;
 /// Frames that wait for a link at most.
 const QUEUE: i64 = 1_000_000;
 
-/// Reads what the section names, and makes of it what is run.
-pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScenario, Mistake> {
-    let time = |name: &str, text: &Option<String>, usual: &str| {
-        let key = format!("network.{name}");
-        match at(key.clone(), duration(text.as_deref().unwrap_or(usual)))? {
-            ns @ ..=LONGEST_NS => Ok(ns),
-            _ => Err(wrong(key, "is too long; use at most \"1m\"")),
-        }
-    };
-    let delay_ns = time("delay", &section.delay, "10us")?;
-    let detection_ns = time("detection", &section.detection, "1ms")?;
-    let rate_bps =
-        section.rate_bps.map(|rate| at("network.rate_bps", in_range(rate, 1_000..=1_000_000_000_000)));
-    let rate_bps = rate_bps.transpose()?;
-    if section.queue.is_some() && rate_bps.is_none() {
-        return Err(wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it away"));
-    }
-    let queue_frames = at("network.queue", in_range(section.queue.unwrap_or(1_000), 0..=QUEUE))? as usize;
-
-    let plan_path = path.parent().unwrap_or(Path::new(".")).join(&section.plan);
-    let told = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
-    let mut plan = Plan::open(&plan_path).map_err(|error| told(error.to_string()))?;
-
+/// Reads what the section names, and makes of it what is run. None if some of it is wrong.
+pub fn scenario(
+    path: &Path,
+    section: &Section,
+    seed: u64,
+    mistakes: &mut Mistakes,
+) -> Option<NetworkScenario> {
+    let before = mistakes.len();
+    let wires = wires(section, mistakes);
     let renumbered = section.renumber.is_some();
+    mistakes.take(protection::check(&section.require, renumbered || !section.failure.is_empty()));
+
+    let named = mistakes.needed("network.plan", section.plan.as_ref(), "plan = \"plan.json\"")?;
+    let plan_path = path.parent().unwrap_or(Path::new(".")).join(named);
+    let told = |problem: String| wrong("network.plan", format!("{}: {problem}", plan_path.display()));
+    let mut plan = mistakes.take(Plan::open(&plan_path).map_err(|error| told(error.to_string())))?;
+
     if renumbered && !plan.renumbers() {
-        return Err(wrong(
-            "network.renumber",
-            "needs a plan of two epochs, as plan keyflow --renumber writes it",
-        ));
+        let problem = "needs a plan of two epochs, as plan keyflow --renumber writes it";
+        mistakes.wrong("network.renumber", problem);
     }
-    protection::check(&section.require, renumbered || !section.failure.is_empty())?;
-    let traffic = traffic::traffic(&section.traffic, &mut plan, seed)?;
-    let mut stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| told(error.to_string()))?;
-    let (flows, key_bits) = traffic.flows(&plan, renumbered, seed)?;
+    let traffic = mistakes.take(traffic::traffic(&section.traffic, &mut plan, seed));
+    let mut acts = Vec::new();
+    let detection_ns = wires.as_ref().map_or(0, |wires| wires.detection_ns);
+    for (n, failure) in section.failure.iter().enumerate() {
+        let failed = acts::failure(n, failure, plan.graph(), detection_ns);
+        acts.extend(mistakes.take(failed).into_iter().flatten());
+    }
+    let traffic = traffic.filter(|_| mistakes.len() == before)?;
+    let stages = plan.stages(&traffic.pairs, renumbered).map_err(|error| told(error.to_string()));
+    let mut stages = mistakes.take(stages)?;
+    let (flows, key_bits) = mistakes.take(traffic.flows(&plan, renumbered, seed))?;
     let later = stages.split_off(1);
     let graph = plan.graph();
-
-    let mut acts = Vec::new();
-    for (n, failure) in section.failure.iter().enumerate() {
-        acts.extend(acts::failure(n, failure, graph, detection_ns)?);
-    }
     if let Some(renumber) = &section.renumber {
-        acts.extend(acts::renumber(renumber, later, seed)?);
+        acts.extend(mistakes.take(acts::renumber(renumber, later, seed)).into_iter().flatten());
     }
+    let Wires { delay_ns, detection_ns, rate_bps, queue_frames } = wires?;
     let setups = stages.pop().unwrap_or_default();
     let nodes = graph.switches.iter().zip(&graph.ports).zip(setups);
     let nodes = nodes.map(|((name, ports), setup)| {
@@ -76,9 +69,9 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
         detection_ns,
         seed,
     };
-    Ok(NetworkScenario {
+    Some(NetworkScenario {
         path: path.into(),
-        plan_path: section.plan.clone(),
+        plan_path: named.clone(),
         kind: plan.kind(),
         graph: Names::of(graph),
         network,
@@ -86,5 +79,39 @@ pub fn scenario(path: &Path, section: &Section, seed: u64) -> Result<NetworkScen
         pairs: traffic.pairs.len(),
         renumbered,
         require: section.require.clone(),
+    })
+}
+
+/// What all links have in common.
+struct Wires {
+    delay_ns: Nanos,
+    detection_ns: Nanos,
+    rate_bps: Option<u64>,
+    queue_frames: usize,
+}
+
+fn wires(section: &Section, mistakes: &mut Mistakes) -> Option<Wires> {
+    let mut time = |name: &str, text: &Option<String>, usual: &str| {
+        let checked = duration(text.as_deref().unwrap_or(usual)).and_then(|ns| match ns {
+            ..=LONGEST_NS => Ok(ns),
+            _ => Err("is too long; use at most \"1m\"".to_owned()),
+        });
+        mistakes.at(format!("network.{name}"), checked)
+    };
+    let delay_ns = time("delay", &section.delay, "10us");
+    let detection_ns = time("detection", &section.detection, "1ms");
+    let rate_bps = match section.rate_bps {
+        Some(rate) => mistakes.at("network.rate_bps", in_range(rate, 1_000..=1_000_000_000_000)).map(Some),
+        None => Some(None),
+    };
+    if section.queue.is_some() && section.rate_bps.is_none() {
+        mistakes.wrong("network.queue", "has no effect without rate_bps: nothing waits; leave it away");
+    }
+    let queue_frames = mistakes.at("network.queue", in_range(section.queue.unwrap_or(1_000), 0..=QUEUE));
+    Some(Wires {
+        delay_ns: delay_ns?,
+        detection_ns: detection_ns?,
+        rate_bps: rate_bps?,
+        queue_frames: queue_frames? as usize,
     })
 }

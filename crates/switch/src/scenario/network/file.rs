@@ -6,7 +6,7 @@ use serde::Deserialize;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Section {
-    pub plan: String,
+    pub plan: Option<String>,
     pub delay: Option<String>,
     pub rate_bps: Option<i64>,
     pub queue: Option<i64>,
@@ -34,7 +34,7 @@ pub struct Traffic {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Failure {
-    pub at: String,
+    pub at: Option<String>,
     pub lasting: Option<String>,
     pub every: Option<String>,
     pub link: Option<[String; 2]>,
@@ -46,7 +46,7 @@ pub struct Failure {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Renumber {
-    pub at: String,
+    pub at: Option<String>,
     pub step: Option<String>,
     pub spread: Option<String>,
 }

@@ -3,7 +3,7 @@
 
 use super::file::Require;
 use crate::config::Mistake;
-use crate::config::check::wrong;
+use crate::config::mistakes::wrong;
 use serde::Serialize;
 use sim::network::{Failure, Hop, Network, Place, Report};
 use std::collections::{HashMap, HashSet};

@@ -31,7 +31,10 @@ fn read_seeded(plan: &Value, rest: &str, seed: Option<u64>) -> Result<NetworkSce
     match read {
         Ok(Scenario::Network(scenario)) => Ok(scenario),
         Ok(Scenario::Switch(_)) => panic!("there is a network in it"),
-        Err(mistake) => Err(mistake.to_string().replace(&folder.display().to_string(), "")),
+        Err(mistakes) => {
+            let told: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+            Err(told.join("\n").replace(&folder.display().to_string(), ""))
+        }
     }
 }
 
@@ -463,7 +466,7 @@ fn one_mistake_a_row() {
         ("delay = \"2m\"", "network.delay: is too long"),
         ("queue = 5", "network.queue: has no effect without rate_bps"),
         ("rate_bps = 5", "network.rate_bps: 5 is out of range"),
-        ("speed = 5", "unknown field `speed`"),
+        ("speed = 5", "network.speed: there is no such key here; use one of `plan`"),
         ("delay = 5", "network.delay: is the number 5, and a string is needed; write delay = \"10us\""),
         ("[network.traffic]\nbytes = 64", "network.traffic.bytes: 64 is out of range; use 82 to 1518"),
         ("[network.traffic]\ninterval = \"0us\"", "network.traffic.interval: \"0us\" is out of range"),
@@ -491,15 +494,29 @@ fn one_mistake_a_row() {
         ("[network.renumber]\nat = \"1ms\"", "network.renumber: needs a plan of two epochs"),
         ("[network.require]\nexercised = true", "network.require.exercised: has no effect without"),
         ("[network.require]\ndelivered = 1.5", "network.require.delivered: 1.5 is out of range"),
-        ("[network.require]\nloss = 1", "unknown field `loss`"),
+        (
+            "[network.require]\nloss = 1",
+            "network.require.loss: there is no such key here; use one of `delivered`",
+        ),
+        ("[[network.failure]]\nnode = \"Denver\"", "network.failure[0].at: is missing; write at = \"10ms\""),
         ("[load]\nrate_pps = 1.0", "load: is for one switch, and there is a [network]"),
         ("[[traffic]]\nname = \"x\"", "traffic: is for one switch, and there is a [network]"),
     ];
     let plan = plan("abilene.json");
     for (text, expected) in rows {
         let told = read(&plan, text).err().unwrap_or_default();
-        assert!(told.contains(expected), "{text}: {told}");
+        assert!(told.contains(expected) && told.lines().count() == 1, "{text}: {told}");
     }
+    let rows = [("delay = \"2m\"", "network.delay: "), ("rate_bps = 5", "network.rate_bps: ")];
+    let rows = rows.into_iter().chain([
+        ("[[network.failure]]\nat = \"1ms\"\nnode = \"x\"", "network.failure[0].node: "),
+        ("[[network.failure]]\nat = \"9h\"\nnode = \"Denver\"", "network.failure[1].at: "),
+        ("[network.require]\ndelivered = 1.5", "network.require.delivered: "),
+    ]);
+    let (texts, expected): (Vec<&str>, Vec<&str>) = rows.unzip();
+    let told = read(&plan, &texts.join("\n")).err().unwrap_or_default();
+    assert_eq!(told.lines().count(), expected.len(), "{told}");
+    assert!(told.lines().zip(&expected).all(|(line, expected)| line.starts_with(expected)), "{told}");
     let renumbered = self::plan("renumbered.json");
     let told =
         read(&renumbered, "[network.renumber]\nat = \"1ms\"\nstep = \"1ms\"\nspread = \"1ms\"").unwrap_err();

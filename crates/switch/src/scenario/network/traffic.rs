@@ -4,7 +4,7 @@
 use super::file;
 use super::plan::{Graph, Pair, Plan, Way, mac};
 use crate::config::Mistake;
-use crate::config::check::{at, wrong};
+use crate::config::mistakes::{at, wrong};
 use crate::config::value::{duration, in_range};
 use flow::Limits;
 use flow::group::FlowHash;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How a datapath forwards: low latency, the fast-forwarding path, lanes.
+
+use super::Forwarding;
+use super::file;
+use super::mistakes::Mistakes;
+use super::value::{cookie, duration, in_range};
+use flow::Nanos;
+use model::Learning;
+use pipeline::{BURST, LaneLimits};
+use std::ops::RangeInclusive;
+use worker::{Consistency, Quanta};
+
+/// Windows over which rates are taken for learning: from 100 ms to 1 hour.
+const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
+
+/// Bytes outstanding at a device before normal frames wait, unless it is said. A device of 10 Gbit/s is busy with them for
+/// 0.1 ms: longer than it takes to tell that it has sent them.
+const OUTSTANDING_BYTES: usize = 256 * 1024;
+
+/// More than a socket's buffer holds: no limit.
+const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
+
+/// Longer than that, quanta would be small for ever.
+const QUIET_MAX_NS: Nanos = 1_000_000_000;
+
+/// What is said of the forwarding of the datapath at `key`; none if some of it is wrong.
+pub(crate) fn forwarding(
+    key: &str,
+    low_latency: &file::LowLatency,
+    ffp: &file::Ffp,
+    waiting: &file::Lanes,
+    port_cache: &file::PortCache,
+    mistakes: &mut Mistakes,
+) -> Option<Forwarding> {
+    let before = mistakes.len();
+    let low_latency_cookie = low_latency
+        .cookie
+        .as_ref()
+        .and_then(|text| mistakes.at(format!("{key}.low_latency.cookie"), cookie(text)));
+    let consistency = match &ffp.consistency {
+        Some(text) => mistakes.at(format!("{key}.ffp.consistency"), text.parse()),
+        None => Some(Consistency::default()),
+    };
+    let learning = learning(&format!("{key}.low_latency.learn"), &low_latency.learn, mistakes);
+    let lut_entries = fast_paths(key, ffp, port_cache, mistakes);
+    let lanes = lanes(&format!("{key}.lanes"), waiting, mistakes);
+    let outstanding_bytes =
+        outstanding(&format!("{key}.lanes"), waiting.outstanding_bytes, OUTSTANDING_BYTES, mistakes);
+    let forwarding = Forwarding {
+        low_latency_cookie,
+        learning: learning?,
+        lut_entries: lut_entries?,
+        consistency: consistency?,
+        lanes: lanes?,
+        outstanding_bytes: outstanding_bytes?,
+    };
+    (mistakes.len() == before).then_some(forwarding)
+}
+
+/// When entries are learned; the inner one is none where they never are.
+fn learning(key: &str, l: &file::Learn, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
+    let key = |name: &str| format!("{key}.{name}");
+    let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));
+    let window = duration(l.window.as_deref().unwrap_or("5s")).and_then(|window| {
+        let problem = "is the time over which a rate is taken; use \"100ms\" to \"1h\", such as \"5s\"";
+        if LEARN_WINDOWS_NS.contains(&window) { Ok(window) } else { Err(problem.to_owned()) }
+    });
+    let window = mistakes.at(key("window"), window);
+    let min_timeout = mistakes.at(key("min_timeout"), duration(l.min_timeout.as_deref().unwrap_or("10m")));
+    let learning = Learning { min_pps: min_pps?, window: window?, min_timeout: min_timeout? };
+    Some(l.enabled.then_some(learning))
+}
+
+/// What may wait in a worker, and how much of it is worked off at once.
+fn lanes(key: &str, l: &file::Lanes, mistakes: &mut Mistakes) -> Option<(LaneLimits, Quanta)> {
+    let mut number = |name: &str, value: Option<i64>, default: usize, range| {
+        let value = value.unwrap_or(default as i64);
+        mistakes.at(format!("{key}.{name}"), in_range(value, range))
+    };
+    let packets = 0..=i64::from(LaneLimits::MAX);
+    let normal = number("normal", l.normal, LaneLimits::USUAL.normal.into(), packets.clone());
+    let unknown = number("unknown", l.unknown, LaneLimits::USUAL.unknown.into(), packets.clone());
+    let hold = number("hold", l.hold, LaneLimits::USUAL.hold.into(), packets);
+    let quantum = 1..=BURST as i64;
+    let small = number("small_quantum", l.small_quantum, Quanta::DEFAULT.small, quantum.clone());
+    let large = number("large_quantum", l.large_quantum, Quanta::DEFAULT.large, quantum);
+    let quiet_ns = match &l.quiet {
+        Some(text) => mistakes.at(format!("{key}.quiet"), duration(text).and_then(quiet_range)),
+        None => Some(Quanta::DEFAULT.quiet_ns),
+    };
+    let limits = LaneLimits { normal: normal? as u16, unknown: unknown? as u16, hold: hold? as u16 };
+    let quanta = Quanta { small: small? as usize, large: large? as usize, quiet_ns: quiet_ns? };
+    Some((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
+}
+
+/// Bytes outstanding at the devices of the table at `key`.
+pub(super) fn outstanding(
+    key: &str,
+    bytes: Option<i64>,
+    default: usize,
+    mistakes: &mut Mistakes,
+) -> Option<usize> {
+    let bytes = bytes.unwrap_or(default as i64);
+    let bytes = mistakes.at(format!("{key}.outstanding_bytes"), in_range(bytes, 0..=OUTSTANDING_MAX_BYTES));
+    bytes.map(|bytes| bytes as usize)
+}
+
+fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
+    match quiet_ns {
+        ..=QUIET_MAX_NS => Ok(quiet_ns),
+        _ => Err("is a time without low-latency packets; use \"0us\" to \"1s\"".to_owned()),
+    }
+}
+
+/// Records of a LUT; 0 without the fast-forwarding path.
+fn fast_paths(key: &str, ffp: &file::Ffp, cache: &file::PortCache, mistakes: &mut Mistakes) -> Option<usize> {
+    let lut_entries = in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536);
+    let lut_entries = mistakes.at(format!("{key}.ffp.lut_entries"), lut_entries);
+    let key = |name: &str| format!("{key}.port_cache.{name}");
+    for (name, value) in [("entries", cache.entries), ("queue", cache.queue)] {
+        mistakes.at(key(name), in_range(value.unwrap_or(64), 1..=65_536));
+    }
+    match cache.mode.as_deref() {
+        None | Some("off") => {}
+        Some("nonblocking" | "blocking") => {
+            mistakes.wrong(key("mode"), "this build has no port cache yet; use mode = \"off\"");
+        }
+        Some(other) => {
+            let problem = format!("\"{other}\" is unknown; use \"off\", \"nonblocking\" or \"blocking\"");
+            mistakes.wrong(key("mode"), problem);
+        }
+    }
+    lut_entries.map(|entries| if ffp.enabled.unwrap_or(true) { entries as usize } else { 0 })
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a configuration needs of the machine that it is for.
+
+use super::mistakes::Mistakes;
+use super::{Endpoint, PortConfig};
+use crate::listener::{Listener, Purpose};
+use port::{PortError, Spec};
+use std::path::Path;
+
+/// How much is looked at beside the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Nothing.
+    File,
+    /// Whether this build could open such devices.
+    Build,
+    /// Also whether CPUs, devices and folders of sockets are on this machine.
+    Machine,
+}
+
+/// CPUs that are online.
+const ONLINE: &str = "/sys/devices/system/cpu/online";
+
+impl Scope {
+    /// Whether a worker can be pinned to this CPU; a note, if it is there and this process may not use it.
+    pub fn cpu(self, cpu: usize) -> Result<Option<String>, String> {
+        if self < Self::Machine {
+            return Ok(None);
+        }
+        let online = std::fs::read_to_string(ONLINE).unwrap_or_default();
+        let online = online.trim();
+        if !online.is_empty() && !in_list(online, cpu) {
+            return Err(format!("this machine has no CPU {cpu} that is online; use one of {online}"));
+        }
+        let allowed = rustix::thread::sched_getaffinity(None);
+        let is_allowed = allowed.is_ok_and(|set| cpu < rustix::thread::CpuSet::MAX_CPU && set.is_set(cpu));
+        Ok((!is_allowed).then(|| {
+            format!(
+                "this process may not use CPU {cpu}; a switch that may not either runs the worker unpinned."
+            )
+        }))
+    }
+
+    /// Whether the port of the table at `key` could be opened.
+    pub fn port(self, key: &str, port: &PortConfig, mistakes: &mut Mistakes) {
+        let check = match self {
+            Self::File => return,
+            Self::Build => port::check,
+            Self::Machine => port::find,
+        };
+        if let Err(error) = check(&spec(port)) {
+            let name = match error {
+                PortError::UnknownDriver { .. } | PortError::NotBuilt { .. } => "driver",
+                PortError::BadQueues { .. } => "workers",
+                _ => "device",
+            };
+            mistakes.wrong(format!("{key}.{name}"), error.to_string());
+        }
+    }
+
+    /// Whether there can be a socket at this end; it belongs to the key.
+    pub fn socket(self, key: &str, end: &Endpoint, purpose: Purpose, mistakes: &mut Mistakes) {
+        if let (Self::Machine, Endpoint::Unix(path)) = (self, end) {
+            self.socket_path(key, path, purpose, mistakes);
+        }
+    }
+
+    /// Whether there can be a socket at this path.
+    pub fn socket_path(self, key: &str, path: &Path, purpose: Purpose, mistakes: &mut Mistakes) {
+        if self == Self::Machine {
+            mistakes.at(key, Listener::check(path, purpose).map_err(|error| error.to_string()));
+        }
+    }
+}
+
+/// Whether a list of the kernel, such as `0-3,8`, has this number.
+fn in_list(list: &str, number: usize) -> bool {
+    list.split(',').any(|range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        from.parse().is_ok_and(|from: usize| from <= number) && to.parse().is_ok_and(|to: usize| number <= to)
+    })
+}
+
+/// What a driver is asked for.
+pub(crate) fn spec(port: &PortConfig) -> Spec {
+    Spec {
+        number: port.number,
+        name: port.name.clone(),
+        driver: port.driver.clone(),
+        device: port.device.clone(),
+        queues: port.workers.len(),
+        outstanding_bytes: port.outstanding_bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus_are_read() {
+        let has = |list: &str| (0..6).filter(|cpu| in_list(list, *cpu)).collect::<Vec<usize>>();
+        assert_eq!(
+            (has("0-2,4"), has("5"), has("0-1"), has("")),
+            (vec![0, 1, 2, 4], vec![5], vec![0, 1], vec![])
+        );
+    }
+
+    #[test]
+    fn a_cpu_is_looked_for_only_on_this_machine() {
+        assert_eq!(Scope::File.cpu(8_191), Ok(None));
+        assert_eq!(Scope::Build.cpu(8_191), Ok(None));
+        let problem = Scope::Machine.cpu(8_191).unwrap_err();
+        assert!(
+            problem.starts_with("this machine has no CPU 8191 that is online; use one of 0"),
+            "{problem}"
+        );
+        assert!(Scope::Machine.cpu(0).is_ok());
+    }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Ports and their egress queues.
+
+use super::PortConfig;
+use super::file;
+use super::forwarding::outstanding;
+use super::machine::Scope;
+use super::mistakes::Mistakes;
+use super::value::{in_range, port_name};
+use flow::{EgressQueue, Limits, port_no};
+
+/// Drivers of the contract that come later.
+const LATER_DRIVERS: [&str; 1] = ["rtl"];
+
+/// What ports are checked against.
+pub struct Around {
+    /// Workers there are; none: that is not known.
+    pub workers: Option<usize>,
+    /// Bytes outstanding at devices of ports that say nothing else.
+    pub outstanding_bytes: usize,
+    /// How much else is looked at.
+    pub scope: Scope,
+}
+
+/// The ports of the datapath at `key`; without those of which something is wrong.
+pub fn ports(key: &str, list: &[file::Port], around: &Around, mistakes: &mut Mistakes) -> Vec<PortConfig> {
+    if list.len() > Limits::PORTS {
+        let problem = format!("there are {}; {} is the most", list.len(), Limits::PORTS);
+        mistakes.wrong(format!("{key}.port"), problem);
+        return Vec::new();
+    }
+    let mut ports = Vec::with_capacity(list.len());
+    for (n, port_of_file) in list.iter().enumerate() {
+        let key = format!("{key}.port[{n}]");
+        let port = port(&key, port_of_file, around, mistakes);
+        unlike(&key, port_of_file, &list[..n], mistakes);
+        ports.extend(port);
+    }
+    ports
+}
+
+/// Checks that a port differs from those before it.
+fn unlike(key: &str, p: &file::Port, others: &[file::Port], mistakes: &mut Mistakes) {
+    let at = |is_same: &dyn Fn(&file::Port) -> bool| others.iter().position(is_same);
+    if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
+        let problem = format!("{number} is port[{m}]'s too; give each port a number of its own");
+        mistakes.wrong(format!("{key}.number"), problem);
+    }
+    if let (Some(name), Some(m)) = (&p.name, at(&|other| other.name == p.name)) {
+        let problem = format!("\"{name}\" is port[{m}]'s too; give each port a name of its own");
+        mistakes.wrong(format!("{key}.name"), problem);
+    }
+    let alone = |port: &file::Port| {
+        port.driver.as_ref().is_some_and(|it| port::is_of_interfaces(it) || it == port::dpdk::NAME)
+    };
+    let same_device = |other: &file::Port| alone(other) && other.device == p.device;
+    if let (Some(device), true, Some(m)) = (&p.device, alone(p), at(&same_device)) {
+        let problem = format!(
+            "\"{device}\" is port[{m}]'s too; give each port a device of its own, and more workers to one for speed"
+        );
+        mistakes.wrong(format!("{key}.device"), problem);
+    }
+}
+
+fn port(at: &str, p: &file::Port, around: &Around, mistakes: &mut Mistakes) -> Option<PortConfig> {
+    let key = |name: &str| format!("{at}.{name}");
+    let number = mistakes
+        .needed(key("number"), p.number, "number = 1")
+        .and_then(|number| mistakes.at(key("number"), in_range(number, 1..=i64::from(port_no::MAX))));
+    let name = mistakes.needed(key("name"), p.name.clone(), "name = \"p1\"");
+    let name = name.filter(|name| mistakes.at(key("name"), port_name(name)).is_some());
+    let known = mistakes.needed(key("driver"), p.driver.clone(), "driver = \"af_packet\"");
+    let known = known.filter(|name| mistakes.at(key("driver"), driver(name)).is_some());
+    let device = mistakes.needed(key("device"), p.device.clone(), "device = \"veth1\"");
+    let device = device.filter(|device| {
+        let problem = "is empty; name the device, such as \"veth1\" for af_packet";
+        mistakes.at(key("device"), if device.is_empty() { Err(problem.to_owned()) } else { Ok(()) }).is_some()
+    });
+    let workers = mistakes.needed(key("workers"), p.workers.as_ref(), "workers = [0]");
+    let workers = workers.and_then(|list| mistakes.at(key("workers"), serving(list, around.workers)));
+    let outstanding_bytes = outstanding(at, p.outstanding_bytes, around.outstanding_bytes, mistakes);
+    let queues = queues(&key("queue"), &p.queue, mistakes);
+    let port = PortConfig {
+        number: number? as flow::PortNo,
+        name: name?,
+        driver: known?,
+        device: device?,
+        workers: workers?,
+        outstanding_bytes: outstanding_bytes?,
+        queues,
+    };
+    around.scope.port(at, &port, mistakes);
+    Some(port)
+}
+
+/// The workers that serve a port; how many there are may be unknown.
+fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
+    if list.is_empty() {
+        return Err("is empty, so nobody would serve the port; name a worker, such as [0]".to_owned());
+    }
+    let mut serving = Vec::with_capacity(list.len());
+    for worker in list {
+        let number = usize::try_from(*worker).ok().filter(|&number| workers.is_none_or(|most| number < most));
+        let number = number.ok_or_else(|| match workers {
+            Some(1) => format!("there is no worker {worker}; the only one is 0"),
+            Some(count) => format!("there is no worker {worker}; use 0 to {}", count.saturating_sub(1)),
+            None => format!("there is no worker {worker}; use 0 or more"),
+        })?;
+        if serving.contains(&number) {
+            return Err(format!("worker {number} is named twice; name each once"));
+        }
+        serving.push(number);
+    }
+    Ok(serving)
+}
+
+/// A port's egress queues, without those of which something is wrong.
+fn queues(key: &str, list: &[file::Queue], mistakes: &mut Mistakes) -> Vec<EgressQueue> {
+    let mut queues: Vec<EgressQueue> = Vec::with_capacity(list.len());
+    for (n, of_file) in list.iter().enumerate() {
+        let same = |other: &file::Queue| other.id.is_some() && other.id == of_file.id;
+        let key = format!("{key}[{n}]");
+        let queue = queue(&key, of_file, mistakes);
+        if let (Some(id), Some(other)) = (of_file.id, list[..n].iter().position(same)) {
+            let problem = format!("{id} is queue[{other}]'s too; number each queue differently");
+            mistakes.wrong(format!("{key}.id"), problem);
+        }
+        queues.extend(queue);
+    }
+    queues
+}
+
+fn queue(at: &str, queue: &file::Queue, mistakes: &mut Mistakes) -> Option<EgressQueue> {
+    let key = |name: &str| format!("{at}.{name}");
+    let mut number = |name: &str, value, range| mistakes.at(key(name), in_range(value, range));
+    let rates = 1..=i64::from(EgressQueue::RATE_MAX_KBPS);
+    let min_rate_kbps = queue.min_rate_kbps.map(|kbps| number("min_rate_kbps", kbps, rates.clone()));
+    let max_rate_kbps = queue.max_rate_kbps.map(|kbps| number("max_rate_kbps", kbps, rates));
+    let priority = number("priority", queue.priority.unwrap_or(0), 0..=EgressQueue::PRIORITY_MAX.into());
+    let frames = queue.limit_frames.unwrap_or(EgressQueue::FRAMES.into());
+    let limit_frames = number("limit_frames", frames, 1..=EgressQueue::FRAMES_MAX.into());
+    if let (Some(Some(min)), Some(Some(max))) = (min_rate_kbps, max_rate_kbps)
+        && min > max
+    {
+        let problem = format!("{min} is more than the queue's max_rate_kbps; use 1 to {max}");
+        mistakes.wrong(key("min_rate_kbps"), problem);
+    }
+    let id = mistakes
+        .needed(key("id"), queue.id, "id = 1")
+        .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.into())));
+    // A rate that is out of range is no queue's, unlike one that is not there.
+    let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
+    Some(EgressQueue {
+        id: id? as u32,
+        min_rate_kbps: rate(min_rate_kbps)?,
+        max_rate_kbps: rate(max_rate_kbps)?,
+        priority: priority? as u8,
+        limit_frames: limit_frames? as u16,
+    })
+}
+
+fn driver(name: &str) -> Result<(), String> {
+    let known =
+        || port::DRIVERS.iter().map(|driver| format!("\"{}\"", driver.name)).collect::<Vec<_>>().join(", ");
+    if port::DRIVERS.iter().any(|driver| driver.name == name) {
+        Ok(())
+    } else if LATER_DRIVERS.contains(&name) {
+        Err(format!("the driver \"{name}\" is not in this build yet; use one of {}", known()))
+    } else {
+        Err(format!("there is no driver \"{name}\"; use one of {}", known()))
+    }
+}
