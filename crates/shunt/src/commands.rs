@@ -32,6 +32,8 @@ pub enum Failure {
     ClosedPipe,
     #[error("can not write the output: {0}")]
     Output(io::Error),
+    #[error("can not start the thread that writes the log: {0}")]
+    Log(io::Error),
     #[error("can not read standard input: {0}")]
     Input(io::Error),
     #[error("{0}")]
@@ -84,7 +86,7 @@ fn stdout() -> BufWriter<io::StdoutLock<'static>> {
 }
 
 pub fn run(run: &Run, control: Option<&Path>) -> Done {
-    switch::log::start();
+    switch::log::start().map_err(Failure::Log)?;
     let mut configs = Config::load(&run.config)?;
     match (control, &mut configs[..]) {
         (None, _) => {}

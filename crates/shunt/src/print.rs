@@ -267,7 +267,12 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     rows.push(("trace faults", c.traced.get("faults").copied().unwrap_or(0)));
     rows.push(("lost for controllers", sum(&c.controllers_lost)));
     rows.extend(reasons(&c.controllers_lost));
-    let is_reason = |name: &str| c.dropped.contains_key(name) || c.controllers_lost.contains_key(name);
+    rows.push(("log lines written", c.log_lines_written));
+    rows.push(("log lines lost", sum(&c.log_lines_lost)));
+    rows.extend(reasons(&c.log_lines_lost));
+    let is_reason = |name: &str| {
+        [&c.dropped, &c.controllers_lost, &c.log_lines_lost].iter().any(|of| of.contains_key(name))
+    };
     let digits = rows.iter().map(|(_, count)| count.to_string().len()).max().unwrap_or(1);
     for (name, count) in rows {
         let name = if is_reason(name) { format!("  {name}") } else { name.to_owned() };
@@ -393,6 +398,8 @@ mod tests {
             copies_dropped: reasons([0, 0]),
             traced: BTreeMap::new(),
             controllers_lost: BTreeMap::from([("flow_removed".to_owned(), 4), ("reply".to_owned(), 0)]),
+            log_lines_written: 5,
+            log_lines_lost: BTreeMap::from([("log_refused".to_owned(), 2), ("log_no_room".to_owned(), 0)]),
             limits: vec![
                 Limit { of: "worker 0".into(), name: "hold".into(), used: 3, limit: Some(256) },
                 Limit {
@@ -426,6 +433,7 @@ normal                 0       -       -         -          -          -
         assert!(printed.contains("\n  table_miss              "), "{printed}");
         assert!(!printed.contains("runt") && !printed.contains("reply"), "{printed}");
         assert!(printed.contains("\nlost for controllers      4\n  flow_removed "), "{printed}");
+        assert!(printed.contains("\nlog lines lost            2\n  log_refused "), "{printed}");
         assert!(
             printed.ends_with("received 10 = forwarded 6 + consumed 1 + dropped 3 + held 0"),
             "{printed}"

@@ -278,6 +278,11 @@ pub struct Counters {
     pub traced: BTreeMap<String, u64>,
     /// Messages that OpenFlow controllers did not get because they did not read, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
+    /// Lines of the process's log that were written.
+    pub log_lines_written: u64,
+    /// Lines lost because of `log_no_room` in its queue, because stderr refused them (`log_refused`), or because there
+    /// were too many in a second (`log_over_rate`).
+    pub log_lines_lost: BTreeMap<String, u64>,
     /// What is in use of everything that has a limit.
     pub limits: Vec<Limit>,
     /// How long frames were in the switch, by lane: `low_latency`, `normal`.

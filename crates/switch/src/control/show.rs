@@ -6,6 +6,7 @@ use super::protocol::{
     Counters, FastTable, Ffp, Limit, Mac, Macs, Port, Ports, Queue, Stateless, Table, Tables,
 };
 use crate::lane_form::LaneForm;
+use crate::log::{self, LogCounts};
 use flow::{DropReason, Nanos};
 use model::Model;
 use model::agent::Lost;
@@ -160,11 +161,20 @@ pub fn counters(model: &mut Model<WorkerSet>, lost: Lost) -> Counters {
             .map(|(name, count)| (name.to_owned(), count))
             .into(),
         controllers_lost: lost.by_name().map(|(name, count)| (name.to_owned(), count)).into(),
+        log_lines_written: log::counts().written,
+        log_lines_lost: log_lines_lost(log::counts()),
         limits: limits.collect(),
         lanes: by_lane(Lane::of(&latencies.low_latency), Lane::of(&latencies.normal)),
         gaps: latencies.gaps,
         stolen_ns: latencies.stolen_ns,
     }
+}
+
+fn log_lines_lost(counts: LogCounts) -> BTreeMap<String, u64> {
+    let LogCounts { written: _, no_room, refused, over_rate } = counts;
+    [("log_no_room", no_room), ("log_refused", refused), ("log_over_rate", over_rate)]
+        .map(|(name, count)| (name.to_owned(), count))
+        .into()
 }
 
 fn by_lane<T>(low_latency: T, normal: T) -> BTreeMap<String, T> {

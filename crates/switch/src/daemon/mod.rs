@@ -21,7 +21,7 @@ use crate::config::{Config, Endpoint, Idle};
 use crate::flow_file::FlowFileError;
 use crate::listener::ListenError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -119,8 +119,7 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
         daemons.push(daemon);
     }
     for (config, daemon) in configs.iter().zip(&daemons) {
-        // A closed stderr is no reason to stop forwarding.
-        let _ = writeln!(io::stderr(), "shunt: ready, {}", ready_line(config, daemon));
+        crate::log::say(&format!("shunt: ready, {}", ready_line(config, daemon)));
     }
     serve_all(daemons, &stop, &end)
 }

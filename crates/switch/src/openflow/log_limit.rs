@@ -50,6 +50,8 @@ fn count(lines: &mut u32, write: impl FnOnce()) {
     *lines = lines.saturating_add(1);
     if *lines <= LINES {
         write();
+    } else {
+        crate::log::count_left_out();
     }
 }
 

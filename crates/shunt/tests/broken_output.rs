@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Commands whose stdout or stderr is closed, full or never read: a switch forwards and answers as before and counts the
+//! lines it loses, and other commands end with an exit code of the documented three.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A peer's HELLO of OpenFlow 1.0, which is refused with a line in the log.
+const HELLO_10: [u8; 8] = [1, 0, 0, 8, 0, 0, 0, 1];
+
+fn shunt() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_shunt"));
+    command.env("RUST_LOG", "debug").stdin(Stdio::null());
+    command
+}
+
+/// Runs a condition until it holds.
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < LIMIT, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A switch that forwards between two ports in memory; gone at the end.
+struct Switch {
+    folder: PathBuf,
+    child: Child,
+    openflow: PathBuf,
+}
+
+impl Switch {
+    fn start(stderr: impl Into<Stdio>) -> Self {
+        Self::launch(|mut run| {
+            run.stderr(stderr);
+            run
+        })
+    }
+
+    /// Starts the switch by what `prepare` makes of its command.
+    fn launch(prepare: impl FnOnce(Command) -> Command) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("shunt-broken-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let folder = std::env::temp_dir().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        let (control, openflow) = (folder.join("control.sock"), folder.join("openflow.sock"));
+        let text = format!(
+            "control = {control:?}\n[[worker]]\n[[datapath]]\nid = 1\n[datapath.openflow]\nlisten = \"unix:{}\"\n\
+             [[datapath.port]]\nnumber = 1\nname = \"p1\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = [0]\n",
+            openflow.display()
+        );
+        std::fs::write(folder.join("switch.toml"), text).unwrap();
+        let mut run = shunt();
+        run.args(["run", "-c"]).arg(folder.join("switch.toml"));
+        let child = prepare(run).env("RUST_LOG", "debug").stdin(Stdio::null()).spawn().unwrap();
+        let mut switch = Self { folder, child, openflow };
+        until("the switch answers", || {
+            switch.is_running();
+            switch.asked(&["show", "ports"]).is_some()
+        });
+        switch
+    }
+
+    fn is_running(&mut self) {
+        assert_eq!(self.child.try_wait().unwrap(), None, "the switch has ended");
+    }
+
+    /// What a control command prints; none if it fails.
+    fn asked(&self, arguments: &[&str]) -> Option<String> {
+        let control = self.folder.join("control.sock");
+        let mut command = shunt();
+        command.arg("--control").arg(control).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // What it prints fits into the pipe.
+        until("the switch answers", || child.try_wait().unwrap().is_some());
+        let output = child.wait_with_output().unwrap();
+        output.status.success().then(|| String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Refused peers, each of which is some lines in the log.
+    fn storm(&self, peers: usize) {
+        for _ in 0..peers {
+            let mut peer = UnixStream::connect(&self.openflow).unwrap();
+            peer.write_all(&HELLO_10).unwrap();
+            // The switch answers, and closes.
+            let _ = peer.read_to_end(&mut Vec::new());
+        }
+    }
+
+    /// A figure of `shunt show counters`; 0 if it is not printed, as what is 0.
+    fn counter(&self, name: &str) -> u64 {
+        let printed = self.asked(&["show", "counters"]).unwrap();
+        let line = printed.lines().find_map(|line| line.trim_start().strip_prefix(name));
+        line.map_or(0, |count| count.trim().parse().unwrap())
+    }
+
+    /// Stops it; its exit code.
+    fn stop(mut self) -> Option<i32> {
+        self.is_running();
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(&pid).status().unwrap().success());
+        let mut code = None;
+        until("the switch ends", || {
+            code = self.child.try_wait().unwrap();
+            code.is_some()
+        });
+        code.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Switch {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn a_switch_whose_stderr_refuses_lines_runs_on_and_counts_them() {
+    let (gone, reader) = UnixStream::pair().unwrap();
+    drop(reader);
+    let (reader, gone_pipe) = std::io::pipe().unwrap();
+    drop(reader);
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let stderrs: [Stdio; 3] = [std::os::fd::OwnedFd::from(gone).into(), gone_pipe.into(), full.into()];
+    for stderr in stderrs {
+        let switch = Switch::start(stderr);
+        switch.storm(5);
+        // The ready line, and one or more for each peer.
+        until("lost lines are counted", || switch.counter("log_refused") >= 6);
+        assert_eq!(switch.counter("log lines written"), 0);
+        assert_eq!(switch.stop(), Some(0));
+    }
+}
+
+#[test]
+fn a_switch_without_a_descriptor_for_stderr_runs_on() {
+    let mut switch = Switch::launch(|run| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec \"$0\" \"$@\" 2>&-"]).arg(run.get_program()).args(run.get_args());
+        shell
+    });
+    switch.storm(5);
+    switch.is_running();
+    assert_eq!(switch.stop(), Some(0));
+}
+
+#[test]
+fn a_switch_whose_stderr_nobody_reads_answers_and_ends() {
+    let (reader, mut pipe) = std::io::pipe().unwrap();
+    fill(&mut pipe);
+    let switch = Switch::start(pipe.try_clone().unwrap());
+    drop(pipe);
+    // More than the queue holds, at 20 lines a second.
+    until("lines are lost", || {
+        switch.storm(100);
+        switch.counter("log lines lost") > 0
+    });
+    assert_eq!(switch.counter("log lines written"), 0);
+    assert_eq!(switch.stop(), Some(0));
+    drop(reader);
+}
+
+#[test]
+fn a_reader_that_comes_back_hears_of_the_loss() {
+    let (out, reader) = UnixStream::pair().unwrap();
+    out.set_nonblocking(true).unwrap();
+    while (&out).write(b"nothing more fits\n").is_ok() {}
+    out.set_nonblocking(false).unwrap();
+    let switch = Switch::start(std::os::fd::OwnedFd::from(out));
+    until("lines are lost", || {
+        switch.storm(100);
+        switch.counter("log_no_room") > 0
+    });
+    let mut lines = BufReader::new(reader).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("shunt: ready")));
+    assert!(lines.any(|line| line.starts_with("shunt: ") && line.contains(" log lines lost, ")));
+    assert!(switch.counter("log lines written") > 0);
+    assert_eq!(switch.stop(), Some(0));
+}
+
+/// Writes until the pipe holds no more.
+fn fill(pipe: &mut std::io::PipeWriter) {
+    // A pipe holds 64 KiB, and takes a write of one page whole.
+    for _ in 0..16 {
+        pipe.write_all(&[b'.'; 4_096]).unwrap();
+    }
+}
+
+#[test]
+fn commands_whose_output_is_closed_or_full_end_cleanly() {
+    let switch = Switch::start(Stdio::null());
+    let commands: [&[&str]; 8] = [
+        &["show", "ports"],
+        &["show", "counters", "--json"],
+        &["show", "flows"],
+        &["flows", "dump"],
+        &["top", "--once"],
+        &["trace", "--flows", "/dev/null", "in_port=1"],
+        &["--help"],
+        &["--version"],
+    ];
+    for arguments in commands {
+        let command = || {
+            let mut command = shunt();
+            command.arg("--control").arg(switch.folder.join("control.sock")).args(arguments);
+            command
+        };
+        let full = || File::options().write(true).open("/dev/full").unwrap();
+        let (reader, closed) = std::io::pipe().unwrap();
+        drop(reader);
+        // Who reads the output has seen enough.
+        let output = command().stdout(closed).output().unwrap();
+        assert_eq!((output.status.code(), &*output.stderr), (Some(0), &b""[..]), "{arguments:?}");
+        let output = command().stdout(full()).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+        assert!(message.starts_with("shunt: can not write the output: "), "{arguments:?}: {message}");
+        let status = command().stdout(full()).stderr(full()).status().unwrap();
+        assert_eq!(status.code(), Some(1), "{arguments:?}");
+    }
+    let (reader, closed) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = shunt().args(["show", "nothing"]).stderr(closed).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The bounded queue between the threads that log and the one that writes, and what is counted about it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Lines that wait to be written, at most.
+pub const LINES: usize = 128;
+
+/// Bytes of a line, at most; the rest is cut off.
+pub const LINE_BYTES: usize = 4_096;
+
+/// What stands for the rest of a line that was too long.
+const CUT: &[u8] = b" [cut]";
+
+/// Between two looks whether all lines are written.
+const FLUSH_STEP: Duration = Duration::from_millis(1);
+
+/// A line with its line feed.
+pub type Line = Box<[u8]>;
+
+/// How many lines there were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogCounts {
+    /// Lines written.
+    pub written: u64,
+    /// Lines for which the queue had no room: stderr took nothing for too long.
+    pub no_room: u64,
+    /// Lines that stderr refused, as with a full disk or a reader that is gone.
+    pub refused: u64,
+    /// Lines left out because there were too many in a second.
+    pub over_rate: u64,
+}
+
+/// The counters; each is advanced by whoever sees the line off.
+#[derive(Debug, Default)]
+pub struct Tally {
+    queued: AtomicU64,
+    written: AtomicU64,
+    refused: AtomicU64,
+    no_room: AtomicU64,
+    over_rate: AtomicU64,
+    /// Of those left out, lines that a limit of its own reports.
+    reported_elsewhere: AtomicU64,
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Tally {
+    pub fn written(&self) {
+        self.written.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn refused(&self) {
+        self.refused.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn over_rate(&self) {
+        count(&self.over_rate);
+    }
+
+    pub fn left_out(&self) {
+        count(&self.over_rate);
+        count(&self.reported_elsewhere);
+    }
+
+    pub fn counts(&self) -> LogCounts {
+        LogCounts {
+            written: self.written.load(Ordering::Acquire),
+            no_room: self.no_room.load(Ordering::Relaxed),
+            refused: self.refused.load(Ordering::Acquire),
+            over_rate: self.over_rate.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Lost lines that the log itself has to report.
+    pub fn lost(&self) -> u64 {
+        let counts = self.counts();
+        let lost = counts.no_room + counts.refused + counts.over_rate;
+        lost.saturating_sub(self.reported_elsewhere.load(Ordering::Relaxed))
+    }
+
+    /// Whether no line waits or is being written.
+    fn is_settled(&self) -> bool {
+        let counts = self.counts();
+        counts.written + counts.refused >= self.queued.load(Ordering::Relaxed)
+    }
+}
+
+/// The end of the queue at which lines are put in.
+#[derive(Debug)]
+pub struct Queue {
+    sender: SyncSender<Line>,
+    tally: Arc<Tally>,
+}
+
+impl Queue {
+    pub fn new() -> (Self, Receiver<Line>) {
+        let (sender, lines) = sync_channel(LINES);
+        (Self { sender, tally: Arc::default() }, lines)
+    }
+
+    pub fn tally(&self) -> Arc<Tally> {
+        Arc::clone(&self.tally)
+    }
+
+    pub fn counts(&self) -> LogCounts {
+        self.tally.counts()
+    }
+
+    /// Puts a line in, or counts it as lost if there is no room. Never waits.
+    pub fn put(&self, text: &[u8]) {
+        // Counted before it can be written, so that `is_settled` never says so too early.
+        count(&self.tally.queued);
+        if self.sender.try_send(line(text)).is_err() {
+            self.tally.queued.fetch_sub(1, Ordering::Relaxed);
+            count(&self.tally.no_room);
+        }
+    }
+
+    /// Waits until all lines are written or refused, but no longer than `limit`.
+    pub fn flush(&self, limit: Duration) {
+        let start = Instant::now();
+        while !self.tally.is_settled() && start.elapsed() < limit {
+            thread::sleep(FLUSH_STEP);
+        }
+    }
+}
+
+/// One line: cut to its greatest length, with one line feed at its end.
+fn line(text: &[u8]) -> Line {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    let (kept, mark) = match text.get(..LINE_BYTES - CUT.len() - 1) {
+        Some(kept) => (kept, CUT),
+        None => (text, &b""[..]),
+    };
+    [kept, mark, b"\n"].concat().into_boxed_slice()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_loses_the_latest_lines_and_counts_them() {
+        let (queue, lines) = Queue::new();
+        for n in 0..LINES + 7 {
+            queue.put(format!("{n}").as_bytes());
+        }
+        assert_eq!(queue.counts(), LogCounts { no_room: 7, ..LogCounts::default() });
+        let kept: Vec<Line> = lines.try_iter().collect();
+        assert_eq!((kept.len(), &*kept[0], &*kept[LINES - 1]), (LINES, &b"0\n"[..], &b"127\n"[..]));
+        queue.put(b"again");
+        assert_eq!(&*lines.try_recv().unwrap(), b"again\n");
+    }
+
+    #[test]
+    fn a_queue_whose_writer_is_gone_counts_what_it_loses() {
+        let (queue, lines) = Queue::new();
+        drop(lines);
+        queue.put(b"nobody");
+        assert_eq!((queue.counts().no_room, queue.tally().lost()), (1, 1));
+        // Nothing is left to wait for.
+        assert!(queue.tally.is_settled());
+    }
+
+    #[test]
+    fn a_long_line_is_cut() {
+        assert_eq!(&*line(b"short\n"), b"short\n");
+        let fits = vec![b'x'; LINE_BYTES - CUT.len() - 2];
+        assert_eq!(line(&fits).len(), fits.len() + 1);
+        let long = line(&vec![b'x'; 100_000]);
+        assert_eq!(long.len(), LINE_BYTES);
+        assert!(long.ends_with(b"x [cut]\n"));
+    }
+
+    #[test]
+    fn waiting_for_a_writer_that_hangs_has_an_end() {
+        let (queue, _lines) = Queue::new();
+        queue.put(b"never written");
+        queue.flush(Duration::from_millis(20));
+        assert!(!queue.tally.is_settled());
+        queue.tally.written();
+        assert!(queue.tally.is_settled());
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A limit on lines a second, applied before a line is formatted: a storm of log lines must not cost the control thread
+//! more than that.
+
+use super::queue::Tally;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::Context;
+
+/// Lines of each kind in one second. Warnings and errors are counted by themselves, so that others do not hide them.
+pub const LINES_PER_SECOND: u64 = 200;
+
+/// Bits of a window's state that count lines; those above are the second.
+const COUNT_BITS: u32 = 24;
+
+/// Lines in the current second.
+#[derive(Debug, Default)]
+struct Window(AtomicU64);
+
+impl Window {
+    /// Whether one more line is allowed in this second.
+    fn admits(&self, second: u64) -> bool {
+        let admit = |state: u64| {
+            let lines = if state >> COUNT_BITS == second { state & ((1 << COUNT_BITS) - 1) } else { 0 };
+            (lines < LINES_PER_SECOND).then_some(second << COUNT_BITS | (lines + 1))
+        };
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, admit).is_ok()
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct RateLimit {
+    start: Instant,
+    warnings: Window,
+    others: Window,
+    tally: Arc<Tally>,
+}
+
+impl RateLimit {
+    pub fn new(tally: Arc<Tally>) -> Self {
+        Self { start: Instant::now(), warnings: Window::default(), others: Window::default(), tally }
+    }
+
+    fn admits(&self, level: Level, second: u64) -> bool {
+        let window = if level <= Level::WARN { &self.warnings } else { &self.others };
+        let admitted = window.admits(second);
+        if !admitted {
+            self.tally.over_rate();
+        }
+        admitted
+    }
+}
+
+impl<S: Subscriber> Layer<S> for RateLimit {
+    fn event_enabled(&self, event: &Event<'_>, _: Context<'_, S>) -> bool {
+        self.admits(*event.metadata().level(), self.start.elapsed().as_secs())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io;
+    use tracing_subscriber::layer::SubscriberExt;
+
+    #[test]
+    fn a_storm_is_cut_by_second_and_kind() {
+        let limit = RateLimit::new(Arc::default());
+        let admitted = |level, second| (0..1_000).filter(|_| limit.admits(level, second)).count() as u64;
+        assert_eq!(admitted(Level::DEBUG, 0), LINES_PER_SECOND);
+        assert_eq!(admitted(Level::INFO, 0), 0);
+        assert_eq!(admitted(Level::WARN, 0), LINES_PER_SECOND);
+        assert_eq!(admitted(Level::ERROR, 0), 0);
+        assert_eq!(admitted(Level::INFO, 1), LINES_PER_SECOND);
+        assert_eq!(limit.tally.counts().over_rate, 1_000 * 5 - 3 * LINES_PER_SECOND);
+    }
+
+    #[test]
+    fn what_is_over_the_limit_is_not_formatted() {
+        /// Counts how often it is formatted.
+        struct Costly<'a>(&'a AtomicU64);
+        impl std::fmt::Display for Costly<'_> {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fetch_add(1, Ordering::Relaxed);
+                f.write_str("costly")
+            }
+        }
+        let formatted = AtomicU64::new(0);
+        let lines = tracing_subscriber::fmt::layer().with_writer(io::sink);
+        let limited = tracing_subscriber::registry().with(lines).with(RateLimit::new(Arc::default()));
+        tracing::subscriber::with_default(limited, || {
+            for _ in 0..50_000 {
+                tracing::info!("{}", Costly(&formatted));
+            }
+        });
+        // The loop may run into the next seconds.
+        let formatted = formatted.into_inner();
+        assert!((LINES_PER_SECOND..25_000).contains(&formatted), "{formatted}");
+    }
+}

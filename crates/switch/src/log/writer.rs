@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The thread that writes the log. It is the only one that may wait for stderr.
+
+use super::queue::{Line, Tally};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, write};
+use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Least time between two reports of lost lines, and the longest wait for a line before such a report is due.
+const REPORT_PERIOD: Duration = Duration::from_secs(1);
+
+/// Longest sleep until a descriptor that does not block is looked at again.
+const RETRY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+
+/// Writes lines until the other end of the queue is gone.
+pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &Tally) {
+    let mut output = Output { descriptor, is_torn: false };
+    let mut reports = Reports { reported: 0, last: None };
+    loop {
+        let line = match lines.recv_timeout(REPORT_PERIOD) {
+            Ok(line) => Some(line),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        // Before the line, where the lost ones would have been.
+        reports.report(&mut output, tally);
+        if let Some(line) = line {
+            match output.write(&line) {
+                Ok(()) => tally.written(),
+                Err(_) => tally.refused(),
+            }
+        }
+    }
+}
+
+/// Lost lines that the log has reported.
+struct Reports {
+    reported: u64,
+    last: Option<Instant>,
+}
+
+impl Reports {
+    fn report(&mut self, output: &mut Output<'_, impl AsFd>, tally: &Tally) {
+        let lost = tally.lost();
+        if lost == self.reported || self.last.is_some_and(|last| last.elapsed() < REPORT_PERIOD) {
+            return;
+        }
+        let text = format!("shunt: {} log lines lost, {lost} since the start\n", lost - self.reported);
+        if output.write(text.as_bytes()).is_ok() {
+            *self = Self { reported: lost, last: Some(Instant::now()) };
+        }
+    }
+}
+
+struct Output<'a, D> {
+    descriptor: &'a D,
+    /// The last line was written in part: the next one must not go on in it.
+    is_torn: bool,
+}
+
+impl<D: AsFd> Output<'_, D> {
+    /// Writes all of a line. Waits as long as the descriptor takes nothing.
+    fn write(&mut self, line: &[u8]) -> Result<(), Errno> {
+        if self.is_torn {
+            self.write_bytes(b"\n")?;
+            self.is_torn = false;
+        }
+        let mut rest = line;
+        while !rest.is_empty() {
+            match self.write_bytes(rest) {
+                Ok(len) => rest = rest.get(len..).unwrap_or_default(),
+                Err(error) => {
+                    self.is_torn = rest.len() < line.len();
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_bytes(&self, bytes: &[u8]) -> Result<usize, Errno> {
+        loop {
+            match write(self.descriptor, bytes) {
+                Ok(0) => return Err(Errno::IO),
+                Err(Errno::INTR) => {}
+                // Others that share it have set it not to block.
+                Err(Errno::AGAIN) => {
+                    let mut set = [PollFd::new(self.descriptor, PollFlags::OUT)];
+                    match poll(&mut set, Some(&RETRY)) {
+                        Ok(_) | Err(Errno::INTR) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::queue::{LINES, LogCounts, Queue};
+    use super::*;
+    use std::fs::File;
+    use std::io::{BufRead, BufReader, Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    fn counts(written: u64, no_room: u64, refused: u64) -> LogCounts {
+        LogCounts { written, no_room, refused, over_rate: 0 }
+    }
+
+    /// Waits until the counters are as expected.
+    fn until(queue: &Queue, expected: LogCounts) {
+        let start = Instant::now();
+        while queue.counts() != expected {
+            assert!(start.elapsed() < LIMIT, "{:?}, not {expected:?}", queue.counts());
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn started(descriptor: impl AsFd + Send + 'static) -> (Queue, thread::JoinHandle<()>) {
+        let (queue, lines) = Queue::new();
+        let tally = queue.tally();
+        (queue, thread::spawn(move || run(&descriptor, &lines, &tally)))
+    }
+
+    #[test]
+    fn lines_come_out_in_order() {
+        let (out, input) = UnixStream::pair().unwrap();
+        let (queue, thread) = started(out);
+        (0..100).for_each(|n| queue.put(format!("line {n}").as_bytes()));
+        queue.flush(LIMIT);
+        assert_eq!(queue.counts(), counts(100, 0, 0));
+        drop(queue);
+        thread.join().unwrap();
+        let lines: Vec<String> = BufReader::new(input).lines().map(Result::unwrap).collect();
+        assert_eq!(lines, (0..100).map(|n| format!("line {n}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn what_a_full_disk_or_a_gone_reader_refuses_is_counted() {
+        let (gone, reader) = UnixStream::pair().unwrap();
+        drop(reader);
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let (queue, _) = started(gone);
+        (0..10).for_each(|_| queue.put(b"to nobody"));
+        until(&queue, counts(0, 0, 10));
+        let (queue, _) = started(full);
+        (0..10).for_each(|_| queue.put(b"to a full disk"));
+        until(&queue, counts(0, 0, 10));
+    }
+
+    #[test]
+    fn a_stalled_reader_costs_lines_and_hears_how_many() {
+        for nonblocking in [false, true] {
+            let (out, mut input) = UnixStream::pair().unwrap();
+            out.set_nonblocking(true).unwrap();
+            while (&out).write(b"nothing more fits into the socket\n").is_ok() {}
+            out.set_nonblocking(nonblocking).unwrap();
+            let (queue, thread) = started(out);
+            for n in 0..LINES * 8 {
+                queue.put(format!("line {n}").as_bytes());
+            }
+            let lost = queue.counts().no_room;
+            // One line may have left the queue, and its writer waits.
+            assert!((LINES as u64 * 7 - 1..=LINES as u64 * 7).contains(&lost), "{lost}");
+            let reader = thread::spawn(move || {
+                let mut text = String::new();
+                input.read_to_string(&mut text).map(|_| text)
+            });
+            queue.flush(LIMIT);
+            queue.put(b"the last");
+            queue.flush(LIMIT);
+            assert_eq!(queue.counts().written + lost, LINES as u64 * 8 + 1);
+            drop(queue);
+            thread.join().unwrap();
+            let text = reader.join().unwrap().unwrap();
+            let report = format!("shunt: {lost} log lines lost, {lost} since the start\n");
+            assert_eq!(text.matches("log lines lost").count(), 1);
+            assert!(text.contains(&report), "{lost}");
+            assert!(text.ends_with("the last\n"));
+        }
+    }
+
+    #[test]
+    fn a_line_written_in_part_does_not_run_into_the_next() {
+        // A file on which a part of the line finds room is needed to write it in part; a torn one is feigned.
+        let (out, input) = UnixStream::pair().unwrap();
+        let mut output = Output { descriptor: &out, is_torn: true };
+        output.write(b"next\n").unwrap();
+        assert!(!output.is_torn);
+        drop(out);
+        let lines: Vec<String> = BufReader::new(input).lines().map(Result::unwrap).collect();
+        assert_eq!(lines, ["", "next"]);
+    }
+}
