@@ -65,7 +65,8 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 }
 
 /// Opens the device "in=FILE,out=FILE,loop=N": the packets of one capture are received N times (once without `loop`,
-/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished. The input is
+/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished, and with the time
+/// (UTC) at which it left. The input is
 /// read into memory here. A port has one queue.
 ///
 /// # Errors
@@ -86,7 +87,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 fn load(path: &str, queue: &mut PcapQueue) -> Result<(), CaptureError> {
     let mut reader = CaptureReader::open(path)?;
     while let Some(packet) = reader.next_packet()? {
-        queue.add(packet.timestamp_ns, packet.truncated, packet.bytes);
+        queue.add(packet.truncated, packet.bytes);
     }
     Ok(())
 }

@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::BufWriter;
 use std::os::fd::RawFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 use wire::capture::CaptureWriter;
 
-/// A packet of the input: when it was captured, and where its bytes end in the store.
+/// A packet of the input: where its bytes end in the store.
 struct Record {
-    timestamp_ns: u64,
     end: usize,
     truncated: bool,
 }
@@ -27,9 +27,6 @@ pub(super) struct PcapQueue {
     /// Rounds still to go, with the one that is going on; none for ever.
     rounds: Option<u64>,
     sequence: u64,
-    /// The capture's clock: when the last received packet was captured. Output carries it, so that it does not depend on
-    /// the machine's speed.
-    now_ns: u64,
     output: Option<CaptureWriter<BufWriter<File>>>,
     segment: Box<[u8]>,
     statistics: Statistics,
@@ -44,7 +41,6 @@ impl PcapQueue {
             next: 0,
             rounds,
             sequence: 0,
-            now_ns: 0,
             output: None,
             segment: vec![0; SEGMENT_BYTES].into_boxed_slice(),
             statistics: Statistics::default(),
@@ -52,9 +48,9 @@ impl PcapQueue {
     }
 
     /// Appends a packet to the input.
-    pub(super) fn add(&mut self, timestamp_ns: u64, truncated: bool, bytes: &[u8]) {
+    pub(super) fn add(&mut self, truncated: bool, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        self.records.push(Record { timestamp_ns, end: self.bytes.len(), truncated });
+        self.records.push(Record { end: self.bytes.len(), truncated });
     }
 
     /// Sets where transmitted packets go.
@@ -62,14 +58,14 @@ impl PcapQueue {
         self.output = Some(output);
     }
 
-    /// Writes a frame as finished packets; the reason if it could not.
-    fn write(&mut self, frame: &mut Frame) -> Result<(), Drop> {
+    /// Writes a frame as finished packets that were sent at this time; the reason if it could not.
+    fn write(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), Drop> {
         if frame.len() < MIN_FRAME_BYTES {
             return Err(Drop::TxRunt);
         }
         let Some(output) = &mut self.output else { return Ok(()) };
         let mut put =
-            |bytes: &[u8]| output.write(self.now_ns, bytes.len() as u32, bytes).map_err(|_| Drop::TxError);
+            |bytes: &[u8]| output.write(now_ns, bytes.len() as u32, bytes).map_err(|_| Drop::TxError);
         if frame.meta.gso.is_none() {
             if !offload::complete_checksum(frame) {
                 return Err(Drop::TxUnfinished);
@@ -123,7 +119,6 @@ impl Queue for PcapQueue {
             frame.meta.in_port = self.number;
             frame.meta.sequence = self.sequence;
             self.sequence += 1;
-            self.now_ns = record.timestamp_ns;
             self.statistics.received(frame.len());
             burst.push(frame);
             count += 1;
@@ -134,8 +129,11 @@ impl Queue for PcapQueue {
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
+        // A burst leaves at once, so its packets have one time.
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
         for mut frame in frames.drain(..) {
-            match self.write(&mut frame) {
+            match self.write(&mut frame, now_ns) {
                 Ok(()) => self.statistics.sent(frame.len()),
                 Err(reason) => self.statistics.dropped(reason),
             }
