@@ -97,6 +97,12 @@ pub fn is_of_interfaces(driver: &str) -> bool {
     DRIVERS.iter().any(|known| known.name == driver && known.interfaces)
 }
 
+/// The kernel's network interface that a port of this driver stands on, if it stands on one.
+#[must_use]
+pub fn interface_of<'a>(driver: &str, device: &'a str) -> Option<&'a str> {
+    if driver == dpdk::NAME { dpdk::interface(device) } else { is_of_interfaces(driver).then_some(device) }
+}
+
 fn driver(spec: &Spec) -> Result<&'static Driver, PortError> {
     DRIVERS.iter().find(|driver| driver.name == spec.driver).ok_or_else(|| PortError::UnknownDriver {
         port: spec.name.clone(),

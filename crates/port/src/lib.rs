@@ -7,6 +7,7 @@
 pub mod af_packet;
 pub mod af_xdp;
 pub mod dpdk;
+pub mod links;
 pub mod mem;
 pub mod pcap;
 pub mod wait;
@@ -22,7 +23,7 @@ mod statistics;
 mod sys;
 mod watch;
 
-pub use drivers::{DRIVERS, Driver, Queues, Spec, check, find, is_of_interfaces, open};
+pub use drivers::{DRIVERS, Driver, Queues, Spec, check, find, interface_of, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};

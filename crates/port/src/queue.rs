@@ -41,6 +41,9 @@ pub struct Link {
     pub mac: Option<[u8; 6]>,
     /// Most bytes behind the Ethernet header in one frame.
     pub mtu: Option<u32>,
+    /// Index of the kernel's network interface that the queue is bound to; none if there is no such interface, or it is
+    /// gone.
+    pub index: Option<i32>,
 }
 
 /// One receive/transmit queue pair of a port, served by one worker.

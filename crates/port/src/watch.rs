@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When to ask for the link's state. Asking takes several system calls, one of which waits for a lock that the whole
-//! system shares (ethtool's); the kernel tells of changes, so that it is asked only then.
+//! When to ask for the link's state. Asking takes several system calls; the kernel reports changes, so that it is asked
+//! only then. Only when a device is opened, questions are asked that wait for a lock that the whole system shares:
+//! forwarding must not wait for it. [`crate::links`] knows of each change, at once.
 
 use crate::Link;
 use crate::sys::{Change, Monitor};
@@ -50,7 +51,13 @@ impl Watch {
         let Told { link, bound_index, is_stale } = told;
         self.index = if link.mtu.is_some() { bound_index } else { -1 };
         // While an interface of that name exists that could not be opened, nothing passes, and the next call tries again.
-        self.link = Link { up: link.up && !is_stale, mtu: link.mtu.or(self.link.mtu), ..link };
+        self.link = Link {
+            up: link.up && !is_stale,
+            mtu: link.mtu.or(self.link.mtu),
+            speed_mbps: link.speed_mbps.or(self.link.speed_mbps),
+            index: (self.index > 0).then_some(self.index),
+            ..link
+        };
         self.ask_at = if is_stale { None } else { Some(now + ASK_AGAIN) };
     }
 }

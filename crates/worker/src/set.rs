@@ -157,7 +157,11 @@ impl WorkerSet {
         for (number, board) in &self.boards {
             match board.get() {
                 Some(PortReport { link, .. }) => {
-                    links.entry(*number).and_modify(|known| known.up &= link.up).or_insert(link);
+                    let join = |known: &mut port::Link| {
+                        known.up &= link.up;
+                        known.index = known.index.filter(|_| known.index == link.index);
+                    };
+                    links.entry(*number).and_modify(join).or_insert(link);
                 }
                 None => unknown.push(*number),
             }

@@ -64,7 +64,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .into_iter()
         .map(|socket| {
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
-            watch.note(socket.told(&port), Instant::now());
+            watch.note(socket.told_at_opening(&port), Instant::now());
             let queue = PacketQueue::new(spec, Arc::clone(&port), socket, watch);
             Ok(Box::new(queue) as Box<dyn Queue>)
         })
@@ -160,10 +160,13 @@ impl Queue for PacketQueue {
 
     fn poll_link(&mut self) -> Link {
         if self.watch.is_due(Instant::now()) {
+            let generation = self.generation;
             if self.socket.is_stale(&self.port) {
                 self.reopen();
             }
-            self.watch.note(self.socket.told(&self.port), Instant::now());
+            let is_reopened = self.generation != generation;
+            let ask = if is_reopened { Socket::told_at_opening } else { Socket::told };
+            self.watch.note(ask(&self.socket, &self.port), Instant::now());
         }
         self.watch.link
     }

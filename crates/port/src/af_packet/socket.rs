@@ -125,10 +125,15 @@ impl Socket {
         sys::take_error(self.fd.as_fd());
     }
 
-    /// What there is to tell of the link.
+    /// What there is to tell of the link of a device that was just opened.
+    pub(super) fn told_at_opening(&self, port: &Port) -> Told {
+        Told { link: Interface::new(self.fd.as_fd(), &port.owner.device).link(), ..self.told(port) }
+    }
+
+    /// What there is to tell of the link, without waiting.
     pub(super) fn told(&self, port: &Port) -> Told {
         Told {
-            link: Interface::new(self.fd.as_fd(), &port.owner.device).link(),
+            link: Interface::new(self.fd.as_fd(), &port.owner.device).quick_link(),
             bound_index: self.bound_index(),
             is_stale: self.is_stale(port),
         }

@@ -55,7 +55,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .map(|number| {
             let socket = Socket::open(&port, number, None, Patience::Second)?;
             let mut watch = Watch::new().map_err(|e| port.error("listen to changes of links", e))?;
-            watch.note(socket.told(&port), Instant::now());
+            watch.note(socket.told_at_opening(&port), Instant::now());
             Ok(Box::new(XdpQueue::new(spec, Arc::clone(&port), socket, watch)) as Box<dyn Queue>)
         })
         .collect()
@@ -137,10 +137,13 @@ impl Queue for XdpQueue {
 
     fn poll_link(&mut self) -> Link {
         if self.watch.is_due(Instant::now()) {
+            let generation = self.generation;
             if self.socket.is_stale(&self.port) {
                 self.reopen();
             }
-            self.watch.note(self.socket.told(&self.port), Instant::now());
+            let is_reopened = self.generation != generation;
+            let ask = if is_reopened { Socket::told_at_opening } else { Socket::told };
+            self.watch.note(ask(&self.socket, &self.port), Instant::now());
         }
         self.watch.link
     }

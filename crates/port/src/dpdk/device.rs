@@ -3,7 +3,7 @@
 
 use super::queue::DpdkQueue;
 use super::shim::{self, Pool, Port};
-use super::{Settings, bad, eal};
+use super::{Settings, bad, eal, interface};
 use crate::{Link, PortError, Queue, Queues, Spec, sys};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,11 @@ pub(super) struct Attached {
 }
 
 impl Attached {
+    /// Index of the interface that it stands on.
+    pub(super) fn interface_index(&self) -> Option<i32> {
+        self.interface.as_ref().and_then(|(_, index)| i32::try_from(*index).ok())
+    }
+
     pub(super) fn port(&self) -> Option<&Port> {
         self.port.as_ref()
     }
@@ -51,11 +56,6 @@ impl Drop for Attached {
             open.retain(|open| *open != number);
         }
     }
-}
-
-/// What a device string says of an interface of the kernel.
-fn interface(arguments: &str) -> Option<&str> {
-    arguments.split(',').find_map(|part| part.strip_prefix("iface="))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -50,6 +50,14 @@ pub fn configure(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
 
+static LOG: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Says where DPDK's messages are to go: to a function that does not block, for they come from workers, too. Without, DPDK
+/// writes them to stderr and syslog. To be called before the first port is opened.
+pub fn log_to(log: fn(&str)) {
+    let _ = LOG.set(log);
+}
+
 /// Checks the device string's form and the number of queues.
 ///
 /// # Errors
@@ -81,6 +89,11 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
         None => return Ok(()),
     };
     Err(bad(spec, wrong))
+}
+
+/// What a device string says of an interface of the kernel.
+pub(crate) fn interface(device: &str) -> Option<&str> {
+    device.split(',').find_map(|part| part.strip_prefix("iface="))
 }
 
 fn bad(spec: &Spec, wrong: String) -> PortError {

@@ -253,7 +253,7 @@ impl Queue for DpdkQueue {
         }
         if self.attached.as_ref().is_none_or(|attached| attached.is_gone()) {
             self.lose();
-            self.link.up = false;
+            (self.link.up, self.link.index) = (false, None);
             return self.link;
         }
         // One queue asks for all: of one port, DPDK is asked one thing at a time.
@@ -268,9 +268,11 @@ impl Queue for DpdkQueue {
                 speed_mbps: (link.speed_mbps > 0).then_some(link.speed_mbps),
                 mac: Some(link.mac),
                 mtu: Some(link.mtu.into()),
+                index: None,
             });
         }
-        self.link = *self.device.link.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = self.attached.as_ref().and_then(|attached| attached.interface_index());
+        self.link = Link { index, ..*self.device.link.lock().unwrap_or_else(PoisonError::into_inner) };
         self.link
     }
 }

@@ -12,6 +12,8 @@ pub(crate) const NAME_BYTES: usize = libc::IFNAMSIZ - 1;
 
 /// `ETHTOOL_GSET` of linux/ethtool.h: the link settings in `struct ethtool_cmd`.
 const ETHTOOL_GSET: u32 = 1;
+/// `ETHTOOL_GLINK`: `struct ethtool_value`.
+const ETHTOOL_GLINK: u32 = 0xa;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
 /// `struct ethtool_cmd`, as far as it is read; 44 bytes in all.
@@ -112,15 +114,31 @@ impl<'a> Interface<'a> {
         self.call(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// Everything `Link` wants to know; down for an interface that does not exist.
+    /// Everything `Link` wants to know; down for an interface that does not exist. It may wait for a lock that the whole
+    /// system shares, so it is for when a device is opened.
     pub(crate) fn link(&self) -> Link {
+        let link = self.quick_link();
+        // After an interface has got a carrier, the kernel takes up to a second to call it running.
+        let has_carrier = |flags| flags & libc::IFF_UP != 0 && self.has_carrier();
+        Link { up: link.up || self.flags().is_ok_and(has_carrier), speed_mbps: self.speed_mbps(), ..link }
+    }
+
+    /// The same without speed, and without waiting for a lock. A carrier may be known up to a second late.
+    pub(crate) fn quick_link(&self) -> Link {
         let running = libc::IFF_UP | libc::IFF_RUNNING;
         Link {
             up: self.flags().is_ok_and(|flags| flags & running == running),
-            speed_mbps: self.speed_mbps(),
+            speed_mbps: None,
             mac: self.hardware().ok().map(|(_, mac)| mac),
             mtu: self.mtu().ok(),
+            index: None,
         }
+    }
+
+    /// Whether it has a carrier; no if its driver does not tell.
+    fn has_carrier(&self) -> bool {
+        let mut value = [ETHTOOL_GLINK, 0];
+        self.ethtool(value.as_mut_ptr().cast()).is_ok() && value[1] != 0
     }
 
     /// How many hardware queues receive and how many transmit; none if the driver does not tell.
@@ -147,7 +165,8 @@ impl<'a> Interface<'a> {
         Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags } as u16))
     }
 
-    fn speed_mbps(&self) -> Option<u32> {
+    /// Its speed. It may wait for a lock that the whole system shares.
+    pub(crate) fn speed_mbps(&self) -> Option<u32> {
         let mut command = EthtoolCommand { command: ETHTOOL_GSET, ..EthtoolCommand::default() };
         self.ethtool((&raw mut command).cast()).ok()?;
         let speed = u32::from(command.speed_high) << 16 | u32::from(command.speed_low);

@@ -2,10 +2,10 @@
 //! What the kernel tells of changes to network interfaces: rtnetlink's link group, one message a change.
 //! (Layout: linux/netlink.h `struct nlmsghdr` and linux/rtnetlink.h `struct ifinfomsg`, integers in native byte order.)
 
-use super::check;
+use super::{check, set_option};
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Length of the message header and of the fixed part of a link's message; attributes are not read.
 const MESSAGE_BYTES: usize = 32;
@@ -13,6 +13,9 @@ const MESSAGE_BYTES: usize = 32;
 const INDEX_AT: usize = 20;
 /// Messages taken off by one look, so that it takes bounded time.
 const MESSAGES_MAX: usize = 64;
+
+/// Room for messages where many are waited for.
+const ROOM_BYTES: libc::c_int = 1024 * 1024;
 
 /// Changes to the interfaces of the network namespace that it was made in.
 pub(crate) struct Monitor(OwnedFd);
@@ -26,6 +29,12 @@ pub(crate) enum Change {
     Others,
     /// The one asked for, or too much to tell.
     This,
+}
+
+impl AsFd for Monitor {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 impl Monitor {
@@ -50,6 +59,33 @@ impl Monitor {
             ))?;
         }
         Ok(Self(fd))
+    }
+
+    /// Asks for room for many messages. Best effort: more than the system's limit needs CAP_NET_ADMIN.
+    pub(crate) fn make_room(&self) {
+        for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+            if set_option(self.0.as_fd(), libc::SOL_SOCKET, option, &ROOM_BYTES).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Sends a message to the kernel. Its answer comes among the messages about changes.
+    pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
+        // SAFETY: the message outlives the call and its true length is given.
+        let sent = unsafe {
+            libc::send(self.0.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
+        };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// The next messages, as one datagram; what does not fit into the buffer is cut off. `WouldBlock` if there are none.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the kernel writes at most the given length into the buffer, which outlives the call.
+        let len = unsafe {
+            libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
+        };
+        if len < 0 { Err(io::Error::last_os_error()) } else { Ok(len as usize) }
     }
 
     /// What changed since the last look, seen from the interface `index`. One system call if nothing did.

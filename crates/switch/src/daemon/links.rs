@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries what drivers know of their links into the model.
+//! Carries what drivers and the kernel report of the ports' links into the model.
 
 use flow::{Nanos, PortNo};
 use model::{DataPlane, Model, PortDesc};
 use port::Link;
+use port::links::WatchedLink;
 use worker::WorkerSet;
+
+/// A port's link as the model knows it.
+pub struct Known {
+    /// The port.
+    pub port: PortNo,
+    /// The kernel's interface that it stands on, if it stands on one.
+    pub interface: Option<String>,
+    /// The link.
+    pub link: Link,
+    /// How often the kernel had reported it down ([`WatchedLink::downs`]).
+    pub downs: u64,
+}
 
 /// A port's description with what its link tells.
 pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
@@ -17,24 +30,47 @@ pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     }
 }
 
-/// Tells the model what changed. `seen` are the links as it knows them.
-pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, seen: &mut Vec<(PortNo, Link)>) {
+/// What a link is by the report of its driver, which knows the interface that it is bound to, and that of the kernel,
+/// which comes earlier.
+fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
+    let Some(kernel) = kernel else { return driver };
+    Link {
+        up: kernel.up && kernel.index.is_some() && kernel.index == driver.index,
+        speed_mbps: kernel.speed_mbps,
+        mac: kernel.mac.or(driver.mac),
+        ..driver
+    }
+}
+
+/// Reports to the model what changed. A link that was down and is up again is reported as both.
+pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
-    for (number, known) in seen {
-        let Some(link) = links.get(number).filter(|link| *link != known) else { continue };
-        *known = *link;
-        let Some(port) = model.port(*number) else { continue };
-        let desc = PortDesc {
-            mac: link.mac.unwrap_or(port.desc.mac),
-            ..describe(*number, port.desc.name.clone(), link)
-        };
-        let was_up = port.link_up;
-        if was_up != link.up {
-            tracing::info!(port = desc.name, up = link.up, "link");
+    for known in known {
+        let Some(driver) = links.get(&known.port) else { continue };
+        let kernel = known.interface.as_ref().and_then(|name| watched.iter().find(|link| link.name == *name));
+        let link = merged(*driver, kernel);
+        let downs = kernel.map_or(0, |kernel| kernel.downs);
+        let was_down_between = known.downs != downs && known.link.up && link.up;
+        if known.link == link && !was_down_between {
+            continue;
         }
-        if set(model, now, desc, link.up).is_err() {
-            tracing::error!(port = *number, "a link changed of a port that the model does not have");
+        (known.link, known.downs) = (link, downs);
+        if was_down_between {
+            report(model, now, known.port, &Link { up: false, ..link });
         }
+        report(model, now, known.port, &link);
+    }
+}
+
+fn report(model: &mut Model<WorkerSet>, now: Nanos, number: PortNo, link: &Link) {
+    let Some(port) = model.port(number) else { return };
+    let name = port.desc.name.clone();
+    let desc = PortDesc { mac: link.mac.unwrap_or(port.desc.mac), ..describe(number, name, link) };
+    if port.link_up != link.up {
+        tracing::info!(port = desc.name, up = link.up, "link");
+    }
+    if set(model, now, desc, link.up).is_err() {
+        tracing::error!(port = number, "a link changed of a port that the model does not have");
     }
 }
 
@@ -47,4 +83,31 @@ fn set<D: DataPlane>(
     let number = desc.number;
     model.set_port_desc(now, desc)?;
     model.set_link(now, number, up)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_knows_the_link_and_the_driver_whether_it_is_its_own() {
+        let driver = Link { up: true, mtu: Some(1_500), index: Some(4), ..Link::default() };
+        assert_eq!(merged(driver, None), driver);
+        let kernel = |index, up| WatchedLink {
+            index,
+            up,
+            speed_mbps: Some(10_000),
+            mac: Some([2; 6]),
+            ..WatchedLink::default()
+        };
+        let up = |driver, index, up| merged(driver, Some(&kernel(index, up))).up;
+        assert!(up(driver, Some(4), true));
+        // The driver looks later.
+        assert!(up(Link { up: false, ..driver }, Some(4), true) && !up(driver, Some(4), false));
+        // Another interface of the same name, or none.
+        assert!(!up(driver, Some(5), true) && !up(driver, None, false));
+        assert!(!up(Link { index: None, ..driver }, Some(4), true) && !up(Link::default(), None, true));
+        let link = merged(driver, Some(&kernel(Some(4), true)));
+        assert_eq!((link.speed_mbps, link.mac, link.mtu), (Some(10_000), Some([2; 6]), Some(1_500)));
+    }
 }

@@ -4,6 +4,7 @@
 mod claim;
 mod clock;
 mod home;
+mod link_watch;
 mod links;
 mod load;
 mod ports;

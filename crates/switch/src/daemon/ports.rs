@@ -24,7 +24,15 @@ impl OpenPort {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {
             let told = queue.poll_link();
-            link = if n == 0 { told } else { Link { up: link.up && told.up, ..link } };
+            link = if n == 0 {
+                told
+            } else {
+                Link {
+                    up: link.up && told.up,
+                    index: link.index.filter(|_| link.index == told.index),
+                    ..link
+                }
+            };
         }
         link
     }
@@ -35,6 +43,7 @@ impl OpenPort {
 /// # Errors
 /// The first that can not be opened, or that another switch serves.
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
+    port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
     let open_one = |port: &PortConfig| {
         let claim = claim(port)?;

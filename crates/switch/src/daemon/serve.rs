@@ -35,12 +35,15 @@ impl Daemon {
                 None => self.control.asleep.end(),
             }
             let now = self.clock.now();
-            if now.saturating_sub(tended_ns) >= TEND_NS {
+            let is_due = now.saturating_sub(tended_ns) >= TEND_NS;
+            if is_due {
                 self.check_threads()?;
-                if let Some(model) = self.home.here() {
-                    links::carry(model, now, &mut self.links);
-                }
                 tended_ns = now;
+            }
+            if let Some(model) = self.home.here()
+                && (self.link_thread.take_changed() | is_due)
+            {
+                links::carry(model, now, &mut self.links, &self.link_thread.links());
             }
             let mut congested = true;
             let sleep_ns = match self.home.here() {

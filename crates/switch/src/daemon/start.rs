@@ -3,11 +3,12 @@
 
 use super::clock::{self, Clock};
 use super::home::Home;
-use super::links::describe;
+use super::link_watch::LinkThread;
+use super::links::{Known, describe};
 use super::load::load;
 use super::thread::{self, ControlWake, Shared};
 use super::{Claim, DaemonError, OpenPort, Stop};
-use crate::config::{Config, Endpoint};
+use crate::config::{Config, Endpoint, PortConfig};
 use crate::listener::{Listener, Purpose};
 use crate::openflow::Channels;
 use flow::PortNo;
@@ -32,7 +33,8 @@ pub struct Daemon {
     pub(super) threads: Vec<JoinHandle<()>>,
     pub(super) control: Arc<ControlWake>,
     /// Links as the model knows them.
-    pub(super) links: Vec<(PortNo, Link)>,
+    pub(super) links: Vec<Known>,
+    pub(super) link_thread: LinkThread,
     _claims: Vec<Claim>,
 }
 
@@ -51,6 +53,16 @@ fn bases() -> io::Result<Sender<Errand>> {
         .name("bases".into())
         .spawn(move || errands.into_iter().for_each(|errand| errand()))?;
     Ok(sender)
+}
+
+/// The kernel's interface that a port stands on.
+fn interface(port: &PortConfig) -> Option<String> {
+    port::interface_of(&port.driver, &port.device).map(str::to_owned)
+}
+
+fn known_link(config: &Config, number: PortNo, link: Link) -> Known {
+    let port = config.datapath.ports.iter().find(|port| port.number == number);
+    Known { port: number, interface: port.and_then(interface), link, downs: 0 }
 }
 
 impl Daemon {
@@ -138,6 +150,9 @@ impl Daemon {
         }
         let wake = Wake::new().map_err(DaemonError::io("make the control thread's wake-up"))?;
         let control = Arc::new(ControlWake { wake, asleep: SleepFlag::default() });
+        let interfaces = config.datapath.ports.iter().filter_map(interface).collect();
+        let link_thread = LinkThread::start(interfaces, Arc::clone(&control))
+            .map_err(DaemonError::io("watch the ports' links"))?;
         let home = Home::new(model, Arc::clone(&control))
             .map_err(DaemonError::io("start the thread for long changes"))?;
         let daemon = Self {
@@ -148,7 +163,8 @@ impl Daemon {
             workers: shared.into(),
             threads: Vec::new(),
             control,
-            links: known.into_iter().map(|(number, _, link)| (number, link)).collect(),
+            links: known.into_iter().map(|(number, _, link)| known_link(config, number, link)).collect(),
+            link_thread,
             _claims: claims,
         };
         Ok(Some(daemon))

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A thread that reads what the kernel reports of the ports' interfaces, and wakes the control thread for it. The kernel may
+//! let it wait for a lock, which neither the control thread nor a worker must.
+
+use super::thread::ControlWake;
+use port::links::{LinkWatch, WatchedLink};
+use port::wait::Wake;
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use std::{io, thread};
+
+/// Least time between two reports to the control thread. Several changes of a link in between become one.
+const REPORT_PERIOD: Duration = Duration::from_millis(1);
+
+/// What the thread shares with the control thread.
+struct Shared {
+    links: Mutex<Vec<WatchedLink>>,
+    changed: AtomicBool,
+    stop: AtomicBool,
+    wake: Wake,
+}
+
+/// The thread's handle. Dropped, it ends the thread.
+pub struct LinkThread {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl LinkThread {
+    /// Watches the interfaces with these names in the calling thread's network namespace. Without names there is no thread.
+    ///
+    /// # Errors
+    /// The system's refusal.
+    pub fn start(names: Vec<String>, control: Arc<ControlWake>) -> io::Result<Self> {
+        let mut shared = Shared {
+            links: Mutex::default(),
+            changed: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            wake: Wake::new()?,
+        };
+        if names.is_empty() {
+            return Ok(Self { shared: Arc::new(shared), thread: None });
+        }
+        let watch = LinkWatch::new(names)?;
+        shared.links = Mutex::new(watch.links().to_vec());
+        let shared = Arc::new(shared);
+        let ours = Arc::clone(&shared);
+        let thread =
+            thread::Builder::new().name("links".into()).spawn(move || run(watch, &ours, &control))?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Whether something changed since this was asked last.
+    pub fn take_changed(&self) -> bool {
+        self.shared.changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// The links as last reported.
+    pub fn links(&self) -> Vec<WatchedLink> {
+        self.shared.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for LinkThread {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.shared.wake.wake();
+        if let Some(thread) = self.thread.take() {
+            // What it panicked with is in the log.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut watch: LinkWatch, shared: &Shared, control: &ControlWake) {
+    while !shared.stop.load(Ordering::Acquire) {
+        match watch.wait(shared.wake.as_fd()) {
+            Ok(false) => {}
+            Ok(true) => {
+                let links = watch.links().to_vec();
+                *shared.links.lock().unwrap_or_else(PoisonError::into_inner) = links;
+                shared.changed.store(true, Ordering::Release);
+                control.wake.wake();
+                thread::sleep(REPORT_PERIOD);
+            }
+            // Without a way to wait, look again soon.
+            Err(_) => thread::sleep(REPORT_PERIOD * 100),
+        }
+    }
+}
