@@ -9,7 +9,7 @@ const CORE_OPTIONS: [&str; 6] = ["-l", "-c", "-s", "-S", "--lcores", "--main-lco
 
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Starts it, if it has not been. The error says what was wrong, what DPDK's own messages before it (on standard error)
+/// Starts it, if it has not been. The error says what was wrong, what DPDK's own messages before it (in the log)
 /// mean, and what would be right.
 pub(super) fn start(settings: &Settings) -> Result<(), String> {
     STARTED.get_or_init(|| start_once(&settings.eal)).clone()
@@ -24,6 +24,9 @@ pub(super) fn check(eal: &[String]) -> Result<(), String> {
 
 fn start_once(eal: &[String]) -> Result<(), String> {
     check(eal)?;
+    if let Some(log) = super::LOG.get() {
+        shim::log_to(*log)?;
+    }
     let mut arguments = vec!["shunt".to_owned()];
     let has_cores = |option: &String| CORE_OPTIONS.iter().any(|core| option.starts_with(core));
     if !eal.iter().any(has_cores) {

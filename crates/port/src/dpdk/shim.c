@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // See shim.h.
 
+// For fopencookie.
+#define _GNU_SOURCE
+
 #include "shim.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_dev.h>
@@ -11,6 +15,7 @@
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
+#include <rte_log.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
@@ -25,6 +30,24 @@
 uint32_t shim_memory_bytes(void)
 {
     return MEMORY_BYTES;
+}
+
+static shim_log_function *log_function;
+
+static ssize_t write_log(void *cookie, const char *bytes, size_t len)
+{
+    (void)cookie;
+    log_function(bytes, len);
+    return (ssize_t)len;
+}
+
+int shim_log(shim_log_function *function)
+{
+    FILE *stream;
+
+    log_function = function;
+    stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = write_log});
+    return stream ? rte_openlog_stream(stream) : -ENOMEM;
 }
 
 int shim_eal(int argc, char **argv)

@@ -3,6 +3,7 @@
 // `shim_transmit` are called once a burst. Functions that return an int return 0 or a negative errno.
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 // Packets in one burst at most.
@@ -52,6 +53,11 @@ struct shim_drops {
 // Bytes of memory of each mbuf that `shim_receive` lends.
 uint32_t shim_memory_bytes(void);
 
+// What is given DPDK's messages, of one line or more, from whatever thread. The bytes do not end in 0.
+typedef void shim_log_function(const char *bytes, size_t len);
+
+// Gives messages to `function` instead of writing them to stderr and syslog, which may block. To be called once, first.
+int shim_log(shim_log_function *function);
 int shim_eal(int argc, char **argv);
 const char *shim_error(int error);
 // Gives the calling thread the caches of a worker, once.

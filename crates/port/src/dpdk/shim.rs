@@ -6,7 +6,7 @@
 use frame::{Frame, Lender, Loan};
 use std::ffi::{CStr, CString, NulError, c_char, c_int};
 use std::ptr::{NonNull, null, null_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 #[allow(missing_docs, non_camel_case_types, clippy::all, clippy::undocumented_unsafe_blocks)]
 mod ffi {
@@ -49,6 +49,24 @@ fn told(result: c_int) -> Result<(), String> {
 
 fn text(text: &str) -> Result<CString, String> {
     CString::new(text).map_err(|error: NulError| error.to_string())
+}
+
+/// Where DPDK's messages go.
+static LOG: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has DPDK's messages given to `log`, which must not block. To be called before DPDK is started.
+pub(super) fn log_to(log: fn(&str)) -> Result<(), String> {
+    let _ = LOG.set(log);
+    // SAFETY: the function lives for ever and may be called from any thread.
+    told(unsafe { ffi::shim_log(Some(take_message)) })
+}
+
+unsafe extern "C" fn take_message(bytes: *const c_char, len: usize) {
+    // SAFETY: DPDK's stream gives that many bytes, which outlive the call.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };
+    if let Some(log) = LOG.get() {
+        log(&String::from_utf8_lossy(bytes));
+    }
 }
 
 /// Starts DPDK's environment with these arguments; the first is the program's name.
