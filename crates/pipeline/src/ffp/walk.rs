@@ -120,6 +120,7 @@ fn share<E: Egress, P: Probe>(
 }
 
 /// Runs the entry that a shared table or an index gives for a packet; returns whether there is one.
+#[inline(always)]
 fn share_one<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     (id, by): (u32, By),
@@ -137,6 +138,19 @@ fn share_one<E: Egress, P: Probe>(
         queue.add(slot, next);
     }
     is_hit
+}
+
+/// Runs the entry at an index of a table that has a LUT for its other entries; returns whether there is one.
+#[inline(never)]
+fn share_indexed<E: Egress, P: Probe>(
+    run: &mut Run<'_, E>,
+    (table, index): (&Table, u32),
+    packets: &mut [Packet],
+    slot: u16,
+    place: (u8, &mut Queue),
+    probe: &mut P,
+) -> bool {
+    share_one(run, (table.at_index(index), By::Index), packets, slot, place, probe)
 }
 
 /// What a LUT tells of a packet's value.
@@ -223,9 +237,8 @@ fn pass<'a, E: Egress, P: Probe>(
         let (slot, told, program) = (waiting[at], &told[at], programs[at]);
         let packet = &mut packets[usize::from(slot)];
         if let State::Direct(_, index) = packet.state {
-            // The index finds the entry; the LUT has no record of it.
-            let found = (table.at_index(index), By::Index);
-            indexed_hits += u64::from(share_one(run, found, packets, slot, (number, queue), probe));
+            indexed_hits +=
+                u64::from(share_indexed(run, (table, index), packets, slot, (number, queue), probe));
             indexed += 1;
             continue;
         }
