@@ -119,4 +119,13 @@ mod tests {
         let low: std::collections::HashSet<u64> = hashes.iter().map(|h| h & 0xff).collect();
         assert_eq!(low.len(), 256);
     }
+
+    #[test]
+    fn derived_secrets_depend_on_the_seed_and_on_their_number() {
+        let derived: std::collections::HashSet<u64> = (0..10)
+            .flat_map(|seed| (0..10).map(move |number| Seed::of_number(seed).derive(number)))
+            .collect();
+        assert_eq!(derived.len(), 100);
+        assert_eq!(Seed::of_number(3).derive(4), Seed::of_number(3).derive(4));
+    }
 }
