@@ -6,10 +6,12 @@ mod common;
 
 use common::*;
 use flow::group::{Group, GroupType};
+use flow::meter::{Band, Meter, MeterBand};
 use flow::{Action, Command, FlowMod, Instructions};
 use model::agent::{Agent, ChannelId, Context};
 use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
 use openflow::group::{Change, GroupMod};
+use openflow::meter::MeterMod;
 use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, error};
 
 const MANY: u64 = 6_000;
@@ -168,6 +170,46 @@ fn short_changes_are_made_at_once() {
     bench.step(one);
     assert!(!bench.agent.has_work());
     assert_eq!(bench.model.flow_count() as u64, MANY - 1);
+}
+
+#[test]
+fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
+    let group = |id| Group { id, kind: GroupType::All, buckets: Vec::new() };
+    let band = MeterBand { band: Band::Drop, rate: 1, burst: 0 };
+    let meter = |id| Meter { id, packets: true, stats: false, burst: false, bands: vec![band] };
+    let delete_group = |id| Message::GroupMod(GroupMod { command: Change::Delete, group: group(id) });
+    let delete_meter = |id| Message::MeterMod(MeterMod { command: Change::Delete, meter: meter(id) });
+    let (every_group, every_meter) = (openflow::group::ALL, openflow::meter::ALL);
+    // Group 1 and meter 1 are used, if any are; 2 are there and nobody's.
+    for (delete, used, is_long) in [
+        (delete_group(1), true, true),
+        (delete_group(2), true, false),
+        (delete_group(every_group), true, true),
+        (delete_group(every_group), false, false),
+        (delete_meter(1), true, true),
+        (delete_meter(2), true, false),
+        (delete_meter(every_meter), true, true),
+        (delete_meter(every_meter), false, false),
+    ] {
+        let mut bench = Bench::new();
+        for id in [1, 2] {
+            bench.model.group_mod(0, model::GroupCommand::Add, group(id)).unwrap();
+            bench.model.meter_mod(0, model::MeterCommand::Add, meter(id)).unwrap();
+        }
+        if used {
+            let instructions = Instructions { meter: Some(1), ..Instructions::apply(vec![Action::Group(1)]) };
+            bench.model.flow_mod(0, FlowMod { instructions, ..add(2, mac(1), 1) }).unwrap();
+        }
+        let one = bench.connect();
+        bench.send(one, 1, &delete);
+        bench.step(one);
+        assert_eq!(bench.agent.has_work(), is_long, "{delete:?}, used: {used}");
+        if is_long {
+            bench.make(&[one]);
+        }
+        let left = bench.model.flow_count() as u64;
+        assert_eq!(left, MANY + u64::from(used && !is_long), "{delete:?}, used: {used}");
+    }
 }
 
 fn checked(priority: u16, value: u128) -> Message {
