@@ -128,7 +128,7 @@ fn group<'t>(
                 );
             }
             other => {
-                let near = suggestion(other, ["group_id", "type", "bucket"].into_iter());
+                let near = suggestion(other, ["group_id", "type", "bucket"]);
                 return Err(item.refuse(format!("is not a setting of a group{near}")));
             }
         }
@@ -244,7 +244,7 @@ fn meter<'t>(
             }
             other => {
                 let known = ["meter", "kbps", "pktps", "burst", "stats", "bands"];
-                let near = suggestion(other, known.into_iter());
+                let near = suggestion(other, known);
                 return Err(item.refuse(format!("is not a setting of a meter{near}")));
             }
         }
@@ -283,7 +283,7 @@ fn bands(text: &str) -> Parsed<'_, Vec<MeterBand>> {
             "burst_size" | "burst" => band.burst = integer(value(&item)?)?,
             "prec_level" => *level = Some(integer(value(&item)?)?),
             other => {
-                let near = suggestion(other, ["type", "rate", "burst_size", "prec_level"].into_iter());
+                let near = suggestion(other, ["type", "rate", "burst_size", "prec_level"]);
                 return Err(item.refuse(format!("is not a setting of a band{near}")));
             }
         }
