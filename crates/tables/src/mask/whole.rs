@@ -10,6 +10,9 @@ const PILOTS: u16 = 1 << 12;
 /// A bucket of more values has no pilot: no hash makes one that is not broken.
 const MEMBERS_MAX: usize = 24;
 
+/// Pairs of secrets that are tried: about one in thirty leaves some bucket without a pilot.
+const SECRETS: u64 = 8;
+
 /// The values that rules ask for, and their labels.
 #[derive(Debug)]
 pub(super) struct Whole {
@@ -27,10 +30,14 @@ impl Whole {
     /// places.
     pub fn new(mask: u64, values: &[u64]) -> Option<Self> {
         let secret = |at: u64| Seed::of_process().derive(mask ^ at) | 1;
+        (0..SECRETS).find_map(|pair| Self::with([secret(2 * pair + 1), secret(2 * pair + 2)], mask, values))
+    }
+
+    fn with(secrets: [u64; 2], mask: u64, values: &[u64]) -> Option<Self> {
         let buckets = (values.len() / 2).next_power_of_two();
         let mut made = Self {
             mask,
-            secrets: [secret(1), secret(2)],
+            secrets,
             pilots: vec![0; buckets].into(),
             places: vec![(0, 0); (2 * values.len()).next_power_of_two()].into(),
         };
