@@ -237,14 +237,24 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         }
         Outcome::Passed | Outcome::NothingRan => {}
     }
+    let first = run_tests(runner, stage)?;
+    // A test that fails now and then has found nothing.
+    match first {
+        Some((Verdict::Caught, _)) => run_tests(runner, stage),
+        other => Ok(other),
+    }
+}
+
+/// Runs tests that are built; none if they pass.
+fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     Ok(match runner.run("test", &stage.run(), &[])? {
         Outcome::Passed | Outcome::NothingRan => None,
         Outcome::Failed(tests) => Some((Verdict::Caught, tests.join(", "))),
         Outcome::TooSlow => Some((Verdict::Timeout, "the tests took too long".into())),
-        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => Some((
-            Verdict::Timeout,
-            format!("a test took more than {} s on the processor", stage.processor_s),
-        )),
+        Outcome::NoResult if runner.log("test")?.contains("SIGXCPU") => {
+            let why = format!("a test took more than {} s on the processor", stage.processor_s);
+            Some((Verdict::Timeout, why))
+        }
         Outcome::NoResult => Some((Verdict::Caught, "a test process died".into())),
     })
 }
