@@ -332,6 +332,34 @@ fn a_route_may_be_split_at_a_waypoint() {
     assert_eq!((outcome.delivered, outcome.state.without_entries), (1, 8), "{outcome:?}");
 }
 
+/// A detour leads to a waypoint by the port that the next key leaves by.
+#[test]
+fn protected_routes_that_are_split_lose_nothing() {
+    let failures = FAILURES.replace("1600ms", "4150ms").replace("packets = 300", "packets = 780");
+    let mut plan = plan("rings.json");
+    let outcome = run(&plan, &failures);
+    assert!(outcome.right, "{:?}", outcome.reasons);
+    let (delivered, lost) = met(&outcome, "protected hop, detected");
+    assert!(delivered > 2_000 && lost == 0, "{:?}", outcome.met);
+    let Protection { links, switches } = outcome.protection;
+    assert_eq!((links.used, links.protected, links.exercised), (40, 36, 36));
+    assert!(switches.protected > 10 && switches.exercised == switches.protected, "{switches:?}");
+    assert!(outcome.hops.max <= outcome.hop_budget.max, "{:?}", outcome.hops);
+    // Without the entries that send packets back, waypoints drop them.
+    for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
+        for segment in route["segments"].as_array_mut().unwrap() {
+            segment.as_object_mut().unwrap().remove("return_ports");
+        }
+    }
+    let without = run(&plan, &failures);
+    let (_, lost) = met(&without, "protected hop, detected");
+    let dropped = without.reasons.iter().filter(|lost| lost.reason == "ingress_port");
+    assert!(!without.right && lost > 100, "{:?}", without.met);
+    // Some are dropped there whose loss is excused.
+    assert!(dropped.map(|lost| lost.packets).sum::<u64>() >= lost, "{:?}", without.reasons);
+    assert!(without.state.entries.mean < outcome.state.entries.mean);
+}
+
 #[test]
 fn of_parallel_links_the_one_that_the_key_chooses_counts() {
     let mut plan = plan("abilene.json");

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Entries and groups of edges, from what they are to do.
 
+use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
-use flow::{Action, Command, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, Next, PortNo};
+use flow::{
+    Action, Command, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, Next, PortNo, port_no,
+};
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
 
@@ -17,9 +20,32 @@ pub fn mac(host: usize) -> [u8; 6] {
     [2, 0, a, b, c, d]
 }
 
-fn to(host: usize) -> Result<Match, MatchError> {
-    let value = mac(host).iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
-    Match::new([FieldMatch::exact(Field::EthDst, value)])
+/// The packets that an entry is for: those to a host, in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Selector {
+    /// The table that the entry is in.
+    pub table: u8,
+    /// The place of the host.
+    pub host: usize,
+    /// Only packets that came in by this port. Such an entry goes before the one for all ports.
+    pub in_port: Option<PortNo>,
+}
+
+impl Selector {
+    /// Packets to a host, whatever port they came in by.
+    pub fn to(table: u8, host: usize) -> Self {
+        Self { table, host, in_port: None }
+    }
+
+    fn flow_mod(self, command: Command, apply: Vec<Action>) -> Result<Change, MatchError> {
+        let address = mac(self.host).iter().fold(0, |value, byte| value << 8 | u128::from(*byte));
+        let in_port = self.in_port.map(|port| FieldMatch::exact(Field::InPort, port.into()));
+        let fields = in_port.into_iter().chain([FieldMatch::exact(Field::EthDst, address)]);
+        let priority = DEFAULT_PRIORITY + u16::from(self.in_port.is_some());
+        let (table, matching) = (Some(self.table), Match::new(fields)?);
+        let instructions = Instructions::apply(apply);
+        Ok(FlowMod { command, table, priority, matching, instructions, ..FlowMod::default() }.into())
+    }
 }
 
 /// Packets with this EtherType lose their header and go on in a table, all others in another.
@@ -32,38 +58,58 @@ pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
     Ok([door(2, tagged, vec![pop], POPPED).into(), door(1, Match::any(), Vec::new(), HOSTS).into()])
 }
 
-/// In a table, packets to a host.
-pub fn entry(table: u8, host: usize, apply: Vec<Action>) -> Result<Change, MatchError> {
-    let instructions = Instructions::apply(apply);
-    Ok(FlowMod { table: Some(table), matching: to(host)?, instructions, ..FlowMod::default() }.into())
+/// An entry for these packets.
+pub fn entry(selector: Selector, apply: Vec<Action>) -> Result<Change, MatchError> {
+    selector.flow_mod(Command::Add, apply)
 }
 
-/// The entry is gone.
-pub fn without(table: u8, host: usize) -> Result<Change, MatchError> {
-    let command = Command::DeleteStrict;
-    Ok(FlowMod { command, table: Some(table), matching: to(host)?, ..FlowMod::default() }.into())
+/// The entry for these packets is deleted.
+pub fn without(selector: Selector) -> Result<Change, MatchError> {
+    selector.flow_mod(Command::DeleteStrict, Vec::new())
+}
+
+/// A port that a group watches, and the port that the bucket outputs to while that one is up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Output {
+    watch: PortNo,
+    port: PortNo,
+}
+
+impl Output {
+    /// OpenFlow sends a packet by the port that it came in by only if that is called `IN_PORT`.
+    fn new(port: PortNo, in_port: Option<PortNo>) -> Self {
+        Self { watch: port, port: if in_port == Some(port) { port_no::IN_PORT } else { port } }
+    }
 }
 
 /// The groups of a switch that take a port, or another one while the first is down.
 #[derive(Debug, Default)]
 pub struct Failovers {
-    ids: BTreeMap<[PortNo; 2], u32>,
+    ids: BTreeMap<[Output; 2], u32>,
 }
 
 impl Failovers {
-    /// What sends by a port or its backup; the group is added to `changes` where it is new.
-    pub fn output(&mut self, port: PortNo, backup: Option<PortNo>, changes: &mut Vec<Change>) -> Action {
-        let Some(backup) = backup else { return Action::output(port) };
+    /// The action that sends packets by a port or its backup. With `in_port`, all of them came in by that port. The group
+    /// is added to `changes` if it is new.
+    pub fn output(
+        &mut self,
+        port: PortNo,
+        backup: Option<PortNo>,
+        in_port: Option<PortNo>,
+        changes: &mut Vec<Change>,
+    ) -> Action {
+        let first = Output::new(port, in_port);
+        let Some(backup) = backup else { return Action::output(first.port) };
+        let outputs = [first, Output::new(backup, in_port)];
         let next = self.ids.len() as u32 + 1;
-        let id = *self.ids.entry([port, backup]).or_insert(next);
+        let id = *self.ids.entry(outputs).or_insert(next);
         if id == next {
-            let bucket = |port| Bucket {
-                watch_port: Some(port),
+            let buckets = outputs.map(|Output { watch, port }| Bucket {
+                watch_port: Some(watch),
                 actions: vec![Action::output(port)],
                 ..Bucket::default()
-            };
-            let buckets = vec![bucket(port), bucket(backup)];
-            let group = Group { id, kind: GroupType::FastFailover, buckets };
+            });
+            let group = Group { id, kind: GroupType::FastFailover, buckets: buckets.into() };
             changes.push(Change::Group(GroupCommand::Add, group));
         }
         Action::Group(id)

@@ -93,6 +93,7 @@ fn segment(Segment { path, out_port, key }: Segment) -> SegmentDocument {
         bits: hexadecimal(&key).map_or(0, |key| u128::BITS - key.leading_zeros()),
         guards: vec![String::new(); path.len().saturating_sub(1)],
         backup_port: None,
+        return_ports: Vec::new(),
         hop_limit: TTL - 1,
         path,
         out_port,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plans of keys: KeyFlow, PolKA's arithmetic under KeyFlow's header, and under freeRtr's.
 
-use super::entries::{self, Failovers, HOSTS, POPPED};
+use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
 use super::{Pair, PlanError, Setups, Way, wrong};
 use flow::action::{KeyHeader, PolkaHeader};
@@ -61,6 +61,8 @@ pub(super) struct SegmentDocument {
     pub path: Vec<String>,
     pub out_port: PortNo,
     pub backup_port: Option<PortNo>,
+    #[serde(default)]
+    pub return_ports: Vec<PortNo>,
     pub key: String,
     pub bits: u32,
     pub hop_limit: u8,
@@ -101,6 +103,8 @@ struct Segment {
     last: usize,
     out_port: PortNo,
     backup_port: Option<PortNo>,
+    /// Of a segment that begins at a waypoint, those of its two ports that packets may be sent back by.
+    return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
     hops: Vec<Hop>,
@@ -115,8 +119,33 @@ enum Task<'a> {
     Push(&'a Segment),
 }
 
-/// Tasks by switch, table and host.
-type Tasks<'a> = BTreeMap<(usize, u8, usize), Task<'a>>;
+/// Where a task is to be done, and for which packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    node: usize,
+    selector: Selector,
+}
+
+impl Place {
+    fn new(node: usize, table: u8, host: usize) -> Self {
+        Self { node, selector: Selector::to(table, host) }
+    }
+
+    /// The same for packets that came in by one port only.
+    fn by(mut self, port: PortNo) -> Self {
+        self.selector.in_port = Some(port);
+        self
+    }
+
+    /// The same for all ports. An entry for one port needs this one beside it.
+    fn by_any(mut self) -> Self {
+        self.selector.in_port = None;
+        self
+    }
+}
+
+/// Tasks by their places.
+type Tasks<'a> = BTreeMap<Place, Task<'a>>;
 
 impl Plan {
     pub fn new(document: Document) -> Result<Self, PlanError> {
@@ -258,20 +287,21 @@ impl Plan {
         let mut stages = Vec::new();
         let mut stage = |tasks: &Tasks<'_>, epochs: Option<&[u8]>| -> Result<(), PlanError> {
             let mut setups: Setups = vec![Setup::default(); nodes];
-            for ((node, table, host), task) in tasks {
-                let changes = &mut setups[*node].changes;
-                if !std::mem::replace(&mut doors[*node], true) {
+            for (&Place { node, selector }, task) in tasks {
+                let changes = &mut setups[node].changes;
+                if !std::mem::replace(&mut doors[node], true) {
                     changes.extend(entries::doors(tagged, Action::PopKey)?);
                 }
                 let actions = match task {
                     Task::Local(port) => vec![Action::output(*port)],
                     Task::Push(segment) => {
                         let Segment { out_port, backup_port, key, .. } = segment;
-                        let output = failovers[*node].output(*out_port, *backup_port, changes);
+                        let output =
+                            failovers[node].output(*out_port, *backup_port, selector.in_port, changes);
                         vec![self.push(key), output]
                     }
                 };
-                changes.push(entries::entry(*table, *host, actions)?);
+                changes.push(entries::entry(selector, actions)?);
             }
             if let Some(epochs) = epochs {
                 setups
@@ -285,16 +315,17 @@ impl Plan {
         match (&used, &tasks[..]) {
             ([old, new], [before, after]) => {
                 stage(before, Some(&[old.epoch]))?;
-                let added =
-                    after.iter().filter(|(place, _)| place.1 == POPPED && !before.contains_key(*place));
+                let is_new = |place: &Place| !before.contains_key(&place.by_any());
+                let added = after.iter().filter(|(place, _)| place.selector.table == POPPED && is_new(place));
                 stage(&added.map(|(place, task)| (*place, *task)).collect(), Some(&[old.epoch, new.epoch]))?;
                 let changed = after.iter().filter(|(place, task)| before.get(*place) != Some(*task));
                 stage(&changed.map(|(place, task)| (*place, *task)).collect(), None)?;
                 stage(&Tasks::new(), Some(&[new.epoch]))?;
-                let gone = before.keys().filter(|place| !after.contains_key(*place));
-                for (node, table, host) in gone {
-                    if let Some(last) = stages.last_mut() {
-                        last[*node].changes.push(entries::without(*table, *host)?);
+                for place in before.keys().filter(|place| !after.contains_key(*place)) {
+                    if let [.., change, end] = &mut stages[..] {
+                        // An entry for one port that stayed would hide the entry that changes.
+                        let stage = if after.contains_key(&place.by_any()) { change } else { end };
+                        stage[place.node].changes.push(entries::without(place.selector)?);
                     }
                 }
             }
@@ -321,23 +352,22 @@ impl Plan {
             let ((from, to), host) = (self.switches_of(pair), pair.1);
             let local = Task::Local(self.graph.hosts[host].at.port);
             if from == to {
-                tasks.insert((from, HOSTS, host), local);
+                tasks.insert(Place::new(from, HOSTS, host), local);
                 continue;
             }
             let Some(segments) = plan.routes.get(&(from, to)) else { continue };
-            tasks.insert((to, POPPED, host), local);
+            tasks.insert(Place::new(to, POPPED, host), local);
             for (at, segment) in segments.iter().enumerate() {
-                let table = if at == 0 { HOSTS } else { POPPED };
+                let place = Place::new(segment.first, if at == 0 { HOSTS } else { POPPED }, host);
                 let task = Task::Push(segment);
-                if let Some(other) =
-                    tasks.insert((segment.first, table, host), task).filter(|other| *other != task)
-                {
+                if let Some(other) = tasks.insert(place, task).filter(|other| *other != task) {
                     debug_assert!(at > 0, "a pair has one route: {other:?}");
                     let (waypoint, to) = (&self.graph.switches[segment.first], &self.graph.switches[to]);
                     let problem =
                         format!("two keys lead from the waypoint {waypoint} to {to}; one entry can push one");
                     return Err(wrong(format!("routes of the epoch {}", plan.epoch), problem));
                 }
+                tasks.extend(segment.return_ports.iter().map(|port| (place.by(*port), task)));
             }
         }
         Ok(tasks)
@@ -401,6 +431,9 @@ pub(super) fn numbering(
         };
         let mut segments = Vec::with_capacity(route.segments.len());
         for segment in route.segments {
+            if segments.is_empty() && !segment.return_ports.is_empty() {
+                return Err(told("has return ports where it begins; only waypoints have some".into()));
+            }
             segments.push(read_segment(graph, banks, segment, epoch, width_bits).map_err(told)?);
         }
         let mut at = from;
@@ -426,7 +459,7 @@ fn read_segment(
     epoch: usize,
     width_bits: usize,
 ) -> Result<Segment, String> {
-    let SegmentDocument { path, out_port, backup_port, key, bits, hop_limit, guards } = segment;
+    let SegmentDocument { path, out_port, backup_port, return_ports, key, bits, hop_limit, guards } = segment;
     let nodes = path.iter().map(|name| graph.place(name).ok_or_else(|| format!("{name} is no switch")));
     let nodes = nodes.collect::<Result<Vec<_>, _>>()?;
     let (Some(&first), Some(&last)) = (nodes.first(), nodes.last()) else {
@@ -441,6 +474,9 @@ fn read_segment(
     }
     if let Some(backup) = backup_port.filter(|backup| leads(*backup).is_none()) {
         return Err(format!("has the backup port {backup}, which leads to no switch"));
+    }
+    if let Some(port) = return_ports.iter().find(|port| **port != out_port && Some(**port) != backup_port) {
+        return Err(format!("has the return port {port}, which is neither its port nor its backup port"));
     }
     let key = read_key(&key, width_bits / 8)?;
     let own_bits = 8 * key.len() as u32 - leading_zeros(&key);
@@ -475,7 +511,7 @@ fn read_segment(
         hops.push(Hop { link, node: pair[1], link_guarded, node_guarded });
     }
     let key = KeyHeader { key: key.into(), hops: hop_limit, epoch: epoch as u8 };
-    Ok(Segment { first, last, out_port, backup_port, key, bits, hops })
+    Ok(Segment { first, last, out_port, backup_port, return_ports, key, bits, hops })
 }
 
 /// The port that a switch sends a key by.

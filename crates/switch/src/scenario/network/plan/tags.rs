@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Plans of tags: Tag-and-Forward in a fat tree.
 
-use super::entries;
+use super::entries::{self, Selector};
 use super::graph::{self, Graph};
 use super::{Pair, PlanError, Setups, Way, wrong};
 use flow::action::TfHeader;
@@ -357,7 +357,7 @@ impl Plan {
             }
             let changes = &mut setups[from.node].changes;
             if from.node == to.node {
-                changes.push(entries::entry(0, pair.1, vec![Action::output(to.port)])?);
+                changes.push(entries::entry(Selector::to(0, pair.1), vec![Action::output(to.port)])?);
                 continue;
             }
             let mut lists = (0..self.shares(pair))
@@ -372,7 +372,7 @@ impl Plan {
             } else {
                 lists.pop().unwrap_or_default()
             };
-            changes.push(entries::entry(0, pair.1, actions)?);
+            changes.push(entries::entry(Selector::to(0, pair.1), actions)?);
         }
         Ok(setups)
     }

@@ -2,6 +2,8 @@
 //! Plans that are damaged, one a row, with the place that is told.
 
 use super::*;
+use flow::{Command, Field};
+use model::Change;
 use serde_json::{Value, json};
 use std::fs;
 
@@ -138,6 +140,70 @@ fn damaged_plans_are_refused_by_place() {
             ("/network/links/1/b", json!("s1"), "network.links[1]: s1 is no switch and has two links"),
         ],
     );
+}
+
+/// The places in a plan of rings of segments that have ports to send packets back by.
+fn returning(plan: &Value) -> Vec<String> {
+    let routes = plan["plans"][0]["routes"].as_array().unwrap();
+    let segments = routes.iter().enumerate().flat_map(|(route, document)| {
+        let segments = document["segments"].as_array().unwrap().iter().enumerate();
+        segments.map(move |(at, segment)| (format!("/plans/0/routes/{route}/segments/{at}"), segment))
+    });
+    segments.filter(|(_, segment)| segment.get("return_ports").is_some()).map(|(place, _)| place).collect()
+}
+
+#[test]
+fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
+    let plan = document("rings.json");
+    let place = &returning(&plan)[0];
+    let ports = format!("{place}/return_ports");
+    rows("rings.json", &[(&ports, json!([99]), "has the return port 99, which is neither its port nor its")]);
+    let mut first = plan;
+    let segment = first.pointer_mut("/plans/0/routes/0/segments/0").unwrap();
+    segment["return_ports"] = json!([segment["out_port"]]);
+    let told = Plan::read(&first.to_string()).unwrap_err().to_string();
+    assert!(told.contains("has return ports where it begins; only waypoints have some"), "{told}");
+}
+
+/// How many entries for one ingress port each step of a renumbering adds and deletes.
+fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
+    let mut both = before.clone();
+    let mut newer = after["plans"][0].clone();
+    newer["epoch"] = json!(1);
+    both["plans"].as_array_mut().unwrap().push(newer);
+    for switch in both["switches"].as_array_mut().unwrap() {
+        let banks = switch["banks"].as_array_mut().unwrap();
+        let mut bank = banks[0].clone();
+        bank["epoch"] = json!(1);
+        banks.push(bank);
+    }
+    let plan = Plan::read(&both.to_string()).unwrap();
+    let hosts = 0..plan.graph().hosts.len();
+    let pairs: Vec<Pair> = hosts.clone().flat_map(|a| hosts.clone().map(move |b| (a, b))).collect();
+    let count = |setups: &Setups, wanted: Command| {
+        let changes = setups.iter().flat_map(|setup| &setup.changes);
+        let is_one = |change: &&Change| matches!(change, Change::Flow(flow) if flow.command == wanted && flow.matching.get(Field::InPort).is_some());
+        changes.filter(is_one).count()
+    };
+    let stages = plan.stages(&pairs, true).unwrap();
+    stages.iter().map(|setups| (count(setups, Command::Add), count(setups, Command::DeleteStrict))).collect()
+}
+
+#[test]
+fn entries_for_one_port_change_with_the_entry_beside_them() {
+    let plan = document("rings.json");
+    let mut without = plan.clone();
+    for place in returning(&plan) {
+        without.pointer_mut(&place).unwrap().as_object_mut().unwrap().remove("return_ports");
+    }
+    let counts = entries_for_one_port(&plan, &without);
+    let all = counts[0].0;
+    assert!(all > 5, "{counts:?}");
+    // Where one stayed, packets would go on by the old keys.
+    assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
+    // Before the entry beside it changes, one with the new key would lead packets where nobody knows that.
+    assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
+    assert_eq!(entries_for_one_port(&plan, &plan), [(all, 0), (0, 0), (all, 0), (0, 0)]);
 }
 
 #[test]
