@@ -6,7 +6,8 @@ flow one of them; a fast-failover group has a port and its backup. Ports that ar
 
 Table 0 sends packets with a key to table 2, without it, and all others to table 1. Table 1 is for what hosts send: to a host
 at this switch, or with a key or tag to another. Table 2 is for what has arrived: to a host at this switch or, at a
-waypoint, on with the next key. So what was deflected to a switch where it has nothing to do ends there. Switches without hosts
+waypoint, on with the next key. Where packets may have to leave a waypoint by the port that they came in by, an entry for that port
+comes before. So what was deflected to a switch where it has nothing to do ends there. Switches without hosts
 have no entries but, at waypoints, those of table 2 and the one that leads there.
 """
 
@@ -27,6 +28,8 @@ from shunt_controller.sections import Types
 
 FROM_HOSTS, ARRIVED = 1, 2
 PRIORITY = 10
+RETURNS = (1 << 30, 1 << 31)
+"""Bits of the numbers of groups for packets that came in by the port, or by its backup."""
 
 FREERTR_TTL = 255
 """What freeRtr pushes, too."""
@@ -42,13 +45,16 @@ class Way(NamedTuple):
 
     port: int
     actions: tuple[Action, ...] = ()
+    sent_by: int | None = None
+    """What the port is called when a packet is sent by it, if that is not its number."""
 
 
 class Group(NamedTuple):
     """Ways: of each flow one (select) or, if `failover`, of all packets the first."""
 
     number: int
-    """The same whatever hosts there are: the target's gate, or the port that has a backup."""
+    """The same whatever hosts there are: the target's gate, or the port that has a backup, with a bit of :data:`RETURNS` for
+    packets that are sent back."""
     ways: tuple[Way, ...]
     failover: bool = False
 
@@ -139,9 +145,17 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             if before is not rest:
                 continue
             backup = segment["backup_port"] if plan["kind"] == "keyflow" else None
-            how = {"actions": (_push(made, segment),), **_by(segment["out_port"], backup)}
+            ports = [_port(port) for port in (segment["out_port"], backup) if port is not None]
+            push = (_push(made, segment),)
+            returns = segment.get("return_ports", [])
+            need(set(returns) <= set(ports), f"{switch} is to send back by {returns}, and sends by {ports}")
+            need(not returns or number > 0, f"{switch} is to send back by {returns} where a route begins")
             for host in at[to]:
-                found[switch] += _to(table, host, **how)
+                found[switch] += _to(table, host, actions=push, **_by(ports))
+                for port in returns:
+                    for entry in _to(table, host, actions=push, **_by(ports, port)):
+                        match = {"in_port": port, **entry.match}
+                        found[switch].append(entry._replace(priority=PRIORITY + 1, match=match))
 
 
 def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
@@ -151,9 +165,14 @@ def _push(made: dict[str, Any], segment: dict[str, Any]) -> Action:
     return PushKey(key, whole(made["width_bits"]), whole(segment["hop_limit"]), whole(made["epoch"]))
 
 
-def _by(port: Any, backup: Any) -> dict[str, Any]:
-    ports = [_port(port)] if backup is None else [_port(port), _port(backup)]
-    return {"port": port} if backup is None else {"group": Group(port, tuple(map(Way, ports)), failover=True)}
+def _by(ports: list[int], in_port: int | None = None) -> dict[str, Any]:
+    """Sends by the first port that is up. OpenFlow has a name of its own for the port that a packet came in by."""
+    ways = tuple(Way(port, sent_by=ofp.OFPP_IN_PORT if port == in_port else None) for port in ports)
+    if len(ways) == 1:
+        return {"port": ports[0] if in_port is None else ofp.OFPP_IN_PORT}
+    # A port has one backup.
+    number = ports[0] if in_port is None else ports[0] | RETURNS[ports.index(in_port)]
+    return {"group": Group(number, ways, failover=True)}
 
 
 def _port(value: Any) -> int:
@@ -223,7 +242,7 @@ def messages(datapath: Any, made: Sequence[Entry]) -> list[Any]:
 def _group(datapath: Any, group: Group) -> Any:
     kind, weight = (ofp.OFPGT_FF, 0) if group.failover else (ofp.OFPGT_SELECT, 1)
     buckets = [
-        parser.OFPBucket(weight, way.port, ofp.OFPG_ANY, [*way.actions, parser.OFPActionOutput(way.port)])
+        parser.OFPBucket(weight, way.port, ofp.OFPG_ANY, [*way.actions, parser.OFPActionOutput(way.port if way.sent_by is None else way.sent_by)])
         for way in group.ways
     ]
     return parser.OFPGroupMod(datapath, ofp.OFPGC_ADD, kind, group.number, buckets)

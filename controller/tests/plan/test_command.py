@@ -10,7 +10,7 @@ import pytest
 from networks import SAMPLES
 from shunt_controller.plan import documents, files
 from shunt_controller.plan.cli import controller, main
-from shunt_controller.plan.walk import Failure, Walk, by_key
+from shunt_controller.plan.walk import Entry, Failure, Walk, by_key
 
 BACKBONE = str(SAMPLES / "backbone.json")
 FIGURE = str(SAMPLES / "figure.json")
@@ -33,7 +33,8 @@ def walk_document(path: str, epoch: int, failure: Failure | None = None) -> list
     for route in data["plans"][at]["routes"]:
         for segment in route["segments"]:
             says = by_key(bank, int(segment["key"], 16))
-            outcome = walk.run(network.index(segment["path"][0]), segment["out_port"], says, segment["hop_limit"])
+            first = Entry(network.index(segment["path"][0]), segment["out_port"], segment["backup_port"])
+            outcome = walk.run(first, says, segment["hop_limit"])
             reason = outcome.reason or ("" if network.nodes[outcome.node] == segment["path"][-1] else "elsewhere")
             if reason:
                 break

@@ -66,7 +66,7 @@ class Net:
             assert tag is None or port in trusted, f"a tag by port {port} of {switch}"
             out, tag = self.lane(switch, port, tag) if tag else (TABLES, tag)
             if out == TABLES:
-                out, tag = self.tables(switch, tag, address, kind)
+                out, tag = self.tables(switch, port, tag, address, kind)
             if out is None:
                 return None, tag
             assert self.usable(switch, out)
@@ -97,10 +97,17 @@ class Net:
             return None, tag
         return out, PushKey(tag.key, tag.width_bits, tag.hops - 1, tag.epoch)
 
-    def tables(self, switch, tag, address, kind):
+    def tables(self, switch, port, tag, address, kind):
+        """The port that a packet is sent by. By the link that it came by it is sent only by the name of that."""
+
+        def sent(name):
+            if name == ofp.OFPP_IN_PORT:
+                return port
+            return None if name == port and (switch, port) in self.links else name
+
         table = 0
         while True:
-            seen = {"eth_type": {PushKey: 0x88B5, PushPolka: 0x8842}.get(type(tag), kind)}
+            seen = {"in_port": port, "eth_type": {PushKey: 0x88B5, PushPolka: 0x8842}.get(type(tag), kind)}
             seen["ipv4_dst" if kind == 0x0800 else "arp_tpa"] = address
             fit = [
                 entry
@@ -122,9 +129,10 @@ class Net:
                 for action in way.actions:
                     assert tag is None
                     tag = action
-                return way.port, tag
+                return sent(way.port if way.sent_by is None else way.sent_by), tag
             if entry.goto is None:
-                return (entry.port if self.usable(switch, entry.port) else None), tag
+                out = sent(entry.port)
+                return (out if self.usable(switch, out) else None), tag
             table = entry.goto
 
 
@@ -199,7 +207,7 @@ def test_tags_take_every_way_that_a_tree_has(tmp_path, k):
         wanted = k // 2 if pod[target.switch] == pod[source.switch] else (k // 2) ** 2
         pushed = set()
         for net.flow in range(wanted):
-            by, tag = net.tables(source.switch, None, target.address, 0x0800)
+            by, tag = net.tables(source.switch, source.port, None, target.address, 0x0800)
             pushed.add((by, tag.up))
             assert net.send(source, target.address) == ((target.switch, target.port), None)
         assert len(pushed) == wanted and {by for by, _ in pushed} == set(uplinks[source.switch])

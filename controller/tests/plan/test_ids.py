@@ -15,7 +15,7 @@ from shunt_controller.plan.demand import LOCAL, Demand
 from shunt_controller.plan.errors import PlanError
 from shunt_controller.plan.numbering import Bank, grown, labels_of, number, suit
 from shunt_controller.plan.routes import Listed, Trees
-from shunt_controller.plan.walk import Walk, by_key
+from shunt_controller.plan.walk import Entry, Walk, by_key
 
 
 def test_the_key_of_the_papers_figure():
@@ -99,9 +99,8 @@ def test_all_pairs_keys_lead_along_their_routes(network, coded):
             if source == destination:
                 continue
             path = trees.path(source, destination)
-            outcome = Walk(network, bank.backups).run(
-                source, network.neighbours[source][path[1]], by_key(bank, found[source]), len(path) - 2
-            )
+            first = Entry(source, network.neighbours[source][path[1]])
+            outcome = Walk(network, bank.backups).run(first, by_key(bank, found[source]), len(path) - 2)
             assert outcome.visited == tuple(path) and not outcome.reason and outcome.forwarded == len(path) - 2
             assert found[source].bit_length() <= widths[destination][source]
 

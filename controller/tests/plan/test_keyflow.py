@@ -19,6 +19,7 @@ from shunt_controller.plan.walk import (
     HOP_LIMIT,
     NO_LABEL,
     PORT_DOWN,
+    Entry,
     Failure,
     Walk,
     by_key,
@@ -31,9 +32,10 @@ def deliver(made: KeyPlan, failure: Failure | None = None) -> dict[tuple[int, in
     walk = Walk(made.network, made.bank.backups, failure)
     found = {}
     for route in made.routes:
-        reason = ""
+        reason, in_port = "", None
         for segment in route.segments:
-            outcome = walk.run(segment.nodes[0], segment.out_port, by_key(made.bank, segment.key), segment.hop_limit)
+            outcome = walk.run(segment.entry(), by_key(made.bank, segment.key), segment.hop_limit, in_port)
+            in_port = outcome.in_port
             assert outcome.forwarded <= segment.hop_limit
             reason = outcome.reason or ("" if outcome.node == segment.nodes[-1] else "elsewhere")
             if reason:
@@ -55,11 +57,13 @@ def test_the_papers_figure():
     assert made.bank.ids[0] == made.bank.ids[4] == 0 and sorted(made.bank.ids[1:4]) == [2, 3, 5]
     # As the figure has it: IDs 4, 3 and 5, and the ports that its labels stand for.
     bank = Bank([0, 4, 3, 5, 0], [[], [1, 2], [1, 2], [2, 1], []])
-    outcome = Walk(network, bank.backups).run(0, 1, by_key(bank, 25), 3)
-    assert outcome == (4, "", 3, (0, 1, 2, 3, 4))
-    assert Walk(network, bank.backups).run(0, 1, by_key(bank, 25), 2).reason == HOP_LIMIT
-    assert Walk(network, bank.backups).run(0, 1, by_key(bank, 26), 3).reason == NO_LABEL
-    assert Walk(network, bank.backups, Failure(2, 2)).run(0, 1, by_key(bank, 25), 3)[:2] == (2, PORT_DOWN)
+    first = Entry(0, 1)
+    outcome = Walk(network, bank.backups).run(first, by_key(bank, 25), 3)
+    assert outcome == (4, 1, "", 3, (0, 1, 2, 3, 4))
+    assert Walk(network, bank.backups).run(first, by_key(bank, 25), 2).reason == HOP_LIMIT
+    assert Walk(network, bank.backups).run(first, by_key(bank, 26), 3).reason == NO_LABEL
+    outcome = Walk(network, bank.backups, Failure(2, 2)).run(first, by_key(bank, 25), 3)
+    assert (outcome.node, outcome.reason) == (2, PORT_DOWN)
 
 
 def test_backups_are_for_ports_that_are_down_or_lead_back():

@@ -69,35 +69,60 @@ class Switches:
             a, b = (link["a"], link["a_port"]), (link["b"], link["b_port"])
             self.peer |= {a: b, b: a}
 
+    def between(self, a, b):
+        """Ends of the links between two switches."""
+        return {end for end, other in self.peer.items() if {end[0], other[0]} == {a, b}}
+
+    def around(self, name):
+        """Ends of a switch's links."""
+        return {end for pair in self.peer.items() if name in (pair[0][0], pair[1][0]) for end in pair}
+
     def residue(self, key, modulus):
         return gf2.remainder(key, modulus) if self.is_polynomial else key % modulus
 
     def send(self, segment, down=frozenset(), dead=None):
         """The switches that a segment's packet comes to, and whether the tables of the last of them get it. `down`: ends of
         links, (name, port); `dead`: a switch."""
+        visited, came = self.follow(segment, None, down, dead)
+        return visited, came is not None
+
+    def deliver(self, route, down=frozenset(), dead=None):
+        """Whether a route's packet gets over its waypoints to its end."""
+        came = None
+        for segment in route["segments"]:
+            visited, came = self.follow(segment, came, down, dead)
+            if came is None or visited[-1] != segment["path"][-1]:
+                return False
+        return True
+
+    def follow(self, segment, came, down, dead):
+        """The switches that a segment's packet comes to, which has come to the first of them by a port, and the port that it comes
+        by to the one whose tables get it; none if it is dropped."""
         here, out = segment["path"][0], segment["out_port"]
         hops, visited = segment["hop_limit"], [segment["path"][0]]
         key = int(segment["key"], 16)
         if (here, out) in down:
             out = segment["backup_port"]
+        if out == came and out not in segment.get("return_ports", []):
+            return visited, None
         for _ in range(TURNS_MAX):
             if out is None or (here, out) in down:
-                return visited, False
+                return visited, None
             here, came = self.peer[here, out]
             visited.append(here)
             if here == dead:
-                return visited, False
+                return visited, None
             bank = self.banks[here]
             if bank is None:
-                return visited, True
+                return visited, came
             label = self.residue(key, bank["id"])
             if label >= len(bank["labels"]):
-                return visited, False
+                return visited, None
             out = bank["labels"][label]
             if out == "tables":
-                return visited, True
+                return visited, came
             if hops == 0:
-                return visited, False
+                return visited, None
             if (here, out) in down or out == came:
                 out = bank["backups"].get(str(out))
             hops -= 1
@@ -141,12 +166,14 @@ def check_keys(data):
         inside = [*inside, *(name for name in segment["steering"] if name not in inside)]
         assert set(inside) <= names
         moduli = [switches.banks[name]["id"] for name in inside]
-        if any(segment["guards"]) and bits_of(moduli, switches.is_polynomial) != segment["bits"]:
+        own = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
+        if any(segment["guards"]) and own != segment["bits"]:
             # Packets may bounce back to the first switch, which then has a residue too.
             moduli.append(switches.banks[segment["path"][0]]["id"])
         assert are_coprime(moduli, switches.is_polynomial), (route["from"], route["to"], moduli)
-        bits = bits_of(moduli, switches.is_polynomial)
-        assert int(segment["key"], 16).bit_length() <= segment["bits"] == bits <= made["width_bits"]
+        # Of keys with these residues it may be another one than the smallest.
+        bits = max(bits_of(moduli, switches.is_polynomial), int(segment["key"], 16).bit_length())
+        assert segment["bits"] == bits <= made["width_bits"]
     for route in made["routes"]:
         ends = [route["from"], *(segment["path"][-1] for segment in route["segments"])]
         assert ends[-1] == route["to"] and ends[:-1] == [segment["path"][0] for segment in route["segments"]]

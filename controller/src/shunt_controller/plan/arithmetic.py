@@ -35,6 +35,10 @@ class Arithmetic(ABC):
         """Bits that an ID brings into a key."""
 
     @abstractmethod
+    def plus(self, a: int, b: int) -> int:
+        """The sum."""
+
+    @abstractmethod
     def times(self, a: int, b: int) -> int:
         """The product."""
 
@@ -86,6 +90,9 @@ class Integers(Arithmetic):
     def size(self, value: int) -> float:
         return math.log2(value)
 
+    def plus(self, a: int, b: int) -> int:
+        return a + b
+
     def times(self, a: int, b: int) -> int:
         return a * b
 
@@ -136,6 +143,9 @@ class Polynomials(Arithmetic):
 
     def size(self, value: int) -> float:
         return float(gf2.degree(value))
+
+    def plus(self, a: int, b: int) -> int:
+        return a ^ b
 
     def times(self, a: int, b: int) -> int:
         return gf2.times(a, b)

@@ -8,7 +8,7 @@ which the most links may fail without loss, and then the most switches, over the
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from shunt_controller.plan.demand import Coded
+from shunt_controller.plan.demand import Coded, of_coded
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.steering import guards, path_ports, steer
 
@@ -99,5 +99,5 @@ def _score(
         found = guards(network, route, backups, coded, steer(network, route, backups))[1]
         nodes += sum(guard.is_node for guard in found)
         links += sum(not guard.is_node for guard in found)
-        inside += len(frozenset[int]().union(*(guard.needs for guard in found)))
+        inside += len(of_coded(route, coded)) * bool(found) + len(frozenset[int]().union(*(guard.more for guard in found)))
     return links, nodes, -inside

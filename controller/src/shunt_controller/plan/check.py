@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a plan by walks: every key arrives, and with what is said to be guarded down it still does."""
+"""Checks a plan by walks: every route's packets arrive, and with what is said to be guarded down they still do."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
-from shunt_controller.plan.keyflow import KeyPlan, Segment
+from shunt_controller.plan.keyflow import KeyPlan, KeyRoute, Segment, waypoints
 from shunt_controller.plan.steering import arrives
-from shunt_controller.plan.walk import Failure, Outcome, Walk, by_key
+from shunt_controller.plan.walk import Failure, Outcome, Says, Walk, by_key
 
 
 @dataclass
@@ -22,57 +25,114 @@ class Report:
     faults: list[str] = field(default_factory=list)
 
 
-def check(plan: KeyPlan, with_failures: bool = True) -> Report:
-    """Walks every segment of every route, also through the failure of each link and each switch on its path."""
-    report = Report()
-    walks: dict[Failure | None, Walk] = {}
-    for route in plan.routes:
-        for before, segment in zip([None, *route.segments], route.segments, strict=False):
-            first = route.source if before is None else before.nodes[-1]
-            if segment.nodes[0] != first:
+class _Arrival(NamedTuple):
+    """How a packet comes to a segment's first switch, and what has failed by then: a case that needs one walk only."""
+
+    segment: int
+    """The identity of the segment, which several routes may share."""
+    in_port: int | None
+    failure: Failure | None
+
+
+class _Checker:
+    """Walks the routes of one plan."""
+
+    def __init__(self, plan: KeyPlan) -> None:
+        self.plan, self.report = plan, Report()
+        self.walks: dict[Failure | None, Walk] = {}
+        self.outcomes: dict[_Arrival, Outcome] = {}
+        self.says: dict[int, Says] = {}
+        self.shared: dict[tuple[object, ...], Segment] = {}
+        self.waypoints: dict[int, set[int]] = {}
+        """Of each destination, the waypoints that have an entry for it."""
+        for node, destinations in waypoints(plan).items():
+            for destination in destinations:
+                self.waypoints.setdefault(destination, set()).add(node)
+
+    def route(self, route: KeyRoute, with_failures: bool) -> None:
+        """Walks a route over all its segments, then with each link and each switch on its path down."""
+        plan, report = self.plan, self.report
+        segments = [self._one(segment) for segment in route.segments]
+        for before, segment in pairwise(segments):
+            if segment.nodes[0] != before.nodes[-1]:
                 report.faults.append(f"{_said(plan, segment)}: the segment before it does not end where it begins")
-            _check(plan, segment, None, walks, report)
-            for failure, is_guarded in _failures(plan, segment) if with_failures else ():
-                _check(plan, segment, failure, walks, report, is_guarded)
-        if route.segments[-1].nodes[-1] != route.destination:
-            report.faults.append(
-                f"{_said(plan, route.segments[-1])}: it does not end at {plan.network.nodes[route.destination]}"
-            )
-    return report
+        for at, said, is_so in (
+            (0, f"it does not begin at {plan.network.nodes[route.source]}", segments[0].nodes[0] == route.source),
+            (-1, f"it does not end at {plan.network.nodes[route.destination]}", segments[-1].nodes[-1] == route.destination),
+        ):
+            if not is_so:
+                report.faults.append(f"{_said(plan, segments[at])}: {said}")
+        self._walk(route, segments, None, True)
+        for failure, is_guarded in _failures(plan, segments) if with_failures else ():
+            report.guarded += is_guarded
+            report.unguarded += not is_guarded
+            self._walk(route, segments, failure, is_guarded)
+
+    def _one(self, segment: Segment) -> Segment:
+        """The same object for equal segments, as of routes that share a waypoint."""
+        is_it = segment.key, segment.hop_limit, tuple(segment.nodes), segment.entry()._replace(return_ports=())
+        return self.shared.setdefault((*is_it, tuple(segment.return_ports), tuple(segment.guards)), segment)
+
+    def _walk(self, route: KeyRoute, segments: list[Segment], failure: Failure | None, must_arrive: bool) -> None:
+        """A packet over all segments of a route. It comes to a waypoint by the port that the segment before leads to."""
+        plan, report = self.plan, self.report
+        in_port: int | None = None
+        for segment in segments:
+            outcome = self._outcome(segment, in_port, failure)
+            report.forwarded_max = max(report.forwarded_max, outcome.forwarded)
+            if not arrives(outcome, segment.nodes[-1]):
+                report.unguarded_lost += not must_arrive
+                is_astray = not outcome.reason and outcome.node in self.waypoints.get(route.destination, ())
+                if must_arrive or is_astray:
+                    report.faults.append(f"{_said(plan, segment)}: {_fate(plan, outcome)}{_down(plan, failure)}")
+                return
+            if failure is None and list(outcome.visited) != segment.nodes:
+                report.faults.append(f"{_said(plan, segment)}: it takes another path, {_names(plan, outcome.visited)}")
+            in_port = outcome.in_port
+
+    def _outcome(self, segment: Segment, in_port: int | None, failure: Failure | None) -> Outcome:
+        case = _Arrival(id(segment), in_port, failure)
+        if failure is not None:
+            sound = self._outcome(segment, in_port, None)
+            if not _touches(self.plan, failure, sound):
+                return sound
+        if case not in self.outcomes:
+            if failure not in self.walks:
+                self.walks[failure] = Walk(self.plan.network, self.plan.bank.backups, failure)
+            says = self.says.setdefault(id(segment), by_key(self.plan.bank, segment.key))
+            self.report.walks += 1
+            self.outcomes[case] = self.walks[failure].run(segment.entry(), says, segment.hop_limit, in_port)
+        return self.outcomes[case]
 
 
-def _failures(plan: KeyPlan, segment: Segment) -> list[tuple[Failure, bool]]:
-    found = []
-    for hop, (node, following) in enumerate(zip(segment.nodes, segment.nodes[1:], strict=False)):
-        port = plan.network.neighbours[node][following]
-        found.append((Failure(node, port), "link" in segment.guards[hop]))
-        if hop + 2 < len(segment.nodes):
-            found.append((Failure(following), "node" in segment.guards[hop]))
-    return found
+def _touches(plan: KeyPlan, failure: Failure, outcome: Outcome) -> bool:
+    """Whether a walk came to a switch beside a failure. All others pass the packet on as if nothing had failed."""
+    ports = plan.network.ports[failure.node]
+    beside = {failure.node}
+    if failure.port is None:
+        beside.update(peer.node for peer in ports.values())
+    else:
+        beside.add(ports[failure.port].node)
+    return not beside.isdisjoint(outcome.visited)
 
 
-def _check(
-    plan: KeyPlan,
-    segment: Segment,
-    failure: Failure | None,
-    walks: dict[Failure | None, Walk],
-    report: Report,
-    must_arrive: bool = True,
-) -> None:
-    if failure not in walks:
-        walks[failure] = Walk(plan.network, plan.bank.backups, failure)
-    outcome = walks[failure].run(segment.nodes[0], segment.out_port, by_key(plan.bank, segment.key), segment.hop_limit)
-    report.walks += 1
-    report.forwarded_max = max(report.forwarded_max, outcome.forwarded)
-    is_lost = not arrives(outcome, segment.nodes[-1])
-    if failure is not None:
-        report.guarded += must_arrive
-        report.unguarded += not must_arrive
-        report.unguarded_lost += is_lost and not must_arrive
-    if must_arrive and is_lost:
-        report.faults.append(f"{_said(plan, segment)}: {_fate(plan, outcome)}{_down(plan, failure)}")
-    if failure is None and not is_lost and list(outcome.visited) != segment.nodes:
-        report.faults.append(f"{_said(plan, segment)}: it takes another path, {_names(plan, outcome.visited)}")
+def check(plan: KeyPlan, with_failures: bool = True) -> Report:
+    """Walks every route, also through the failure of each link and each switch on its path."""
+    checker = _Checker(plan)
+    for route in plan.routes:
+        checker.route(route, with_failures)
+    return checker.report
+
+
+def _failures(plan: KeyPlan, segments: list[Segment]) -> Iterator[tuple[Failure, bool]]:
+    """Links of a route and the switches between its ends, and whether each is guarded. Of parallel links, the one that the route
+    takes."""
+    for number, segment in enumerate(segments):
+        for hop, (node, following) in enumerate(pairwise(segment.nodes)):
+            port = plan.network.neighbours[node][following] if hop else segment.out_port
+            yield Failure(node, port), "link" in segment.guards[hop]
+            if number + 1 < len(segments) or hop + 2 < len(segment.nodes):
+                yield Failure(following), "node" in segment.guards[hop]
 
 
 def _said(plan: KeyPlan, segment: Segment) -> str:
@@ -85,7 +145,8 @@ def _names(plan: KeyPlan, nodes: list[int] | tuple[int, ...]) -> str:
 
 def _fate(plan: KeyPlan, outcome: Outcome) -> str:
     where = plan.network.nodes[outcome.node]
-    return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it ends at {where}"
+    # A waypoint for the same destination sends such a packet on, with a hop limit that is new.
+    return f"dropped at {where} ({outcome.reason})" if outcome.reason else f"it gets to the tables of {where}"
 
 
 def _down(plan: KeyPlan, failure: Failure | None) -> str:

@@ -78,10 +78,13 @@ def _route(network: Network, route: KeyRoute) -> dict[str, Any]:
 
 
 def _segment(network: Network, segment: Segment) -> dict[str, Any]:
+    # Most segments have none.
+    return_ports = {"return_ports": segment.return_ports} if segment.return_ports else {}
     return {
         "path": [network.nodes[node] for node in segment.nodes],
         "out_port": segment.out_port,
         "backup_port": segment.backup_port,
+        **return_ports,
         "key": f"{segment.key:#x}",
         "bits": segment.bits,
         "hop_limit": segment.hop_limit,
@@ -186,13 +189,18 @@ def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
         len(nodes) >= 2 and len(guards) == len(nodes) - 1 and data["out_port"] in network.ports[nodes[0]],
         f"a segment from {data['path'][:1]} has no hops, no port {data['out_port']} to leave by, or guards for others",
     )
+    backup_port = None if backup_port is None else int(backup_port)
+    return_ports = [int(port) for port in data.get("return_ports", [])]
+    unknown = sorted(set(return_ports) - {data["out_port"], backup_port})
+    need(not unknown, f"a segment from {data['path'][:1]} has the return ports {unknown}, by which it does not send")
     return Segment(
         nodes,
         int(data["out_port"]),
         key,
         int(data["bits"]),
         int(data["hop_limit"]),
-        None if backup_port is None else int(backup_port),
+        backup_port,
         [network.index(name) for name in data["steering"]],
         guards,
+        return_ports,
     )

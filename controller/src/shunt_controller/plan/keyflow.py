@@ -11,6 +11,7 @@ from shunt_controller.plan.keys import WIDTHS_BITS, bits_of, key_of
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank, number
 from shunt_controller.plan.routes import Routes
+from shunt_controller.plan.walk import Entry
 
 
 @dataclass
@@ -31,6 +32,12 @@ class Segment:
     """Nodes off the path whose residues are in the key."""
     guards: list[str] = field(default_factory=list)
     """For each hop, what may fail there without loss: "", "link", "node" (where the hop leads to) or "link+node"."""
+    return_ports: list[int] = field(default_factory=list)
+    """Of a segment that begins at a waypoint: those of its two ports that a packet is sent by even if it came in by them."""
+
+    def entry(self) -> Entry:
+        """The entry of its first switch."""
+        return Entry(self.nodes[0], self.out_port, self.backup_port, self.return_ports)
 
 
 @dataclass
