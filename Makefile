@@ -68,6 +68,7 @@ networks: ## large networks in virtual time, figures to target/report
 	scripts/setup.sh lab
 	cargo build --release --package shunt
 	bench/networks.py
+	bench/protected.py
 
 .PHONY: lab
 lab: ## the experiments of lab/, figures to target/report; needs root

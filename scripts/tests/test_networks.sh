@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fat trees with k = 6 in virtual time: all hosts to all others, by tags on each of their paths and by keys, with plans that the planners make
-# here. Those of k = 4 and of backbones are in examples/sim/plans.
+# Networks in virtual time, with plans that the planners make here. Fat trees with k = 6: all hosts to all others, by tags on each of their paths
+# and by keys. Odd graphs whose plans are protected: nothing is lost at protected hops, split or not. Smaller trees and backbones are
+# in examples/sim/plans.
 set -euo pipefail
 # shellcheck source=scripts/tests/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -33,3 +34,11 @@ PYTHON
 # Of the 53 others, 45 are in other pods, with 9 paths to each; 6 at other edges, with 3; and 2 at the same one.
 delivered fat-tree $((54 * (45 * 9 + 6 * 3 + 2))) 4
 delivered keyflow $((54 * 53)) 4
+
+# The graphs "odd 1" and "odd 10", each with keys of 64 and 128 bits. Routes of the second one are split.
+PLAN_PYTHON=$python SHUNT="$target/debug/shunt" bench/protected.py --quick --odd 11 --case "odd 1" --packets 20000 \
+    --report "$folder/protected.jsonl" >"$folder/protected.log" ||
+    { tail -n 20 "$folder/protected.log" >&2; fail "a protected plan does not keep what it promises"; }
+[[ $(tail -n 1 "$folder/protected.log") == "4 plans, 2 split, 0 refused, 0 failed" ]] ||
+    fail "other plans than there should be: $(tail -n 1 "$folder/protected.log")"
+ok "4 protected plans of odd graphs keep their promises, 2 of them with routes that are split"
