@@ -9,7 +9,7 @@ use super::mistakes::Mistakes;
 use super::ports::{Around, ports};
 use super::value::in_range;
 use super::{
-    Config, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, OpenFlow, PortConfig, WorkerConfig,
+    Config, DEFAULT_CONTROL, Datapath, Endpoint, Forwarding, Idle, OpenFlow, Pace, PortConfig, WorkerConfig,
 };
 use crate::listener::Purpose;
 use std::ops::RangeInclusive;
@@ -64,7 +64,7 @@ pub fn configs(file: File, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config>
             continue;
         };
         let (dpdk, workers) = (dpdk.clone(), workers.clone());
-        let one = Config { control, portable, dpdk, workers, datapath, notes };
+        let one = Config { control, portable, dpdk, workers, pace: Pace::default(), datapath, notes };
         made.iter().for_each(|(_, other)| apart(&key, other, &one, mistakes));
         made.push((n, one));
     }

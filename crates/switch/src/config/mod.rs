@@ -19,7 +19,7 @@ pub(crate) use machine::spec;
 pub use mistakes::{FileMistakes, Mistake};
 pub use places::Place;
 
-use flow::Stateless;
+use flow::{Nanos, Stateless};
 use pipeline::LaneLimits;
 use std::fs::File;
 use std::io::Read;
@@ -44,6 +44,8 @@ pub struct Config {
     pub dpdk: port::dpdk::Settings,
     /// The workers, by number.
     pub workers: Vec<WorkerConfig>,
+    /// How soon workers sleep, and for how long. No file sets it.
+    pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,
     /// What is accepted but has no effect, one sentence each.
@@ -57,6 +59,24 @@ pub struct WorkerConfig {
     pub cpu: Option<usize>,
     /// What it does without packets.
     pub idle: Idle,
+}
+
+/// How soon a worker without work sleeps, and when it wakes by itself. Production uses the default; tests of the threads make
+/// workers sleep at once and wake only when something wakes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// How long a worker spins after its last packet.
+    pub spin_ns: Nanos,
+    /// Between two publications of links and counters.
+    pub keeping_ns: Nanos,
+    /// The same when packets came since the last publication and the worker is about to sleep.
+    pub keeping_soon_ns: Nanos,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { spin_ns: 50_000, keeping_ns: 100_000_000, keeping_soon_ns: 20_000_000 }
+    }
 }
 
 /// What a worker does without packets.

@@ -189,7 +189,7 @@ impl Daemon {
     fn start_threads(&mut self, config: &Config) -> Result<(), DaemonError> {
         for (number, worker) in config.workers.iter().enumerate() {
             let (all, control) = (Arc::clone(&self.workers), Arc::clone(&self.control));
-            let thread = thread::start(number, *worker, self.clock, all, control);
+            let thread = thread::start(number, *worker, config.pace, self.clock, all, control);
             self.threads.push(thread.map_err(DaemonError::io("start a worker's thread"))?);
         }
         Ok(())

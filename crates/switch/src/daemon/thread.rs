@@ -6,7 +6,7 @@
 
 use super::clock::Clock;
 use super::sleeps;
-use crate::config::WorkerConfig;
+use crate::config::{Pace, WorkerConfig};
 use flow::Nanos;
 use port::wait::{MAX_DESCRIPTORS, Wake, wait};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -17,12 +17,6 @@ use std::time::Duration;
 use std::{io, thread};
 use worker::{Published, Rest, SharedWorker, SleepFlag, Turn, Worker};
 
-/// How long a worker spins after its last packet.
-const SPIN_NS: Nanos = 50_000;
-/// Between two publications of links and counters.
-const KEEPING_NS: Nanos = 100_000_000;
-/// The same when packets came since the last and the worker is about to sleep.
-const KEEPING_SOON_NS: Nanos = 20_000_000;
 /// Longest sleep while frames wait for a device: by then it has sent most of what may be outstanding, unless it is slow.
 const RETRY: Duration = Duration::from_micros(200);
 /// Longest sleep while a queue has no descriptor to sleep on.
@@ -78,6 +72,7 @@ impl Shared {
 pub fn start(
     number: usize,
     config: WorkerConfig,
+    pace: Pace,
     clock: Clock,
     all: Arc<[Arc<Shared>]>,
     control: Arc<ControlWake>,
@@ -87,7 +82,7 @@ pub fn start(
             pin(number, cpu);
         }
         if let Some(shared) = all.get(number) {
-            Loop { shared, all: &all, control: &control, clock, sleeps: sleeps(config.idle) }.run();
+            Loop { shared, all: &all, control: &control, clock, pace, sleeps: sleeps(config.idle) }.run();
         }
     })
 }
@@ -107,11 +102,13 @@ struct Loop<'a> {
     all: &'a [Arc<Shared>],
     control: &'a ControlWake,
     clock: Clock,
+    pace: Pace,
     sleeps: bool,
 }
 
 impl Loop<'_> {
     fn run(&self) {
+        let Pace { spin_ns, keeping_ns, keeping_soon_ns } = self.pace;
         let mut worker = self.shared.0.lock();
         let mut active_ns = self.clock.now();
         let mut kept_ns = 0;
@@ -122,24 +119,24 @@ impl Loop<'_> {
             if turn.received + turn.sent + turn.applied + turn.worked > 0 {
                 active_ns = now;
             }
-            if now.saturating_sub(kept_ns) >= KEEPING_NS {
+            if now.saturating_sub(kept_ns) >= keeping_ns {
                 worker.housekeeping();
                 kept_ns = now;
             }
-            if !self.sleeps || now.saturating_sub(active_ns) < SPIN_NS {
+            if !self.sleeps || now.saturating_sub(active_ns) < spin_ns {
                 if turn.received == 0 {
                     std::hint::spin_loop();
                 }
                 continue;
             }
             // Counters of the last packets must not be old for long, and keeping house costs system calls.
-            let period_ns = if active_ns >= kept_ns { KEEPING_SOON_NS } else { KEEPING_NS };
+            let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             if now.saturating_sub(kept_ns) >= period_ns {
                 worker.housekeeping();
                 kept_ns = now;
             }
-            let left_ns = (kept_ns + if active_ns >= kept_ns { KEEPING_SOON_NS } else { KEEPING_NS })
-                .saturating_sub(now);
+            let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
+            let left_ns = (kept_ns + period_ns).saturating_sub(now);
             // Frames in a queue wait for their rate, not for a device.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, Duration::from_nanos(left_ns));
