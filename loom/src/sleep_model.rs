@@ -91,8 +91,12 @@ impl Sleeper for Worker {
         1
     }
 
+    fn has_operations(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
     fn has_pending(&self) -> bool {
-        !self.requests.is_empty() || !self.arrivals.is_empty()
+        self.has_operations() || !self.arrivals.is_empty()
     }
 
     fn has_output(&self) -> bool {

@@ -81,6 +81,9 @@ pub trait Sleeper {
     /// Applies some of the operations that wait, and returns how many.
     fn apply(&mut self) -> usize;
 
+    /// Whether operations wait.
+    fn has_operations(&self) -> bool;
+
     /// Whether operations, packets or handed-over frames wait for the worker.
     fn has_pending(&self) -> bool;
 
@@ -125,7 +128,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
                 while worker.apply() > 0 {}
                 // A packet of the controller's waits for its device, or in another worker's ring. Or the ring for spent
                 // operations was full: a worker that is awake turns until it is not.
-                if worker.has_output() || worker.has_pending() {
+                if worker.has_output() || worker.has_operations() {
                     self.alarm.raise();
                 }
             }

@@ -435,8 +435,12 @@ impl<P: Probe> Sleeper for Worker<P> {
         Self::apply(self)
     }
 
+    fn has_operations(&self) -> bool {
+        !self.channel.requests.is_empty()
+    }
+
     fn has_pending(&self) -> bool {
-        let waits = self.pipeline.held() > 0 || !self.channel.requests.is_empty();
+        let waits = self.pipeline.held() > 0 || self.has_operations();
         waits || self.arrivals.iter().any(|ring| !ring.is_empty())
     }
 
