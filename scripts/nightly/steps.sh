@@ -23,6 +23,9 @@ step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates pipeline"
 
+# The daemon's threads, 120 runs of 10 s.
+step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
+
 # Models of threads with more interruptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//! An in-memory queue with a descriptor, so that its worker can sleep until a packet comes.
+
+use frame::Frame;
+use port::mem::MemQueue;
+use port::wait::Wake;
+use port::{Capabilities, Link, Outstanding, Pools, Queue, Statistics};
+use std::collections::VecDeque;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+pub struct BellQueue {
+    pub inner: MemQueue,
+    /// Raised by those who push a packet, after they did.
+    pub bell: Arc<Wake>,
+}
+
+impl Queue for BellQueue {
+    fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
+        self.bell.clear();
+        let count = self.inner.receive(pools, burst, max);
+        if count == max {
+            // There may be more.
+            self.bell.wake();
+        }
+        count
+    }
+
+    fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
+        self.inner.transmit(frames, done)
+    }
+
+    fn outstanding(&self) -> Outstanding {
+        self.inner.outstanding()
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.bell.descriptor())
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.statistics()
+    }
+
+    fn poll_link(&mut self) -> Link {
+        self.inner.poll_link()
+    }
+}

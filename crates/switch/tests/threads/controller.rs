@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A controller that changes the rules of random flows, groups and meters all the time, and notes each change in the book
+//! before the switch hears of it.
+
+use crate::Load;
+use crate::book::{Book, EGRESS, Sends};
+use crate::packet::{FLOWS, Tag, mac};
+use crate::peer::{Peer, add, flow_mod};
+use crate::stage::Shared;
+use flow::group::{Bucket, Group, GroupType};
+use flow::meter::{Band, Meter, MeterBand};
+use flow::{Action, Command};
+use openflow::Message;
+use openflow::bundle::{BundleAdd, BundleControl, BundleKind};
+use openflow::group::{Change, GroupMod};
+use openflow::meter::MeterMod;
+use openflow::multipart::flow_stats::FlowQuery;
+use openflow::multipart::{Answer, MultipartRequest, Query};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// From this flow on, a group sends in place of the rule of table 1.
+const GROUPED: usize = 8;
+/// Changes at most between two barriers.
+const CHANGES: usize = 8;
+const METER: u32 = 1;
+
+/// What table 1 or a group does with a flow.
+#[derive(Clone, Debug)]
+struct Way {
+    kind: Kind,
+    ports: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Apply,
+    Write,
+    /// In a group: one bucket of many, else the first.
+    Choose,
+    Metered,
+    Controller,
+}
+
+impl Way {
+    fn random(random: &mut fastrand::Rng, load: Load) -> Self {
+        let kinds = [Kind::Apply, Kind::Write, Kind::Choose, Kind::Metered, Kind::Controller];
+        let kind = kinds[random.usize(..if load == Load::Storm { kinds.len() } else { 3 })];
+        let least = usize::from(load == Load::Sleepy);
+        let count = random.usize(least.max(usize::from(kind == Kind::Choose))..=EGRESS.len());
+        let mut ports = EGRESS.to_vec();
+        random.shuffle(&mut ports);
+        ports.truncate(count);
+        Self { kind, ports }
+    }
+
+    fn sends(&self, flow: usize) -> Sends {
+        match self.kind {
+            Kind::Choose if flow >= GROUPED => Sends::One(self.ports.clone()),
+            _ => Sends::All(self.ports.clone()),
+        }
+    }
+
+    /// The actions of table 1.
+    fn actions(&self, version: u32) -> String {
+        let outputs: String = self.ports.iter().map(|port| format!(",output:{port}")).collect();
+        let set = format!("set_field:{}->eth_src", mac(1, version));
+        match self.kind {
+            Kind::Write if self.ports.len() == 1 => format!("write_actions({set}{outputs})"),
+            Kind::Metered => format!("meter:{METER},{set}{outputs}"),
+            Kind::Controller => format!("{set}{outputs},controller"),
+            _ => format!("{set}{outputs}"),
+        }
+    }
+
+    fn group(&self, flow: usize, version: u32) -> Group {
+        let [a, b, c, d, e, f] = version_bytes(version);
+        let set = flow::syntax::parse_flow(
+            &format!("actions=set_field:{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}->eth_src"),
+            Command::Add,
+            flow::syntax::ParseOptions::default(),
+        );
+        let set = set.unwrap().instructions.apply;
+        let bucket = |port: &u32| Bucket {
+            weight: u16::from(self.kind == Kind::Choose),
+            actions: set.iter().cloned().chain([Action::output(*port)]).collect(),
+            ..Bucket::default()
+        };
+        let kind = if self.kind == Kind::Choose { GroupType::Select } else { GroupType::All };
+        Group { id: flow as u32, kind, buckets: self.ports.iter().map(bucket).collect() }
+    }
+}
+
+fn version_bytes(version: u32) -> [u8; 6] {
+    let [a, b] = crate::packet::MARKS[1];
+    let [c, d, e, f] = version.to_be_bytes();
+    [a, b, c, d, e, f]
+}
+
+/// What the controller got to know.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Packets that removed entries of table 0 had counted.
+    pub removed: u64,
+    /// Packets that came to the controller.
+    pub packet_ins: Vec<Tag>,
+    pub changes: usize,
+    pub barriers: usize,
+}
+
+pub struct Controller {
+    peer: Peer,
+    book: &'static Book,
+    load: Load,
+    random: fastrand::Rng,
+    /// Flows of which a rule of a higher priority has the packets.
+    shadowed: [bool; FLOWS],
+    noise: Vec<String>,
+    heard: Heard,
+}
+
+/// What table 1, or its group, does with each flow at first.
+pub fn first(flow: usize) -> Sends {
+    first_way(flow).sends(flow)
+}
+
+fn first_way(flow: usize) -> Way {
+    Way { kind: Kind::Apply, ports: vec![EGRESS[flow % EGRESS.len()]] }
+}
+
+/// The rule of table 0 of a flow.
+fn classify(flow: usize, priority: u32, low_latency: bool, version: u32) -> String {
+    let set = mac(0, version);
+    format!(
+        "table=0,priority={priority},send_flow_rem,low_latency={low_latency},ip,nw_src=10.0.0.{flow},\
+         actions=set_field:{set}->eth_dst,goto_table:1"
+    )
+}
+
+/// The rule of table 1.
+fn forward(flow: usize, low_latency: bool, way: &Way, version: u32) -> String {
+    let actions = if flow < GROUPED { way.actions(version) } else { format!("group:{flow}") };
+    format!("table=1,priority=7,low_latency={low_latency},ip,nw_src=10.0.0.{flow},actions={actions}")
+}
+
+/// The rules of state 0 as lines of a flow file, but for flows that groups send.
+pub fn first_lines() -> Vec<String> {
+    let lines = |flow| [classify(flow, 100, true, 0), forward(flow, true, &first_way(flow), 0)];
+    (0..GROUPED).flat_map(lines).collect()
+}
+
+impl Controller {
+    /// Puts the first rules into force.
+    pub fn start(mut peer: Peer, book: &'static Book, seed: u64, load: Load) -> Self {
+        peer.send(&flow_mod(Command::Delete, "table=0"));
+        let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: Vec::new() };
+        peer.send(&Message::MeterMod(MeterMod { command: Change::Add, meter }));
+        for flow in 0..FLOWS {
+            let way = first_way(flow);
+            if flow >= GROUPED {
+                let group = way.group(flow, 0);
+                peer.send(&Message::GroupMod(GroupMod { command: Change::Add, group }));
+            }
+            peer.send(&add(&classify(flow, 100, true, 0)));
+            peer.send(&add(&forward(flow, true, &way, 0)));
+        }
+        peer.barrier();
+        let random = fastrand::Rng::with_seed(seed ^ 0xc0de);
+        let (shadowed, noise, heard) = ([false; FLOWS], Vec::new(), Heard::default());
+        Self { peer, book, load, random, shadowed, noise, heard }
+    }
+
+    /// Changes rules until told to stop, and confirms each barrier.
+    pub fn run(mut self, shared: &Shared) -> (Peer, Heard) {
+        while !shared.stop.load(Ordering::Relaxed) {
+            while shared.quiet.load(Ordering::SeqCst) {
+                shared.is_quiet.store(true, Ordering::SeqCst);
+                shared.controller.beat();
+                std::thread::sleep(Duration::from_micros(20));
+            }
+            shared.is_quiet.store(false, Ordering::SeqCst);
+            for _ in 0..self.random.usize(1..=CHANGES) {
+                self.change();
+            }
+            self.barrier();
+            shared.controller.beat();
+            if self.random.u8(..) < 64 {
+                std::thread::sleep(Duration::from_micros(self.random.u64(..400)));
+            }
+        }
+        shared.is_quiet.store(true, Ordering::SeqCst);
+        (self.peer, self.heard)
+    }
+
+    fn barrier(&mut self) {
+        let newest = self.book.newest();
+        let asked = self.peer.send(&Message::BarrierRequest);
+        loop {
+            match self.peer.receive() {
+                (xid, Message::BarrierReply) if xid == asked => break,
+                (_, Message::Error(error)) => panic!("refused: {}", error.code),
+                (_, Message::FlowRemoved(removed)) if removed.table == 0 => {
+                    self.heard.removed += removed.packets
+                }
+                (_, Message::PacketIn(packet)) => {
+                    self.heard.packet_ins.push(Tag::of(&packet.data));
+                }
+                _ => {}
+            }
+        }
+        self.book.confirm(newest);
+        self.heard.barriers += 1;
+    }
+
+    fn change(&mut self) {
+        self.heard.changes += 1;
+        let flow = self.random.usize(..FLOWS);
+        let priority = if self.shadowed[flow] { 200 } else { 100 };
+        match self.random.u8(..if self.load == Load::Storm { 16 } else { 14 }) {
+            0..4 => {
+                let version = self.book.note(flow, [true, false], None);
+                let low_latency = self.random.bool();
+                self.modify(classify(flow, priority, low_latency, version));
+            }
+            4..8 => self.redirect(flow),
+            8..10 if flow < GROUPED => self.bundle(flow, priority),
+            8..12 => self.shadow(flow),
+            12..14 => self.noise(),
+            _ => {
+                let rate = self.random.u32(1..100_000);
+                let band = MeterBand { band: Band::Drop, rate, burst: 0 };
+                let meter = Meter { id: METER, packets: true, stats: false, burst: false, bands: vec![band] };
+                self.peer.send(&Message::MeterMod(MeterMod { command: Change::Modify, meter }));
+            }
+        }
+    }
+
+    fn modify(&mut self, line: String) {
+        self.peer.send(&flow_mod(Command::ModifyStrict, &line.replace("send_flow_rem,", "")));
+    }
+
+    /// Another way from table 1 on.
+    fn redirect(&mut self, flow: usize) {
+        let way = Way::random(&mut self.random, self.load);
+        let version = self.book.note(flow, [false, true], Some(way.sends(flow)));
+        if flow < GROUPED {
+            let low_latency = self.random.bool();
+            self.modify(forward(flow, low_latency, &way, version));
+        } else {
+            let group = way.group(flow, version);
+            self.peer.send(&Message::GroupMod(GroupMod { command: Change::Modify, group }));
+        }
+    }
+
+    /// Both tables in one operation.
+    fn bundle(&mut self, flow: usize, priority: u32) {
+        let way = Way::random(&mut self.random, self.load);
+        let version = self.book.note(flow, [true, true], Some(way.sends(flow)));
+        let lines = [
+            classify(flow, priority, self.random.bool(), version).replace("send_flow_rem,", ""),
+            forward(flow, self.random.bool(), &way, version),
+        ];
+        let control = |kind| Message::BundleControl(BundleControl { bundle_id: 5, kind, flags: 3 });
+        self.peer.send(&control(BundleKind::OpenRequest));
+        for line in lines {
+            let message = Box::new(flow_mod(Command::ModifyStrict, &line));
+            self.peer.send(&Message::BundleAdd(BundleAdd { bundle_id: 5, flags: 3, message }));
+        }
+        self.peer.send(&control(BundleKind::CommitRequest));
+    }
+
+    /// A rule of a higher priority comes, or goes after the one below it has been changed.
+    fn shadow(&mut self, flow: usize) {
+        let low_latency = self.random.bool();
+        let version = self.book.note(flow, [true, false], None);
+        if self.shadowed[flow] {
+            self.modify(classify(flow, 100, low_latency, version));
+            let line = format!("table=0,priority=200,ip,nw_src=10.0.0.{flow}");
+            self.peer.send(&flow_mod(Command::DeleteStrict, &line));
+        } else {
+            self.peer.send(&add(&classify(flow, 200, low_latency, version)));
+        }
+        self.shadowed[flow] ^= true;
+    }
+
+    /// Rules that no packet meets, which change how tables are compiled.
+    fn noise(&mut self) {
+        if self.noise.len() > 200 || self.random.u8(..4) == 0 {
+            for line in self.noise.drain(..) {
+                self.peer.send(&flow_mod(Command::DeleteStrict, &line));
+            }
+            return;
+        }
+        for _ in 0..self.random.usize(1..40) {
+            let (byte, bits) = (self.random.u8(..), self.random.u8(16..=32));
+            let low_latency = self.random.bool();
+            let table = self.random.u8(..2);
+            let matched = match self.random.u8(..3) {
+                0 => format!("table={table},priority=50,ip,nw_src=10.1.{byte}.0/{bits}"),
+                1 => format!("table={table},priority=300,udp,nw_src=10.2.0.{byte},tp_dst={byte}"),
+                _ => format!("table={table},priority=20,in_port=9,ip,nw_dst=10.0.1.{byte}"),
+            };
+            self.peer.send(&add(&format!("{matched},low_latency={low_latency},actions=output:3")));
+            self.noise.push(matched);
+        }
+    }
+}
+
+/// Packets that the entries of table 0 have counted, with those that went since the last barrier.
+pub fn counted(peer: &mut Peer) -> u64 {
+    let query = Query::Flow(FlowQuery { table: Some(0), ..FlowQuery::default() });
+    let asked = peer.send(&Message::MultipartRequest(MultipartRequest { more: false, query }));
+    let mut packets = 0;
+    loop {
+        match peer.receive() {
+            (_, Message::FlowRemoved(removed)) if removed.table == 0 => packets += removed.packets,
+            (xid, Message::MultipartReply(reply)) if xid == asked => {
+                let Answer::Flow(entries) = reply.answer else { panic!("another answer") };
+                packets += entries.iter().map(|entry| entry.packets).sum::<u64>();
+                if !reply.more {
+                    return packets;
+                }
+            }
+            (_, Message::Error(error)) => panic!("refused: {}", error.code),
+            _ => {}
+        }
+    }
+}

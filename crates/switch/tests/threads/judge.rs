@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is known of each packet, and what must hold of it.
+
+use crate::book::{Book, EGRESS, Sends};
+use crate::packet::{FLOWS, Seen, Tag};
+
+/// Most ingress queues.
+pub const INGRESSES: usize = 8;
+
+/// One packet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Fate {
+    /// The state that a barrier had confirmed when it arrived.
+    floor: u32,
+    /// The state of the rules that it met, if it left.
+    state: Option<u32>,
+    /// Copies that left, by port of [`EGRESS`].
+    copies: [u8; 3],
+}
+
+/// The packets of one flow and one ingress queue.
+#[derive(Clone, Debug, Default)]
+struct Stream {
+    fates: Vec<Fate>,
+    /// The last that left, by port.
+    last: [Option<u32>; 3],
+}
+
+/// All packets so far.
+pub struct Judge<'a> {
+    book: &'a Book,
+    lossy: bool,
+    streams: Vec<Stream>,
+    /// Packets of which copies are still to come, if nothing is lost.
+    open: usize,
+    pub pushed: u64,
+    /// Copies that left, by port of [`EGRESS`].
+    pub left: [u64; 3],
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(book: &'a Book, lossy: bool) -> Self {
+        let streams = vec![Stream::default(); FLOWS * INGRESSES];
+        Self { book, lossy, streams, open: 0, pushed: 0, left: [0; 3] }
+    }
+
+    /// The next packet of a flow.
+    pub fn next(&self, flow: usize, ingress: usize) -> Tag {
+        let sequence = self.streams[flow * INGRESSES + ingress].fates.len() as u32;
+        Tag { flow: flow as u8, ingress: ingress as u8, sequence }
+    }
+
+    /// It arrives now. To be called before it is pushed, or else the floor would be too high.
+    pub fn arrives(&mut self, tag: Tag, floor: u32) {
+        let fate = Fate { floor, ..Fate::default() };
+        self.streams[stream(tag)].fates.push(fate);
+        self.pushed += 1;
+        self.open += 1;
+    }
+
+    /// A copy left by port number `at` of [`EGRESS`].
+    pub fn leaves(&mut self, at: usize, bytes: &[u8]) {
+        let seen = Seen::of(bytes);
+        let state = self.book.state(&seen);
+        let Tag { flow, sequence, .. } = seen.tag;
+        let stream = &mut self.streams[stream(seen.tag)];
+        let last = stream.last[at].replace(sequence);
+        assert!(
+            last.is_none_or(|last| last <= sequence),
+            "{seen:?} leaves port {} after {last:?}",
+            EGRESS[at]
+        );
+        let fate = &mut stream.fates[sequence as usize];
+        assert!(
+            state >= fate.floor,
+            "{seen:?} met older rules than state {}, which a barrier confirmed",
+            fate.floor
+        );
+        assert!(fate.state.is_none_or(|other| other == state), "{seen:?}: its copies met different rules");
+        fate.state = Some(state);
+        fate.copies[at] += 1;
+        self.left[at] += 1;
+        let sends = self.book.sends(flow, state);
+        assert!(
+            sends.allows(fate.copies, true),
+            "{seen:?} left as {:?}, but its rules are {sends:?}",
+            fate.copies
+        );
+        if fate.copies.iter().map(|count| usize::from(*count)).sum::<usize>() == sends.copies() {
+            self.open -= 1;
+        }
+    }
+
+    /// Packets that have not left completely.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Packets of which at least one copy left.
+    pub fn seen(&self) -> u64 {
+        let fates = self.streams.iter().flat_map(|stream| &stream.fates);
+        fates.filter(|fate| fate.state.is_some()).count() as u64
+    }
+
+    /// The first packets that have not left completely, for reports.
+    pub fn missing(&self) -> Vec<String> {
+        let mut missing = Vec::new();
+        for (at, stream) in self.streams.iter().enumerate() {
+            let (flow, ingress) = (at / INGRESSES, at % INGRESSES);
+            let open = stream.fates.iter().enumerate().filter(|(_, fate)| !self.is_complete(flow, fate));
+            missing.extend(
+                open.map(|(number, fate)| format!("flow {flow} ingress {ingress} packet {number}: {fate:?}")),
+            );
+        }
+        missing.truncate(10);
+        missing
+    }
+
+    fn is_complete(&self, flow: usize, fate: &Fate) -> bool {
+        fate.state.is_some_and(|state| self.book.sends(flow as u8, state).allows(fate.copies, false))
+    }
+
+    /// When nothing is under way any more: within each flow later packets met the same or later rules, and without losses
+    /// every packet left completely.
+    pub fn end(&self) {
+        for (at, stream) in self.streams.iter().enumerate() {
+            let flow = at / INGRESSES;
+            let mut newest = 0;
+            for (number, fate) in stream.fates.iter().enumerate() {
+                let Some(state) = fate.state else {
+                    assert!(self.lossy, "packet {number} of flow {flow} is lost");
+                    continue;
+                };
+                assert!(
+                    state >= newest,
+                    "flow {flow}: packet {number} met state {state} after one that met {newest}"
+                );
+                newest = state;
+                let sends: Sends = self.book.sends(flow as u8, state);
+                assert!(
+                    sends.allows(fate.copies, self.lossy),
+                    "flow {flow}, packet {number}: {fate:?}, {sends:?}"
+                );
+            }
+        }
+    }
+}
+
+fn stream(tag: Tag) -> usize {
+    usize::from(tag.flow) * INGRESSES + usize::from(tag.ingress)
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A run: a daemon with in-memory ports, the wire, a controller, a watchdog.
+
+use crate::bell::BellQueue;
+use crate::book::Book;
+use crate::controller::{self, Controller, Heard};
+use crate::judge::{INGRESSES, Judge};
+use crate::peer::Peer;
+use crate::totals::{self, Outside};
+use crate::watchdog::{Pulse, threads, watch};
+use crate::wire::{Ingress, Wire};
+use crate::{Load, Run};
+use port::mem::{MemHandle, pair};
+use port::wait::Wake;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Instant;
+use switch::config::{Config, Endpoint, Pace};
+use switch::control::Client;
+use switch::daemon::{Daemon, DaemonError, OpenPort, Stop};
+
+/// Frames that fit into a port each way.
+fn port_frames(load: Load) -> usize {
+    match load {
+        Load::Sleepy => 4_096,
+        Load::Storm => 512,
+    }
+}
+/// Longer than a watchdog's patience: who is not woken hangs.
+const FOR_EVER_NS: u64 = 600_000_000_000;
+
+/// A daemon that runs.
+pub struct Stage {
+    folder: PathBuf,
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<Result<(), DaemonError>>>,
+    pub peer: Option<Peer>,
+}
+
+/// A folder of its own below the system's temporary one.
+pub fn folder() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("shunt-threads-{}-{number}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+/// The head of a configuration file.
+pub fn head(folder: &std::path::Path, workers: usize) -> String {
+    let mut text = format!("control = {:?}\n", folder.join("control.sock"));
+    text.push_str(&"[[worker]]\n".repeat(workers));
+    text.push_str("[[datapath]]\nid = 7\n[datapath.openflow]\nlisten = \"127.0.0.1:0\"\n");
+    text
+}
+
+impl Stage {
+    pub fn start(
+        folder: PathBuf,
+        config: &Config,
+        open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
+    ) -> Self {
+        let (stop, tell) = Stop::by_hand().unwrap();
+        let flows = config.datapath.flows.clone();
+        let daemon = Daemon::start(config, open, flows.as_deref(), &stop).unwrap().unwrap();
+        let addresses = daemon.openflow_addresses();
+        let Endpoint::Tcp(address) = addresses[0] else { panic!("another address") };
+        let thread =
+            std::thread::Builder::new().name("control".into()).spawn(move || daemon.serve(&stop)).unwrap();
+        let peer = Some(Peer::connect(address));
+        Self { folder, stop: Some(tell), thread: Some(thread), peer }
+    }
+
+    pub fn client(&self) -> Client {
+        Client::connect(&self.folder.join("control.sock")).unwrap()
+    }
+
+    /// Ends the daemon; what it wrote into its folder can be read by `look` before that is removed.
+    pub fn end(mut self, look: impl FnOnce(&std::path::Path)) {
+        drop(self.stop.take());
+        self.thread.take().unwrap().join().unwrap().unwrap();
+        look(&self.folder);
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
+/// The workers that serve each port: of the ingress ports all, or some; of the others one, all, and another one.
+fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
+    let all: Vec<usize> = (0..run.workers).collect();
+    let one = |random: &mut fastrand::Rng| vec![random.usize(..run.workers)];
+    vec![all.clone(), one(random), one(random), all, vec![run.workers - 1]]
+}
+
+fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &mut fastrand::Rng) -> Config {
+    let mut text = head(folder, run.workers);
+    text.push_str(&format!("[datapath.lanes]\nenabled = {}\n", random.u8(..4) > 0));
+    for (at, workers) in served.iter().enumerate() {
+        let number = at + 1;
+        text.push_str(&format!(
+            "[[datapath.port]]\nnumber = {number}\nname = \"p{number}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = {workers:?}\n"
+        ));
+    }
+    let mut config = Config::parse(&text).unwrap();
+    if run.load == Load::Sleepy {
+        config.pace = Pace { spin_ns: 0, keeping_ns: FOR_EVER_NS, keeping_soon_ns: FOR_EVER_NS };
+    }
+    config
+}
+
+/// What the threads of a run share. It is never freed: a thread that hangs goes on using it.
+pub struct Shared {
+    pub book: Book,
+    pub stop: AtomicBool,
+    pub controller: Pulse,
+    pub wire: Pulse,
+    /// The controller is to change nothing for a while.
+    pub quiet: AtomicBool,
+    /// It has done so since its last barrier was answered, or has ended.
+    pub is_quiet: AtomicBool,
+}
+
+impl Shared {
+    pub fn new() -> &'static Self {
+        let (controller, wire) = (Pulse::default(), Pulse::default());
+        let book = Book::new(controller::first);
+        let [stop, quiet, is_quiet] = [(); 3].map(|()| AtomicBool::new(false));
+        Box::leak(Box::new(Self { book, stop, controller, wire, quiet, is_quiet }))
+    }
+}
+
+/// Lets the controller, and the wire if there is one, run for their time, and returns what they return.
+pub fn perform<W: Send + 'static>(
+    run: &Run,
+    shared: &'static Shared,
+    controller: Controller,
+    wire: impl FnOnce() -> W + Send + 'static,
+) -> (Peer, Heard, W) {
+    let start = Instant::now();
+    let control = std::thread::spawn(move || controller.run(shared));
+    let ports = std::thread::spawn(wire);
+    let watch_until = |is_over: &dyn Fn() -> bool| {
+        let fine = watch(&[&shared.controller, &shared.wire], is_over);
+        assert!(fine, "{run:?}: a thread hangs\n{}", threads());
+    };
+    watch_until(&|| start.elapsed() >= run.time || control.is_finished() || ports.is_finished());
+    shared.stop.store(true, Ordering::Relaxed);
+    watch_until(&|| control.is_finished() && ports.is_finished());
+    let (wire, control) = (ports.join(), control.join());
+    match (wire, control) {
+        (Ok(wire), Ok((peer, heard))) => (peer, heard, wire),
+        _ => panic!("{run:?} failed, see above\n{}", threads()),
+    }
+}
+
+/// Opens in-memory ports; returns the other ends, and where packets are pushed into.
+fn ports(run: &Run, served: &[Vec<usize>]) -> (Vec<OpenPort>, Vec<MemHandle>, Vec<Ingress>) {
+    let (mut open, mut handles, mut ingresses) = (Vec::new(), Vec::new(), Vec::new());
+    for (port, workers) in served.iter().enumerate() {
+        let number = port as u32 + 1;
+        let (queues, handle) = pair(number, workers.len(), port_frames(run.load));
+        handles.push(handle);
+        let mut boxed: Vec<(usize, Box<dyn port::Queue>)> = Vec::new();
+        for (queue, (worker, inner)) in workers.iter().zip(queues).enumerate() {
+            let bell = (run.load == Load::Sleepy).then(|| Arc::new(Wake::new().unwrap()));
+            if port < 2 {
+                ingresses.push(Ingress { port, queue, bell: bell.clone() });
+            }
+            let queue: Box<dyn port::Queue> = match bell {
+                Some(bell) => Box::new(BellQueue { inner, bell }),
+                None => Box::new(inner),
+            };
+            boxed.push((*worker, queue));
+        }
+        open.push(OpenPort { number, name: format!("p{number}"), queues: boxed, claim: None });
+    }
+    assert!(ingresses.len() <= INGRESSES);
+    (open, handles, ingresses)
+}
+
+/// A run over in-memory ports.
+pub fn play(run: Run) {
+    let folder = folder();
+    let mut random = fastrand::Rng::with_seed(run.seed);
+    let served = served(&run, &mut random);
+    let config = config(&run, &folder, &served, &mut random);
+    let (open, handles, ingresses) = ports(&run, &served);
+    let mut stage = Stage::start(folder, &config, || Ok(open));
+    let shared = Shared::new();
+    let controller = Controller::start(stage.peer.take().unwrap(), &shared.book, run.seed, run.load);
+    let judge = Judge::new(&shared.book, run.load == Load::Storm);
+    let mut wire = Wire { handles, ingresses, shared, judge, random, load: run.load };
+    let (mut peer, heard, mut wire) = perform(&run, shared, controller, move || {
+        wire.run();
+        wire
+    });
+    if run.load == Load::Sleepy {
+        wire.settle();
+    }
+    let mut client = stage.client();
+    let pushed = wire.judge.pushed;
+    let counters = totals::settle(&mut client, pushed, || {
+        wire.pop();
+    });
+    wire.judge.end();
+    let mut packet_ins = heard.packet_ins.clone();
+    packet_ins.sort_unstable();
+    packet_ins.dedup();
+    assert_eq!(packet_ins.len(), heard.packet_ins.len(), "packets came to the controller twice");
+    let (left, seen) = (wire.judge.left, wire.judge.seen());
+    let outside = Outside { pushed, left, seen, packet_ins: heard.packet_ins.len() as u64 };
+    totals::judge(&mut client, &counters, outside, run.load);
+    // Packets for which a backlog had no room may have hit table 0 before or not.
+    let (counted, refused) = (controller::counted(&mut peer) + heard.removed, totals::refused(&counters));
+    assert!(
+        counted <= pushed && pushed <= counted + refused,
+        "{run:?}: entries of table 0 counted {counted} packets of {pushed}; {refused} were refused"
+    );
+    println!(
+        "{run:?}: {pushed} packets, {left:?} copies, {} changes, {} barriers",
+        heard.changes, heard.barriers
+    );
+    stage.end(|_| ());
+}
