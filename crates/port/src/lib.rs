@@ -26,6 +26,7 @@ mod watch;
 pub use drivers::{DRIVERS, Driver, Queues, Spec, check, find, interface_of, is_of_interfaces, open};
 pub use error::PortError;
 pub use fault::{Faults, Faulty};
+pub use offload::finished;
 pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
 pub use statistics::{Drop, Statistics};

@@ -34,6 +34,21 @@ pub(crate) fn segments(frame: &Frame) -> Option<Segments<'_>> {
     (segments.remaining() <= MAX_SEGMENTS).then_some(segments)
 }
 
+/// The frames that a device without offloads puts on its wire for one; none if its metadata do not fit its bytes.
+#[must_use]
+pub fn finished(mut frame: Frame) -> Option<Vec<Vec<u8>>> {
+    if frame.meta.gso.is_none() {
+        return complete_checksum(&mut frame).then(|| vec![frame.bytes().to_vec()]);
+    }
+    let mut segments = segments(&frame)?;
+    let mut buffer = vec![0; segments.segment_len_max()];
+    let mut made = Vec::with_capacity(segments.remaining());
+    while let Some(len) = segments.write_next(&mut buffer) {
+        made.push(buffer[..len].to_vec());
+    }
+    Some(made)
+}
+
 /// Where the headers are that segments repeat. The partial checksum tells where the L4 header is, also behind headers
 /// that no walk from the front understands (MPLS, PBB, KeyFlow keys); the IP header is the one that ends there and whose
 /// length field reaches to the frame's end.

@@ -2,12 +2,20 @@
 //! Keeping checksums right by summing everything they cover before and after a change. A checksum that was wrong stays
 //! wrong by the same difference.
 
+use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};
 use std::ops::Range;
 
 /// Adjusts the checksums in `after` to what differs from `before`, which has the headers `headers`. `written` has bits
-/// set where something was written: a checksum that was written itself stays as written.
-pub(crate) fn keep_right(headers: &Headers, before: &[u8], after: &mut [u8], written: &[u8]) {
+/// set where something was written: a checksum that was written itself stays as written. An `open` one holds the sum of its
+/// pseudo-header only.
+pub(crate) fn keep_right(
+    headers: &Headers,
+    before: &[u8],
+    after: &mut [u8],
+    written: &[u8],
+    open: Option<OpenChecksum>,
+) {
     if headers.network == Network::Ipv4 {
         keep_ipv4_header_right(headers.l3, before, after, written);
     }
@@ -33,10 +41,23 @@ pub(crate) fn keep_right(headers: &Headers, before: &[u8], after: &mut [u8], wri
         }
         _ => (0..0, None),
     };
-    let covered = |frame: &[u8]| {
+    let pseudo_header = |frame: &[u8]| {
         let proto = proto_at.map_or(Vec::new(), |at| vec![0, frame[at]]);
-        [&frame[pseudo.clone()], &proto, &without(frame, l4..ip.end, &field)].concat()
+        [&frame[pseudo.clone()], &proto[..]].concat()
     };
+    let is_open = open.is_some_and(|open| open.start == l4 && open.start + open.offset == field.start);
+    if is_open && headers.upper != Upper::Sctp {
+        let change = (sum(&pseudo_header(after)) + 0xffff - sum(&pseudo_header(before))) % 0xffff;
+        if change != 0 {
+            let sum = match (sum(&after[field.clone()]) + change) % 0xffff {
+                0 => 0xffff,
+                sum => sum as u16,
+            };
+            after[field].copy_from_slice(&sum.to_be_bytes());
+        }
+        return;
+    }
+    let covered = |frame: &[u8]| [pseudo_header(frame), without(frame, l4..ip.end, &field)].concat();
     let (old, new) = (covered(before), covered(after));
     if headers.upper == Upper::Sctp {
         if old != new && !ip.fragment {
@@ -76,7 +97,7 @@ fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
 }
 
 /// The sum of 16-bit words modulo 0xffff; an odd last byte is followed by a zero.
-fn sum(bytes: &[u8]) -> u64 {
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
     words.sum::<u64>() % 0xffff

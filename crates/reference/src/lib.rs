@@ -17,6 +17,7 @@ mod run;
 mod set_field;
 mod stateless;
 mod tables;
+mod unfinished;
 mod walk;
 
 #[cfg(test)]
@@ -38,6 +39,7 @@ pub use packet::Packet;
 pub use residue::{output_gate, residue};
 pub use rules::{COPY_BYTES_MIN, Rules, process};
 pub use stateless::{Verdict, Worked, stateless, worked};
+pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 
 /// A data plane in its plainest form.
 #[derive(Debug, Default)]
@@ -82,6 +84,8 @@ pub struct Sent {
     pub bytes: Vec<u8>,
     /// The egress queue; 0 if no action chose one.
     pub queue: u32,
+    /// What is left to the port's device.
+    pub unfinished: Unfinished,
 }
 
 /// A copy for the controller.
@@ -276,8 +280,14 @@ impl Reference {
 
     /// Sends a frame that came in by `in_port` its way: by the stateless lane if that takes it, else through the tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
+        self.process_unfinished(in_port, frame, Unfinished::default())
+    }
+
+    /// The same with a frame that its sender has not finished. The stateless lane is not asked for such a one.
+    pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
-        let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
+        let packet = Packet::unfinished(in_port, frame, unfinished);
+        let mut run = run::Run::new(self, packet);
         run.bands = bands;
         run.process();
         let (hits, group_hits) = (run.hits.clone(), run.group_hits.clone());
@@ -289,12 +299,13 @@ impl Reference {
     pub fn refuse(
         &mut self,
         in_port: PortNo,
-        frame: &[u8],
+        frame: (&[u8], Unfinished),
         before: Option<u8>,
         reason: DropReason,
     ) -> Processed {
         let bands = std::mem::take(&mut self.bands);
-        let mut run = run::Run::new(self, Packet::arriving(in_port, frame));
+        let packet = Packet::unfinished(in_port, frame.0, frame.1);
+        let mut run = run::Run::new(self, packet);
         run.bands = bands;
         run.end = before.map(|table| (table, reason));
         run.process();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Outputs: to a port, to several, to the controller, and as a learning bridge (NORMAL).
 
+use crate::packet::Packet;
 use crate::run::Run;
 use crate::{Learned, PacketIn, Sent, bits};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
@@ -40,7 +41,8 @@ impl Run<'_> {
             return Err(DropReason::PortNotForwarding);
         }
         self.take_room()?;
-        self.sent.push(Sent { port, bytes: self.packet.bytes.clone(), queue: self.packet.queue });
+        let Packet { bytes, queue, unfinished, .. } = self.packet.clone();
+        self.sent.push(Sent { port, bytes, queue, unfinished });
         Ok(())
     }
 

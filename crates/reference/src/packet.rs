@@ -2,7 +2,7 @@
 //! A packet on its way through the tables.
 
 use crate::walk::{Headers, walk};
-use crate::{bits, checksums};
+use crate::{Unfinished, bits, checksums};
 use flow::{DropReason, PortNo};
 use std::ops::Range;
 
@@ -26,6 +26,8 @@ pub struct Packet {
     pub tunnel_id: u64,
     /// Egress queue.
     pub queue: u32,
+    /// What the sender left to its device.
+    pub unfinished: Unfinished,
     /// Bytes by which the frame is longer than it arrived.
     grown_bytes: isize,
 }
@@ -41,8 +43,14 @@ impl Packet {
             metadata: 0,
             tunnel_id: 0,
             queue: 0,
+            unfinished: Unfinished::default(),
             grown_bytes: 0,
         }
+    }
+
+    /// One that its sender has not finished.
+    pub(crate) fn unfinished(in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Self {
+        Self { unfinished, ..Self::arriving(in_port, frame) }
     }
 
     /// The extended header, laid out as `flow::ext` says.
@@ -69,7 +77,8 @@ impl Packet {
         let mut written = vec![0; before.len()];
         bits::write(&mut written, first_bit, length, mask, mask);
         bits::write(&mut self.bytes, first_bit, length, value, mask);
-        checksums::keep_right(&self.headers, &before, &mut self.bytes, &written);
+        let open = self.unfinished.checksum;
+        checksums::keep_right(&self.headers, &before, &mut self.bytes, &written, open);
         self.headers = walk(&self.bytes);
     }
 
@@ -98,6 +107,7 @@ impl Packet {
         }
         self.grown_bytes += count;
         self.bytes.splice(at..at, inserted.iter().copied());
+        self.unfinished.inserted(at, inserted.len());
         self.retype(new_type);
         Ok(())
     }
@@ -106,6 +116,7 @@ impl Packet {
     /// frame of Ethernet.
     pub(crate) fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
         let before = self.bytes.len() as isize;
+        self.unfinished.removed(range.start, range.len());
         self.bytes.drain(range);
         if self.bytes.len() < FRAME_BYTES_MIN {
             self.bytes.resize(FRAME_BYTES_MIN, 0);

@@ -2,10 +2,10 @@
 //! The stateless lane: what a switch does with a tagged packet before its tables. The pseudocode of docs/planning.md, and
 //! what is said of it in this crate's documentation.
 
-use crate::Sent;
 use crate::headers::{self, Tag};
 use crate::packet::Packet;
 use crate::residue::{output_gate, residue};
+use crate::{Sent, Unfinished};
 use flow::stateless::{Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
 use flow::{DropReason, PortNo, PortState};
 use std::collections::BTreeMap;
@@ -164,7 +164,7 @@ impl Node<'_> {
     fn send(&self, port: PortNo, queue: u32, bytes: Vec<u8>) -> Step {
         match self.lane.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),
-            _ => Ok(Some(Sent { port, bytes, queue })),
+            _ => Ok(Some(Sent { port, bytes, queue, unfinished: Unfinished::default() })),
         }
     }
 }

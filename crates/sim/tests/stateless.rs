@@ -9,7 +9,7 @@ use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, St
 use flow::{DropReason, Limits, Operation, Outcome, PortNo, PortState};
 use frame::{Frame, Lane};
 use pipeline::{Counters, Egress, Event, LaneLimits, Pipeline, PortTable, StatelessLane, Update, Updates};
-use reference::{Reference, Sent};
+use reference::{Reference, Sent, Unfinished};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -42,7 +42,10 @@ impl Egress for Noted {
     }
 
     fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)> {
-        self.sent.push((Sent { port, queue, bytes: frame.bytes().to_vec() }, frame.meta.lane));
+        self.sent.push((
+            Sent { port, queue, bytes: frame.bytes().to_vec(), unfinished: Unfinished::default() },
+            frame.meta.lane,
+        ));
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
 use flow::{DropReason, PortNo, Stateless};
-use reference::{Sent, Verdict, stateless};
+use reference::{Sent, Unfinished, Verdict, stateless};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use wire::tf::Form;
@@ -47,7 +47,7 @@ impl Tree {
         match stateless(&config, &ports(every()), in_port, &tagged) {
             Verdict::Tables => panic!("{node} leaves a tag to its tables"),
             Verdict::Dropped(reason) => Err(reason),
-            Verdict::Sent(Sent { port, bytes, queue }) => {
+            Verdict::Sent(Sent { port, bytes, queue, .. }) => {
                 let gate = gates.ports[&port];
                 let pops = matches!(gate.flag, GateFlag::Server | GateFlag::External);
                 assert_eq!((bytes, queue), (if pops { inner() } else { tagged }, 3));
@@ -146,7 +146,7 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let short = ethernet().tf(Form::Wide, 7, 0, 4).ethertype(0x0800).payload(&[9]).build();
     let Verdict::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else { panic!("it is sent") };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
-    assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7 });
+    assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7, unfinished: Unfinished::default() });
     // The MTU is held against what is sent.
     let config = Stateless { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
     assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));

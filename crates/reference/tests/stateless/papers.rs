@@ -4,7 +4,7 @@
 use super::{bank, ethernet, inner, keyed, ports, under};
 use flow::Stateless;
 use flow::stateless::{Arithmetic, Gate, GateFlag, Gates, NodeId};
-use reference::{Sent, Verdict, output_gate, residue, stateless};
+use reference::{Sent, Unfinished, Verdict, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 use wire::tf::Form;
 
@@ -21,7 +21,7 @@ fn the_key_25() {
             panic!("node {id} does not send it")
         };
         let expected = under(ethernet().keyflow(0, hops, &25_u64.to_be_bytes()));
-        assert_eq!(sent, Sent { port: out, bytes: expected, queue: 0 });
+        assert_eq!(sent, Sent { port: out, bytes: expected, queue: 0, unfinished: Unfinished::default() });
         frame = sent.bytes;
     }
 }
@@ -57,7 +57,15 @@ fn the_packet_across_the_tree() {
             [(&as1, 1, 4, &tagged), (&cs2, 1, 4, &tagged), (&as7, 4, 2, &tagged), (&es8, 3, 1, &inner())]
         {
             let verdict = stateless(config, &ports(1..=6), in_port, &tagged);
-            assert_eq!(verdict, Verdict::Sent(Sent { port: out_port, bytes: bytes.clone(), queue: 5 }));
+            assert_eq!(
+                verdict,
+                Verdict::Sent(Sent {
+                    port: out_port,
+                    bytes: bytes.clone(),
+                    queue: 5,
+                    unfinished: Unfinished::default()
+                })
+            );
         }
     }
     // Down, the aggregation switch looks at DOWN; and so it does if one of the two is 0.
@@ -73,5 +81,8 @@ fn the_packet_across_the_tree() {
     assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
     // To the outside by a core.
     let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
-    assert_eq!(out, Verdict::Sent(Sent { port: 5, bytes: inner(), queue: 0 }));
+    assert_eq!(
+        out,
+        Verdict::Sent(Sent { port: 5, bytes: inner(), queue: 0, unfinished: Unfinished::default() })
+    );
 }

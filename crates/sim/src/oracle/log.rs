@@ -10,6 +10,7 @@ use model::{
     TableCounters, Totals,
 };
 use pipeline::{By, Event, Learn, Probe, Tally};
+use reference::Unfinished;
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
@@ -237,6 +238,8 @@ impl DataPlane for Recorder {
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub port: PortNo,
+    /// What its sender left to the device.
+    pub unfinished: Unfinished,
     pub worker: usize,
     pub sequence: u64,
     /// Packets of one queue with the same number are of one flow.
@@ -340,6 +343,8 @@ pub(super) struct Record {
     pub updates: usize,
     pub live_updates: usize,
     pub expired: usize,
+    /// What each frame of `sent` left to its port's device.
+    pub unfinished: Vec<Vec<Unfinished>>,
     /// Changes made on purpose, by kind.
     pub changes: ChangeCounts,
     /// Imagined packets compared.

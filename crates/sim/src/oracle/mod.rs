@@ -14,6 +14,7 @@ mod drive;
 mod features;
 mod judge;
 mod log;
+mod offload;
 mod room;
 mod rules;
 mod templates;

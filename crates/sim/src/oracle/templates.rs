@@ -4,6 +4,7 @@
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
 use flow::{Base, Ext, Field};
+use reference::Unfinished;
 use wire::layers::header;
 use wire::tf::{self, Form};
 use wire::{Depth, Layers, PacketBuilder};
@@ -14,6 +15,8 @@ pub(super) struct Template {
     pub bytes: Vec<u8>,
     /// Cut short or scrambled: the tag reaches into what rules examine, so each packet is a flow of its own.
     pub broken: bool,
+    /// What the sender leaves to its device.
+    pub unfinished: Unfinished,
 }
 
 /// What most packets of a case are, so that its rules meet more of them.
@@ -129,7 +132,7 @@ fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
 }
 
 impl Template {
-    pub fn random(rng: &mut Rng, family: Family, longest: usize) -> Self {
+    pub fn random(rng: &mut Rng, family: Family, longest: usize, offloads: bool) -> Self {
         let source = loop {
             let mac = mac(rng);
             if mac[0] & 1 == 0 || rng.u8(0..20) == 0 {
@@ -207,7 +210,8 @@ impl Template {
                 bytes[at] = rng.u8(..);
             }
         }
-        Self { bytes, broken }
+        let made = Self { bytes, broken, unfinished: Unfinished::default() };
+        if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
     /// A packet of the flow, with its name at the end.

@@ -43,6 +43,9 @@ const QUEUED: [u64; 2] = [1, 8];
 /// In one of so many cases some frames are longer than a small buffer.
 const LONG: u64 = 8;
 
+/// In one of so many cases, and in those with long frames, senders leave checksums and segmentation to the device.
+const OFFLOADS: u64 = 4;
+
 /// The longest of them, in bytes.
 const LONGEST: usize = 65_400;
 
@@ -93,8 +96,10 @@ impl Driver {
         let long = seed % LONG == 5 && !scarce;
         let family = Family::random(&mut rng);
         let longest = if long { LONGEST } else { 0 };
-        let templates =
-            (0..rng.usize(6..20)).map(|_| Template::random(&mut rng, family, longest)).collect::<Vec<_>>();
+        let offloads = long || seed % OFFLOADS == 1;
+        let templates = (0..rng.usize(6..20))
+            .map(|_| Template::random(&mut rng, family, longest, offloads))
+            .collect::<Vec<_>>();
         let homes = templates.iter().map(|_| rng.u32(1..=style.ports)).collect();
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::Config {
@@ -152,6 +157,7 @@ impl Driver {
                 mac_ageing,
                 room,
                 outcomes: Vec::new(),
+                unfinished: vec![Vec::new(); sent.len()],
                 sent,
                 reported: Vec::new(),
                 learned: Vec::new(),

@@ -3,7 +3,9 @@
 
 use super::Driver;
 use crate::oracle::log::Arrival;
+use crate::oracle::offload::{unfinished_frame, unfinished_of};
 use crate::oracle::views;
+use frame::Meta;
 use model::DataPlane;
 use worker::Turn;
 
@@ -56,7 +58,8 @@ impl Driver {
             } else {
                 self.templates[template].tagged(tag)
             };
-            if !self.handles[at].push(worker, &bytes) {
+            let unfinished = self.templates[template].unfinished;
+            if !self.handles[at].push_frame(worker, &unfinished_frame(&bytes, unfinished)) {
                 return;
             }
             // The driver drops what is too short for an Ethernet header: it never arrives.
@@ -71,6 +74,7 @@ impl Driver {
             let flow = if self.templates[template].broken { 1 << 32 | tag as u64 } else { template as u64 };
             self.record.arrivals.push(Arrival {
                 port,
+                unfinished,
                 worker,
                 sequence,
                 flow,
@@ -118,9 +122,12 @@ impl Driver {
     /// Takes what has come out of the ports.
     fn collect(&mut self) {
         self.untaken = 0;
-        for (port, queue, frames) in &mut self.record.sent {
-            while let Some(bytes) = self.handles[*port as usize - 1].pop(*queue) {
+        for ((port, queue, frames), left) in self.record.sent.iter_mut().zip(&mut self.record.unfinished) {
+            let handle = &mut self.handles[*port as usize - 1];
+            let look = |bytes: &[u8], meta: &Meta| (bytes.to_vec(), unfinished_of(meta));
+            while let Some((bytes, unfinished)) = handle.pop_with(*queue, look) {
                 frames.push(bytes);
+                left.push(unfinished);
             }
         }
     }

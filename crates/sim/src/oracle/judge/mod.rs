@@ -7,6 +7,7 @@ mod expiry;
 mod lives;
 mod meters;
 mod notices;
+mod offloads;
 mod order;
 mod outcomes;
 mod ports;
@@ -60,6 +61,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     };
     let replay = replay(&record, &mut coverage)?;
     let copies = sent::check_sent(&record, &replay)?;
+    offloads::check_offloads(&record, &replay, &mut coverage)?;
     let reports = reported::check_reported(&record, &replay)?;
     reported::check_learned(&record, &replay)?;
     coverage.counters = counters::check_counters(&record, &replay)?;
@@ -167,8 +169,10 @@ impl Replay {
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
         self.reference.exceed(self.bands.exceeded_by((arrival.worker, walker)));
         let first = match refused {
-            Some((table, reason)) => self.reference.refuse(arrival.port, &arrival.bytes, *table, *reason),
-            None => self.reference.process(arrival.port, &arrival.bytes),
+            Some((table, reason)) => {
+                self.reference.refuse(arrival.port, (&arrival.bytes, arrival.unfinished), *table, *reason)
+            }
+            None => self.reference.process_unfinished(arrival.port, &arrival.bytes, arrival.unfinished),
         };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);

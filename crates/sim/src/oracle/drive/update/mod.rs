@@ -13,7 +13,7 @@ use crate::oracle::rules::Scope;
 use crate::oracle::views;
 use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
-use reference::Processed;
+use reference::{Processed, Unfinished};
 
 /// Tries to find an update that changes what becomes of a packet in use.
 const LIVE_TRIES: usize = 8;
@@ -102,6 +102,7 @@ impl Driver {
             let flow = 1 << 40 | tag as u64;
             let arrival = Arrival {
                 port: in_port,
+                unfinished: Unfinished::default(),
                 worker: 0,
                 sequence: 0,
                 flow,

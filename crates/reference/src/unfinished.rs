@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Frames that a sender left to its device to finish: with an open checksum, or to be cut into segments.
+
+use crate::checksums::sum;
+
+/// What is still to be done with a frame before it is on a wire.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// A checksum that holds the sum of the pseudo-header only.
+    pub checksum: Option<OpenChecksum>,
+    /// The frame is to be cut.
+    pub cut: Option<Cut>,
+}
+
+/// Where an open checksum is. It covers everything from `start` to the frame's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenChecksum {
+    /// Offset of the first byte covered.
+    pub start: usize,
+    /// Offset of the checksum from there.
+    pub offset: usize,
+}
+
+/// What a super-frame is cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which protocol is cut.
+    pub kind: CutKind,
+    /// Bytes of all headers.
+    pub header_len: usize,
+    /// Bytes of payload in a segment, but for the last.
+    pub size: usize,
+}
+
+/// Protocols that are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutKind {
+    /// TCP over IPv4.
+    Tcp4,
+    /// TCP over IPv6.
+    Tcp6,
+    /// UDP over either.
+    Udp,
+}
+
+/// TCP flags.
+const FIN: u8 = 1;
+const PSH: u8 = 8;
+const CWR: u8 = 0x80;
+
+impl Unfinished {
+    /// Bytes were inserted at an offset: what stands behind it has moved.
+    pub(crate) fn inserted(&mut self, at: usize, count: usize) {
+        self.moved(|offset| if offset >= at { offset + count } else { offset });
+    }
+
+    /// Bytes were removed at an offset: what stands behind it has moved.
+    pub(crate) fn removed(&mut self, at: usize, count: usize) {
+        self.moved(|offset| if offset >= at { offset.saturating_sub(count) } else { offset });
+    }
+
+    fn moved(&mut self, place: impl Fn(usize) -> usize) {
+        if let Some(checksum) = &mut self.checksum {
+            checksum.start = place(checksum.start);
+        }
+        if let Some(cut) = &mut self.cut {
+            cut.header_len = place(cut.header_len);
+        }
+    }
+}
+
+/// The frames that a device puts on its wire for a frame; none if what is to be done does not fit the bytes.
+#[must_use]
+pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
+    let Some(open) = unfinished.checksum else {
+        return unfinished.cut.is_none().then(|| vec![frame.to_vec()]);
+    };
+    match unfinished.cut {
+        None => Some(vec![completed(frame, open)?]),
+        Some(cut) => segments(frame, open, cut),
+    }
+}
+
+fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
+    let mut bytes = frame.to_vec();
+    let checksum = checksum_of(bytes.get(open.start..)?, open.offset);
+    bytes.get_mut(open.start + open.offset..)?.get_mut(..2)?.copy_from_slice(&checksum.to_be_bytes());
+    Some(bytes)
+}
+
+/// The checksum of bytes that contain the sum of their pseudo-header. One of UDP (6 bytes from its header) is never 0.
+fn checksum_of(covered: &[u8], offset: usize) -> u16 {
+    let sum = match sum(covered) {
+        0 => 0xffff,
+        sum => sum as u16,
+    };
+    if offset == 6 && sum == 0xffff { 0xffff } else { !sum }
+}
+
+fn segments(frame: &[u8], open: OpenChecksum, cut: Cut) -> Option<Vec<Vec<u8>>> {
+    let l4 = open.start;
+    let (l3, is_v4) = ip_header(frame, l4, cut.kind)?;
+    let is_tcp = cut.kind != CutKind::Udp;
+    let l4_len = if is_tcp { usize::from(*frame.get(l4 + 12)? >> 4) * 4 } else { 8 };
+    if cut.header_len != l4 + l4_len || cut.size == 0 || frame.len() < cut.header_len {
+        return None;
+    }
+    let (headers, payload) = frame.split_at(cut.header_len);
+    let count = payload.len().div_ceil(cut.size).max(1);
+    let mut made = Vec::with_capacity(count);
+    for number in 0..count {
+        let from = number * cut.size;
+        let part = &payload[from..payload.len().min(from + cut.size)];
+        let mut segment = [headers, part].concat();
+        if is_v4 {
+            finish_ipv4(&mut segment[l3..l4], (headers.len() + part.len() - l3) as u16, number as u16);
+        } else {
+            let payload_len = (segment.len() - l3 - 40) as u16;
+            segment[l3 + 4..l3 + 6].copy_from_slice(&payload_len.to_be_bytes());
+        }
+        if is_tcp {
+            let sequence =
+                u32::from_be_bytes([segment[l4 + 4], segment[l4 + 5], segment[l4 + 6], segment[l4 + 7]]);
+            segment[l4 + 4..l4 + 8].copy_from_slice(&sequence.wrapping_add(from as u32).to_be_bytes());
+            segment[l4 + 13] &= if number + 1 < count { !(FIN | PSH) } else { 0xff };
+            segment[l4 + 13] &= if number > 0 { !CWR } else { 0xff };
+        } else {
+            let udp_len = (segment.len() - l4) as u16;
+            segment[l4 + 4..l4 + 6].copy_from_slice(&udp_len.to_be_bytes());
+        }
+        // The field's sum has the length of the whole; each segment has its own.
+        let field = l4 + open.offset;
+        let whole = sum(&((frame.len() - l4) as u32).to_be_bytes());
+        let own = sum(&((segment.len() - l4) as u32).to_be_bytes());
+        let pseudo = (sum(&segment[field..field + 2]) + 0xffff - whole + own) % 0xffff;
+        segment[field..field + 2].copy_from_slice(&(pseudo as u16).to_be_bytes());
+        let checksum = checksum_of(&segment[l4..], open.offset);
+        segment[field..field + 2].copy_from_slice(&checksum.to_be_bytes());
+        made.push(segment);
+    }
+    Some(made)
+}
+
+/// Length, identification and checksum of an IPv4 header in the segment of this number.
+fn finish_ipv4(header: &mut [u8], total_len: u16, number: u16) {
+    header[2..4].copy_from_slice(&total_len.to_be_bytes());
+    let id = u16::from_be_bytes([header[4], header[5]]).wrapping_add(number);
+    header[4..6].copy_from_slice(&id.to_be_bytes());
+    header[10..12].fill(0);
+    let checksum = checksum_of(header, 10);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// The IP header that ends where the upper layer begins, and whose length reaches to the frame's end: where it is, and
+/// whether it is of IPv4.
+fn ip_header(frame: &[u8], l4: usize, kind: CutKind) -> Option<(usize, bool)> {
+    let length = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
+    let v4 = (20..=60).step_by(4).filter_map(|len| Some((l4.checked_sub(len)?, len))).find(|(at, len)| {
+        frame.get(*at).is_some_and(|first| usize::from(*first) == 0x40 | len / 4)
+            && length(at + 2) == Some(frame.len() - at)
+    });
+    let v6 = (40..=l4).step_by(8).map(|len| l4 - len).find(|at| {
+        frame.get(*at).is_some_and(|first| first >> 4 == 6)
+            && length(at + 4) == frame.len().checked_sub(at + 40)
+    });
+    let v4 = v4.map(|(at, _)| (at, true)).filter(|_| kind != CutKind::Tcp6);
+    let v6 = v6.map(|at| (at, false)).filter(|_| kind != CutKind::Tcp4);
+    v4.or(v6)
+}
