@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The law, on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the size (default: 200
-//! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed.
+//! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed. With fewer rule sets, what they
+//! exercise is printed and not judged.
 
 use pipeline::LaneLimits;
 use sim::oracle::{Coverage, Options, run_case};
 use worker::{Consistency, Quanta};
+
+/// Rule sets from which on what they exercise is judged: fewer may not meet what is rare.
+const CASES: u64 = 200;
 
 /// Breaches that are described.
 const SHOWN: usize = 5;
@@ -33,7 +37,7 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
 
 #[test]
 fn fast_path_and_reference_agree_by_the_law() {
-    let (cases, packets) = (number("ORACLE_CASES", 200), number("ORACLE_PACKETS", 1_000) as usize);
+    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 1_000) as usize);
     let first = number("ORACLE_SEED", 1);
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
     for seed in first..first + cases {
@@ -54,9 +58,11 @@ fn fast_path_and_reference_agree_by_the_law() {
     println!("{cases} rule sets\n{coverage}");
     let shown: Vec<String> = breaches.iter().take(SHOWN).map(ToString::to_string).collect();
     assert!(breaches.is_empty(), "{} breaches\n{}", breaches.len(), shown.join("\n"));
-    check_power(&coverage);
-    check_features(&coverage);
-    check_work(&coverage, cases as usize, packets);
+    if cases >= CASES {
+        check_power(&coverage);
+        check_features(&coverage);
+        check_work(&coverage, cases as usize, packets);
+    }
 }
 
 /// Most packets get through, by several tables, and over the path; rules overlap, and updates change what packets do.
