@@ -156,7 +156,7 @@ fn finish_ipv4(header: &mut [u8], total_len: u16, number: u16) {
 fn ip_header(frame: &[u8], l4: usize, kind: CutKind) -> Option<(usize, bool)> {
     let length = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
     let v4 = (20..=60).step_by(4).filter_map(|len| Some((l4.checked_sub(len)?, len))).find(|(at, len)| {
-        frame.get(*at).is_some_and(|first| usize::from(*first) == 0x40 | len / 4)
+        frame.get(*at).is_some_and(|first| usize::from(*first) == 0x40 | (len / 4))
             && length(at + 2) == Some(frame.len() - at)
     });
     let v6 = (40..=l4).step_by(8).map(|len| l4 - len).find(|at| {
