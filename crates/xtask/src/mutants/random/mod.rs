@@ -230,7 +230,12 @@ impl Judge {
 
 /// Builds and runs the tests of a stage; none if they pass.
 fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
-    match runner.run("build", &stage.build(), &[])? {
+    let mut built = runner.run("build", &stage.build(), &[])?;
+    if built == Outcome::NoResult && is_damaged(&runner.log("build")?) {
+        runner.run("clean", &stages::clean(), &[])?;
+        built = runner.run("build", &stage.build(), &[])?;
+    }
+    match built {
         Outcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
         Outcome::Failed(_) | Outcome::NoResult => {
             return Ok(Some((Verdict::Unviable, "it does not compile".into())));
@@ -243,6 +248,13 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         Some((Verdict::Caught, _)) => run_tests(runner, stage),
         other => Ok(other),
     }
+}
+
+/// Whether a build failed for what an interrupted one left in the build folder, and not for the code.
+fn is_damaged(log: &str) -> bool {
+    ["error: linking with", "internal compiler error", "error: failed to"]
+        .iter()
+        .any(|sign| log.contains(sign))
 }
 
 /// Runs tests that are built; none if they pass.
@@ -324,6 +336,12 @@ mod tests {
         for wrong in [&["--seed", "1"][..], &["--random"], &["--random", "x"], &["--random", "1", "--fast"]] {
             assert_eq!(Options::parse(wrong), None);
         }
+    }
+
+    #[test]
+    fn a_damaged_build_folder_is_told_from_code_that_does_not_compile() {
+        assert!(is_damaged("error: linking with `cc` failed: exit status: 1\n"));
+        assert!(!is_damaged("error[E0308]: mismatched types\nerror: could not compile `tables` (lib)\n"));
     }
 
     #[test]

@@ -25,6 +25,12 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
+/// The command that removes what was built of all these crates.
+pub fn clean() -> Vec<String> {
+    let packages = COMMANDS.iter().flat_map(|(name, ..)| ["--package", name]);
+    ["cargo", "clean", "--quiet"].into_iter().chain(packages).map(str::to_owned).collect()
+}
+
 /// One command that may find a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
