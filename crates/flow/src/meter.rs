@@ -38,3 +38,11 @@ pub struct Meter {
     /// Its bands.
     pub bands: Vec<MeterBand>,
 }
+
+impl Meter {
+    /// Whether a band changes packets, so that packets of one flow may differ behind the meter.
+    #[must_use]
+    pub fn remarks(&self) -> bool {
+        self.bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. }))
+    }
+}

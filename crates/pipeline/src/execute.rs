@@ -38,7 +38,7 @@ impl<E: Egress> Run<'_, E> {
     #[inline(never)]
     fn all_instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         if let Some(meter) = program.meter
-            && !self.meter(packet, meter)
+            && !self.meter(packet, meter, program.next.is_some())
         {
             return State::Done;
         }

@@ -143,11 +143,14 @@ impl MeterTable {
 }
 
 impl<E: Egress> Run<'_, E> {
-    /// Meters the packet; false if it is dropped.
+    /// Meters the packet; false if it is dropped. `goes_on`: it goes on to another table. If the meter remarks packets,
+    /// those of one flow may differ there, so all of them are normal from here on: in two lanes they would overtake one
+    /// another.
     #[inline(never)]
-    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32) -> bool {
+    pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, goes_on: bool) -> bool {
         let meters = self.meters;
         let Some(meter) = meters.get(id) else { return true };
+        packet.low_latency &= !(goes_on && meter.meter.remarks());
         let bytes = packet.frame.len() as u64;
         meter.count.add(bytes);
         let Some(bucket) = meter.exceeded(bytes, self.now) else { return true };

@@ -24,7 +24,7 @@ mod walk;
 mod tests;
 
 use flow::group::Group;
-use flow::meter::Band;
+use flow::meter::{Band, Meter};
 use flow::operation::PacketOut;
 use flow::stateless::Stateless;
 use flow::{
@@ -50,6 +50,7 @@ pub struct Reference {
     tables: tables::Tables,
     groups: BTreeMap<u32, Arc<Group>>,
     group_counters: BTreeMap<u32, GroupCounters>,
+    meters: BTreeMap<u32, Arc<Meter>>,
     /// Packets and bytes.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
     /// What meters do to the next packet, by the table of the entry that has the meter.
@@ -177,6 +178,10 @@ impl Rules for Reference {
         self.groups.get(&id).cloned()
     }
 
+    fn remarks(&self, meter: u32) -> bool {
+        self.meters.get(&meter).is_some_and(|meter| meter.remarks())
+    }
+
     fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
         self.tables.lookup(table, packet)
     }
@@ -225,7 +230,14 @@ impl Reference {
                 Ok(())
             }
             // Which bands packets exceed depends on the clock: see `Reference::exceed`.
-            Operation::Meter(_) | Operation::RemoveMeter(_) => Ok(()),
+            Operation::Meter(meter) => {
+                self.meters.insert(meter.id, Arc::clone(meter));
+                Ok(())
+            }
+            Operation::RemoveMeter(id) => match self.meters.remove(id) {
+                Some(_) => Ok(()),
+                None => Err(format!("there is no meter {id} to remove")),
+            },
             Operation::PacketOut(packet) => {
                 self.packet_out(packet);
                 Ok(())

@@ -37,6 +37,9 @@ pub trait Rules {
     /// One group.
     fn group(&self, id: u32) -> Option<Arc<Group>>;
 
+    /// Whether a meter has bands that remark packets.
+    fn remarks(&self, meter: u32) -> bool;
+
     /// The entry that the packet hits in a table: of those that match the one of highest priority, of these the one
     /// added first.
     fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>>;

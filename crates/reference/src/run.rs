@@ -173,6 +173,7 @@ impl<'a> Run<'a> {
             let entry = hit.ok_or(DropReason::TableMiss)?;
             let instructions = &entry.instructions;
             if let Some(meter) = instructions.meter {
+                self.low_latency &= instructions.next.is_none() || !self.rules.remarks(meter);
                 self.meter(table, meter)?;
             }
             for action in &instructions.apply {

@@ -193,6 +193,10 @@ impl WorkerSet {
             Operation::Meter(meter) => {
                 self.meters.set(&meter);
                 changed.meters = true;
+                // Flows that pass it may be normal from now on, or no longer.
+                parts.iter_mut().for_each(|parts| {
+                    parts.push(Update::Lanes { promotes: true, requeues: false });
+                });
             }
             Operation::RemoveMeter(id) => {
                 self.meters.remove(id);

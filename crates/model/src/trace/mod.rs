@@ -181,6 +181,10 @@ impl<D: DataPlane> Rules for View<'_, D> {
         Some(Arc::clone(&self.model.groups.get(id)?.what))
     }
 
+    fn remarks(&self, meter: u32) -> bool {
+        self.model.meters.get(&meter).is_some_and(|record| record.what.remarks())
+    }
+
     fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
         let store = &self.model.store;
         let mut known: BTreeMap<Field, Option<u128>> = BTreeMap::new();

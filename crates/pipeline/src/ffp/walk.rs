@@ -258,7 +258,12 @@ fn pass<'a, E: Egress, P: Probe>(
             let state = run.enter(packet, number, told.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {
-                queue.add(slot, next);
+                // A meter may have made it normal.
+                if packet.low_latency {
+                    queue.add(slot, next);
+                } else {
+                    packet.path = Path::Tables;
+                }
             }
         } else {
             packet.low_latency = false;

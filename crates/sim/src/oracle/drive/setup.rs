@@ -90,7 +90,7 @@ impl Driver {
     pub fn new(seed: u64, options: Options) -> Self {
         let mut rng = Rng::with_seed(seed);
         let calm = is_calm(seed);
-        let style = Style { remarks: options.lut_entries == 0, ..Style::random(&mut rng, calm) };
+        let style = Style::random(&mut rng, calm);
         let room = if calm { Room::AMPLE } else { Room::of(seed) };
         let scarce = !room.is_ample();
         let long = seed % LONG == 5 && !scarce;

@@ -14,11 +14,13 @@ impl Style {
         } else {
             [100, 400, 2_000, 10_000, 100_000, 1_000_000]
         };
+        // Packets that go on behind a meter that remarks do not take the fast-forwarding path.
+        let remarks = rng.u8(0..4) == 0;
         let band = |rng: &mut Rng| MeterBand {
-            band: if rng.u8(0..3) == 0 || !self.remarks {
-                Band::Drop
-            } else {
+            band: if remarks && rng.bool() {
                 Band::DscpRemark { precedence_level: rng.u8(1..3) }
+            } else {
+                Band::Drop
             },
             rate: rates[rng.usize(0..rates.len())],
             burst: if rng.bool() { 0 } else { rng.u32(1..20) },

@@ -19,9 +19,6 @@ pub(super) struct Style {
     /// Whether the case is calm: all entries are low-latency, and rules rarely change. Then nearly every packet must
     /// take the fast-forwarding path.
     pub calm: bool,
-    /// Whether meters may remark packets. With the fast-forwarding path, packets that are remarked and packets of the same
-    /// flow that are not may overtake one another.
-    pub remarks: bool,
     /// Ports that exist at first: 1 to this.
     pub ports: PortNo,
     /// Tables in use, by rising number and without the linear one. The first is table 0.
@@ -181,7 +178,6 @@ impl Style {
         let priorities = (0..rng.usize(3..7)).map(|_| priority(rng)).collect();
         Self {
             calm,
-            remarks: false,
             ports: rng.u32(3..8),
             tables,
             linear,
