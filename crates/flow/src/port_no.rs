@@ -44,3 +44,10 @@ pub fn reserved_name(port: PortNo) -> Option<&'static str> {
 pub fn is_real(port: PortNo) -> bool {
     (1..=MAX).contains(&port)
 }
+
+/// Whether a controller says by this ingress port that its packet came in by no port of the switch. OpenFlow 1.3 asks for
+/// CONTROLLER; Open vSwitch takes these as well, and its tools send ANY.
+#[must_use]
+pub fn is_none(in_port: PortNo) -> bool {
+    matches!(in_port, 0 | CONTROLLER | LOCAL | ANY)
+}

@@ -6,7 +6,7 @@ use crate::flow_mod::executable;
 use crate::{DataPlane, Model, ModelError};
 use flow::operation::PacketOut;
 use flow::validate::{ValidateError, validate_actions};
-use flow::{Action, Instructions, Operation, PortNo, port_no};
+use flow::{Action, Instructions, Operation, port_no};
 use std::sync::Arc;
 
 /// Bytes of an Ethernet header.
@@ -19,7 +19,7 @@ impl<D: DataPlane> Model<D> {
     /// What OpenFlow 1.3 refuses.
     pub fn packet_out(&mut self, packet: PacketOut) -> Result<(), ModelError> {
         let from = packet.in_port;
-        if !came_by_no_port(from) && !self.ports.contains_key(&from) {
+        if !port_no::is_none(from) && !self.ports.contains_key(&from) {
             return Err(ModelError::BadInPort(from));
         }
         if packet.bytes.len() < ETHERNET_BYTES {
@@ -38,12 +38,6 @@ impl<D: DataPlane> Model<D> {
         self.version = self.plane.submit(Operation::PacketOut(Arc::new(packet)));
         Ok(())
     }
-}
-
-/// Whether a controller says by this number that its packet came in by no port of the switch. OpenFlow 1.3 asks for
-/// CONTROLLER; Open vSwitch takes these as well, and its tools send ANY.
-fn came_by_no_port(in_port: PortNo) -> bool {
-    matches!(in_port, 0 | port_no::CONTROLLER | port_no::LOCAL | port_no::ANY)
 }
 
 #[cfg(test)]

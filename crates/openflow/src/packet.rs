@@ -95,9 +95,9 @@ impl PacketOut {
         let (buffer_id, in_port) = (unless(NO_BUFFER, r.u32()?), r.u32()?);
         let length = usize::from(r.u16()?);
         r.skip(6)?;
-        if !port_no::is_real(in_port) && in_port != port_no::CONTROLLER {
+        if !port_no::is_real(in_port) && !port_no::is_none(in_port) {
             return error::BAD_PORT.says(format!(
-                "packet-out from port {in_port:#x}; it is a port of the switch or CONTROLLER (0xfffffffd)"
+                "packet-out from port {in_port:#x}; it is a port of the switch, CONTROLLER (0xfffffffd), LOCAL, ANY or 0"
             ));
         }
         let mut list = r.part(length, "the list of actions", error::BAD_LEN)?;

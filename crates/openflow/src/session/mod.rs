@@ -237,8 +237,8 @@ impl Session {
             }
             // That something came is what counts.
             Ok(Message::EchoReply(_)) => return None,
-            // It may come again, and may speak later versions too, but not take back what was agreed on.
-            Ok(Message::Hello(hello)) if hello.accepts_ours() && hello.version != 0 => return None,
+            // It may come again, and of a later version, but not of one that cannot come up to 1.3.
+            Ok(Message::Hello(hello)) if hello.version >= VERSION => return None,
             Ok(Message::Hello(_)) => {
                 self.close_for_version(header, head);
                 return None;
@@ -265,7 +265,7 @@ impl Session {
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
-    /// A message of a version other than 1.3, or a HELLO without it.
+    /// A message of another version than 1.3, or a HELLO of an earlier one.
     fn close_for_version(&mut self, header: Header, head: Head) {
         let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });

@@ -139,7 +139,7 @@ fn asynchronous(rng: &mut Rng) -> AsyncConfig {
 }
 
 fn packet_out(rng: &mut Rng) -> PacketOut {
-    let in_port = [1, port_no::MAX, port_no::CONTROLLER][rng.usize(..3)];
+    let in_port = [1, port_no::MAX, 0, port_no::CONTROLLER, port_no::LOCAL, port_no::ANY][rng.usize(..6)];
     PacketOut { buffer_id: maybe(rng), in_port, actions: actions(rng), data: data(rng, 200) }
 }
 

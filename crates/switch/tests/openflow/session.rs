@@ -197,6 +197,7 @@ fn told(reply: &Message) -> Vec<u8> {
 fn tables_that_are_not_laid_out_are_removed() {
     let mut lab = Lab::start(1, 2, "");
     let mut peer = lab.peer();
+    peer.send(&flow_mod(Command::Delete, "table=all"));
     for line in [
         "table=0,actions=goto_table:1",
         "table=1,actions=output:2",
@@ -245,7 +246,7 @@ fn wrong_flow_mod() -> Vec<u8> {
     bytes
 }
 
-/// As Open vSwitch does: a HELLO that takes back what was agreed on is an error, and the end.
+/// As Open vSwitch does: a HELLO of version 0 is an error, and the end.
 #[test]
 fn a_later_hello_of_no_version_is_refused() {
     let lab = Lab::start(1, 1, "");
