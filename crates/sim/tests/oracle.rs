@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The law, on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the size (default: 200
-//! rule sets of 1,000 packets, half of them with two workers), `ORACLE_SEED` the first seed. With fewer rule sets, what they
+//! rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed. With fewer rule sets, what they
 //! exercise is printed and not judged.
 
 use pipeline::LaneLimits;
@@ -9,6 +9,10 @@ use worker::{Consistency, Quanta};
 
 /// Rule sets from which on what they exercise is judged: fewer may not meet what is rare.
 const CASES: u64 = 200;
+
+/// In each calm case, the path must take at least this many per thousand of the low-latency packets whose values a worker
+/// has seen. A single table that stays off the path fails it.
+const CALM_PERMILLE: u64 = 850;
 
 /// Breaches that are described.
 const SHOWN: usize = 5;
@@ -37,7 +41,7 @@ fn lanes(seed: u64) -> (LaneLimits, Quanta) {
 
 #[test]
 fn fast_path_and_reference_agree_by_the_law() {
-    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 1_000) as usize);
+    let (cases, packets) = (number("ORACLE_CASES", CASES), number("ORACLE_PACKETS", 850) as usize);
     let first = number("ORACLE_SEED", 1);
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
     for seed in first..first + cases {
@@ -50,7 +54,11 @@ fn fast_path_and_reference_agree_by_the_law() {
         let (lanes, quanta) = lanes(seed);
         pipeline::set_portable(seed % 3 == 0);
         match run_case(seed, Options { packets, workers, lut_entries, consistency, lanes, quanta }) {
-            Ok(case) => coverage.add(&case),
+            Ok(case) => {
+                let share = case.calm_permille.unwrap_or(1_000);
+                assert!(share >= CALM_PERMILLE, "seed {seed}: {share} in a thousand packets take the path");
+                coverage.add(&case);
+            }
             Err(breach) => breaches.push(breach),
         }
     }
@@ -73,10 +81,8 @@ fn check_power(coverage: &Coverage) {
     assert!(coverage.multi_table * 2 >= packets, "half of the packets pass several tables");
     assert!(coverage.overlapping * 2 >= packets, "half of the packets meet overlapping rules");
     assert!(coverage.live_updates * 10 >= coverage.updates * 9, "updates change live verdicts");
-    assert!(
-        coverage.fast as usize * 9 >= offered * 4,
-        "four ninths of the packets take the fast-forwarding path"
-    );
+    assert!(coverage.fast as usize * 2 >= offered, "half of the packets take the fast-forwarding path");
+    assert!(coverage.calm > 0, "calm cases");
     assert!(
         coverage.stateless as usize * 100 > packets,
         "of the packets that are offered the stateless lane takes a hundredth"
@@ -89,6 +95,7 @@ fn check_features(coverage: &Coverage) {
         ("groups", 25),
         ("hosts of IPv6", 400),
         ("linear tables", 50),
+        ("masked L4 ports", 400),
         ("low-latency match-all entries", 6),
         ("meters", 25),
         ("open checksums completed", 250),

@@ -18,9 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use worker::{PortQueues, build_with};
 
-/// Small frames of a worker with room for everything, in a case in which none wait for rates.
-const FRAMES: usize = 2_048;
-
 /// Packets that a port's queue holds.
 const QUEUE_FRAMES: usize = 512;
 
@@ -104,7 +101,7 @@ impl Driver {
         let queued = QUEUED.contains(&(seed % 16)) || scarce && !seed.is_multiple_of(3);
         let config = worker::Config {
             workers: options.workers,
-            small_frames: if scarce || queued { room.small_frames } else { FRAMES },
+            small_frames: room.small_frames,
             large_frames: if long { LARGE_FRAMES } else { 0 },
             controller_frames: room.controller_frames,
             events: room.events,

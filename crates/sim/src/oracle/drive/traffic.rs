@@ -22,7 +22,7 @@ const ALL_WAITING_MAX: usize = 64;
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
 /// Frames that wait in large buffers of a worker at most.
-const LARGE_WAITING_MAX: usize = 6;
+const LARGE_WAITING_MAX: usize = 2;
 
 /// Turns of all workers after which everything is through, with what waits for the rates of egress queues.
 const ROUNDS_MAX: usize = 10_000;

@@ -27,12 +27,12 @@ impl Style {
         if rng.u8(0..4) == 0 {
             made.metadata = Some((rng.u64(0..4), 3));
         }
-        if self.meters > 0 && rng.u8(0..6) == 0 {
+        if self.meters > 0 && rng.u8(0..8) == 0 {
             made.meter = Some(rng.u32(1..=self.meters));
         }
         made.next = self.next(rng, table);
         // An entry that ends the packet's way sends it, or the action set does that entries before have written.
-        if rng.u8(0..16) < if made.next.is_some() { 5 } else { 15 } {
+        if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;
             if later && rng.u8(0..8) > 0 {
@@ -68,7 +68,7 @@ impl Style {
 
     /// A list of actions, of which most are short, and what the packets are behind it.
     fn actions<'a>(&self, rng: &mut Rng, mut scope: Scope<'a>) -> (Vec<Action>, Scope<'a>) {
-        let count = [0, 0, 0, 1, 1, 2, 3][rng.usize(0..7)];
+        let count = [0, 0, 0, 0, 1, 1, 2, 3][rng.usize(0..8)];
         let mut made = Vec::new();
         for _ in 0..count {
             let action = self.action(rng, scope);
