@@ -415,7 +415,19 @@ fn text_that_is_no_toml_is_told_with_each_place() {
     let text = GOOD.replacen("id = 1\n", "id = = 1\n", 1).replace("number = 2", "number 2");
     let told = told(Config::parse(&text).unwrap_err());
     assert_eq!(told.len(), 2, "{told:#?}");
-    assert!(told[0].starts_with("line 7: ") && told[1].starts_with("line 29: "), "{told:#?}");
+    assert!(told[0].starts_with("line 7: there is a second `=`"), "{told:#?}");
+    assert!(told[1].starts_with("line 29: the key has no value; write KEY = VALUE"), "{told:#?}");
+    for (what, by, says) in [
+        ("workers = [0]", "workers = [0", "line 28: the list before is not closed, or lacks a comma"),
+        ("name = \"p1\"", "name = \"p1", "line 24: the text is not closed"),
+        ("enabled = true", "enabled = yes", "line 15: is no value; write a text in quotes"),
+        ("number = 2", "number = 2\nnumber = 3", "line 30: is there already; keep one"),
+        ("[[datapath.port]]\nnumber = 2", "[datapath.port]\nnumber = 2", "line 28: is there already"),
+    ] {
+        let text = GOOD.replacen(what, by, 1);
+        let told = self::told(Config::parse(&text).unwrap_err());
+        assert!(told.len() == 1 && told[0].starts_with(says), "{by}: {told:#?}");
+    }
 }
 
 #[test]

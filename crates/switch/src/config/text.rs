@@ -112,18 +112,7 @@ pub struct Reading<'t, T> {
 /// Reads a file's text. A key that is unknown, or whose value has the wrong type, is a mistake, and is left out of the file.
 pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
     let (tree, errors) = DeTable::parse_recoverable(text);
-    let mut mistakes = Mistakes::default();
-    let place = |error: &Error| error.span().map(|span| Place::of(text.as_bytes(), span.start));
-    let mut last_line = None;
-    for error in &errors {
-        // One mistake in a line may confuse the parser more than once.
-        let place = place(error);
-        let line = place.map(|place| place.line);
-        if line.is_none() || line != last_line {
-            mistakes.add(Mistake { place, key: String::new(), problem: one_line(error.message()) });
-        }
-        last_line = line;
-    }
+    let mut mistakes = no_toml(text, &errors);
     if !mistakes.is_empty() {
         return Reading { tree, file: None, mistakes };
     }
@@ -139,12 +128,57 @@ pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T>
             Some(name) => (way.path_within(&rest, name), is_missing(name, &way, grammar)),
             None => (way.path(&rest), problem(error.message(), &way, grammar)),
         };
-        mistakes.add(Mistake { place: place(&error), key, problem });
+        mistakes.add(Mistake { place: place_of(text, &error), key, problem });
         if !way.remove(&mut rest) {
             break;
         }
     }
     Reading { tree, file: None, mistakes }
+}
+
+fn place_of(text: &str, error: &Error) -> Option<Place> {
+    error.span().map(|span| Place::of(text.as_bytes(), span.start))
+}
+
+/// Where the text is no TOML. A mistake may confuse the parser for some lines: of mistakes in lines that follow each other
+/// the first is told.
+fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
+    let mut errors: Vec<(Option<Place>, &Error)> =
+        errors.iter().map(|error| (place_of(text, error), error)).collect();
+    errors.sort_by_key(|(place, _)| *place);
+    let mut mistakes = Mistakes::default();
+    let mut last_line = None;
+    for (place, error) in errors {
+        let line = place.map(|place| place.line);
+        let follows = line.zip(last_line).is_some_and(|(line, last)| line <= last + 1);
+        if !follows {
+            let problem = in_our_words(error.message());
+            mistakes.add(Mistake { place, key: String::new(), problem });
+        }
+        last_line = line;
+    }
+    mistakes
+}
+
+/// What the parser says about text that is no TOML, with what would be right.
+fn in_our_words(told: &str) -> String {
+    let words = [
+        (
+            "duplicate key",
+            "is there already; keep one of the two. A further entry of a list has double brackets, such as \
+             [[datapath.port]], and stands behind the entry that it belongs to",
+        ),
+        ("string values must be quoted", "is no value; write a text in quotes, a number, true or false"),
+        ("invalid basic string", "the text is not closed; end it with a quote in the same line"),
+        (
+            "missing comma between array elements",
+            "the list before is not closed, or lacks a comma; write [1, 2]",
+        ),
+        ("key with no value", "the key has no value; write KEY = VALUE"),
+        ("extra `=`", "there is a second `=`; write KEY = VALUE"),
+    ];
+    let found = words.into_iter().find(|(begin, _)| told.starts_with(begin));
+    found.map_or_else(|| one_line(told), |(_, ours)| ours.to_owned())
 }
 
 /// A file's bytes as text.

@@ -197,7 +197,7 @@ const MISTAKES: &[(&str, &str, &str)] = &[
     (
         "step = \"turn\"",
         "stop = \"turn\"",
-        "line 8: costs[0].step: is missing\nline 8: costs[0].stop: there is no such",
+        "line 8: costs[0].step: is missing; write step = \"turn\"\nline 8: costs[0].stop: there is no such",
     ),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = -1, unit_ns = 0", "costs[0].time_ns: -1 is out of range"),
     ("time_ns = 150.0, unit_ns = 0.0", "time_ns = nan, unit_ns = 0", "costs[0].time_ns: NaN is out of range"),
