@@ -15,6 +15,13 @@ pub(super) struct Use {
     pub last: Moment,
 }
 
+/// Packets and bytes.
+type Count = (u64, u64);
+
+fn sum(one: Count, other: Count) -> Count {
+    (one.0 + other.0, one.1 + other.1)
+}
+
 /// One entry from its adding to its removal.
 #[derive(Debug)]
 pub(super) struct Life {
@@ -26,7 +33,10 @@ pub(super) struct Life {
     /// The change before its adding, or behind its removal, concerns another entry with its match: it was replaced.
     pub replaced: bool,
     /// What entries before it counted that it has replaced, then what it counted as well.
-    pub counts: (u64, u64),
+    pub counts: Count,
+    /// What it goes on counting from if it replaced the entry before it. A bundle that deletes an entry and adds its like is
+    /// the same operation, and then it counts from 0.
+    pub perhaps: Count,
     /// When packets used it; only of entries that time out for want of use.
     pub uses: Vec<Use>,
 }
@@ -53,13 +63,16 @@ impl Lives {
                 match change {
                     EntryChange::Add(entry) => {
                         let before = at.checked_sub(1).and_then(|at| changes.get(at));
-                        let counts = self.inherited(entry, before).filter(|_| !entry.flags.reset_counts);
+                        let inherited = self.inherited(entry, before).filter(|_| !entry.flags.reset_counts);
+                        let (counts, perhaps) = inherited.unwrap_or_default();
+                        let replaces = changes.len() == 2;
                         let life = Life {
                             entry: Arc::clone(entry),
                             added: version,
                             removed: None,
                             replaced: false,
-                            counts: counts.unwrap_or_default(),
+                            counts: if replaces { counts } else { (0, 0) },
+                            perhaps: if replaces { perhaps } else { sum(counts, perhaps) },
                             uses: Vec::new(),
                         };
                         self.living.insert(entry.id, life);
@@ -69,13 +82,13 @@ impl Lives {
                         let instructions = Arc::clone(instructions);
                         life.entry = Arc::new(FlowEntry { instructions, ..FlowEntry::clone(&life.entry) });
                         if *reset_counts {
-                            life.counts = (0, 0);
+                            (life.counts, life.perhaps) = Default::default();
                         }
                     }
                     EntryChange::Remove { id, .. } => {
                         let Some(mut life) = self.living.remove(id) else { continue };
                         let own = reference.entry_counters(*id).unwrap_or_default();
-                        life.counts = (life.counts.0 + own.0, life.counts.1 + own.1);
+                        life.counts = sum(life.counts, own);
                         life.removed = Some(version);
                         life.replaced = matches!(changes.get(at + 1), Some(EntryChange::Add(heir))
                             if is_heir(heir, &life.entry));
@@ -86,11 +99,11 @@ impl Lives {
         }
     }
 
-    /// What an entry that replaces the one of the change before it goes on counting from.
-    fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(u64, u64)> {
+    /// What an entry that replaces the one of the change before it goes on counting from, for sure and perhaps.
+    fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(Count, Count)> {
         let Some(EntryChange::Remove { id, .. }) = before else { return None };
         let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;
-        is_heir(heir, &last.entry).then_some(last.counts)
+        is_heir(heir, &last.entry).then_some((last.counts, last.perhaps))
     }
 
     /// Takes in which entries a packet has used, and when.
@@ -133,7 +146,7 @@ impl Lives {
     pub fn finish(mut self, reference: &Reference) -> Vec<Life> {
         for (id, mut life) in self.living {
             let own = reference.entry_counters(id).unwrap_or_default();
-            life.counts = (life.counts.0 + own.0, life.counts.1 + own.1);
+            life.counts = sum(life.counts, own);
             self.ended.push(life);
         }
         for life in &mut self.ended {
