@@ -33,8 +33,8 @@ impl Room {
         small_frames: 4_096,
         controller_frames: 1_024,
         events: 4_096,
-        outbox_frames: 512,
-        handovers: 1_024,
+        outbox_frames: 4_096,
+        handovers: 4_096,
         queue_frames: EgressQueue::FRAMES_MAX,
         untaken_max: 3,
     };
