@@ -5,6 +5,7 @@ import argparse
 import random
 import statistics
 import time
+from collections import Counter
 from typing import Any
 
 from shunt_controller.plan import documents
@@ -18,6 +19,7 @@ from shunt_controller.plan.keys import WIDTHS_BITS, all_keys, widths
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank, grown
 from shunt_controller.plan.protection import count_links, plan_protected
+from shunt_controller.plan.refusals import Reason, refusals, write_refused
 from shunt_controller.plan.routes import Listed, Routes, Trees
 from shunt_controller.plan.tables import facts
 from shunt_controller.plan.treeroutes import TreeRoutes
@@ -73,6 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--largest", action="store_true", help="plan the largest connected part alone")
     parser.add_argument("--internal", action="store_true", help="leave external nodes (Internal=0) out")
     parser.add_argument("--json", metavar="OUT", help="write the plan to this file")
+    parser.add_argument(
+        "--refused", metavar="OUT", help="with --protect: write each hop that is not protected to this file, with the reason"
+    )
 
 
 def ends_of(network: Network) -> list[int]:
@@ -112,6 +117,7 @@ def routes_of(options: argparse.Namespace, network: Network) -> Routes:
 def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
     """Plans, writes and tells."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
+    need(options.protect or not options.refused, "--refused needs --protect")
     need(options.sample is None or options.sample > 0, "--sample needs one pair at least")
     begin = time.perf_counter()
     network = network_of(options)
@@ -125,6 +131,8 @@ def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
     width_bits = options.width or (128 if options.protect else 64)
     made = planner(routes, coded, width_bits, pairs, epoch, options.reserve, bank, arithmetic)
     print(facts([*_told(made, routes), ("time, s", round(time.perf_counter() - begin, 1))]))
+    if options.refused:
+        write_refused(options.refused, made)
     if options.json:
         documents.write(options.json, documents.document(made, older))
 
@@ -216,7 +224,18 @@ def _protected(made: KeyPlan) -> list[tuple[str, object]]:
         ("  of those that have one", f"{links.protected} of {others} ({percent(links.protected, others)})"),
         ("hops whose link may fail, %", 100 * sum("link" in guard for guard in hops) / len(hops)),
         ("hops whose next switch may, %", 100 * sum("node" in guard for guard in hops) / max(1, nodes)),
+        *_refused(made),
     ]
+
+
+def _refused(made: KeyPlan) -> list[tuple[str, object]]:
+    """Hops that are not protected, counted by the reason."""
+    counts = Counter((refusal.kind, refusal.reason) for refusal in refusals(made))
+    rows: list[tuple[str, object]] = []
+    for kind, title in (("link", "hops whose link may not fail"), ("node", "hops whose next switch may not")):
+        rows.append((title, sum(count for (of, _), count in counts.items() if of == kind)))
+        rows += [(f"  {reason}", counts[kind, reason]) for reason in Reason if counts[kind, reason]]
+    return rows
 
 
 def percent(part: int, whole: int) -> str:

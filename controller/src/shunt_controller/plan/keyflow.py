@@ -34,6 +34,8 @@ class Segment:
     """For each hop, what may fail there without loss: "", "link", "node" (where the hop leads to) or "link+node"."""
     return_ports: list[int] = field(default_factory=list)
     """Of a segment that begins at a waypoint: those of its two ports that a packet is sent by even if it came in by them."""
+    left_out: frozenset[tuple[int, bool]] = frozenset()
+    """Failures, (hop, is it the node behind it), that lose packets only because the key has no room for the detour. Not written."""
 
     def entry(self) -> Entry:
         """The entry of its first switch."""
