@@ -11,6 +11,7 @@ import pathlib
 import subprocess
 import sys
 
+from os_ken.ofproto import ofproto_v1_3 as ofp
 from shunt_controller.actions import PopKey, PushKey, PushTfWide
 from shunt_controller.edges import entries
 from shunt_controller.places import read_places
@@ -33,6 +34,28 @@ def action_text(action):
     return f"{form}({action.qid},{action.up:#x},{action.down:#x})"
 
 
+def output_text(port):
+    """An output as `flows dump` writes it."""
+    return "IN_PORT" if port == ofp.OFPP_IN_PORT else f"output:{port}"
+
+
+def group(group):
+    """A group as `flows dump` writes it."""
+    kind, weight = ("ff", "") if group.failover else ("select", "weight:1,")
+    buckets = []
+    for way in group.ways:
+        output = output_text(way.port if way.sent_by is None else way.sent_by)
+        actions = ",".join([*(action_text(action) for action in way.actions), output])
+        buckets.append(f",bucket={weight}watch_port:{way.port},actions={actions}")
+    return f"group add_or_mod group_id={group.number},type={kind}{''.join(buckets)}"
+
+
+def lines(entries_planned):
+    """The groups and entries of a switch as `flows dump` writes them."""
+    groups = {entry.group.number: entry.group for entry in entries_planned if entry.group is not None}
+    return sorted([*map(group, groups.values()), *map(flow, entries_planned)])
+
+
 def flow(entry):
     """An entry as `flows dump` writes it."""
     match = [f"priority={entry.priority}"]
@@ -40,7 +63,7 @@ def flow(entry):
         text = FIELDS[field] % value
         match.append(WORDS.get(text, text))
     actions = [action_text(action) for action in entry.actions]
-    actions += [f"output:{entry.port}"] if entry.port is not None else []
+    actions += [output_text(entry.port)] if entry.port is not None else []
     actions += [f"group:{entry.group.number}"] if entry.group is not None else []
     actions += [f"goto_table:{entry.goto}"] if entry.goto is not None else []
     table = f"table={entry.table}," if entry.table else ""
@@ -74,9 +97,9 @@ def main():
             command = [shunt, "--control", f"{folder}/s{number}.sock", *words]
             return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 
-        flows, wanted = sorted(say("flows", "dump").splitlines()), sorted(flow(entry) for entry in planned[name])
+        flows, wanted = sorted(say("flows", "dump").splitlines()), lines(planned[name])
         if flows != wanted:
-            sys.exit(f"{name} has the flows {set(flows) - set(wanted)}, and not {set(wanted) - set(flows)}")
+            sys.exit(f"{name} has the groups and flows {set(flows) - set(wanted)}, and not {set(wanted) - set(flows)}")
         told = json.loads(say("show", "stateless", "--json"))["lane"]
         ports = []
         for link in plan["network"]["links"]:
