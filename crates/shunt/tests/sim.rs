@@ -92,7 +92,10 @@ fn mistakes_have_their_place_and_exit_code() {
     std::fs::write(&file, "seed = 1\nspeed = 2\n").unwrap();
     let (code, out, told) = sim(&file, &[]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
-    assert!(told.starts_with(&format!("shunt: {}:2:1: speed: there is no such key here; ", file.display())), "{told}");
+    assert!(
+        told.starts_with(&format!("shunt: {}:2:1: speed: there is no such key here; ", file.display())),
+        "{told}"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
     assert_eq!(sim(Path::new("none.toml"), &[]).0, Some(1));
     assert_eq!(sim(Path::new("none.toml"), &["--seed", "x"]).0, Some(2));
