@@ -26,6 +26,9 @@ step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1))
 # The daemon's threads, 120 runs of 10 s.
 step threads "THREADS_SEED=1001 THREADS_RUNS=20 THREADS_MS=10000 cargo test --package switch --test threads -- --nocapture"
 
+# A switch whose log fails, 10 minutes for each way to fail. Stalls of more than 50 ms fail it.
+step broken-log "cargo build --quiet --release --package shunt && SHUNT=target/release/shunt scripts/tests/test_broken_log.sh 600"
+
 # Models of threads with more interruptions than in CI.
 step loom "LOOM_MAX_PREEMPTIONS=5 make --no-print-directory loom"
 
