@@ -41,6 +41,9 @@ const TURN_NS: u64 = 20_000_000;
 /// Turns of a worker before.
 const WARM_UP: usize = 300;
 
+/// Changes of a table at once that are still taken in one by one.
+const CHANGES_SINGLY: u32 = 64;
+
 /// Operations that must come into force meanwhile, at least.
 const OPERATIONS: u64 = 200;
 
@@ -157,7 +160,7 @@ impl Control {
         }
         match round % 8 {
             // Too many changes of a table with a LUT to go singly: its records are verified at their next hits.
-            1 => self.bundle(traffic::more_listed()),
+            1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
@@ -171,6 +174,12 @@ impl Control {
         let config = PortConfig { no_flood: n % 2 == 0, ..PortConfig::default() };
         self.model.set_port_config(self.now, 3, config).unwrap();
     }
+}
+
+/// More rules of the access list than are taken in one by one at once; no packet matches them.
+fn more_listed() -> impl Iterator<Item = String> {
+    let rule = |n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2");
+    (0..=CHANGES_SINGLY).map(rule)
 }
 
 fn parse(text: &str) -> FlowMod {

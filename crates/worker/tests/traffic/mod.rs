@@ -10,9 +10,6 @@ const HASHED: u8 = 100;
 /// Rules in the access list.
 pub const LISTED: u32 = 120;
 
-/// Changes of a table at once that are still taken in one by one.
-const MORE_LISTED: u32 = 64;
-
 /// The rules but those of table 1. Table 0 has many masks, 3 is linear, 5 routes, 6 is an access list. Some entries of
 /// table 0 are low-latency, and all behind it but table 1's.
 pub fn rules() -> Vec<String> {
@@ -65,13 +62,6 @@ pub fn listed(n: u32) -> String {
     let (source, destination) = (24 + n % 3, 8 + n % 9);
     let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
     format!("low_latency,table=6,priority={},{matching},actions=output:2,output:3", 10 + n)
-}
-
-/// More rules of the access list than are taken in one by one; no packet matches them.
-pub fn more_listed() -> Vec<String> {
-    (0..=MORE_LISTED)
-        .map(|n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2"))
-        .collect()
 }
 
 /// The rules of table 1, which share one mask.
