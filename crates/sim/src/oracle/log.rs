@@ -79,12 +79,19 @@ pub(super) struct OrderLog {
     now: Nanos,
     /// The packets under way, by slot.
     slots: BTreeMap<usize, Walker>,
+    /// Lookups in this turn.
+    looked_up: usize,
 }
+
+/// More lookups than all packets of one turn can need. A packet that never leaves the tables would make the log grow
+/// until the machine's memory is used up.
+const LOOKUPS_PER_TURN: usize = 1_000_000;
 
 impl OrderLog {
     /// A turn begins.
     pub fn begin(&mut self, now: Nanos) {
         self.now = now;
+        self.looked_up = 0;
     }
 
     fn log(&mut self, entry: Entry) {
@@ -104,6 +111,8 @@ impl Probe for OrderLog {
     }
 
     fn looked_up(&mut self, slot: usize, table: u8, _: By, entry: EntryId, bytes: usize) {
+        self.looked_up += 1;
+        assert!(self.looked_up <= LOOKUPS_PER_TURN, "a packet goes from table to table for ever, now {table}");
         let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
         let (version, moment) = (self.version, Moment::next(self.now));
         self.lookups.push(Lookup { walker, table, entry, bytes, version, moment });

@@ -16,6 +16,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
 
+/// Address space of each process of a test, KiB: one with a fault may allocate without end, and must not take the
+/// machine's memory from others.
+const MEMORY_KIB: u64 = 12 << 20;
+
 /// A planted fault may well hang the test; building is part of this time.
 const LIMIT: Duration = Duration::from_secs(1_800);
 const POLL: Duration = Duration::from_millis(50);
@@ -80,9 +84,10 @@ impl Runner {
         let path = self.logs.join(format!("{name}.log"));
         let fault = |error| format!("{}: {error}", path.display());
         let log = File::create(&path).map_err(fault)?;
-        let (program, arguments) = command.split_first().ok_or("an empty test command")?;
-        let child = Command::new(program)
-            .args(arguments)
+        let program = command.first().ok_or("an empty test command")?;
+        let child = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {MEMORY_KIB} && exec \"$@\""), "sh"])
+            .args(command)
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.build)
             .envs(environment.iter().cloned())
