@@ -112,7 +112,10 @@ impl Probe for OrderLog {
 
     fn looked_up(&mut self, slot: usize, table: u8, _: By, entry: EntryId, bytes: usize) {
         self.looked_up += 1;
-        assert!(self.looked_up <= LOOKUPS_PER_TURN, "a packet goes from table to table for ever, now {table}");
+        assert!(
+            self.looked_up <= LOOKUPS_PER_TURN,
+            "a packet goes from table to table for ever, now {table}"
+        );
         let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
         let (version, moment) = (self.version, Moment::next(self.now));
         self.lookups.push(Lookup { walker, table, entry, bytes, version, moment });
