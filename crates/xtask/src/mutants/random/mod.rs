@@ -38,7 +38,7 @@ pub struct Options {
     count: usize,
     seed: u64,
     crates: Vec<String>,
-    /// Whether those that were not caught are judged again.
+    /// Whether those that were not caught are judged again. A mutant that was caught once stays caught.
     again: bool,
 }
 
@@ -93,11 +93,14 @@ pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
         }
         let known = judge.results.get(&name);
         let known = known.filter(|row| row.verdict == Verdict::Caught || !options.again).cloned();
-        let row = match known {
-            Some(row) => row,
-            None => judge.judge(mutant, &place)?,
+        let (row, is_current) = match known {
+            Some(row) => {
+                let is_current = row.is_of(&judge.commit);
+                (row, is_current)
+            }
+            None => (judge.judge(mutant, &place)?, true),
         };
-        summary.add(&row, &place);
+        summary.add(&row, &place, is_current);
     }
     Ok(summary.print(options))
 }
@@ -205,8 +208,7 @@ impl Judge {
         }
         let started = Instant::now();
         let name = format!("no change: {}", stage.name());
-        let known =
-            self.results.get(&name).filter(|row| row.commit == self.commit && !row.commit.contains("dirty"));
+        let known = self.results.get(&name).filter(|row| row.is_of(&self.commit));
         let sound = match known {
             Some(row) => row.verdict == Verdict::Missed,
             None => {
@@ -231,13 +233,18 @@ impl Judge {
 /// Builds and runs the tests of a stage; none if they pass.
 fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     let mut built = runner.run("build", &stage.build(), &[])?;
-    if built == Outcome::NoResult && is_damaged(&runner.log("build")?) {
+    if has_failed(&built) && !is_refused(&runner.log("build")?) {
+        // What an interrupted build left in the folder, or lack of memory for a moment.
         runner.run("clean", &stages::clean(), &[])?;
         built = runner.run("build", &stage.build(), &[])?;
     }
     match built {
         Outcome::TooSlow => return Ok(Some((Verdict::Timeout, "the build took too long".into()))),
         Outcome::Failed(_) | Outcome::NoResult => {
+            let log = runner.log("build")?;
+            if !is_refused(&log) {
+                return Err(format!("a build failed twice, and not for the code:\n{}", end_of(&log)));
+            }
             return Ok(Some((Verdict::Unviable, "it does not compile".into())));
         }
         Outcome::Passed | Outcome::NothingRan => {}
@@ -250,11 +257,39 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
     }
 }
 
-/// Whether a build failed for what an interrupted one left in the build folder, and not for the code.
-fn is_damaged(log: &str) -> bool {
-    ["error: linking with", "internal compiler error", "error: failed to"]
-        .iter()
-        .any(|sign| log.contains(sign))
+/// Whether a command ended without passing.
+fn has_failed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(_) | Outcome::NoResult)
+}
+
+/// Whether the compiler has refused the code. A build may fail for other reasons: what an interrupted one left in the build
+/// folder, a compiler or linker that was killed for lack of memory, a full disk. These say nothing about the code.
+fn is_refused(log: &str) -> bool {
+    const OTHER_ERRORS: &[&str] = &[
+        "error: linking with",
+        "error: internal compiler error",
+        "error: failed to",
+        "error: could not execute process",
+        "memory allocation of",
+    ];
+    // No space left on the device, no memory, or a process that was killed.
+    const OTHER_REASONS: &[&str] = &["(os error 28)", "(os error 12)", "(signal: "];
+    let has_errors = |line: &str| {
+        let (_, reason) = line.strip_prefix("error: could not compile ")?.split_once(" due to ")?;
+        Some(reason.contains("previous error"))
+    };
+    let is_other = |line: &str| {
+        OTHER_ERRORS.iter().any(|start| line.starts_with(start))
+            || OTHER_REASONS.iter().any(|sign| line.contains(sign))
+    };
+    log.lines().any(|line| has_errors(line) == Some(true)) && !log.lines().any(is_other)
+}
+
+/// The last lines of a log.
+fn end_of(log: &str) -> String {
+    const LINES: usize = 20;
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
 /// Runs tests that are built; none if they pass.
@@ -275,6 +310,8 @@ fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
 #[derive(Default)]
 struct Summary {
     caught: usize,
+    /// Of those caught or missed: judged at other commits, or before something was committed.
+    of_other_commits: usize,
     unviable: usize,
     missed: Vec<String>,
     timeouts: Vec<String>,
@@ -286,8 +323,11 @@ impl Summary {
         self.caught + self.missed.len() + self.timeouts.len() + self.equivalent.len()
     }
 
-    fn add(&mut self, row: &Row, place: &str) {
+    fn add(&mut self, row: &Row, place: &str, is_current: bool) {
         let line = || format!("{place} {} {}", row.mutant, row.by).trim_end().to_owned();
+        if matches!(row.verdict, Verdict::Caught | Verdict::Missed) {
+            self.of_other_commits += usize::from(!is_current);
+        }
         match row.verdict {
             Verdict::Caught => self.caught += 1,
             Verdict::Unviable => self.unviable += 1,
@@ -309,11 +349,12 @@ impl Summary {
         let enough = judged > 0 && self.caught * 100 >= judged * BAR_PERCENT;
         let percent = self.caught as f64 * 100.0 / judged.max(1) as f64;
         let summary = format!(
-            "mutants of {}, seed {}: {} caught of {judged} ({percent:.1} %, at least {BAR_PERCENT} % are asked for); apart \
-             from these {} timeouts, {} equivalent, {} that do not compile",
+            "mutants of {}, seed {}: {} caught of {judged} ({percent:.1} %, at least {BAR_PERCENT} % are asked for; {} judged \
+             at other commits); apart from these {} timeouts, {} equivalent, {} that do not compile",
             options.crates.join(", "),
             options.seed,
             self.caught,
+            self.of_other_commits,
             self.timeouts.len(),
             self.equivalent.len(),
             self.unviable,
@@ -339,9 +380,50 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_build_folder_is_told_from_code_that_does_not_compile() {
-        assert!(is_damaged("error: linking with `cc` failed: exit status: 1\n"));
-        assert!(!is_damaged("error[E0308]: mismatched types\nerror: could not compile `tables` (lib)\n"));
+    fn code_that_does_not_compile_is_told_from_a_build_that_failed_for_other_reasons() {
+        let refused =
+            "error[E0308]: mismatched types\nerror: could not compile `tables` (lib) due to 1 previous error";
+        assert!(is_refused(refused));
+        assert!(is_refused(&format!("{refused}; 2 warnings emitted\n")));
+        assert!(is_refused("error: could not compile `flow` (lib test) due to 3 previous errors\n"));
+        for other in [
+            "error: linking with `cc` failed: exit status: 1\n",
+            "error: could not compile `tables` (lib)\n\nCaused by:\n  process didn't exit successfully: `rustc` (signal: 9, \
+             SIGKILL: kill)\n",
+            "error: failed to write /build/libtables.rmeta: No space left on device (os error 28)\n",
+            "memory allocation of 65536 bytes failed\n",
+            "error: could not execute process `rustc` (never executed)\n",
+        ] {
+            assert!(!is_refused(other), "{other}");
+            // Another compiler that ran beside it may have lacked what this one left out.
+            assert!(!is_refused(&format!("{other}{refused}\n")), "{other}");
+        }
+        assert!(!is_refused(""));
+    }
+
+    #[test]
+    fn verdicts_of_other_commits_are_counted() {
+        let row = |verdict, commit: &str| Row {
+            mutant: "a".into(),
+            place: "a.rs:1".into(),
+            verdict,
+            by: String::new(),
+            seconds: 1,
+            commit: commit.into(),
+        };
+        let mut summary = Summary::default();
+        for (verdict, commit) in [
+            (Verdict::Caught, "new"),
+            (Verdict::Caught, "old"),
+            (Verdict::Missed, "old"),
+            (Verdict::Timeout, "old"),
+            (Verdict::Unviable, "old"),
+        ] {
+            summary.add(&row(verdict, commit), "a.rs:1", row(verdict, commit).is_of("new"));
+        }
+        assert_eq!((summary.caught, summary.missed.len(), summary.of_other_commits), (2, 1, 2));
+        // What was not committed may have been anything.
+        assert!(!row(Verdict::Caught, "new-dirty").is_of("new-dirty"));
     }
 
     #[test]

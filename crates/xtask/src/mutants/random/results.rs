@@ -40,6 +40,13 @@ pub struct Row {
     pub commit: String,
 }
 
+impl Row {
+    /// Whether the code that was tested is that of this commit, without changes that are not committed.
+    pub fn is_of(&self, commit: &str) -> bool {
+        self.commit == commit && !commit.ends_with("-dirty")
+    }
+}
+
 /// The file of verdicts.
 pub struct Results {
     path: PathBuf,
