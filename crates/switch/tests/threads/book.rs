@@ -13,7 +13,7 @@ pub const EGRESS: [u32; 3] = [3, 4, 5];
 pub enum Sends {
     /// To all of these ports, which may be none.
     All(Vec<u32>),
-    /// To one of them, always the same for a flow.
+    /// To one of them, always the same for a flow and a state: the packet's header chooses it, in which table 0 writes.
     One(Vec<u32>),
 }
 

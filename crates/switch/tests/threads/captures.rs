@@ -1,27 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A run over capture ports: files are received again and again, and what leaves is judged in its files.
+//! A run over capture ports: files are received, and what leaves is judged in its files.
 
 use crate::Run;
 use crate::book::{Book, EGRESS};
 use crate::controller::{self, Controller};
-use crate::judge::INGRESSES;
-use crate::packet::{FLOWS, Seen, Tag};
+use crate::judge::Judge;
+use crate::packet::{FLOWS, Tag};
 use crate::stage::{Shared, Stage, folder, head, perform};
-use crate::totals::{self, Outside};
+use crate::totals::{self, Late};
 use std::fmt::Write;
 use std::path::Path;
 use switch::config::Config;
 use wire::capture::{CaptureReader, CaptureWriter};
 
-/// Packets of a file.
-const PACKETS: u32 = 3_000;
-/// A file is received once more for so many milliseconds of a run.
-const ROUND_MS: u32 = 15;
+/// Packets of a file for each millisecond of a run.
+const PACKETS_PER_MS: u32 = 200;
 
 /// Writes what port number `ingress` receives: the flows in turn.
-fn write(path: &Path, ingress: u8) {
+fn write(path: &Path, ingress: u8, packets: u32) {
     let mut writer = CaptureWriter::create(path).unwrap();
-    for number in 0..PACKETS {
+    for number in 0..packets {
         let (flow, sequence) = (number as usize % FLOWS, number / FLOWS as u32);
         let frame = Tag { flow: flow as u8, ingress, sequence }.frame();
         writer.write(u64::from(number), frame.len() as u32, &frame).unwrap();
@@ -29,7 +27,7 @@ fn write(path: &Path, ingress: u8) {
     writer.finish().unwrap();
 }
 
-fn config(run: &Run, rounds: u32, folder: &Path) -> Config {
+fn config(run: &Run, packets: u32, folder: &Path) -> Config {
     let mut text = head(folder, run.workers);
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
     let mut port = |number: u32, device: String, worker: usize| {
@@ -41,8 +39,8 @@ fn config(run: &Run, rounds: u32, folder: &Path) -> Config {
     };
     for ingress in 0..2 {
         let input = format!("in{ingress}");
-        write(&folder.join(&input), ingress);
-        port(u32::from(ingress) + 1, format!("in={},loop={rounds}", path(&input)), usize::from(ingress));
+        write(&folder.join(&input), ingress, packets);
+        port(u32::from(ingress) + 1, format!("in={}", path(&input)), usize::from(ingress));
     }
     for egress in EGRESS {
         port(egress, format!("out={}", path(&format!("out{egress}"))), egress as usize % run.workers);
@@ -57,65 +55,51 @@ fn config(run: &Run, rounds: u32, folder: &Path) -> Config {
     config
 }
 
-/// What left by one port, in the order in which it left; returns how many packets.
-fn judge(book: &Book, rounds: u32, at: usize, path: &Path) -> u64 {
-    /// The packets of one flow and one port.
-    #[derive(Clone, Default)]
-    struct Stream {
-        /// Number of the last one, and the state of the rules that it met.
-        last: Option<(u32, u32)>,
-        rounds: u32,
+/// All packets that are received.
+fn received(book: &Book, packets: u32) -> Judge<'_> {
+    let mut judge = Judge::new(book, true);
+    for ingress in 0..2 {
+        for number in 0..packets {
+            let tag = judge.next(number as usize % FLOWS, ingress);
+            // When it arrives is not known, so it may meet the first rules.
+            judge.arrives(tag, 0);
+        }
     }
-    let mut streams = vec![Stream::default(); FLOWS * INGRESSES];
-    let (mut reader, mut count, mut copies) = (CaptureReader::open(path).unwrap(), 0, [0; 3]);
-    copies[at] = 1;
-    while let Some(packet) = reader.next_packet().unwrap() {
-        let seen = Seen::of(packet.bytes);
-        let state = book.state(&seen);
-        let Tag { flow, ingress, sequence } = seen.tag;
-        let sends = book.sends(flow, state);
-        assert!(sends.allows(copies, true), "{seen:?} left by port {}: {sends:?}", EGRESS[at]);
-        let stream = &mut streams[usize::from(flow) * INGRESSES + usize::from(ingress)];
-        // A packet that leaves out of its order, or twice, looks like another round.
-        let (last, newest) = stream.last.replace((sequence, state)).unwrap_or((u32::MAX, 0));
-        stream.rounds += u32::from(sequence <= last);
-        assert!(
-            state >= newest,
-            "{seen:?} met older rules than the packet before it, which met state {newest}"
-        );
-        assert!(stream.rounds <= rounds, "more than {rounds} rounds left port {}: {seen:?}", EGRESS[at]);
-        count += 1;
-    }
-    count
+    judge
 }
 
 /// A run over capture ports.
 pub fn play(run: Run) {
     let folder = folder();
-    let rounds = (run.time.as_millis() as u32 / ROUND_MS).max(1);
-    let config = config(&run, rounds, &folder);
+    let packets = (run.time.as_millis() as u32).max(1) * PACKETS_PER_MS;
+    let config = config(&run, packets, &folder);
     let mut stage = Stage::start(folder, &config, || switch::daemon::open(&config));
     let shared = Shared::new();
     let controller = Controller::start(stage.peer.take().unwrap(), &shared.book, run.seed, run.load);
     let mut client = stage.client();
-    let pushed = u64::from(2 * PACKETS * rounds);
-    let (_peer, heard, (mut client, counters)) = perform(&run, shared, controller, move || {
+    let mut judge = received(&shared.book, packets);
+    let pushed = judge.pushed;
+    let (mut peer, mut heard, (mut client, counters)) = perform(&run, shared, controller, move || {
         let counters = totals::settle(&mut client, pushed, || shared.wire.beat());
         (client, counters)
     });
-    let left = totals::sent(&mut client);
-    let outside =
-        Outside { pushed, left, seen: counters.forwarded, packet_ins: heard.packet_ins.len() as u64 };
-    totals::judge(&mut client, &counters, outside, run.load);
+    let packet_ins = heard.all_packet_ins(&mut peer);
+    let ports = totals::ports(&mut client);
     drop(client);
     stage.end(|folder| {
-        for (at, sent) in left.into_iter().enumerate() {
-            let path = folder.join(format!("out{}", EGRESS[at]));
-            assert_eq!(judge(&shared.book, rounds, at, &path), sent, "packets in {}", path.display());
+        for (at, egress) in EGRESS.into_iter().enumerate() {
+            let mut reader = CaptureReader::open(folder.join(format!("out{egress}"))).unwrap();
+            while let Some(packet) = reader.next_packet().unwrap() {
+                judge.leaves(at, packet.bytes);
+            }
         }
     });
+    judge.end();
+    let outside = judge.outside(packet_ins);
+    // A file takes all that it is given, so its outbox always has room.
+    totals::judge(&counters, &ports, outside, Late::Nothing);
     println!(
-        "{run:?}: {pushed} packets, {left:?} copies, {} changes, {} barriers",
-        heard.changes, heard.barriers
+        "{run:?}: {pushed} packets, {:?} copies, {} changes, {} barriers",
+        outside.left, heard.changes, heard.barriers
     );
 }

@@ -108,6 +108,32 @@ pub struct Heard {
     pub barriers: usize,
 }
 
+impl Heard {
+    /// Notes what the switch says until it answers a barrier.
+    pub fn until_barrier(&mut self, peer: &mut Peer) {
+        let asked = peer.send(&Message::BarrierRequest);
+        loop {
+            match peer.receive() {
+                (xid, Message::BarrierReply) if xid == asked => break,
+                (_, Message::Error(error)) => panic!("refused: {}", error.code),
+                (_, Message::FlowRemoved(removed)) if removed.table == 0 => self.removed += removed.packets,
+                (_, Message::PacketIn(packet)) => self.packet_ins.push(Tag::of(&packet.data)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Packets that came to the controller, when nothing is under way any more.
+    pub fn all_packet_ins(&mut self, peer: &mut Peer) -> &[Tag] {
+        self.until_barrier(peer);
+        let count = self.packet_ins.len();
+        self.packet_ins.sort_unstable();
+        self.packet_ins.dedup();
+        assert_eq!(self.packet_ins.len(), count, "packets came to the controller twice");
+        &self.packet_ins
+    }
+}
+
 pub struct Controller {
     peer: Peer,
     book: &'static Book,
@@ -194,20 +220,7 @@ impl Controller {
 
     fn barrier(&mut self) {
         let newest = self.book.newest();
-        let asked = self.peer.send(&Message::BarrierRequest);
-        loop {
-            match self.peer.receive() {
-                (xid, Message::BarrierReply) if xid == asked => break,
-                (_, Message::Error(error)) => panic!("refused: {}", error.code),
-                (_, Message::FlowRemoved(removed)) if removed.table == 0 => {
-                    self.heard.removed += removed.packets
-                }
-                (_, Message::PacketIn(packet)) => {
-                    self.heard.packet_ins.push(Tag::of(&packet.data));
-                }
-                _ => {}
-            }
-        }
+        self.heard.until_barrier(&mut self.peer);
         self.book.confirm(newest);
         self.heard.barriers += 1;
     }

@@ -3,6 +3,8 @@
 
 use crate::book::{Book, EGRESS, Sends};
 use crate::packet::{FLOWS, Seen, Tag};
+use crate::totals::Outside;
+use std::collections::HashMap;
 
 /// Most ingress queues.
 pub const INGRESSES: usize = 8;
@@ -31,6 +33,8 @@ pub struct Judge<'a> {
     book: &'a Book,
     lossy: bool,
     streams: Vec<Stream>,
+    /// Where a group that chooses one port has sent a flow, by flow and state.
+    chosen: HashMap<(u8, u32), usize>,
     /// Packets of which copies are still to come, if nothing is lost.
     open: usize,
     pub pushed: u64,
@@ -41,7 +45,7 @@ pub struct Judge<'a> {
 impl<'a> Judge<'a> {
     pub fn new(book: &'a Book, lossy: bool) -> Self {
         let streams = vec![Stream::default(); FLOWS * INGRESSES];
-        Self { book, lossy, streams, open: 0, pushed: 0, left: [0; 3] }
+        Self { book, lossy, streams, chosen: HashMap::new(), open: 0, pushed: 0, left: [0; 3] }
     }
 
     /// The next packet of a flow.
@@ -86,6 +90,10 @@ impl<'a> Judge<'a> {
             "{seen:?} left as {:?}, but its rules are {sends:?}",
             fate.copies
         );
+        if let Sends::One(_) = sends {
+            let chosen = *self.chosen.entry((flow, state)).or_insert(at);
+            assert_eq!(at, chosen, "{seen:?}: the group has chosen another port for state {state} before");
+        }
         if fate.copies.iter().map(|count| usize::from(*count)).sum::<usize>() == sends.copies() {
             self.open -= 1;
         }
@@ -96,10 +104,21 @@ impl<'a> Judge<'a> {
         self.open
     }
 
-    /// Packets of which at least one copy left.
-    pub fn seen(&self) -> u64 {
-        let fates = self.streams.iter().flat_map(|stream| &stream.fates);
-        fates.filter(|fate| fate.state.is_some()).count() as u64
+    /// What was seen from outside, when nothing is under way any more.
+    pub fn outside(&self, packet_ins: &[Tag]) -> Outside {
+        let (mut seen, mut missing) = (0, 0);
+        for (at, stream) in self.streams.iter().enumerate() {
+            for fate in &stream.fates {
+                let Some(state) = fate.state else { continue };
+                let copies: usize = fate.copies.into_iter().map(usize::from).sum();
+                seen += 1;
+                missing += (self.book.sends((at / INGRESSES) as u8, state).copies() - copies) as u64;
+            }
+        }
+        let has_left = |tag: &&Tag| self.streams[stream(**tag)].fates[tag.sequence as usize].state.is_some();
+        let packet_ins = packet_ins.len() - packet_ins.iter().filter(has_left).count();
+        let (pushed, left) = (self.pushed, self.left);
+        Outside { pushed, left, seen, missing, only_packet_ins: packet_ins as u64 }
     }
 
     /// The first packets that have not left completely, for reports.

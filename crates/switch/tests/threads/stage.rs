@@ -2,11 +2,11 @@
 //! A run: a daemon with in-memory ports, the wire, a controller, a watchdog.
 
 use crate::bell::BellQueue;
-use crate::book::Book;
+use crate::book::{Book, EGRESS};
 use crate::controller::{self, Controller, Heard};
 use crate::judge::{INGRESSES, Judge};
 use crate::peer::Peer;
-use crate::totals::{self, Outside};
+use crate::totals::{self, Late};
 use crate::watchdog::{Pulse, threads, watch};
 use crate::wire::{Ingress, Wire};
 use crate::{Load, Run};
@@ -29,7 +29,7 @@ fn port_frames(load: Load) -> usize {
         Load::Storm => 512,
     }
 }
-/// Longer than a watchdog's patience: who is not woken hangs.
+/// Longer than a watchdog's patience: a thread that is not woken hangs.
 const FOR_EVER_NS: u64 = 600_000_000_000;
 
 /// A daemon that runs.
@@ -87,11 +87,33 @@ impl Stage {
     }
 }
 
-/// The workers that serve each port: of the ingress ports all, or some; of the others one, all, and another one.
+/// Which workers receive, and which send.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// The same ones.
+    Mixed,
+    /// The last worker sends what all others receive, by ports with egress queues. So a copy is dropped as `queue_full`
+    /// only after it was counted as sent, and as `transmit_full` only before.
+    Apart,
+}
+
+impl Layout {
+    fn of(run: &Run) -> Self {
+        let is_apart = run.load == Load::Storm && run.seed.is_multiple_of(2);
+        if is_apart { Self::Apart } else { Self::Mixed }
+    }
+}
+
+/// The workers that serve each port. In a mixed layout these are of the ingress ports all, or some; of the others one, all,
+/// and another one.
 fn served(run: &Run, random: &mut fastrand::Rng) -> Vec<Vec<usize>> {
+    let last = run.workers - 1;
+    if Layout::of(run) == Layout::Apart {
+        return vec![(0..last).collect(), vec![random.usize(..last)], vec![last], vec![last], vec![last]];
+    }
     let all: Vec<usize> = (0..run.workers).collect();
     let one = |random: &mut fastrand::Rng| vec![random.usize(..run.workers)];
-    vec![all.clone(), one(random), one(random), all, vec![run.workers - 1]]
+    vec![all.clone(), one(random), one(random), all, vec![last]]
 }
 
 fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &mut fastrand::Rng) -> Config {
@@ -102,6 +124,9 @@ fn config(run: &Run, folder: &std::path::Path, served: &[Vec<usize>], random: &m
         text.push_str(&format!(
             "[[datapath.port]]\nnumber = {number}\nname = \"p{number}\"\ndriver = \"mem\"\ndevice = \"null\"\nworkers = {workers:?}\n"
         ));
+        if Layout::of(run) == Layout::Apart && EGRESS.contains(&(number as u32)) {
+            text.push_str("[[datapath.port.queue]]\nid = 0\n");
+        }
     }
     let mut config = Config::parse(&text).unwrap();
     if run.load == Load::Sleepy {
@@ -192,7 +217,7 @@ pub fn play(run: Run) {
     let controller = Controller::start(stage.peer.take().unwrap(), &shared.book, run.seed, run.load);
     let judge = Judge::new(&shared.book, run.load == Load::Storm);
     let mut wire = Wire { handles, ingresses, shared, judge, random, load: run.load };
-    let (mut peer, heard, mut wire) = perform(&run, shared, controller, move || {
+    let (mut peer, mut heard, mut wire) = perform(&run, shared, controller, move || {
         wire.run();
         wire
     });
@@ -205,13 +230,17 @@ pub fn play(run: Run) {
         wire.pop();
     });
     wire.judge.end();
-    let mut packet_ins = heard.packet_ins.clone();
-    packet_ins.sort_unstable();
-    packet_ins.dedup();
-    assert_eq!(packet_ins.len(), heard.packet_ins.len(), "packets came to the controller twice");
-    let (left, seen) = (wire.judge.left, wire.judge.seen());
-    let outside = Outside { pushed, left, seen, packet_ins: heard.packet_ins.len() as u64 };
-    totals::judge(&mut client, &counters, outside, run.load);
+    let outside = wire.judge.outside(heard.all_packet_ins(&mut peer));
+    let left = outside.left;
+    let late = match (run.load, Layout::of(&run)) {
+        (Load::Sleepy, _) => Late::Nothing,
+        (Load::Storm, Layout::Mixed) => Late::FullOutbox,
+        (Load::Storm, Layout::Apart) => Late::FullQueue,
+    };
+    totals::judge(&counters, &totals::ports(&mut client), outside, late);
+    if run.load == Load::Sleepy {
+        totals::judge_lossless(&counters);
+    }
     // Packets for which a backlog had no room may have hit table 0 before or not.
     let (counted, refused) = (controller::counted(&mut peer) + heard.removed, totals::refused(&counters));
     assert!(
