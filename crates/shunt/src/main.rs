@@ -39,6 +39,7 @@ fn end(done: Result<(), Failure>) -> ExitCode {
         // Whoever reads our output may stop when they have seen enough.
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
+            // Makes room for the message. With the flush at the end, the wait is twice the limit at most.
             switch::log::flush();
             // A file may have several mistakes, a line for each.
             for line in failure.to_string().lines() {

@@ -233,8 +233,7 @@ fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
     Routes::new(senders.iter().filter_map(route).collect())
 }
 
-/// What worker `number` sends by for one of the ports that it serves: an outbox for so many normal frames, of those that
-/// all workers have together.
+/// The outbox of worker `number` for a port. `limit` normal frames may wait in it; `frames` is what all workers have together.
 fn outbox(
     number: usize,
     served: &Served,

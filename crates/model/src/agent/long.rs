@@ -40,7 +40,7 @@ pub(super) enum Then {
     Packet(Option<u32>),
     /// A bundle is answered. Number and first bytes of each message, for the ERROR that may name it.
     Commit(BundleControl, Vec<(u32, Head)>),
-    /// The tables are told, under the request's number.
+    /// The tables are reported in a reply to the request of this number.
     TellTables(u32),
 }
 

@@ -47,8 +47,8 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     }
 }
 
-/// Whether tables can be as a part of a request asks: with no more than they can do anyway. All tables that the request has
-/// named then; `named` were before this part.
+/// Checks one part of a request. It may ask for no more than tables can do anyway. `named` are the tables that earlier parts
+/// name; those of this part are added to what is returned.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;

@@ -178,12 +178,12 @@ impl Socket {
         self.xsk.fd.as_raw_fd()
     }
 
-    /// What there is to tell of the link of a device that was just opened.
+    /// The link's state, for a device that was just opened.
     pub(super) fn told_at_opening(&self, port: &Port) -> Told {
         Told { link: Interface::new(self.packet.as_fd(), &port.owner.device).link(), ..self.told(port) }
     }
 
-    /// What there is to tell of the link, without waiting.
+    /// The link's state, without waiting.
     pub(super) fn told(&self, port: &Port) -> Told {
         Told {
             link: Interface::new(self.packet.as_fd(), &port.owner.device).quick_link(),

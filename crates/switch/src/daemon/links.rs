@@ -30,8 +30,8 @@ pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     }
 }
 
-/// What a link is by the report of its driver, which knows the interface that it is bound to, and that of the kernel,
-/// which comes earlier.
+/// Merges the driver's and the kernel's view of a link. The driver knows the interface that it is bound to. The kernel
+/// reports changes earlier.
 fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     let Some(kernel) = kernel else { return driver };
     Link {

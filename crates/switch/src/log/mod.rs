@@ -2,8 +2,9 @@
 //! The daemon's log on stderr. It may lose lines, but it never blocks, panics or ends the process.
 //!
 //! Threads put finished lines into a bounded queue without waiting. One thread writes them. That thread may block for
-//! ever on a pipe that nobody reads; at the end of the process it is waited for at most [`FLUSH_LIMIT`]. Lines that are
-//! lost are counted, and reported in the log as soon as it can be written again. Workers write no log per packet.
+//! ever on a pipe that nobody reads. So the end of the process waits for it at most [`FLUSH_LIMIT`], or twice that after
+//! a failure: before its message is queued, so that there is room, and after it. Lines that are lost are counted, and
+//! reported in the log as soon as it can be written again. Workers write no log per packet.
 //!
 //! Limits: [`queue::LINES`] lines wait, each of at most [`queue::LINE_BYTES`]; [`rate::LINES_PER_SECOND`].
 
@@ -24,7 +25,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt};
 
-/// Longest wait for the last lines when the process ends.
+/// Longest wait of one [`flush`].
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);
 
 /// Lines of a backtrace that are logged.
