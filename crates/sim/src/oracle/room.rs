@@ -5,7 +5,7 @@
 use fastrand::Rng;
 use flow::EgressQueue;
 
-/// Of so many cases in a row one is scarce, in runs of three.
+/// In each run of three cases out of SCARCE such runs, something is scarce.
 const SCARCE: u64 = 5;
 
 /// Sizes of what waits in a case.

@@ -38,8 +38,8 @@ pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, St
     }
 }
 
-/// A bundle may delete an entry and add its like at once: then there is a notice of it. An entry that is overwritten has
-/// none.
+/// A bundle may delete an entry and add an equal entry at once. Then there is a notice of the deleted entry. An entry that is
+/// overwritten has none.
 fn is_deleted_apart(record: &Record, version: usize, notice: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {
