@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What cases exercised, so that a generator that silently stops making something is noticed.
 
+use super::path_use::PathUse;
 use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +15,7 @@ pub struct Coverage {
     pub overlapping: usize,
     /// Flow-mods, bundles and port changes made on purpose.
     pub updates: usize,
-    /// Of these, how many changed what becomes of a packet of a flow in use.
+    /// Of these, how many changed what happens to a packet of a flow in use.
     pub live_updates: usize,
     /// Operations in all, with learning, expiry and set-up.
     pub operations: usize,
@@ -62,12 +63,12 @@ pub struct Coverage {
     pub features: BTreeMap<&'static str, usize>,
     /// Packets by why they were dropped.
     pub drops: BTreeMap<&'static str, usize>,
-    /// Packets that the path must take: low-latency ones of values that their worker has seen.
-    pub repeated: usize,
+    /// Frames that left an egress queue only after its greatest rate allowed it.
+    pub rate_held: usize,
     /// Calm cases with LUTs that have room: all entries are low-latency, and rules rarely change.
     pub calm: usize,
-    /// Of these, the least share of packets that took the path, in thousandths of those that must.
-    pub calm_permille: Option<u64>,
+    /// What the path did in them.
+    pub path: PathUse,
 }
 
 /// Changes made on purpose while packets pass, beside those of entries.
@@ -170,9 +171,9 @@ impl Coverage {
                 *sums.entry(name).or_default() += count;
             }
         }
-        self.repeated += other.repeated;
+        self.rate_held += other.rate_held;
         self.calm += other.calm;
-        self.calm_permille = self.calm_permille.into_iter().chain(other.calm_permille).min();
+        self.path.add(&other.path);
     }
 }
 
@@ -206,12 +207,8 @@ impl fmt::Display for Coverage {
         writeln!(f, "  uses of groups {}", self.group_uses)?;
         writeln!(f, "  over the rate of a band {:.1} %", share(self.metered, self.packets))?;
         list(f, "lost for lack of room", self.losses.iter().map(|(name, count)| (*name, *count as usize)))?;
-        writeln!(
-            f,
-            "  calm cases {}: at least {} in a thousand of the packets that must take the path take it",
-            self.calm,
-            self.calm_permille.unwrap_or_default()
-        )?;
+        writeln!(f, "  frames held up by the rate of an egress queue {}", self.rate_held)?;
+        writeln!(f, "  calm cases {}: {}", self.calm, self.path)?;
         list(f, "dropped", self.drops.iter().map(|(name, count)| (*name, *count)))?;
         list(f, "met", self.features.iter().map(|(name, count)| (*name, *count)))?;
         list(f, "changes", self.changes.all().into_iter())?;
@@ -229,9 +226,10 @@ impl fmt::Display for Coverage {
         let luts = &self.luts;
         writeln!(
             f,
-            "stateless lane: {:.1} %\nfast-forwarding path: {:.1} % of {} packets all the way; hits of LUTs {}, known normal {}, misses {}, \
+            "stateless lane: {:.1} %\nfast-forwarding path: {:.1} % of all packets, {:.1} % of {} in cases with LUTs; hits of LUTs {}, known normal {}, misses {}, \
              records verified {}, {} of them by what changed, cleaned {}, evicted {}",
             share(self.stateless as usize, self.packets),
+            share(self.fast as usize, self.packets),
             share(self.fast as usize, self.offered),
             self.offered,
             luts.hits,

@@ -2,11 +2,11 @@
 //! Which features of the flow model packets meet: by the entries that they hit and the groups that they use.
 
 use super::coverage::Coverage;
-use super::log::{Arrival, TAG_BYTES};
+use super::log::Arrival;
 use flow::group::Bucket;
-use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, PortNo};
-use reference::Processed;
-use std::collections::{BTreeMap, HashSet};
+use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Outcome, port_no};
+use reference::{Processed, Unfinished};
+use std::collections::BTreeMap;
 
 /// A set of features.
 type Set = u32;
@@ -28,9 +28,16 @@ const MORE_OUTPUTS: Set = 1 << 11;
 const IPV6_HOST: Set = 1 << 12;
 const MASKED_L4: Set = 1 << 13;
 const LINEAR: Set = 1 << 14;
+/// A frame that needs a large buffer and leaves nothing to a device.
+const LONG: Set = 1 << 15;
+const FROM_ANY: Set = 1 << 16;
+const FROM_LOCAL: Set = 1 << 17;
+const FROM_0: Set = 1 << 18;
+const FROM_CONTROLLER: Set = 1 << 19;
+const FROM_PORT: Set = 1 << 20;
 
 /// What is counted: packets that met all of these.
-const COUNTED: [(&str, Set); 14] = [
+const COUNTED: [(&str, Set); 20] = [
     ("meters", METER),
     ("tables from 10 on", TABLE_10),
     ("tables from 16 on", TABLE_16),
@@ -45,18 +52,19 @@ const COUNTED: [(&str, Set); 14] = [
     ("hosts of IPv6", IPV6_HOST),
     ("masked L4 ports", MASKED_L4),
     ("linear tables", LINEAR),
+    ("long frames without offloads", LONG),
+    ("packet-outs from ANY", FROM_ANY),
+    ("packet-outs from LOCAL", FROM_LOCAL),
+    ("packet-outs from port 0", FROM_0),
+    ("packet-outs from CONTROLLER", FROM_CONTROLLER),
+    ("packet-outs from ports", FROM_PORT),
 ];
-
-/// Bytes in which packets of a flow may differ, as their TTL does.
-const FIRST_BYTES: usize = 64;
 
 /// What the rules in force have, while the judge goes through the operations.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,
     groups: BTreeMap<u32, Set>,
-    /// Packets that each worker has seen by a port: their flow and the first of their bytes.
-    seen: HashSet<(usize, PortNo, u64, Vec<u8>)>,
 }
 
 impl Features {
@@ -87,25 +95,15 @@ impl Features {
         }
     }
 
-    /// Whether the path must have taken the packet, had it a record of each value: it is low-latency, and its worker has
-    /// seen another one like it.
-    pub fn is_repeated(&mut self, arrival: &Arrival, processed: &Processed) -> bool {
-        let untagged = arrival.bytes.len().saturating_sub(TAG_BYTES);
-        let first = arrival.bytes[..untagged.min(FIRST_BYTES)].to_vec();
-        let value = (arrival.worker, arrival.port, arrival.flow, first);
-        let is_new = self.seen.insert(value);
-        !is_new && processed.low_latency && !processed.hits.is_empty()
-    }
-
     /// Counts what a packet met, unless it was dropped.
-    pub fn note(&self, processed: &Processed, coverage: &mut Coverage) {
+    pub fn note(&self, arrival: &Arrival, processed: &Processed, coverage: &mut Coverage) {
         if let Outcome::Dropped(reason) = processed.outcome {
             *coverage.drops.entry(reason.name()).or_default() += 1;
             return;
         }
         let hits = processed.hits.iter().filter_map(|(_, id)| self.entries.get(&(*id)?));
         let used = processed.groups.iter().filter_map(|(id, _)| self.groups.get(id));
-        let met: Set = hits.chain(used).fold(0, |met, set| met | set);
+        let met: Set = hits.chain(used).fold(of_arrival(arrival), |met, set| met | set);
         for (name, wanted) in COUNTED {
             if met & wanted == wanted {
                 *coverage.features.entry(name).or_default() += 1;
@@ -124,6 +122,19 @@ const BY_MATCH: Set = TABLE_10
     | IPV6_HOST
     | MASKED_L4
     | LINEAR;
+
+fn of_arrival(arrival: &Arrival) -> Set {
+    let long = arrival.bytes.len() > port::SMALL_FRAME_BYTES && arrival.unfinished == Unfinished::default();
+    let from = match arrival.port {
+        _ if !arrival.is_injected() => 0,
+        port_no::ANY => FROM_ANY,
+        port_no::LOCAL => FROM_LOCAL,
+        port_no::CONTROLLER => FROM_CONTROLLER,
+        0 => FROM_0,
+        _ => FROM_PORT,
+    };
+    from | if long { LONG } else { 0 }
+}
 
 fn of_match(entry: &FlowEntry) -> Set {
     use flow::Field as F;

@@ -55,12 +55,26 @@ pub(super) enum Walker {
 pub(super) struct Lookup {
     pub walker: Walker,
     pub table: u8,
+    /// How it was found.
+    pub by: By,
     /// What was found; `tables::NONE` for nothing.
     pub entry: EntryId,
     /// The packet's length.
     pub bytes: usize,
     /// The rules of this version were in force.
     pub version: u64,
+    pub moment: Moment,
+}
+
+/// A packet that has left its worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub walker: Walker,
+    pub outcome: Outcome,
+    /// Whether it went all the way over the fast-forwarding path.
+    pub fast: bool,
+    /// The table whose LUT did not know the packet's value.
+    pub missed: Option<u8>,
     pub moment: Moment,
 }
 
@@ -71,14 +85,16 @@ pub(super) struct OrderLog {
     /// When each entry was logged.
     pub moments: Vec<Moment>,
     pub lookups: Vec<Lookup>,
-    /// What became of each packet.
-    pub outcomes: Vec<(Walker, Outcome)>,
+    /// The packets that have left, in order.
+    pub outcomes: Vec<Left>,
     /// The last that came into force.
     version: u64,
     /// The virtual time of the turn.
     now: Nanos,
     /// The packets under way, by slot.
     slots: BTreeMap<usize, Walker>,
+    /// For each slot, the table whose LUT did not know its packet's value.
+    missed: BTreeMap<usize, u8>,
     /// Lookups in this turn.
     looked_up: usize,
 }
@@ -110,7 +126,7 @@ impl Probe for OrderLog {
         self.slots.insert(slot, Walker::Arrived { port, sequence });
     }
 
-    fn looked_up(&mut self, slot: usize, table: u8, _: By, entry: EntryId, bytes: usize) {
+    fn looked_up(&mut self, slot: usize, table: u8, by: By, entry: EntryId, bytes: usize) {
         self.looked_up += 1;
         assert!(
             self.looked_up <= LOOKUPS_PER_TURN,
@@ -118,12 +134,17 @@ impl Probe for OrderLog {
         );
         let walker = self.slots.get(&slot).copied().unwrap_or(Walker::Injected(self.version));
         let (version, moment) = (self.version, Moment::next(self.now));
-        self.lookups.push(Lookup { walker, table, entry, bytes, version, moment });
+        self.lookups.push(Lookup { walker, table, by, entry, bytes, version, moment });
     }
 
-    fn left(&mut self, slot: usize, outcome: Outcome, _: bool, _: &Tally) {
+    fn lut_missed(&mut self, slot: usize, table: u8) {
+        self.missed.insert(slot, table);
+    }
+
+    fn left(&mut self, slot: usize, outcome: Outcome, fast: bool, _: &Tally) {
         let walker = self.slots.remove(&slot).unwrap_or(Walker::Injected(self.version));
-        self.outcomes.push((walker, outcome));
+        let (missed, moment) = (self.missed.remove(&slot), Moment::next(self.now));
+        self.outcomes.push(Left { walker, outcome, fast, missed, moment });
     }
 
     fn refused(&mut self, frame: &Frame, table: Option<u8>, reason: DropReason) {
@@ -261,6 +282,21 @@ pub(super) struct Arrival {
     pub acknowledged: u64,
 }
 
+/// Set in the flow of a packet that the controller sends: it is a flow of its own.
+const INJECTED: u64 = 1 << 40;
+
+impl Arrival {
+    /// The flow of packet `number`, which the controller sends.
+    pub fn injected_flow(number: usize) -> u64 {
+        INJECTED | number as u64
+    }
+
+    /// Whether the controller sends the packet: it comes in by no queue of a port.
+    pub fn is_injected(&self) -> bool {
+        self.flow >= INJECTED
+    }
+}
+
 /// Bytes at a packet's end that name it: no rule looks at them and no action writes them, but for packets cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
@@ -329,8 +365,8 @@ pub(super) struct Record {
     pub moments: Vec<Vec<Moment>>,
     /// The lookups of each worker.
     pub hits: Vec<Vec<Lookup>>,
-    /// What became of each worker's packets.
-    pub outcomes: Vec<Vec<(Walker, Outcome)>>,
+    /// The packets that have left each worker, in order.
+    pub outcomes: Vec<Vec<Left>>,
     /// Time after which a learned address is forgotten.
     pub mac_ageing: Nanos,
     pub room: Room,
@@ -357,6 +393,8 @@ pub(super) struct Record {
     pub expired: usize,
     /// What each frame of `sent` left to its port's device.
     pub unfinished: Vec<Vec<Unfinished>>,
+    /// Frames that left an egress queue only after its greatest rate allowed it.
+    pub rate_held: usize,
     /// Changes made on purpose, by kind.
     pub changes: ChangeCounts,
     /// Imagined packets compared.

@@ -15,6 +15,7 @@ mod features;
 mod judge;
 mod log;
 mod offload;
+mod path_use;
 mod room;
 mod rules;
 mod templates;
@@ -24,6 +25,7 @@ use pipeline::LaneLimits;
 use worker::{Consistency, Quanta};
 
 pub use coverage::{ChangeCounts, Coverage};
+pub use path_use::{Passing, PathUse};
 
 /// Sizes of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +69,6 @@ pub fn run_case(seed: u64, options: Options) -> Result<Coverage, Breach> {
     let coverage = judge::judge(record).map_err(breach)?;
     let offered = if options.lut_entries == 0 { 0 } else { coverage.packets };
     let calm = drive::is_calm(seed) && options.lut_entries >= CALM_LUT_ENTRIES;
-    let calm_permille =
-        calm.then(|| (1_000 * coverage.fast).checked_div(coverage.repeated as u64).unwrap_or(1_000));
-    Ok(Coverage { offered, calm: usize::from(calm), calm_permille, ..coverage })
+    let path = if calm { coverage.path.clone() } else { PathUse::default() };
+    Ok(Coverage { offered, calm: usize::from(calm), path, ..coverage })
 }

@@ -30,26 +30,26 @@ const TIGHT_QUEUE_FRAMES: usize = 8;
 /// Time after which learned addresses are forgotten, one case after the other; a case lasts about 20 s.
 const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
 
-/// In one of so many runs of as many cases all packets are recorded for traces.
+/// All packets are recorded for traces in one of every RECORDED runs of RECORDED cases.
 const RECORDED: u64 = 3;
 
-/// Of 16 cases those in which ports have egress queues, one with one worker and one with two. One of the queues that rules
-/// choose is not there.
+/// Ports have egress queues in these two of every 16 cases, one with one worker and one with two. Rules also choose a queue
+/// that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
-/// In one of so many cases some frames are longer than a small buffer.
+/// In one of every LONG cases, some frames do not fit into a small buffer.
 const LONG: u64 = 8;
 
-/// In one of so many cases, and in those with long frames, senders leave checksums and segmentation to the device.
+/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in those with long frames.
 const OFFLOADS: u64 = 4;
 
-/// The longest of them, in bytes.
+/// The length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
 
-/// Buffers of a worker for such frames, in these cases.
+/// Large buffers of each worker in a case with long frames.
 const LARGE_FRAMES: usize = 256;
 
-/// In one of so many cases rules rarely change, and nearly every packet must take the fast-forwarding path.
+/// In one of every CALM cases, rules rarely change, and nearly every packet must take the fast-forwarding path.
 const CALM: u64 = 7;
 
 /// Ports as the driver and the workers hold them.
@@ -170,6 +170,7 @@ impl Driver {
                 updates: 0,
                 live_updates: 0,
                 expired: 0,
+                rate_held: 0,
                 changes: ChangeCounts::default(),
                 traced: 0,
                 judged: 0,
@@ -264,7 +265,7 @@ fn any_time() -> Nanos {
 fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
     let queue = |rng: &mut Rng, id| EgressQueue {
         min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),
-        max_rate_kbps: rng.bool().then(|| [20, 100, 1_000, 1_000_000][rng.usize(0..4)]),
+        max_rate_kbps: rng.bool().then(|| [5, 20, 100, 1_000, 1_000_000][rng.usize(0..5)]),
         priority: rng.u8(0..3),
         limit_frames,
         ..EgressQueue::new(id)

@@ -119,8 +119,9 @@ impl Driver {
         }
     }
 
-    /// Takes what has come out of the ports.
-    fn collect(&mut self) {
+    /// Takes what has come out of the ports. Returns how many frames there were.
+    fn collect(&mut self) -> usize {
+        let mut taken = 0;
         self.untaken = 0;
         for ((port, queue, frames), left) in self.record.sent.iter_mut().zip(&mut self.record.unfinished) {
             let handle = &mut self.handles[*port as usize - 1];
@@ -128,23 +129,32 @@ impl Driver {
             while let Some((bytes, unfinished)) = handle.pop_with(*queue, look) {
                 frames.push(bytes);
                 left.push(unfinished);
+                taken += 1;
             }
         }
+        taken
     }
 
     /// Turns everything until all packets are through and all operations in force.
     pub(super) fn settle(&mut self) -> Result<(), String> {
+        // Whether frames wait for nothing but the greatest rates of egress queues.
+        let mut rate_holds = false;
         for _ in 0..ROUNDS_MAX {
-            let (mut idle, mut opens_ns) = (true, None);
+            let (mut idle, mut still, mut opens_ns, mut taken) = (true, true, None, 0);
             for worker in 0..self.workers.len() {
                 let turn = self.turn_one(worker);
                 self.count_lookups();
                 idle &= turn.is_idle();
+                still &= Turn { sent: 0, opens_ns: None, ..turn }.is_idle();
                 opens_ns = opens_ns.into_iter().chain(turn.opens_ns).min();
                 self.nothing_waits(worker);
-                self.collect();
+                taken += self.collect();
                 self.record.judged += views::judge(&mut self.model)?;
             }
+            if rate_holds {
+                self.record.rate_held += taken;
+            }
+            rate_holds = still && opens_ns.is_some();
             self.control()?;
             let barrier = self.model.barrier();
             if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {

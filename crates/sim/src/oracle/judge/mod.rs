@@ -10,6 +10,7 @@ mod notices;
 mod offloads;
 mod order;
 mod outcomes;
+mod path;
 mod ports;
 mod reported;
 mod sent;
@@ -54,6 +55,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
         luts: record.luts,
         changes: record.changes,
         fast: record.totals.fast,
+        rate_held: record.rate_held,
         stateless: record.totals.stateless,
         held_back: record.totals.held_back,
         group_uses: record.groups.iter().map(|(_, counters)| counters.total.0).sum(),
@@ -74,6 +76,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     }
     coverage.counters += replay.bands.check_counters(&record.meters)?;
     coverage.metered = replay.bands.exceeded;
+    coverage.path = path::path_use(&record, &replay);
     let lives = replay.lives.finish(&replay.reference);
     coverage.timed_out = expiry::check_expiry(&record, &lives)?;
     coverage.removed = notices::check_removed(&record, &lives)?;
@@ -93,15 +96,15 @@ fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropR
         .collect()
 }
 
+/// The packets that came in by ports, by port, worker and sequence.
+fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
+    let arrived = record.arrivals.iter().enumerate().filter(|(_, arrival)| !arrival.is_injected());
+    arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
+}
+
 /// Runs the reference through the serial order: between two versions the workers one after the other.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
-    let by_place: BTreeMap<(PortNo, usize, u64), usize> = record
-        .arrivals
-        .iter()
-        .enumerate()
-        .filter(|(_, a)| a.flow >> 40 == 0)
-        .map(|(number, a)| ((a.port, a.worker, a.sequence), number))
-        .collect();
+    let by_place = numbers(record);
     let refused = refused(record);
     coverage.refused = refused.len();
     let mut made = Replay {
@@ -130,7 +133,9 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
                             let at = log.iter().position(|entry| *entry == Entry::Applied(version as u64))?;
                             moments.get(at).copied()
                         });
-                    made.note(*number, processed, (walker, moment.unwrap_or_default()), coverage)?;
+                    let arrival = &record.arrivals[*number];
+                    let place = (walker, moment.unwrap_or_default());
+                    made.note((*number, arrival), processed, place, coverage)?;
                 }
                 operation => {
                     made.reference.apply(operation)?;
@@ -176,14 +181,13 @@ impl Replay {
         };
         let table = first.hits.first().map_or(0, |(table, _)| *table);
         coverage.overlapping += usize::from(self.reference.matches(table, arrival.port, &arrival.bytes) > 1);
-        coverage.repeated += usize::from(self.features.is_repeated(arrival, &first));
-        self.note(number, first, ((arrival.worker, walker), moment), coverage)
+        self.note((number, arrival), first, ((arrival.worker, walker), moment), coverage)
     }
 
     /// Takes down what the reference made of a packet that this worker logged at this moment.
     fn note(
         &mut self,
-        number: usize,
+        (number, arrival): (usize, &Arrival),
         processed: Processed,
         (walker, moment): ((usize, Walker), Moment),
         coverage: &mut Coverage,
@@ -192,7 +196,7 @@ impl Replay {
         let lookups: &[Lookup] = self.lookups.get(&walker).map_or(&[], Vec::as_slice);
         self.lives.used(&processed, lookups, moment, self.lacks_frames)?;
         self.order.push(number);
-        self.features.note(&processed, coverage);
+        self.features.note(arrival, &processed, coverage);
         let kind = match processed.outcome {
             Outcome::Forwarded => 0,
             Outcome::Consumed => 1,

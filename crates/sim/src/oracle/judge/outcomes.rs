@@ -5,7 +5,7 @@
 use super::reported::Reports;
 use super::sent::Copies;
 use super::{Replay, describe};
-use crate::oracle::log::{Record, Walker, tag};
+use crate::oracle::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) fn check_outcomes(
     let mut numbers: BTreeMap<(usize, Walker), usize> = BTreeMap::new();
     for (number, arrival) in record.arrivals.iter().enumerate() {
         let walker = Walker::Arrived { port: arrival.port, sequence: arrival.sequence };
-        if arrival.flow >> 40 == 0 {
+        if !arrival.is_injected() {
             numbers.insert((arrival.worker, walker), number);
         }
     }
@@ -39,7 +39,7 @@ pub(super) fn check_outcomes(
         .extend(record.injected.iter().map(|(version, number)| ((0, Walker::Injected(*version)), *number)));
     let mut sums = Sums::default();
     for (worker, outcomes) in record.outcomes.iter().enumerate() {
-        for (walker, outcome) in outcomes {
+        for Left { walker, outcome, .. } in outcomes {
             let Some(number) = numbers.remove(&(worker, *walker)) else {
                 return Err(format!("worker {worker} said twice what became of {walker:?}"));
             };

@@ -55,8 +55,11 @@ impl Style {
 
     /// Where packets go on: mostly to the table behind this one.
     fn next(&self, rng: &mut Rng, table: u8) -> Option<Next> {
-        if table < self.linear && rng.u8(0..12) == 0 {
-            return Some(Next::Direct { table: self.linear, index: rng.u32(0..PLACES + 1) });
+        // In a calm case, enough packets must reach the linear table and find an entry there for its use of the path to be
+        // judged.
+        let (one_in, places) = if self.calm { (5, PLACES) } else { (12, PLACES + 1) };
+        if table < self.linear && rng.u8(0..one_in) == 0 {
+            return Some(Next::Direct { table: self.linear, index: rng.u32(0..places) });
         }
         let later: Vec<u8> = self.tables.iter().map(|t| t.number).filter(|n| *n > table).collect();
         if later.is_empty() || rng.u8(0..16) < 3 {

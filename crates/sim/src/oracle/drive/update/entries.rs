@@ -69,7 +69,7 @@ impl Driver {
     pub(super) fn delete_senders(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let group = subject.before.groups.first().map(|(id, _)| *id);
-        let out_group = group.filter(|_| self.rng.bool());
+        let out_group = group.filter(|_| self.rng.u8(0..4) > 0);
         let out_port = match out_group {
             Some(_) => None,
             None => subject.before.sent.first().map(|copy| copy.port),

@@ -11,14 +11,16 @@ impl Driver {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);
         let missing = (1..=self.style.groups).find(|id| self.model.group(self.now, *id).is_none());
-        let missing = missing.filter(|_| self.rng.bool());
+        let missing = missing.filter(|_| self.rng.u8(0..4) > 0);
         let id = missing.or(used).unwrap_or_else(|| self.rng.u32(1..=self.style.groups));
         let there = self.model.group(self.now, id).map(|stats| stats.group);
         let kind = self.rng.u8(0..8);
         let (command, group) = match (there, kind) {
             (None, _) => (GroupCommand::Add, self.random_group(id)),
-            (Some(_), 0) => (GroupCommand::Delete, Group { id, kind: GroupType::All, buckets: Vec::new() }),
-            (Some(group), 1..5) => (GroupCommand::Modify, self.style.reweighed(&mut self.rng, &group)),
+            (Some(_), 0 | 1) => {
+                (GroupCommand::Delete, Group { id, kind: GroupType::All, buckets: Vec::new() })
+            }
+            (Some(group), 2..5) => (GroupCommand::Modify, self.style.reweighed(&mut self.rng, &group)),
             (Some(_), _) => (GroupCommand::Modify, self.random_group(id)),
         };
         // Refused if another group sends to one that is to go, or if it sends to one that is not there.

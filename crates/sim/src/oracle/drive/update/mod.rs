@@ -15,10 +15,10 @@ use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};
 
-/// Tries to find an update that changes what becomes of a packet in use.
+/// Tries to find an update that changes what happens to a packet in use.
 const LIVE_TRIES: usize = 8;
 
-/// A packet in use, and what becomes of it before an update.
+/// A packet in use, and what happens to it before an update.
 struct Subject {
     template: usize,
     port: PortNo,
@@ -27,7 +27,7 @@ struct Subject {
 }
 
 impl Driver {
-    /// A random change, made so that it changes what becomes of a packet in use.
+    /// A random change, made so that it changes what happens to a packet in use.
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
@@ -51,21 +51,32 @@ impl Driver {
         let queued = !self.record.egress.is_empty();
         match self.rng.u8(0..120) {
             0..24 if queued => self.requeue(&subject),
-            24..36 if !disturbed => {
+            // A calm case has few updates: ports would stay away for most of it.
+            24..36 if !disturbed && !self.style.calm => {
                 self.disturb_ports(&subject);
                 self.account(&subject)
             }
             // Without a frame for it a packet of the controller's never begins its way.
-            36..48 if !self.record.room.lacks_frames() => self.inject(subject.template),
+            36..48 if !self.record.room.lacks_frames() => {
+                for _ in 0..self.rng.u8(1..4) {
+                    self.inject(subject.template)?;
+                }
+                Ok(())
+            }
             48..54 => {
                 // Most packets do not notice: it is no update that counts.
                 self.other_settings();
                 self.follow()
             }
-            54..66 if self.style.groups > 0 => self.change_group(),
-            66..72 if self.style.meters > 0 => self.change_meter(),
-            72..77 => self.swap_table(&subject),
-            77..82 => self.delete_senders(),
+            54..68 if self.style.groups > 0 => self.change_group(),
+            68..78 if self.style.meters > 0 => {
+                for _ in 0..self.rng.u8(1..4) {
+                    self.change_meter()?;
+                }
+                Ok(())
+            }
+            78..83 => self.swap_table(&subject),
+            83..91 => self.delete_senders(),
             _ => self.change_entry(&subject),
         }
     }
@@ -87,7 +98,11 @@ impl Driver {
     /// Sends a packet of the controller's.
     fn inject(&mut self, template: usize) -> Result<(), String> {
         let tag = self.record.arrivals.len();
-        let in_port = if self.rng.bool() { port_no::CONTROLLER } else { self.rng.u32(1..=self.style.ports) };
+        let in_port = if self.rng.bool() {
+            [port_no::CONTROLLER, port_no::ANY, port_no::LOCAL, 0][self.rng.usize(0..4)]
+        } else {
+            self.rng.u32(1..=self.style.ports)
+        };
         let scope = Scope::of(&self.templates[template], in_port);
         let mut actions = self.style.instructions(&mut self.rng, self.style.linear, scope).apply;
         if self.rng.bool() {
@@ -98,14 +113,12 @@ impl Driver {
         if self.model.packet_out(packet).is_ok() {
             let version = self.model.barrier();
             self.record.injected.insert(version, tag);
-            // A flow of its own.
-            let flow = 1 << 40 | tag as u64;
             let arrival = Arrival {
                 port: in_port,
                 unfinished: Unfinished::default(),
                 worker: 0,
                 sequence: 0,
-                flow,
+                flow: Arrival::injected_flow(tag),
                 bytes,
                 acknowledged: self.acknowledged,
             };
@@ -114,7 +127,7 @@ impl Driver {
         self.follow()
     }
 
-    /// Counts an update, and whether it changed what becomes of the packet.
+    /// Counts an update, and whether it changed what happens to the packet.
     fn account(&mut self, subject: &Subject) -> Result<(), String> {
         let changed = self.changes(subject)?;
         self.record.updates += 1;
@@ -122,7 +135,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update that was not made for the packet, if it changed what becomes of it.
+    /// Counts an update that was not made for the packet, if it changed what happens to it.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which packets the fast-forwarding path must take, and how far it took each.
+
+use super::{Replay, numbers, refused};
+use crate::oracle::PathUse;
+use crate::oracle::log::{Arrival, Entry, Left, Lookup, Record, TAG_BYTES, Walker};
+use flow::operation::MAC_TABLE;
+use flow::{EntryChange, Operation, PortNo};
+use pipeline::By;
+use std::collections::BTreeMap;
+
+/// Bytes in which packets of a flow may differ, as their TTL does.
+const FIRST_BYTES: usize = 64;
+
+/// What tables may examine of a packet: its port, its flow and its first bytes.
+type Value<'a> = (PortNo, u64, &'a [u8]);
+
+fn value(arrival: &Arrival) -> Value<'_> {
+    let untagged = arrival.bytes.len().saturating_sub(TAG_BYTES);
+    (arrival.port, arrival.flow, &arrival.bytes[..untagged.min(FIRST_BYTES)])
+}
+
+/// Follows each worker's repeated packets.
+pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
+    let (numbers, refused) = (numbers(record), refused(record));
+    let mut used = PathUse::default();
+    for (worker, log) in record.logs.iter().enumerate() {
+        let left: BTreeMap<Walker, &Left> =
+            record.outcomes[worker].iter().map(|left| (left.walker, left)).collect();
+        // For each value, when its first packet since the last change of rules had left.
+        let mut finished: BTreeMap<Value<'_>, u64> = BTreeMap::new();
+        for (entry, moment) in log.iter().zip(&record.moments[worker]) {
+            let (port, sequence) = match *entry {
+                Entry::Packet { port, sequence } => (port, sequence),
+                Entry::Applied(version) => {
+                    if changes_rules(&record.operations[version as usize - 1]) {
+                        finished.clear();
+                    }
+                    continue;
+                }
+                Entry::Refused { .. } => continue,
+            };
+            let walker = Walker::Arrived { port, sequence };
+            let place = (port, worker, sequence);
+            let (Some(number), Some(left)) = (numbers.get(&place), left.get(&walker)) else { continue };
+            if refused.contains_key(&place) {
+                continue;
+            }
+            let value = value(&record.arrivals[*number]);
+            let is_repeated = finished.get(&value).is_some_and(|place| *place < moment.place);
+            let first = finished.entry(value).or_insert(left.moment.place);
+            *first = left.moment.place.min(*first);
+            let Some(processed) = &replay.processed[*number] else { continue };
+            if is_repeated && processed.low_latency && !processed.hits.is_empty() {
+                let lookups = replay.lookups.get(&(worker, walker)).map_or(&[][..], Vec::as_slice);
+                let left_at = left_path_at(left, lookups);
+                let on_path = lookups.iter().take_while(|lookup| Some(lookup.table) != left_at);
+                let passed: Vec<_> = on_path.map(|lookup| (lookup.table, way(lookup.by))).collect();
+                used.note(&passed, left_at);
+            }
+        }
+    }
+    used
+}
+
+/// Whether records may have to be learned again after an operation. Learned addresses are in no table of the path.
+fn changes_rules(operation: &Operation) -> bool {
+    operation.parts().iter().any(|part| match part {
+        Operation::Entries(changes) => changes.iter().any(|change| {
+            let table = match change {
+                EntryChange::Add(entry) => entry.table,
+                EntryChange::Modify { table, .. } | EntryChange::Remove { table, .. } => *table,
+            };
+            table != MAC_TABLE
+        }),
+        _ => false,
+    })
+}
+
+/// The table at which a packet left the path; none if it did not. An index serves packets on the path and off it alike: the
+/// first index is named if nothing else says where a packet left.
+fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
+    if left.fast {
+        return None;
+    }
+    let off_path = |lookup: &&Lookup| matches!(lookup.by, By::Table | By::Known | By::Index);
+    left.missed.or_else(|| lookups.iter().find(off_path).map(|lookup| lookup.table))
+}
+
+/// The way that the path passes a table which serves packets like this.
+fn way(by: By) -> &'static str {
+    match by {
+        By::Index => "index",
+        By::Shared => "the table itself",
+        By::Lut | By::Verified | By::Inherited => "LUT",
+        By::Table | By::Known => "none",
+    }
+}
