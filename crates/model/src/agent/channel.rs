@@ -5,10 +5,10 @@
 
 use super::bundle::Bundles;
 use super::dump::Dump;
+use super::layout::Layout;
 use super::long::Away;
 use super::lost::Lost;
 use super::{ChannelId, Context, Refusal, Shared};
-use crate::TableSet;
 use crate::change::LONG_ENTRIES;
 use crate::data_plane::DataPlane;
 use flow::Nanos;
@@ -107,8 +107,8 @@ pub struct Channel {
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
     pub(super) bundles: Bundles,
-    /// Tables that the parts of a TABLE_FEATURES request have named so far.
-    pub(super) laid_out: TableSet,
+    /// A TABLE_FEATURES request of which parts are missing.
+    pub(super) layout: Layout,
     /// The peer has used our low_latency instruction. Others, like ovs-ofctl, could not read an answer that has it.
     pub(super) knows_marks: bool,
     job: Option<Job>,
@@ -131,7 +131,7 @@ impl Channel {
             async_config: AsyncConfig::default(),
             config: SwitchConfig::default(),
             bundles: Bundles::default(),
-            laid_out: TableSet::NONE,
+            layout: Layout::default(),
             knows_marks: false,
             job: None,
             held: VecDeque::new(),
@@ -418,8 +418,9 @@ impl Channel {
             }
             Held::Undecodable(request) => {
                 let Undecodable { xid, error, head } = *request;
-                // It may have been a part of a request that lays out the tables.
-                self.laid_out = TableSet::NONE;
+                if let Some(more) = head.table_features_part() {
+                    self.layout.refuse(xid, more);
+                }
                 let refusal = self.barred(shared).unwrap_or(Refusal::new(error.code, error.problem));
                 Some(self.refuse(xid, &head, &refusal))
             }

@@ -12,6 +12,7 @@ mod describe;
 mod dump;
 mod flow_mod;
 mod group;
+mod layout;
 mod long;
 mod lost;
 mod meter;

@@ -3,15 +3,15 @@
 
 use super::channel::{Channel, Job};
 use super::dump::Dump;
+use super::layout::Part;
 use super::long::Then;
 use super::numbered::Numbered;
-use super::{Context, Refusal, Shared, describe, group, meter, table_features};
+use super::{Context, Refusal, Shared, describe, group, meter};
 use crate::data_plane::DataPlane;
 use crate::{Change, TableSet};
 use flow::{PortNo, port_no};
 use openflow::multipart::flow_stats::TableStats;
 use openflow::multipart::port_stats::PortStats;
-use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartReply, MultipartRequest, Query};
 use openflow::{Message, Request, error};
 
@@ -29,9 +29,15 @@ impl Channel {
             Query::Flow(query) => return self.begin_dump(Dump::flows(xid, query, self.knows_marks)),
             Query::Aggregate(query) => return self.begin_dump(Dump::aggregate(xid, query)),
             Query::TableFeatures(tables) => {
-                let Some(tables) = self.lay_out(tables, asked.more, context)? else { return Ok(None) };
+                let part = Part { xid, tables, more: asked.more };
+                let limit = context.model.config().limits.entries;
+                let Some(tables) = self.layout.add(part, limit)? else { return Ok(None) };
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
+                }
+                // The last part may name no tables itself: the check of roles took it for a question.
+                if let Some(refusal) = self.barred(shared) {
+                    return Err(refusal);
                 }
                 let change = vec![Change::Tables(tables)];
                 return self.make(request, change, Then::TellTables(xid), shared, context);
@@ -54,23 +60,6 @@ impl Channel {
             Query::MeterFeatures => Answer::MeterFeatures(meter::features()),
         };
         Ok(Some(Message::MultipartReply(MultipartReply::from(answer))))
-    }
-
-    /// The tables that a request and the parts before it name; none until its last part.
-    fn lay_out<D: DataPlane>(
-        &mut self,
-        asked: &[TableFeatures],
-        more: bool,
-        context: &Context<'_, D>,
-    ) -> Result<Option<TableSet>, Refusal> {
-        let before = std::mem::replace(&mut self.laid_out, TableSet::NONE);
-        let tables = table_features::check(asked, before, context.model.config().limits.entries)?;
-        if more {
-            self.laid_out = tables;
-            return Ok(None);
-        }
-        table_features::check_whole(&tables)?;
-        Ok(Some(tables))
     }
 
     fn begin_list(&mut self, list: Numbered) -> Result<Option<Message>, Refusal> {

@@ -25,6 +25,9 @@ impl Channel {
         if request.message.is_barred_for_slaves()
             && let Some(refusal) = self.barred(shared)
         {
+            if let Message::MultipartRequest(part) = &request.message {
+                self.layout.refuse(request.xid, part.more);
+            }
             return Err(refusal);
         }
         self.knows_marks |= marks(&request.message);

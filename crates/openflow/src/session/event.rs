@@ -5,6 +5,7 @@ use crate::error::DecodeError;
 use crate::header::{HEADER_BYTES, kind};
 use crate::hello::Hello;
 use crate::message::Message;
+use crate::multipart::MORE;
 use crate::symmetric;
 use flow::Nanos;
 
@@ -69,6 +70,16 @@ impl Head {
     /// The message's type.
     pub(super) fn kind(&self) -> u8 {
         self.bytes[1]
+    }
+
+    /// Whether another part follows, if the message is a part of a TABLE_FEATURES request.
+    #[must_use]
+    pub fn table_features_part(&self) -> Option<bool> {
+        let body = self.bytes().get(HEADER_BYTES..)?;
+        let is_part =
+            self.kind() == kind::MULTIPART_REQUEST && body.starts_with(&TABLE_FEATURES.to_be_bytes());
+        let flags = body.get(2..4)?;
+        is_part.then(|| u16::from_be_bytes([flags[0], flags[1]]) & MORE != 0)
     }
 
     /// Whether a controller in the slave role may not send the message, by what its first bytes say: as

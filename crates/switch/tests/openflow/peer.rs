@@ -41,6 +41,11 @@ impl Peer {
     /// Sends a message and returns its number.
     pub fn send(&mut self, message: &Message) -> u32 {
         self.xid += 1;
+        self.send_part(message)
+    }
+
+    /// Sends a message with the number of the one before, as a further part of the same request.
+    pub fn send_part(&mut self, message: &Message) -> u32 {
         let mut bytes = Vec::new();
         encode(message, self.xid, &mut bytes).unwrap();
         self.send_bytes(&bytes);

@@ -230,12 +230,75 @@ fn tables_that_are_not_laid_out_are_removed() {
 
     // In parts; and tables come back.
     peer.send(&lay_out(&[0, 1], true));
-    assert_eq!(told(&peer.ask(&lay_out(&[3, 200], false))), [0, 1, 3, 200]);
+    let asked = peer.send_part(&lay_out(&[3, 200], false));
+    assert_eq!(told(&peer.answer_to(asked)), [0, 1, 3, 200]);
     assert_eq!(lab.flows().len(), 2);
     peer.send(&add("table=1,priority=7,actions=goto_table:3"));
     peer.send(&add("table=3,actions=output:2"));
     peer.send(&flow_mod(Command::Delete, "table=all"));
     peer.barrier();
+}
+
+/// How many tables the pipeline has.
+fn tables(peer: &mut Peer) -> usize {
+    let Message::MultipartReply(stats) = peer.ask(&query(Query::Table)) else { panic!("another message") };
+    let Answer::Table(tables) = &stats.answer else { panic!("{stats:?}") };
+    tables.len()
+}
+
+#[test]
+fn parts_of_a_layout_belong_to_one_request() {
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    peer.send(&add("table=3,actions=output:1"));
+    peer.barrier();
+    let refused = |peer: &mut Peer, asked| match peer.answer_to(asked) {
+        Message::Error(error) => error.code,
+        other => panic!("not refused: {other:?}"),
+    };
+    // A request of which one part is refused is refused as a whole, whatever comes between its parts.
+    let asked = peer.send(&lay_out(&[0, 255], true));
+    assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_TABLE);
+    peer.send_part(&lay_out(&[0], false));
+    assert_eq!(refused(&mut peer, asked), error::TABLE_FEATURES_BAD_ARGUMENT);
+    // So is one with a part that cannot be decoded: a property of one byte.
+    let mut bytes = Vec::new();
+    openflow::encode(&lay_out(&[1], true), 5_000, &mut bytes).unwrap();
+    let length = u16::try_from(bytes.len() + 8).unwrap();
+    bytes[2..4].copy_from_slice(&length.to_be_bytes());
+    bytes[16..18].copy_from_slice(&72_u16.to_be_bytes());
+    bytes.extend([0, 0, 0, 1, 0, 0, 0, 0]);
+    peer.send_bytes(&bytes);
+    assert!(matches!(peer.answer_to(5_000), Message::Error(_)));
+    bytes.clear();
+    openflow::encode(&lay_out(&[0], false), 5_000, &mut bytes).unwrap();
+    peer.send_bytes(&bytes);
+    assert_eq!(refused(&mut peer, 5_000), error::TABLE_FEATURES_BAD_ARGUMENT);
+    // A request that is never finished has no part in others, and what is wrong with other messages none in it.
+    peer.send(&lay_out(&[0], true));
+    assert!(matches!(peer.ask(&lay_out(&[], false)), Message::MultipartReply(_)));
+    assert_eq!(tables(&mut peer), 255);
+    assert_eq!(lab.flows().len(), 2, "{:?}", lab.flows());
+    let asked = peer.send(&lay_out(&[1], true));
+    peer.send_bytes(&wrong_flow_mod());
+    peer.send_part(&lay_out(&[0], false));
+    assert_eq!(told(&peer.answer_to(asked)), [0, 1]);
+}
+
+#[test]
+fn a_slave_does_not_finish_the_layout_that_it_began() {
+    let lab = Lab::start(1, 2, "");
+    let mut peer = lab.peer();
+    let role = |role| Message::RoleRequest(RoleMessage { role, generation_id: 1 });
+    let asked = peer.send(&lay_out(&[0], true));
+    let mut bytes = Vec::new();
+    openflow::encode(&role(Role::Slave), 6_000, &mut bytes).unwrap();
+    peer.send_bytes(&bytes);
+    assert!(matches!(peer.answer_to(6_000), Message::RoleReply(_)));
+    peer.send_part(&lay_out(&[], false));
+    let Message::Error(error) = peer.answer_to(asked) else { panic!("not refused") };
+    assert_eq!(error.code, error::IS_SLAVE);
+    assert_eq!(tables(&mut peer), 255);
 }
 
 /// A flow-mod, number 77, whose match has a field of class 0x8000 that is not known. It has no more than an ERROR returns.
