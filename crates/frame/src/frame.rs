@@ -372,17 +372,17 @@ impl Frame {
     /// and no further. False (and unchanged) if it does not fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
-        let Some(from) = other.body.as_ref().filter(|body| !body.memory.is_on_loan()) else {
-            return self.copy_from(other);
-        };
-        let start = from.start as usize;
-        let range = start..start + other.len();
+        let Some(from) = &other.body else { return self.copy_from(other) };
+        // Memory on loan may have more headroom than ours.
+        let on_loan = from.memory.is_on_loan();
+        let start = if on_loan { from.start.min(HEADROOM_BYTES as u32) } else { from.start };
+        let range = start as usize..start as usize + other.len();
         let Some(body) = self.body.as_mut().filter(|body| body.fits(other.room_len())) else {
             return false;
         };
         let Some(to) = body.memory.get_mut(range) else { return false };
         to.copy_from_slice(other.bytes());
-        (body.start, body.len) = (from.start, from.len);
+        (body.start, body.len) = (start, from.len);
         self.meta = other.meta;
         true
     }
@@ -525,6 +525,16 @@ mod tests {
                 !copy.insert(0, left + 1) && copy.insert(0, left),
                 "{inserted} inserted, {removed} removed"
             );
+        }
+        // Memory on loan with more headroom than ours, and with less left.
+        for (start, left) in [(140, HEADROOM_BYTES), (28, 28)] {
+            let mut shell = Frame::shell(0);
+            assert!(shell.lend(loan(256), start, 50));
+            shell.bytes_mut().fill(7);
+            let mut copy = Frame::with_capacity(shell.room_len(), 0);
+            assert!(copy.copy_with_room(&shell) && copy.bytes() == [7; 50]);
+            assert!(!copy.insert(0, left + 1) && copy.insert(0, left), "{start}");
+            give_back(shell.take_loan().unwrap().into_start());
         }
         let long = Frame::from_bytes(&[1; 61]);
         let mut short = Frame::from_bytes(&[2; 60]);
