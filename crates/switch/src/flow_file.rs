@@ -138,13 +138,19 @@ impl FlowFile {
     pub fn check<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
         self.finish()?;
         let again = self.asked.clone();
-        if let Ok(changed) = model.bundle(now, self.asked) {
-            return Ok(changed);
-        }
+        let (at, refused) = match model.bundle(now, self.asked) {
+            Ok(changed) => return Ok(changed),
+            Err(refused) => refused,
+        };
+        let line = self.line_of.get(at).copied().unwrap_or_default();
         for (asked, line) in again.into_iter().zip(self.line_of) {
             if let Err(error) = model.change(now, asked.into()) {
                 self.mistakes.add(|| format!("line {line}: {error}"));
             }
+        }
+        if self.mistakes.is_empty() {
+            // Only all lines together are refused.
+            self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())
     }
