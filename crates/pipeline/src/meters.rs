@@ -60,6 +60,12 @@ pub struct MeterState {
 }
 
 impl MeterState {
+    /// Whether a band changes packets, as [`Meter::remarks`].
+    #[must_use]
+    pub fn remarks(&self) -> bool {
+        self.meter.remarks()
+    }
+
     /// A meter whose buckets are full.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
@@ -150,7 +156,7 @@ impl<E: Egress> Run<'_, E> {
     pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, goes_on: bool) -> bool {
         let meters = self.meters;
         let Some(meter) = meters.get(id) else { return true };
-        packet.low_latency &= !(goes_on && meter.meter.remarks());
+        packet.low_latency &= !(goes_on && meter.remarks());
         let bytes = packet.frame.len() as u64;
         meter.count.add(bytes);
         let Some(bucket) = meter.exceeded(bytes, self.now) else { return true };

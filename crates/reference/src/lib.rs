@@ -179,7 +179,8 @@ impl Rules for Reference {
     }
 
     fn remarks(&self, meter: u32) -> bool {
-        self.meters.get(&meter).is_some_and(|meter| meter.remarks())
+        let bands = self.meters.get(&meter).map(|meter| &meter.bands);
+        bands.is_some_and(|bands| bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. })))
     }
 
     fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {

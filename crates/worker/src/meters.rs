@@ -14,9 +14,11 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Adds or replaces a meter; it counts from 0, with full buckets.
-    pub fn set(&mut self, meter: &Meter) {
-        self.meters.insert(meter.id, Arc::new(MeterState::new(meter)));
+    /// Adds or replaces a meter; it counts from 0, with full buckets. Returns whether flows that pass it may change their
+    /// lane: whether its packets may be remarked, or might have been before.
+    pub fn set(&mut self, meter: &Meter) -> bool {
+        let before = self.meters.insert(meter.id, Arc::new(MeterState::new(meter)));
+        meter.remarks() || before.is_some_and(|before| before.remarks())
     }
 
     /// Takes a meter away.
@@ -37,5 +39,22 @@ impl Meters {
     pub fn counters(&self, id: u32) -> Option<MeterCounters> {
         let state = self.meters.get(&id)?;
         Some(MeterCounters { total: state.count(), bands: state.bands() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::meter::{Band, MeterBand};
+
+    #[test]
+    fn only_meters_that_remark_change_lanes() {
+        let mut meters = Meters::default();
+        let bands = |band| vec![MeterBand { rate: 1, burst: 1, band }];
+        let meter = |band| Meter { id: 1, packets: false, stats: true, burst: true, bands: bands(band) };
+        let (drops, remarks) = (meter(Band::Drop), meter(Band::DscpRemark { precedence_level: 1 }));
+        assert!(!meters.set(&drops) && !meters.set(&drops), "another rate is no other lane");
+        assert!(meters.set(&remarks) && meters.set(&remarks));
+        assert!(meters.set(&drops) && !meters.set(&drops), "it remarked before");
     }
 }

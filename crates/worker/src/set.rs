@@ -191,12 +191,12 @@ impl WorkerSet {
                 changed.requeues |= self.requeues.is_on() && self.requeues.set_group(&group);
             }
             Operation::Meter(meter) => {
-                self.meters.set(&meter);
                 changed.meters = true;
-                // Flows that pass it may be normal from now on, or no longer.
-                parts.iter_mut().for_each(|parts| {
-                    parts.push(Update::Lanes { promotes: true, requeues: false });
-                });
+                if self.meters.set(&meter) {
+                    parts.iter_mut().for_each(|parts| {
+                        parts.push(Update::Lanes { promotes: true, requeues: false });
+                    });
+                }
             }
             Operation::RemoveMeter(id) => {
                 self.meters.remove(id);
