@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A socket in the file system: made for its owner only, never taken from a living process, removed at the end.
 
+use rustix::fs::Access;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, ErrorKind};
@@ -146,15 +147,17 @@ impl Listener {
             }
             _ => {}
         }
-        match path.ancestors().skip(1).find(|folder| folder.exists()) {
-            Some(folder) if !folder.is_dir() => Err(ListenError::Io {
-                path: path.into(),
-                purpose,
-                what: "make the folder of",
-                source: ErrorKind::NotADirectory.into(),
-            }),
-            _ => Ok(()),
-        }
+        let named = |folder: &&Path| !folder.as_os_str().is_empty();
+        let parents = path.ancestors().skip(1).filter(named);
+        let folder = parents.into_iter().find(|folder| folder.exists()).unwrap_or(Path::new("."));
+        let source: io::Error = if !folder.is_dir() {
+            ErrorKind::NotADirectory.into()
+        } else if let Err(error) = rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK) {
+            error.into()
+        } else {
+            return Ok(());
+        };
+        Err(ListenError::Io { path: path.into(), purpose, what: "write to the folder of", source })
     }
 
     /// A client that waits, if any; it does not block.
