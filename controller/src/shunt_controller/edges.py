@@ -39,6 +39,9 @@ GROUPS_MAX, BUCKETS_MAX = 4096, 65_536
 
 _IPV4, _ARP = 0x0800, 0x0806
 
+_ENTRY = ("key", "hop_limit", "out_port", "backup_port", "return_ports")
+"""Names of what a plan says of an entry that pushes a key."""
+
 
 class Way(NamedTuple):
     """Packets are changed and sent by a port: a bucket, which is used while the port is up."""
@@ -132,6 +135,7 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
     # Of KeyFlow the plan of the new epoch, if there are two.
     made = plan["plans"][-1] if plan["kind"] == "keyflow" else plan
     done: dict[tuple[int, str, str], list[str]] = {}
+    pushed: dict[tuple[int, str, str], dict[str, Any]] = {}
     for route in made["routes"]:
         to = route["to"]
         if route["from"] not in at or to not in at:
@@ -142,6 +146,8 @@ def _push_keys(plan: dict[str, Any], at: dict[str, list[Host]], found: dict[str,
             rest = [name for following in route["segments"][number:] for name in following["path"][1:]]
             before = done.setdefault((table, switch, to), rest)
             need(before == rest, f"two routes to {to} go on differently from {switch}: {before} and {rest}")
+            entry = {name: segment.get(name) for name in _ENTRY}
+            need(pushed.setdefault((table, switch, to), entry) == entry, f"two routes to {to} need different entries at {switch}")
             if before is not rest:
                 continue
             backup = segment["backup_port"] if plan["kind"] == "keyflow" else None

@@ -6,6 +6,7 @@ import json
 import os
 import random
 
+import networkx
 import pytest
 from networks import SAMPLES
 from os_ken.ofproto import ofproto_protocol
@@ -13,8 +14,12 @@ from os_ken.ofproto import ofproto_protocol
 from shunt_controller.edges import Host, entries, messages
 from shunt_controller.lane import LaneMod
 from shunt_controller.plan import files
+from shunt_controller.plan.check import check
 from shunt_controller.plan.cli import main
+from shunt_controller.plan.documents import document, plan_of
 from shunt_controller.plan.errors import PlanError
+from shunt_controller.plan.protection import plan_protected
+from shunt_controller.plan.routes import Trees
 from shunt_controller.planned import lanes, read_plan
 
 TIMES = 400
@@ -81,6 +86,142 @@ def test_what_is_damaged_anywhere_is_a_sentence_or_can_be_told(tmp_path, name):
             refused += 1
             assert str(error) and "Traceback" not in str(error)
     assert refused > TIMES // 20
+
+
+def everywhere(plan):
+    """A host at each switch, so that nothing of the plan is left out."""
+    return [Host(f"10.0.0.{at}", switch["name"], 900) for at, switch in enumerate(plan["switches"], 1)]
+
+
+CHECKED = [name for name, (command, _) in PLANS.items() if command[0] != "fat-tree" and "--freertr" not in command]
+
+
+@pytest.mark.parametrize("name", [*CHECKED, "split"])
+def test_what_check_accepts_can_be_told_and_the_rest_is_a_sentence(tmp_path, capsys, name):
+    plan = split() if name == "split" else made(tmp_path, name)[0]
+    path = tmp_path / "damaged.json"
+    draw = random.Random(f"check {name}")
+    codes = {0: 0, 1: 0}
+    for _ in range(TIMES):
+        worse = copy.deepcopy(plan)
+        for _ in range(draw.choice((1, 1, 2))):
+            holder, at = draw.choice(places_of(worse))
+            if draw.random() < 0.3:
+                del holder[at]
+            elif type(holder[at]) is int and draw.random() < 0.5:
+                holder[at] += draw.choice((-300, -1, 1, 300, 1 << 40))
+            else:
+                holder[at] = draw.choice(WORSE)
+        path.write_text(json.dumps(worse))
+        capsys.readouterr()
+        code = main(["check", str(path)])
+        codes[code] += 1
+        said = capsys.readouterr().err
+        assert (said == "") if code == 0 else said.startswith("plan check: ") and said.count("\n") == 1
+        if code == 0:
+            tell(worse, everywhere(worse))
+    assert codes[0] > 0 and codes[1] > TIMES // 4, codes
+
+
+def split():
+    """A plan whose routes are split, with packets that waypoints send back."""
+    network = files.of_graph("ring", networkx.cycle_graph(16))
+    pairs = [(source, destination) for destination in (0, 5) for source in range(16) if source != destination]
+    data = json.loads(json.dumps(document(plan_protected(Trees(network), "hops", 64, pairs))))
+    assert any("return_ports" in segment for route in data["plans"][0]["routes"] for segment in route["segments"])
+    return data
+
+
+def first_segment(data):
+    """Its first route's first segment."""
+    return data["plans"][0]["routes"][0]["segments"][0]
+
+
+def wider(data):
+    """A key with the same residues that does not fit."""
+    product = 1
+    for switch in data["switches"]:
+        product *= switch["banks"][0]["id"]
+    segment = first_segment(data)
+    segment["key"] = f"{int(segment['key'], 16) + (product << 300):#x}"
+
+
+def lasting(data):
+    first_segment(data)["hop_limit"] = 300
+
+
+def returning(data):
+    segment = first_segment(data)
+    segment["return_ports"] = [segment["out_port"]]
+
+
+def without_segments(data):
+    data["plans"][0]["routes"][0]["segments"] = []
+
+
+def other_backup(data):
+    first_segment(data)["backup_port"] = 77
+
+
+def links(data):
+    first_segment(data)["guards"][0] = "links"
+
+
+def unlike(data):
+    """One of several routes has another entry at their waypoint, which only the hop limit tells from theirs."""
+    seen = set()
+    for route in data["plans"][0]["routes"]:
+        for segment in route["segments"][1:]:
+            if (segment["path"][0], route["to"]) in seen:
+                segment["hop_limit"] += 1
+                return
+            seen.add((segment["path"][0], route["to"]))
+    raise AssertionError("no waypoint has two routes")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (wider, "bits, which does not fit 64"),
+        (lasting, "has the hop limit 300; hop limits are 0 to 255"),
+        (returning, "but begins at no waypoint"),
+        (without_segments, "has no segments"),
+        (other_backup, "has no link at port 77"),
+        (links, "has the guards ['links']; known are '', 'link', 'node', 'link+node'"),
+        (unlike, "needs a different entry there"),
+    ],
+)
+def test_check_says_what_cannot_be_deployed(tmp_path, capsys, damage, said):
+    data = split()
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(data))
+    assert main(["check", str(path)]) == 0
+    damage(data)
+    path.write_text(json.dumps(data))
+    assert main(["check", str(path)]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_routes_with_different_entries_at_a_waypoint_are_not_told():
+    data = split()
+    hosts = everywhere(data)
+    tell(data, hosts)
+    unlike(data)
+    with pytest.raises(PlanError, match="need different entries at"):
+        tell(data, hosts)
+
+
+def test_no_guard_is_for_the_last_switch():
+    """Its promise cannot be kept: the packet is for that switch."""
+    data = split()
+    assert not check(plan_of("x", data)).faults
+    hops = 0
+    for route in data["plans"][0]["routes"]:
+        guards = route["segments"][-1]["guards"]
+        guards[-1] = "link+node" if guards[-1] == "link" else "node"
+        hops += 1
+    faults = check(plan_of("x", data)).faults
+    assert len([fault for fault in faults if "nothing arrives with" in fault]) == hops
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from shunt_controller.plan.keyflow import KeyPlan, KeyRoute, Segment, waypoints
 from shunt_controller.plan.steering import arrives
-from shunt_controller.plan.walk import Failure, Outcome, Says, Walk, by_key
+from shunt_controller.plan.walk import Entry, Failure, Outcome, Says, Walk, by_key
 
 
 @dataclass
@@ -34,6 +34,24 @@ class _Arrival(NamedTuple):
     failure: Failure | None
 
 
+class _Place(NamedTuple):
+    """A switch has one entry of each kind for a destination."""
+
+    is_waypoint: bool
+    """Whether the entry is for packets that arrive with a key, or for those of hosts."""
+    node: int
+    destination: int
+
+
+class _Pushed(NamedTuple):
+    """What an entry that pushes a key does."""
+
+    key: int
+    hop_limit: int
+    nodes: tuple[int, ...]
+    entry: Entry
+
+
 class _Checker:
     """Walks the routes of one plan."""
 
@@ -43,6 +61,7 @@ class _Checker:
         self.outcomes: dict[_Arrival, Outcome] = {}
         self.says: dict[int, Says] = {}
         self.shared: dict[tuple[object, ...], Segment] = {}
+        self.pushed: dict[_Place, _Pushed] = {}
         self.waypoints: dict[int, set[int]] = {}
         """Of each destination, the waypoints that have an entry for it."""
         for node, destinations in waypoints(plan).items():
@@ -62,11 +81,24 @@ class _Checker:
         ):
             if not is_so:
                 report.faults.append(f"{_said(plan, segments[at])}: {said}")
+        for number, segment in enumerate(segments):
+            self._need_one_entry(_Place(number > 0, segment.nodes[0], route.destination), segment)
+        if "node" in segments[-1].guards[-1]:
+            name = plan.network.nodes[segments[-1].nodes[-1]]
+            report.faults.append(f"{_said(plan, segments[-1])}: nothing arrives with {name} down, and a guard says so")
         self._walk(route, segments, None, True)
         for failure, is_guarded in _failures(plan, segments) if with_failures else ():
             report.guarded += is_guarded
             report.unguarded += not is_guarded
             self._walk(route, segments, failure, is_guarded)
+
+    def _need_one_entry(self, place: _Place, segment: Segment) -> None:
+        """Reports a segment whose first switch needs a different entry for another route."""
+        entry = segment.entry()._replace(return_ports=tuple(segment.return_ports))
+        pushed = _Pushed(segment.key, segment.hop_limit, tuple(segment.nodes), entry)
+        if self.pushed.setdefault(place, pushed) != pushed:
+            name = self.plan.network.nodes[place.destination]
+            self.report.faults.append(f"{_said(self.plan, segment)}: another route to {name} needs a different entry there")
 
     def _one(self, segment: Segment) -> Segment:
         """The same object for equal segments, as of routes that share a waypoint."""

@@ -5,17 +5,23 @@ import json
 import pathlib
 from typing import Any
 
-from shunt_controller.plan.arithmetic import INTEGERS, POLYNOMIALS
+from shunt_controller.plan.arithmetic import INTEGERS, POLYNOMIALS, Arithmetic
 from shunt_controller.plan.demand import LOCAL
 from shunt_controller.plan.errors import PlanError, need
 from shunt_controller.plan.files import load_json, of_json, to_json
 from shunt_controller.plan.keyflow import KeyPlan, KeyRoute, Segment
+from shunt_controller.plan.keys import WIDTHS_BITS
 from shunt_controller.plan.network import Network
 from shunt_controller.plan.numbering import Bank
 
 FORMAT = "shunt-plan"
 VERSION = 1
 _ARITHMETICS = {arithmetic.name: arithmetic for arithmetic in (INTEGERS, POLYNOMIALS)}
+_CODED = ("all", "hops", "core")
+_GUARDS = ("", "link", "node", "link+node")
+ID_MAX = 0xFFFF_FFFF
+"""The highest that a switch can be configured with."""
+HOP_LIMIT_MAX = 255
 TABLES = "tables"
 """Stands for the switch's own tables in a label map."""
 
@@ -139,66 +145,96 @@ def plan_of(path: str, data: dict[str, Any], at: int = -1) -> KeyPlan:
     try:
         network = of_json(path, data["network"])
         made = data["plans"][at]
-        need(made["epoch"] in (0, 1), f"{path}: a plan has the epoch {made['epoch']}")
-        bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=_ARITHMETICS[made["arithmetic"]])
-        for switch in data["switches"]:
-            for one in switch["banks"]:
-                need(one["epoch"] in (0, 1), f"{path}: a bank of {switch['name']} has the epoch {one['epoch']}")
-                if one["epoch"] == made["epoch"]:
-                    node = network.index(switch["name"])
-                    bank.ids[node] = int(one["id"])
-                    bank.labels[node] = [LOCAL if port == TABLES else int(port) for port in one["labels"]]
-                    bank.backups[node] = {int(port): int(backup) for port, backup in one["backups"].items()}
-        _need_sound(network, bank)
+        epochs = [_whole("the epoch of a plan", one["epoch"]) for one in data["plans"]]
+        need(set(epochs) <= {0, 1}, f"{path}: plans have the epochs {epochs}; epochs are 0 and 1")
+        need(len(epochs) == len(set(epochs)), f"{path} has two plans of one epoch")
+        need(made["coded"] in _CODED, f"{path}: coded is {made['coded']!r}; known are {', '.join(_CODED)}")
+        width_bits = _whole("width_bits of a plan", made["width_bits"])
+        need(width_bits in WIDTHS_BITS, f"{path}: keys have {', '.join(map(str, WIDTHS_BITS))} bits, not {width_bits}")
+        bank = _bank_of(network, data["switches"], epochs, epochs[at], _ARITHMETICS[made["arithmetic"]])
         routes = [
             KeyRoute(
                 network.index(route["from"]),
                 network.index(route["to"]),
-                [_segment_of(network, segment) for segment in route["segments"]],
+                [_segment_of(network, segment, number, width_bits) for number, segment in enumerate(route["segments"])],
             )
             for route in made["routes"]
         ]
-        return KeyPlan(network, bank, made["coded"], int(made["width_bits"]), int(made["epoch"]), routes)
+        for route in routes:
+            need(
+                bool(route.segments),
+                f"{path}: the route from {network.nodes[route.source]} to {network.nodes[route.destination]} has no segments",
+            )
+        return KeyPlan(network, bank, made["coded"], width_bits, epochs[at], routes)
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         if isinstance(error, PlanError):
             raise
         raise PlanError(f"{path} is damaged: {type(error).__name__} {error}") from error
 
 
-def _need_sound(network: Network, bank: Bank) -> None:
-    """Raises unless a bank's IDs are some, and its ports are there."""
-    for node, name in enumerate(network.nodes):
-        value = bank.ids[node]
-        need(value == 0 or value >= 2, f"{name} has the ID {value}; IDs are 2 and more")
-        ports = {*bank.labels[node], *bank.backups[node], *bank.backups[node].values()} - {LOCAL}
-        missing = sorted(ports - set(network.ports[node]))
-        need(not missing, f"{name} has labels or backups for the ports {missing}, which have no link")
+def _bank_of(network: Network, switches: list[dict[str, Any]], epochs: list[int], epoch: int, arithmetic: Arithmetic) -> Bank:
+    """What the switches are configured with for one epoch of those that have plans."""
+    bank = Bank([0] * len(network.nodes), [[] for _ in network.nodes], arithmetic=arithmetic)
+    names = [switch["name"] for switch in switches]
+    need(len(names) == len(set(names)), "a switch is listed twice")
+    for switch in switches:
+        name, node = switch["name"], network.index(switch["name"])
+        its_epochs = [_whole(f"the epoch of a bank of {name}", one["epoch"]) for one in switch["banks"]]
+        need(len(its_epochs) == len(set(its_epochs)), f"{name} has two banks of one epoch")
+        unknown = set(its_epochs) - set(epochs)
+        need(not unknown, f"{name} has a bank of the epoch {min(unknown, default=0)}, of which there is no plan")
+        for one in switch["banks"]:
+            if one["epoch"] == epoch:
+                bank.ids[node] = _whole(f"the ID of {name}", one["id"])
+                need(2 <= bank.ids[node] <= ID_MAX, f"{name} has the ID {bank.ids[node]}; IDs are 2 to {ID_MAX}")
+                bank.labels[node] = [LOCAL if port == TABLES else _port(network, node, port) for port in one["labels"]]
+                bank.backups[node] = {
+                    _port(network, node, int(port)): _port(network, node, backup) for port, backup in one["backups"].items()
+                }
+    return bank
 
 
-def _segment_of(network: Network, data: dict[str, Any]) -> Segment:
+def _port(network: Network, node: int, value: Any) -> int:
+    """A port that has a link."""
+    port = _whole(f"a port of {network.nodes[node]}", value)
+    need(port in network.ports[node], f"{network.nodes[node]} has no link at port {port}")
+    return port
+
+
+def _whole(what: str, value: Any) -> int:
+    """A number as it is, without conversion from a fraction or a string."""
+    need(type(value) is int, f"{what} is {value!r}, which is no whole number")
+    return int(value)
+
+
+def _segment_of(network: Network, data: dict[str, Any], number: int, width_bits: int) -> Segment:
+    """The segment of this number, from 0, of a route."""
     nodes = [network.index(name) for name in data["path"]]
-    backup_port = data["backup_port"]
+    said = f"a segment from {data['path'][:1]}"
     for here, there in zip(nodes, nodes[1:], strict=False):
         need(
             there in network.neighbours[here], f"{network.nodes[here]} and {network.nodes[there]}, of one path, have no link"
         )
-    guards = [str(guard) for guard in data["guards"]]
-    key = int(data["key"], 16)
-    need(key >= 0, f"a segment from {data['path'][:1]} has the key {key}; keys are 0 and more")
-    need(
-        len(nodes) >= 2 and len(guards) == len(nodes) - 1 and data["out_port"] in network.ports[nodes[0]],
-        f"a segment from {data['path'][:1]} has no hops, no port {data['out_port']} to leave by, or guards for others",
-    )
-    backup_port = None if backup_port is None else int(backup_port)
-    return_ports = [int(port) for port in data.get("return_ports", [])]
-    unknown = sorted(set(return_ports) - {data["out_port"], backup_port})
-    need(not unknown, f"a segment from {data['path'][:1]} has the return ports {unknown}, by which it does not send")
+    guards = list(data["guards"])
+    need(len(nodes) >= 2 and len(guards) == len(nodes) - 1, f"{said} has no hops, or guards for others")
+    unknown = [guard for guard in guards if guard not in _GUARDS]
+    need(not unknown, f"{said} has the guards {unknown}; known are {', '.join(map(repr, _GUARDS))}")
+    key, hop_limit = int(data["key"], 16), _whole(f"the hop limit of {said}", data["hop_limit"])
+    need(key >= 0, f"{said} has the key {key}; keys are 0 and more")
+    need(key.bit_length() <= width_bits, f"{said} has a key of {key.bit_length()} bits, which does not fit {width_bits}")
+    need(0 <= hop_limit <= HOP_LIMIT_MAX, f"{said} has the hop limit {hop_limit}; hop limits are 0 to {HOP_LIMIT_MAX}")
+    out_port = _port(network, nodes[0], data["out_port"])
+    backup_port = None if data["backup_port"] is None else _port(network, nodes[0], data["backup_port"])
+    return_ports = [_whole(f"a return port of {said}", port) for port in data.get("return_ports", [])]
+    need(not return_ports or number > 0, f"{said} has the return ports {return_ports}, but begins at no waypoint")
+    unsent = sorted(set(return_ports) - {out_port, backup_port})
+    need(not unsent, f"{said} has the return ports {unsent}, by which it does not send")
     return Segment(
         nodes,
-        int(data["out_port"]),
+        out_port,
         key,
-        int(data["bits"]),
-        int(data["hop_limit"]),
+        _whole(f"the bits of {said}", data["bits"]),
+        hop_limit,
         backup_port,
         [network.index(name) for name in data["steering"]],
         guards,
