@@ -65,7 +65,7 @@ bench-peers: ## Shunt against Open vSwitch with DPDK, testpmd and the raw librar
 
 .PHONY: networks
 networks: ## large networks in virtual time, figures to target/report
-	scripts/setup.sh lab
+	scripts/setup.sh networks
 	cargo build --release --package shunt
 	bench/networks.py
 	bench/protected.py

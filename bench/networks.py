@@ -186,7 +186,8 @@ def main():
     except Failed as failed:
         sys.exit("bench/networks.py: %s" % failed)
     except FileNotFoundError as error:
-        sys.exit("bench/networks.py: there is no %s: run make networks" % error.filename)
+        makes = {PYTHON: "scripts/setup.sh networks", SHUNT: "make"}
+        sys.exit("bench/networks.py: there is no %s: run %s" % (error.filename, makes.get(error.filename, "make networks")))
     except KeyboardInterrupt:
         sys.exit(130)
     if left_out:

@@ -164,10 +164,14 @@ def simulated(plan, folder, packets_max):
         raise Failed("shunt sim ended with %d and said nothing that can be read" % done.returncode) from None
 
 
-def met(found, failure="protected hop, detected"):
-    """Packets that met failures in a way: all of them, and those that were lost."""
+def met(found, are_promised, failure="protected hop, detected"):
+    """Packets that met failures in a way: all of them, and those that were lost. If hops are promised there must be some."""
     counts = next((one for one in found["met"] if one["failure"] == failure), {"delivered": 0, "lost": 0})
-    return counts["delivered"] + counts["lost"], counts["lost"]
+    reached = counts["delivered"] + counts["lost"]
+    if are_promised and not reached:
+        kinds = ", ".join(repr(one["failure"]) for one in found["met"])
+        raise Failed("hops are promised, and no packet met a failure of the kind %r; shunt sim reports %s" % (failure, kinds or "none"))
+    return reached, counts["lost"]
 
 
 def run(name, graph, width, folder, options, report):
@@ -188,8 +192,11 @@ def run(name, graph, width, folder, options, report):
     with open(path, encoding="utf-8") as file:
         plan = json.load(file)
     counts = promised(plan)
-    found = simulated(plan, folder, options.packets)
-    reached, lost = met(found)
+    try:
+        found = simulated(plan, folder, options.packets)
+        reached, lost = met(found, counts.links + counts.nodes > 0)
+    except Failed as problem:
+        raise Failed("%s: %s" % (case, problem)) from None
     report.alone("planning, processor time", case, "s", [processor])
     report.exact("hops promised", case, "hops", counts.links + counts.nodes)
     report.exact("packets at protected hops", case, "packets", reached)
@@ -208,12 +215,20 @@ def run(name, graph, width, folder, options, report):
     )  # fmt: skip
 
 
+def graphs_in(folder):
+    """Names of the graphs' files in a folder. Says so if there are none."""
+    files = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    graphs = [file for file in files if file.endswith((".graphml", ".json"))]
+    if not graphs:
+        print("left out, for there are no graphs in %s: all graphs but the odd ones" % (folder or "''"), flush=True)
+    return graphs
+
+
 def cases(options, folder):
     """Names and files of graphs."""
-    if options.graphs and not options.quick:
-        for file in sorted(os.listdir(options.graphs)) if os.path.isdir(options.graphs) else ():
-            if file.endswith((".graphml", ".json")):
-                yield os.path.splitext(file)[0], os.path.join(options.graphs, file)
+    if not options.quick:
+        for file in graphs_in(options.graphs):
+            yield os.path.splitext(file)[0], os.path.join(options.graphs, file)
     for name, network in odd_graphs(options.odd, options.seed):
         file = os.path.join(folder, "odd.json")
         with open(file, "w", encoding="utf-8") as out:
@@ -254,7 +269,8 @@ def main():
                         continue
                     (refused if isinstance(row, str) else rows).append(row)
     except FileNotFoundError as error:
-        sys.exit("bench/protected.py: there is no %s: run make networks" % error.filename)
+        makes = {PYTHON: "scripts/setup.sh networks", SHUNT: "make"}
+        sys.exit("bench/protected.py: there is no %s: run %s" % (error.filename, makes.get(error.filename, "make networks")))
     except KeyboardInterrupt:
         sys.exit(130)
     table(rows)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|test|bench|bench-peers|fuzz|conformance`. Says
-# nothing when nothing is missing. A tool that is already there is used as it is, wherever it came from.
+# Installs what a fresh Debian 12 lacks: `setup.sh build|dpdk|lint|demo|lab|networks|test|bench|bench-peers|fuzz|conformance`.
+# Says nothing when nothing is missing. A tool that is already there is used as it is, wherever it came from.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -153,10 +153,11 @@ case "$purpose" in
     bench) needs=("${build_needs[@]}" "${bench_needs[@]}") ;;
     bench-peers) needs=("${build_needs[@]}" "${peers_needs[@]}") ;;
     conformance) needs=("${conformance_needs[@]}") ;;
+    networks) needs=("${build_needs[@]}" python3:python3) ;;
     lab) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}") ;;
     test) needs=("${build_needs[@]}" "${demo_needs[@]}" "${lab_needs[@]}" "${test_needs[@]}") ;;
     *)
-        printf 'usage: %s build|dpdk|lint|demo|lab|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
+        printf 'usage: %s build|dpdk|lint|demo|lab|networks|test|bench|bench-peers|fuzz|conformance\n' "$0" >&2
         exit 2
         ;;
 esac
@@ -176,10 +177,9 @@ if [ "$purpose" = lab ] || [ "$purpose" = test ]; then
     unpack_testcontroller
     unpack_vswitchd
 fi
-if [ "$purpose" = test ]; then
-    install_client os-ken
-    install_client faucet
-fi
+# The planners run in the environment of os-ken, which has networkx.
+case "$purpose" in networks | test) install_client os-ken ;; esac
+if [ "$purpose" = test ]; then install_client faucet; fi
 if [ "$purpose" = bench ]; then
     unpack_vswitchd
     # Libraries, for bench/dpdk.

@@ -10,6 +10,10 @@ source "$(dirname "$0")/lib.sh"
 readonly python=target/tools/os-ken/bin/python
 needs "$python"
 
+python3 scripts/tests/protected_bench.py >"$folder/bench.log" 2>&1 ||
+    { tail -n 20 "$folder/bench.log" >&2; fail "bench/protected.py can pass without a test"; }
+ok "bench/protected.py says what it lacks"
+
 cargo build --quiet --package shunt
 target=$(cargo metadata --no-deps --format-version 1 | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')
 # delivered PLANNER PATHS LINKS: from each of 54 hosts to each other one, on so many different paths, of so many links at most.

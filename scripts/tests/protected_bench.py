@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of bench/protected.py itself: it does not pass without having tested anything, and says what is missing."""
+
+import argparse
+import contextlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+import protected  # pylint: disable=wrong-import-position
+
+
+def reported(failure, delivered, lost):
+    """What `shunt sim` reports of packets that met a failure."""
+    return {"met": [{"failure": failure, "delivered": delivered, "lost": lost}]}
+
+
+class Met(unittest.TestCase):
+    """Packets at protected hops."""
+
+    def test_packets_are_counted(self):
+        """Delivered ones and lost ones."""
+        self.assertEqual(protected.met(reported("protected hop, detected", 5, 2), True), (7, 2))
+
+    def test_promises_that_no_packet_meets_are_not_tested(self):
+        """As when `shunt sim` calls them by another name."""
+        for found in (reported("guarded hop, detected", 5, 0), reported("protected hop, detected", 0, 0), {"met": []}):
+            with self.assertRaisesRegex(protected.Failed, "hops are promised, and no packet met"):
+                protected.met(found, True)
+
+    def test_without_promises_nothing_need_be_met(self):
+        """As in a tree."""
+        self.assertEqual(protected.met({"met": []}, False), (0, 0))
+
+
+class Lacks(unittest.TestCase):
+    """What is not there."""
+
+    def test_a_missing_folder_of_graphs_is_reported(self):
+        """Otherwise only the odd graphs would run, and nobody would know."""
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()) as said:
+            missing = os.path.join(folder, "missing")
+            options = argparse.Namespace(graphs=missing, quick=False, odd=1, seed=1)
+            self.assertEqual(len(list(protected.cases(options, folder))), 1)
+            self.assertIn("there are no graphs in " + missing, said.getvalue())
+
+    def test_a_missing_python_is_reported_with_what_installs_it(self):
+        """Not with the command that has just failed."""
+        for script in ("protected.py", "networks.py"):
+            environment = dict(os.environ, PLAN_PYTHON="/missing/python", SHUNT="/missing/shunt")
+            # The first case has no graph that must be there.
+            command = [sys.executable, os.path.join(ROOT, "bench", script), *(["--quick"] if script == "protected.py" else [])]
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("there is no /missing/python: run scripts/setup.sh networks", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
