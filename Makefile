@@ -107,7 +107,7 @@ nightly: export FUZZ_SECONDS := $(FUZZ_SECONDS)
 nightly: ## the checks that take hours (scripts/nightly/steps.sh), resumable; needs root
 	scripts/setup.sh test
 	cargo build --release --package shunt
-	scripts/nightly.sh $(NIGHTLY)
+	set -f; scripts/nightly.sh $(NIGHTLY)
 
 .PHONY: lint
 lint: ## format, clippy, tidy, shell scripts

@@ -5,7 +5,7 @@
 # them, or those whose name matches a shell pattern such as `oracle-*`. `-l` lists names and commands only.
 #
 # It can be called again after an interruption. A step that passed leaves a stamp with its commit and command in
-# target/nightly, and does not run again while both are the same. A step that fails does not stop the next ones, but
+# target/nightly, and does not run again while both are the same; the state is the one at the start of the run. A step that fails does not stop the next ones, but
 # the exit code is 1. The table at the end has each step's verdict, time and log file. Remove target/nightly to repeat
 # everything.
 #
@@ -24,19 +24,20 @@ step() {
     commands+=("$2")
 }
 
-# What is tested: the commit, and a checksum of what is not committed.
+# What is tested: the commit, and a checksum of what is not committed. Each command's failure is returned, because `set -e`
+# has no effect where this function is called.
 state() {
     local commit changes
-    commit=$(git rev-parse HEAD)
-    changes=$(git status --porcelain --untracked-files=all)
+    commit=$(git rev-parse HEAD) || return
+    changes=$(git status --porcelain --untracked-files=all) || return
     if [ -z "$changes" ]; then
         printf '%s\n' "$commit"
         return
     fi
     {
-        printf '%s\n' "$changes"
-        git diff HEAD
-        git ls-files -z --others --exclude-standard | xargs -0 -r cat
+        printf '%s\n' "$changes" &&
+            git diff HEAD &&
+            git ls-files -z --others --exclude-standard | xargs -0 -r cat
     } | sha256sum | sed "s/^\(.\{16\}\).*/$commit with changes \1/"
 }
 
@@ -85,7 +86,7 @@ run_step() {
     local name=$1 command=$2 stamp=$folder/$1.passed expected started seconds status=0
     running=$name
     log=$folder/$name.log
-    expected=$(printf 'state: %s\ncommand: %s' "$(state)" "$command")
+    expected=$(printf 'state: %s\ncommand: %s' "$tested" "$command")
     if [ -e "$stamp" ] && [ "$(head -n -1 "$stamp")" = "$expected" ]; then
         seconds=$(tail -n 1 "$stamp")
         rows+=("$name passed-before ${seconds#seconds: } $log")
@@ -127,6 +128,11 @@ for pattern in "$@"; do
         exit 2
     fi
 done
+tested=''
+if [ -z "$list_only" ] && ! tested=$(state); then
+    printf 'nightly: git cannot tell which state of the repository is tested\n' >&2
+    exit 1
+fi
 for index in "${!names[@]}"; do
     is_wanted "${names[index]}" "$@" || continue
     if [ -n "$list_only" ]; then

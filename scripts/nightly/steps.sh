@@ -18,7 +18,7 @@ for ((part = 1; part <= parts; part++)); do
         "ORACLE_SEED=$((100001 + (part - 1) * cases)) ORACLE_CASES=$cases cargo test --package sim --test oracle -- --nocapture"
 done
 
-# Faults: every patch of tests/mutations, then such that nobody wrote. The latter continue by themselves.
+# Faults: every patch of tests/mutations, then random ones. The latter continue by themselves.
 step mutations "cargo xtask mutants --all"
 step mutants "cargo xtask mutants --random $NIGHTLY_MUTANTS --seed $NIGHTLY_SEED"
 step mutants-pipeline "cargo xtask mutants --random $((NIGHTLY_MUTANTS / 3 + 1)) --seed $NIGHTLY_SEED --crates pipeline"

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # The runner of `make nightly`: a failed step fails the run and stops no other, a step that passed is not repeated until its
-# command changes, and an interrupted one is ended and repeated.
+# command changes, and an interrupted one is ended and repeated. Nothing runs if git fails.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -59,4 +59,16 @@ row first passed
 ! grep -q '^third' "$folder/out" || fail 'a step was run that no pattern matches'
 [ "$(wc -l <"$folder/first")" -eq 2 ] || fail 'the first step did not run twice'
 expect 2 scripts/nightly.sh none
-printf 'ok: failed, interrupted and finished steps\n'
+
+# Without git the state is not known, so that no step may count as passed before.
+mkdir "$folder/bin"
+printf '#!/bin/sh\nexit 128\n' >"$folder/bin/git"
+chmod +x "$folder/bin/git"
+expect 1 env PATH="$folder/bin:$PATH" scripts/nightly.sh 'f*'
+grep -q '^nightly: git cannot tell' "$folder/out" || fail 'nothing is said of git, which failed'
+! grep -q '^first' "$folder/out" || fail 'a step was counted although git failed'
+
+# The patterns of `make nightly` are for names of steps, not of files.
+make --no-print-directory --dry-run nightly NIGHTLY='l*' >"$folder/out"
+grep -q '^set -f; scripts/nightly.sh l[*]$' "$folder/out" || fail 'make lets the shell expand the pattern'
+printf 'ok: failed, interrupted and finished steps, and no steps without git\n'
