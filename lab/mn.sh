@@ -33,9 +33,9 @@ readonly inside='
     cd "$checkout"
     # Mininet starts a controller by a path without spaces only.
     if [ -d target/tools/bin ]; then
-        mkdir /tmp/shunt-tools
-        mount --bind target/tools/bin /tmp/shunt-tools
-        PATH=/tmp/shunt-tools:$PATH
+        tools=$(mktemp -d /tmp/tools-XXXXXX)
+        mount --bind target/tools/bin "$tools"
+        PATH=$tools:$PATH
     fi
     ip link set lo up
     exec mn --custom lab/shunt_mininet.py --switch shunt "$@"'
