@@ -107,7 +107,7 @@ for turn in 1 2; do
 done
 if logged marking 'error'; then fail 'the switch refused something'; fi
 if logged marking 'Traceback'; then fail 'the application failed'; fi
-flows >/dev/null || fail 'ovs-ofctl can not read the flows'
+flows >/dev/null || fail 'ovs-ofctl cannot read the flows'
 ok 'marked by the experimenter instruction, with os-ken: on and off the path, twice'
 
 ofctl del-flows "tcp:$openflow_listen" priority=20,in_port=1,udp --strict

@@ -115,7 +115,7 @@ def routes_of(options: argparse.Namespace, network: Network) -> Routes:
 
 
 def run(options: argparse.Namespace, arithmetic: Arithmetic = INTEGERS) -> None:
-    """Plans, writes and tells."""
+    """Plans, writes and reports."""
     need(0 <= options.reserve <= 1024, f"--reserve is 0 to 1024, not {options.reserve}")
     need(options.protect or not options.refused, "--refused needs --protect")
     need(options.sample is None or options.sample > 0, "--sample needs one pair at least")

@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Plans, writes and tells."""
+    """Plans, writes and reports."""
     if options.path:
         _tell_path(options)
     elif options.freertr:
