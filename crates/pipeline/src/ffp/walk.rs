@@ -301,10 +301,15 @@ fn doubt<E: Egress, P: Probe>(
     moved: &mut bool,
     probe: &mut P,
 ) -> Option<(By, Record)> {
-    if place == NONE && lut.barred {
-        return None;
-    }
     if place == NONE {
+        // The packets of its value before this one have passed by a record that was inherited for them. So does this one,
+        // whatever else was barred meanwhile: the next ones find that record.
+        if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
+            return Some((By::Inherited, *record));
+        }
+        if lut.barred {
+            return None;
+        }
         let inherited = lut.ask_previous(packets, slot, key, run.now);
         *moved |= inherited.is_some();
         return inherited.map(|record| (By::Inherited, record));

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
+mod inherited;
 mod lab;
 mod limits;
 mod match_all;
