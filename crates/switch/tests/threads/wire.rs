@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Packets on their way at once when none may be lost.
-const WINDOW: usize = 200;
+/// Packets on their way at once when none may be lost: a burst. A worker forwards so many at once before it applies an
+/// operation. Of more, a backlog refuses some in the end when one operation follows another without a pause.
+const WINDOW: usize = 32;
 
 /// A queue that packets are pushed into.
 pub struct Ingress {
