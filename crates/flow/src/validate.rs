@@ -239,6 +239,64 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_allowed_up_to_their_bounds() {
+        let meter = |n| with(Instructions { meter: Some(n), ..Instructions::default() });
+        assert_eq!(meter(0xffff_0000), Ok(()));
+        assert_eq!(meter(0xffff_0001), Err(ValidateError::Meter(0xffff_0001)));
+        assert_eq!(one(Action::Group(0)), Ok(()));
+        assert_eq!(one(Action::Group(0xffff_ff00)), Ok(()));
+        assert_eq!(one(Action::Group(0xffff_ff01)), Err(ValidateError::OutGroup(0xffff_ff01)));
+        assert_eq!(one(Action::SetQueue(0xffff_fffe)), Ok(()));
+        for (action, ethertypes) in [
+            (Action::PushVlan as fn(u16) -> Action, &[0x8100, 0x88a8][..]),
+            (Action::PushMpls, &[0x8847, 0x8848]),
+            (Action::PushPbb, &[0x88e7]),
+        ] {
+            for ethertype in [0x0800, 0x8100, 0x88a8, 0x8847, 0x8848, 0x88e7, 0x88e6] {
+                assert_eq!(one(action(ethertype)).is_ok(), ethertypes.contains(&ethertype), "{ethertype:#x}");
+            }
+        }
+    }
+
+    #[test]
+    fn set_field_needs_a_mask_within_the_field_and_a_value_within_the_mask() {
+        for (value, mask, allowed) in [
+            (0, 1, true),
+            (1, 1, true),
+            (0xffff_ffff_ffff, 0xffff_ffff_ffff, true),
+            (0, 0, false),
+            (2, 1, false),
+            (0, 1 << 48, false),
+        ] {
+            let set = one(Action::SetField(SetField { field: Field::EthSrc, value, mask }));
+            assert_eq!(set.is_ok(), allowed, "{value:#x}/{mask:#x}: {set:?}");
+        }
+    }
+
+    #[test]
+    fn stateless_headers_must_fit_their_bits() {
+        let tf = |qid, up, down| TfHeader { qid, up, down };
+        for (header, narrow, wide) in [
+            (tf(0, 0, 0), true, true),
+            (tf(7, u32::MAX, (1 << 13) - 1), true, false),
+            (tf(7, (1 << 29) - 1, u16::MAX), false, true),
+            (tf(8, 0, 0), false, false),
+            (tf(0, 1 << 29, 0), true, false),
+            (tf(0, 0, 1 << 13), false, true),
+        ] {
+            let pushes = (one(Action::PushTf(header)).is_ok(), one(Action::PushTfWide(header)).is_ok());
+            assert_eq!(pushes, (narrow, wide), "{header:?}");
+        }
+        for bytes in 0..=40 {
+            for epoch in 0..=2 {
+                let key = KeyHeader { key: vec![0; bytes].into(), hops: 1, epoch };
+                let fits = [8, 16, 24, 32].contains(&bytes) && epoch < 2;
+                assert_eq!(one(Action::PushKey(key)).is_ok(), fits, "{bytes} bytes, epoch {epoch}");
+            }
+        }
+    }
+
+    #[test]
     fn limits_hold() {
         let list = |n| vec![Action::DecNwTtl; n];
         assert_eq!(with(Instructions::apply(list(64))), Ok(()));
