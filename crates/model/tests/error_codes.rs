@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The OpenFlow 1.3 type and code of each error, held against the numbers of the specification (section 7.4.4).
 
+use flow::action::TfHeader;
+use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
+use flow::{Field, MatchError};
 use model::ModelError::{self, *};
 
 const BAD_REQUEST: u16 = 1;
 const BAD_ACTION: u16 = 2;
 const BAD_INSTRUCTION: u16 = 3;
+const BAD_MATCH: u16 = 4;
 const FLOW_MOD_FAILED: u16 = 5;
 const GROUP_MOD_FAILED: u16 = 6;
 const PORT_MOD_FAILED: u16 = 7;
 const METER_MOD_FAILED: u16 = 12;
+const EXPERIMENTER: u16 = 0xffff;
 
 fn check(cases: impl IntoIterator<Item = (ModelError, (u16, u16))>) {
     for (error, expected) in cases {
@@ -21,16 +26,39 @@ fn check(cases: impl IntoIterator<Item = (ModelError, (u16, u16))>) {
 #[test]
 fn flow_mods_and_packet_outs() {
     check([
+        (RemovedTable(1), (FLOW_MOD_FAILED, 2)),
+        (RemovedNextTable(1), (BAD_INSTRUCTION, 2)),
+        (TableFull { in_use: 1, limit: 1 }, (FLOW_MOD_FAILED, 1)),
         (TooManySlices { table: 1, slices: 9 }, (FLOW_MOD_FAILED, 1)),
+        (Overlap { table: 1, priority: 3 }, (FLOW_MOD_FAILED, 3)),
+        (IndexTooLarge { index: 2, limit: 1 }, (BAD_MATCH, 7)),
         (IndexTaken { table: 1, index: 2, priority: 3 }, (FLOW_MOD_FAILED, 3)),
         (BadInPort(3), (BAD_REQUEST, 11)),
         (BadPacket(3), (BAD_REQUEST, 12)),
-        (Invalid(ValidateError::Table), (FLOW_MOD_FAILED, 2)),
-        (Invalid(ValidateError::Goto { from: 3, to: 2 }), (BAD_INSTRUCTION, 2)),
-        (Invalid(ValidateError::TooManyActions(99)), (BAD_ACTION, 7)),
-        (Invalid(ValidateError::OutPort(0)), (BAD_ACTION, 4)),
-        (Invalid(ValidateError::OutGroup(0)), (BAD_ACTION, 9)),
+        (Stateless(StatelessError::Port(0)), (EXPERIMENTER, 1)),
     ]);
+}
+
+#[test]
+fn what_is_wrong_with_a_flow_mod_by_itself() {
+    use ValidateError as V;
+    let header = TfHeader { qid: 9, up: 0, down: 0 };
+    let cases = [
+        (V::Table, (FLOW_MOD_FAILED, 2)),
+        (V::Goto { from: 3, to: 2 }, (BAD_INSTRUCTION, 2)),
+        (V::Prerequisite(MatchError::Prerequisite("tcp_dst".into(), "tcp")), (BAD_MATCH, 9)),
+        (V::Meter(0), (METER_MOD_FAILED, 2)),
+        (V::TooManyActions(99), (BAD_ACTION, 7)),
+        (V::OutPort(0), (BAD_ACTION, 4)),
+        (V::OutGroup(0), (BAD_ACTION, 9)),
+        (V::Queue, (BAD_ACTION, 8)),
+        (V::SetType(Field::InPort), (BAD_ACTION, 13)),
+        (V::SetArgument { field: Field::EthSrc, value: 1, mask: 0 }, (BAD_ACTION, 15)),
+        (V::PushType { action: "push_vlan", ethertype: 0, allowed: "" }, (BAD_ACTION, 5)),
+        (V::Key { bytes: 9, epoch: 0 }, (BAD_ACTION, 5)),
+        (V::Tf { action: "push_tf", up_bits: 32, down_bits: 13, header }, (BAD_ACTION, 5)),
+    ];
+    check(cases.map(|(error, expected)| (Invalid(error), expected)));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use common::*;
 use flow::operation::MAC_TABLE;
 use flow::{EntryChange, EntryFlags, FlowMod, Operation, PacketInReason, PortState};
 use frame::Frame;
-use model::{Change, Config, Limits, Notice, PortConfig, PortMod, PortReason, RemovedReason};
+use model::{Change, Config, Limits, ModelError, Notice, PortConfig, PortMod, PortReason, RemovedReason};
 use pipeline::Event;
 use pipeline::event::{Learn, PacketIn};
 
@@ -197,6 +197,22 @@ fn ports_are_told_to_the_data_plane_and_outward() {
     let modified = (PortReason::Modify, true);
     assert_eq!(reasons, [(PortReason::Add, false), modified, modified, (PortReason::Delete, true)]);
     assert_eq!(m.port_counters(4), None);
+}
+
+#[test]
+fn a_datapath_has_1024_ports_each_with_a_number_of_its_own() {
+    let mut m = plain();
+    for number in 1..=1_023 {
+        m.add_port(0, port(number), true).unwrap();
+    }
+    assert_eq!(m.add_port(0, port(0), true), Err(ModelError::BadPortNumber(0)));
+    assert_eq!(m.add_port(0, port(0xffff_ff01), true), Err(ModelError::BadPortNumber(0xffff_ff01)));
+    assert_eq!(m.add_port(0, port(7), true), Err(ModelError::PortExists(7)));
+    m.add_port(0, port(0xffff_ff00), true).unwrap();
+    assert_eq!(m.add_port(0, port(2_000), true), Err(ModelError::TooManyPorts));
+    m.remove_port(0, 7).unwrap();
+    m.add_port(0, port(2_000), true).unwrap();
+    assert_eq!(m.ports().count(), 1_024);
 }
 
 #[test]

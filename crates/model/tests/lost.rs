@@ -50,7 +50,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
 
     // The log does not hear of each.
     remove_one(&mut agent, &mut model);
-    assert_eq!(step(&mut agent, &mut model, id, SECOND / 2), []);
+    assert_eq!(step(&mut agent, &mut model, id, SECOND - 1), []);
     let one = Lost { flow_removed: 1, ..Lost::default() };
     assert_eq!(step(&mut agent, &mut model, id, SECOND), [ChannelEvent::Lost(one)]);
     agent.close(id);

@@ -36,6 +36,8 @@ pub struct FakePlane {
     pub events: VecDeque<Event>,
     pub recycled: usize,
     pub counter_reads: usize,
+    /// What it says of operations that are parked.
+    pub parked: usize,
 }
 
 impl FakePlane {
@@ -97,7 +99,7 @@ impl DataPlane for FakePlane {
     }
 
     fn parked(&self) -> usize {
-        0
+        self.parked
     }
 
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters {

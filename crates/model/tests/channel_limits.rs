@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The limits of a controller's channel, each held at the bound itself and passed one step beyond it.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::*;
+use flow::{Action, FlowMod, Instructions, Nanos, PacketInReason};
+use frame::Frame;
+use model::agent::{Agent, ChannelEvent, ChannelId, Context, Lost};
+use openflow::multipart::{MultipartRequest, Query, flow_stats::FlowQuery};
+use openflow::{HEADER_BYTES, Message, SessionConfig, encode};
+use pipeline::Event;
+use pipeline::event::PacketIn;
+
+const KIB: usize = 1_024;
+
+/// An agent over a model whose data plane applies nothing until it is told to.
+struct Bench {
+    agent: Agent,
+    model: Fake,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let mut model = plain();
+        model.plane_mut().held = true;
+        model.flow_mod(0, add(1, mac(1), 1)).unwrap();
+        Self { agent: Agent::default(), model }
+    }
+
+    fn connect(&mut self, config: SessionConfig) -> ChannelId {
+        let id = self.agent.open(0, config);
+        self.send(id, &Message::Hello(openflow::Hello::ours()));
+        self.step(id);
+        self.read_all(id);
+        id
+    }
+
+    /// A channel whose further requests wait behind a barrier.
+    fn waiting(&mut self) -> ChannelId {
+        let id = self.connect(SessionConfig::default());
+        self.send(id, &Message::BarrierRequest);
+        self.step(id);
+        assert!(self.agent.channel(id).unwrap().waits_for_barrier());
+        id
+    }
+
+    fn send(&mut self, id: ChannelId, message: &Message) {
+        let bytes = bytes_of(message);
+        assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
+    }
+
+    /// Says whether there is more to do at once.
+    fn step(&mut self, id: ChannelId) -> bool {
+        self.step_at(id, 0).0
+    }
+
+    fn step_at(&mut self, id: ChannelId, now: Nanos) -> (bool, Vec<ChannelEvent>) {
+        let Self { agent, model } = self;
+        let progress = agent.step(id, &mut Context { model, now, refresh: &mut || {} });
+        (progress.more, progress.events)
+    }
+
+    fn wants_read(&mut self, id: ChannelId) -> bool {
+        self.agent.channel(id).unwrap().wants_read()
+    }
+
+    /// Sends flow-mods that take up exactly so many bytes.
+    fn fill(&mut self, id: ChannelId, mut bytes: usize) {
+        while bytes > 0 {
+            let part = if bytes >= 64 * KIB { 32 * KIB } else { bytes };
+            self.send(id, &flow_mod_of(part));
+            self.step(id);
+            bytes -= part;
+        }
+    }
+
+    fn output(&mut self, id: ChannelId) -> usize {
+        self.agent.channel(id).unwrap().output().len()
+    }
+
+    /// The controller reads all that there is; returns how many messages.
+    fn read_all(&mut self, id: ChannelId) -> usize {
+        let channel = self.agent.channel(id).unwrap();
+        let mut rest = channel.output();
+        let (all, mut messages) = (rest.len(), 0);
+        while rest.len() >= HEADER_BYTES {
+            rest = &rest[usize::from(u16::from_be_bytes([rest[2], rest[3]]))..];
+            messages += 1;
+        }
+        channel.consume(all);
+        messages
+    }
+
+    /// Leaves exactly so many bytes for the controller to read.
+    fn fill_output(&mut self, id: ChannelId, bytes: usize) {
+        self.read_all(id);
+        while self.output(id) < bytes {
+            let rest = bytes - self.output(id);
+            let part = if rest >= 64 * KIB { 32 * KIB } else { rest };
+            self.send(id, &Message::EchoRequest(vec![0; part - HEADER_BYTES]));
+            self.step(id);
+        }
+        assert_eq!(self.output(id), bytes);
+    }
+
+    /// Passes on what there is to be told.
+    fn tell(&mut self) {
+        for notice in poll_all(&mut self.model, 0) {
+            self.agent.tell(&mut self.model, 0, notice);
+        }
+    }
+}
+
+fn bytes_of(message: &Message) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(message, 7, &mut bytes).unwrap();
+    bytes
+}
+
+/// A flow-mod of so many bytes.
+fn flow_mod_of(bytes: usize) -> Message {
+    const ACTION_BYTES: usize = 8;
+    let of = |actions| {
+        let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
+        let flow = FlowMod { instructions, ..add(1, mac(2), 1) };
+        Message::FlowMod(openflow::flow_mod::FlowMod { flow, buffer_id: None })
+    };
+    let message = of(1 + (bytes - bytes_of(&of(1)).len()) / ACTION_BYTES);
+    assert_eq!(bytes_of(&message).len(), bytes);
+    message
+}
+
+#[test]
+fn a_channel_holds_1024_requests_or_256_kib() {
+    let mut bench = Bench::new();
+    let by_bytes = bench.waiting();
+    bench.fill(by_bytes, 256 * KIB - HEADER_BYTES);
+    assert!(bench.wants_read(by_bytes));
+    bench.send(by_bytes, &Message::BarrierRequest);
+    bench.step(by_bytes);
+    assert!(!bench.wants_read(by_bytes));
+
+    let by_number = bench.waiting();
+    for number in 0..1_024 {
+        assert!(bench.wants_read(by_number), "{number} wait");
+        bench.send(by_number, &Message::BarrierRequest);
+        bench.step(by_number);
+    }
+    assert!(!bench.wants_read(by_number));
+}
+
+#[test]
+fn beyond_16_mib_in_all_channels_each_holds_16_requests_or_16_kib() {
+    let mut bench = Bench::new();
+    for _ in 0..63 {
+        let id = bench.waiting();
+        bench.fill(id, 256 * KIB);
+    }
+    let last = bench.waiting();
+    bench.fill(last, 256 * KIB - HEADER_BYTES);
+
+    // One more request makes it 16 MiB: so far this channel gets what a single one gets.
+    let late = bench.waiting();
+    (0..17).for_each(|_| bench.send(late, &Message::BarrierRequest));
+    bench.step(late);
+    assert!(bench.wants_read(late));
+    bench.step(late);
+    assert!(!bench.wants_read(late), "now there are 16 MiB");
+
+    let by_number = bench.waiting();
+    for number in 0..16 {
+        assert!(bench.wants_read(by_number), "{number} wait");
+        bench.send(by_number, &Message::BarrierRequest);
+        bench.step(by_number);
+    }
+    assert!(!bench.wants_read(by_number));
+
+    let by_bytes = bench.waiting();
+    bench.fill(by_bytes, 16 * KIB - HEADER_BYTES);
+    assert!(bench.wants_read(by_bytes));
+    bench.send(by_bytes, &Message::BarrierRequest);
+    bench.step(by_bytes);
+    assert!(!bench.wants_read(by_bytes));
+}
+
+#[test]
+fn a_step_takes_up_64_requests() {
+    let mut bench = Bench::new();
+    let one = bench.connect(SessionConfig::default());
+    for (requests, answered, more) in [(63, 63, false), (64, 64, true), (65, 64, true)] {
+        (0..requests).for_each(|_| bench.send(one, &Message::GetConfigRequest));
+        assert_eq!((bench.step(one), bench.read_all(one)), (more, answered), "of {requests} requests");
+        assert_eq!((bench.step(one), bench.read_all(one)), (false, requests - answered));
+    }
+}
+
+#[test]
+fn no_request_begins_while_256_operations_are_parked() {
+    let mut bench = Bench::new();
+    let one = bench.connect(SessionConfig::default());
+    for (parked, answers) in [(255, 1), (256, 0)] {
+        bench.model.plane_mut().parked = parked;
+        bench.send(one, &Message::GetConfigRequest);
+        bench.step(one);
+        assert_eq!(bench.read_all(one), answers, "with {parked} parked operations");
+    }
+    bench.model.plane_mut().parked = 0;
+    bench.step(one);
+    assert_eq!(bench.read_all(one), 1);
+}
+
+#[test]
+fn a_long_answer_waits_while_64_kib_are_not_read() {
+    let flows = MultipartRequest { query: Query::Flow(FlowQuery::default()), more: false };
+    for (unread, goes_on) in [(64 * KIB - 1, true), (64 * KIB, false)] {
+        let mut bench = Bench::new();
+        let one = bench.connect(SessionConfig::default());
+        bench.fill_output(one, unread);
+        bench.send(one, &Message::MultipartRequest(flows.clone()));
+        bench.step(one);
+        assert_eq!(bench.output(one) > unread, goes_on, "{unread} bytes are not read");
+        bench.read_all(one);
+        while bench.step(one) {}
+        assert!(goes_on || bench.output(one) > 0, "it goes on when they are");
+    }
+}
+
+/// A session that answers echoes until its output is far beyond the limits of the agent.
+fn patient() -> SessionConfig {
+    SessionConfig { output_limit: 4 * KIB * KIB, ..SessionConfig::default() }
+}
+
+#[test]
+fn up_to_1_mib_a_controller_is_told_of_ports() {
+    for (unread, is_told) in [(KIB * KIB, true), (KIB * KIB + 1, false)] {
+        let mut bench = Bench::new();
+        let one = bench.connect(patient());
+        bench.fill_output(one, unread);
+        bench.model.add_port(0, port(1), true).unwrap();
+        bench.tell();
+        assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
+        let port_status = u64::from(!is_told);
+        assert_eq!(bench.agent.lost(), Lost { port_status, ..Lost::default() });
+    }
+}
+
+#[test]
+fn up_to_the_limit_of_its_session_a_controller_is_told_of_packets() {
+    let limit = SessionConfig::default().output_limit;
+    for (unread, is_told) in [(limit, true), (limit + 1, false)] {
+        let mut bench = Bench::new();
+        let one = bench.connect(SessionConfig::default());
+        bench.fill_output(one, unread);
+        bench.model.plane_mut().events.push_back(Event::PacketIn(PacketIn {
+            frame: Frame::from_bytes(&[1; 60]),
+            table: 0,
+            entry: 0,
+            reason: PacketInReason::Action,
+            max_len: 128,
+            metadata: 0,
+            tunnel_id: 0,
+        }));
+        bench.tell();
+        assert_eq!(bench.output(one) > unread, is_told, "{unread} bytes are not read");
+        let packet_in = u64::from(!is_told);
+        assert_eq!(bench.agent.lost(), Lost { packet_in, ..Lost::default() });
+        assert_eq!(bench.model.plane_mut().recycled, 1);
+    }
+}
+
+#[test]
+fn the_log_hears_of_losses_once_a_second() {
+    let mut bench = Bench::new();
+    let one = bench.connect(patient());
+    bench.fill_output(one, KIB * KIB + 1);
+    let lose_one = |bench: &mut Bench, now| {
+        bench.model.set_link(0, 1, now % 2 == 0).unwrap();
+        bench.tell();
+        bench.step_at(one, now).1
+    };
+    bench.model.add_port(0, port(1), false).unwrap();
+    let lost = |port_status| vec![ChannelEvent::Lost(Lost { port_status, ..Lost::default() })];
+    assert_eq!(lose_one(&mut bench, 10), lost(2));
+    assert_eq!(lose_one(&mut bench, 9 + SECOND), []);
+    assert_eq!(lose_one(&mut bench, 10 + SECOND), lost(2));
+}
