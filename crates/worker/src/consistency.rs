@@ -85,3 +85,53 @@ pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
 
 /// What holding a record against one change takes: the bench `consistency` measures it.
 const WALKED_PS: u64 = 5_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for one in Consistency::ALL {
+            assert_eq!(one.to_string().parse(), Ok(one));
+        }
+        assert_eq!(Consistency::default(), Consistency::Auto);
+        assert!("Auto".parse::<Consistency>().is_err_and(|problem| problem.contains("\"Auto\" is unknown")));
+    }
+
+    #[test]
+    fn more_than_64_changes_at_once_go_by_generation() {
+        use Consistency as C;
+        let manners = [
+            (C::Auto, Manner::Auto),
+            (C::Eager, Manner::Eager),
+            (C::Lazy, Manner::Lazy),
+            (C::Generation, Manner::Generation),
+        ];
+        for (chosen, manner) in manners {
+            assert_eq!([0, 1, 64].map(|changes| chosen.manner(changes)), [manner; 3]);
+            assert_eq!(chosen.manner(65), Manner::Generation, "{chosen}");
+        }
+    }
+
+    #[test]
+    fn a_list_is_as_long_as_can_be_walked_in_a_lookup() {
+        let master = Master::default();
+        // A change takes 5 ns.
+        for (lookup_ps, changes) in [
+            (1, 1),
+            (5_000, 1),
+            (9_999, 1),
+            (10_000, 2),
+            (15_000, 4),
+            (20_000, 4),
+            (25_000, 8),
+            (5_000 * 65_534, 65_536),
+            (u64::MAX, 65_536),
+        ] {
+            assert_eq!(list_max(&master, lookup_ps), changes, "{lookup_ps} ps");
+        }
+        // Until a lookup was measured.
+        assert_eq!((master.engine_name(), list_max(&master, 0)), ("scan", 2));
+    }
+}

@@ -210,9 +210,11 @@ mod tests {
         step(Step::Admit, 5, 32);
         step(Step::Probe(7), 64, 32);
         step(Step::Lookup(7), 90, 3);
-        step(Step::Lookup(7), 3 * LONGEST_NS + 1, 3);
         step(Step::Execute(7), 1_000, 32);
+        // More than 2,000 ns a packet do not count.
+        step(Step::Lookup(7), 6_001, 3);
+        step(Step::Extract(7), 6_000, 3);
         let told = LookupCosts::over([costs.table(7).unwrap()].into_iter());
-        assert_eq!(told, LookupCosts { extract_ps: 0, probe_ps: 2_000, lookup_ps: 30_000 });
+        assert_eq!(told, LookupCosts { extract_ps: 2_000_000, probe_ps: 2_000, lookup_ps: 30_000 });
     }
 }

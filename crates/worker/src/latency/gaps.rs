@@ -136,12 +136,37 @@ mod tests {
         assert_eq!(self::gaps().judge(1, 1 << 40, 1), 0, "nothing is known yet");
     }
 
+    /// A burst of 32 packets usually takes 2 us here: five times that, and 2 us more, are its own.
+    #[test]
+    fn a_gap_begins_beyond_five_times_what_is_usual_and_2_us() {
+        assert_eq!(settled().judge(1, 11_950, 32), 0);
+        let stolen = settled().judge(1, 12_050, 32);
+        assert!((10_000..10_100).contains(&stolen), "{stolen}");
+        // Of 14 packets and the span itself, half as much is usual.
+        assert_eq!(settled().judge(1, 6_950, 14), 0);
+        let stolen = settled().judge(1, 7_050, 14);
+        assert!((6_000..6_100).contains(&stolen), "{stolen}");
+    }
+
+    #[test]
+    fn nothing_is_a_gap_in_the_first_64_spans() {
+        for (spans, is_gap) in [(63, false), (64, true)] {
+            let mut gaps = gaps();
+            (0..spans).for_each(|_| assert_eq!(gaps.judge(1, 2_000, 32), 0));
+            assert_eq!(gaps.judge(1, 1_000_000, 32) > 0, is_gap, "after {spans} spans");
+        }
+    }
+
     #[test]
     fn after_an_operation_more_is_the_switch_s_own() {
         let mut gaps = settled();
         gaps.changed(1_000);
-        assert_eq!(gaps.judge(10_000_999, 50_000, 32), 0);
-        assert!(gaps.judge(10_000_999, 90_000, 32) > 0);
+        assert_eq!(gaps.judge(10_000_999, 59_950, 32), 0);
+        let mut gaps = settled();
+        gaps.changed(1_000);
+        assert!(gaps.judge(10_000_999, 60_050, 32) > 0);
+        assert_eq!(gaps.judge(10_000_999, 50_000, 0), 0);
+        assert_eq!(gaps.judge(10_000_999, 50_001, 0), 50_001);
         let mut gaps = settled();
         gaps.changed(1_000);
         assert!(gaps.judge(10_001_000, 50_000, 32) > 0);

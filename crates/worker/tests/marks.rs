@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which steps of a turn a worker's probe is told of, and with how many units. Virtual time is charged by these marks.
+#![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
+
+use flow::syntax::{ParseOptions, parse_flow};
+use flow::{Command, EgressQueue};
+use model::{Config, Model, PortDesc};
+use pipeline::{Probe, Step};
+use port::Queue;
+use port::mem::{self, MemHandle};
+use worker::{PortQueues, Worker, WorkerSet, build_with};
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Marks(Vec<(Step, u32)>);
+
+impl Probe for Marks {
+    fn mark(&mut self, step: Step, units: u32) {
+        self.0.push((step, units));
+    }
+}
+
+struct Lab {
+    model: Model<WorkerSet>,
+    worker: Worker<Marks>,
+    handles: Vec<MemHandle>,
+}
+
+impl Lab {
+    /// Ports 1 and 2, of which the second has these egress queues.
+    fn new(egress: Vec<EgressQueue>) -> Self {
+        let (mut handles, mut ports) = (Vec::new(), Vec::new());
+        for number in 1..=2 {
+            let (queues, handle) = mem::pair(number, 1, 64);
+            handles.push(handle);
+            let queues = queues.into_iter().map(|queue| (0, Box::new(queue) as Box<dyn Queue>)).collect();
+            let egress = if number == 2 { egress.clone() } else { Vec::new() };
+            ports.push(PortQueues { number, queues, egress });
+        }
+        let config = worker::Config { small_frames: 256, large_frames: 0, ..worker::Config::default() };
+        let (plane, mut workers) = build_with(&config, ports, Marks::default);
+        let mut model = Model::new(Config::default(), plane, 0);
+        for number in 1..=2 {
+            let desc = PortDesc { number, name: format!("p{number}"), ..PortDesc::default() };
+            model.add_port(0, desc, true).unwrap();
+        }
+        let mut lab = Self { model, worker: workers.remove(0), handles };
+        lab.rule("in_port=1,actions=output:2");
+        lab.marks(1);
+        lab
+    }
+
+    fn rule(&mut self, rule: &str) {
+        let flow = parse_flow(rule, Command::Add, ParseOptions::default()).unwrap();
+        self.model.flow_mod(0, flow).unwrap();
+    }
+
+    /// The marks of a turn.
+    fn marks(&mut self, now: u64) -> Vec<(Step, u32)> {
+        self.worker.turn(now);
+        std::mem::take(&mut self.worker.probe().0)
+    }
+}
+
+#[test]
+fn each_step_of_a_turn_is_marked_with_its_packets() {
+    for egress in [Vec::new(), vec![EgressQueue::new(1)]] {
+        let mut lab = Lab::new(egress);
+        assert_eq!(lab.marks(2), [(Step::Turn, 1)], "a turn that brings nothing");
+        for packets in [1, 32, 5] {
+            (0..packets).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
+            let marks = [
+                (Step::Turn, 1),
+                (Step::Receive, packets),
+                (Step::Admit, packets),
+                (Step::Extract(0), packets),
+                (Step::Lookup(0), packets),
+                (Step::Execute(0), packets),
+                (Step::Finish, packets),
+                (Step::Transmit, packets),
+            ];
+            assert_eq!(lab.marks(3), marks);
+        }
+    }
+}
+
+#[test]
+fn packets_of_several_ports_leave_by_one_transmission() {
+    let mut lab = Lab::new(Vec::new());
+    lab.rule("in_port=2,actions=output:1");
+    lab.marks(2);
+    (0..3).for_each(|_| assert!(lab.handles[0].push(0, &[1; 60])));
+    (0..4).for_each(|_| assert!(lab.handles[1].push(0, &[1; 60])));
+    let marks = lab.marks(3);
+    let received: Vec<_> = marks.iter().filter(|(step, _)| *step == Step::Receive).collect();
+    assert_eq!(received, [&(Step::Receive, 3), &(Step::Receive, 4)]);
+    let sent: Vec<_> = marks.iter().filter(|(step, _)| *step == Step::Transmit).collect();
+    assert_eq!(sent, [&(Step::Transmit, 7)]);
+}

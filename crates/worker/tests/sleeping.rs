@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a worker's thread and those who queue work for it do about its sleep, step by step on one thread. `loom/` checks the
+//! same code under every interleaving.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+use worker::{Alarm, Published, SharedWorker, SleepFlag, Sleeper};
+
+/// A worker for which `operations` wait, of which it can give back `room`.
+#[derive(Default)]
+struct Fake {
+    operations: usize,
+    room: usize,
+    pending: bool,
+    output: bool,
+}
+
+impl Sleeper for Fake {
+    fn apply(&mut self) -> usize {
+        // Two at a time at most.
+        let applied = self.operations.min(self.room).min(2);
+        self.operations -= applied;
+        self.room -= applied;
+        applied
+    }
+
+    fn has_operations(&self) -> bool {
+        self.operations > 0
+    }
+
+    fn has_pending(&self) -> bool {
+        self.pending
+    }
+
+    fn has_output(&self) -> bool {
+        self.output
+    }
+}
+
+/// Counts how often it was raised since it was cleared.
+#[derive(Default)]
+struct Bell(Cell<usize>);
+
+impl Alarm for Bell {
+    fn raise(&self) {
+        self.0.set(self.0.get() + 1);
+    }
+
+    fn clear(&self) {
+        self.0.set(0);
+    }
+}
+
+fn shared(worker: Fake) -> (SharedWorker<Fake, Bell>, Arc<SleepFlag>) {
+    let flag = Arc::new(SleepFlag::default());
+    (SharedWorker::new(worker, Arc::clone(&flag), Bell::default()), flag)
+}
+
+fn raised(shared: &SharedWorker<Fake, Bell>) -> usize {
+    shared.alarm().0.take()
+}
+
+#[test]
+fn a_flag_is_set_from_the_announcement_to_its_end() {
+    let (flag, published) = (SleepFlag::default(), Published::new());
+    assert!(!flag.is_set(&published) && !flag.take(&published));
+    flag.announce();
+    assert!(flag.is_set(&published) && flag.is_set(&published));
+    assert!(flag.take(&published));
+    assert!(!flag.take(&published), "it is taken once");
+    flag.announce();
+    flag.end();
+    assert!(!flag.is_set(&published));
+}
+
+#[test]
+fn only_a_worker_that_sleeps_is_woken() {
+    let (shared, flag) = shared(Fake::default());
+    shared.wake(&Published::new());
+    assert_eq!(raised(&shared), 0);
+    flag.announce();
+    shared.wake(&Published::new());
+    assert_eq!(raised(&shared), 1);
+    flag.end();
+    shared.wake(&Published::new());
+    assert_eq!(raised(&shared), 0);
+}
+
+#[test]
+fn a_nudge_applies_all_operations_and_wakes_a_worker_that_must_go_on() {
+    for (operations, room, output, left, wakes) in [
+        (0, 9, false, 0, 0),
+        (5, 9, false, 0, 0),
+        (5, 3, false, 2, 1),
+        (5, 9, true, 0, 1),
+        (0, 9, true, 0, 1),
+    ] {
+        let (shared, _) = shared(Fake { operations, room, output, ..Fake::default() });
+        shared.nudge();
+        assert_eq!(
+            (shared.lock().operations, raised(&shared)),
+            (left, wakes),
+            "{operations} of {room}, {output}"
+        );
+    }
+    let (shared, _) = shared(Fake { operations: 1, room: 1, ..Fake::default() });
+    let awake = shared.lock();
+    shared.nudge();
+    assert_eq!((awake.operations, raised(&shared)), (1, 1), "its own thread has it");
+    assert!(shared.try_lock().is_none());
+    drop(awake);
+    assert!(shared.try_lock().is_some());
+}
+
+#[test]
+fn a_worker_sleeps_without_its_lock_unless_work_waits() {
+    let (shared, flag) = shared(Fake::default());
+    let published = Published::new();
+    let steps = RefCell::new(Vec::new());
+    let worker = shared.sleep(
+        shared.lock(),
+        |worker| {
+            steps.borrow_mut().push(("prepare", flag.is_set(&published), shared.try_lock().is_some()));
+            worker.operations + 7
+        },
+        |prepared| {
+            assert_eq!(prepared, 7);
+            steps.borrow_mut().push(("wait", flag.is_set(&published), shared.try_lock().is_some()));
+            shared.wake(&published);
+        },
+    );
+    assert_eq!(*steps.borrow(), [("prepare", true, false), ("wait", true, true)]);
+    assert_eq!((flag.is_set(&published), raised(&shared)), (false, 0), "awake, and the alarm is taken back");
+    assert!(shared.try_lock().is_none());
+    drop(worker);
+
+    shared.lock().pending = true;
+    let _worker =
+        shared.sleep(shared.lock(), |_| unreachable!("it has work"), |()| unreachable!("it has work"));
+    assert!(!flag.is_set(&published) && shared.try_lock().is_none());
+}
+
+#[test]
+fn a_worker_that_is_stopped_is_woken_and_sees_it() {
+    let (shared, _) = shared(Fake::default());
+    assert!(!shared.is_stopped());
+    shared.stop();
+    assert_eq!((shared.is_stopped(), raised(&shared)), (true, 1));
+}
