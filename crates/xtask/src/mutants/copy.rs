@@ -2,11 +2,15 @@
 //! The copy of the tree in which faults are planted.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::patch::Patch;
 use crate::{Failure, tree};
+
+/// Tools that tests run and the distribution does not have.
+const TOOLS: &str = "target/tools";
 
 /// A copy of every file git knows, kept between runs so that only changed files are built again.
 pub struct Copy {
@@ -23,6 +27,7 @@ impl Copy {
             copy.refresh(path)?;
         }
         copy.remove_others(root, &paths)?;
+        copy.link_tools()?;
         Ok(copy)
     }
 
@@ -84,12 +89,23 @@ impl Copy {
         fs::write(&to, content).map_err(fault)
     }
 
-    /// Removes what an earlier copy had and the original has no more.
+    /// Links the tools that `scripts/setup.sh` installed in the original's build folder, where tests look for them.
+    fn link_tools(&self) -> Result<(), Failure> {
+        let (from, to) = (self.original.join(TOOLS), self.root.join(TOOLS));
+        let fault = |error| format!("{} cannot be linked: {error}", to.display());
+        let Ok(from) = fs::canonicalize(&from) else { return Ok(()) };
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(fault)?;
+        }
+        symlink(from, &to).map_err(fault)
+    }
+
+    /// Removes what an earlier copy had and the original has no more. A symbolic link is removed, not what it names.
     fn remove_others(&self, folder: &Path, paths: &[String]) -> Result<(), Failure> {
         let fault = |error| format!("{}: {error}", folder.display());
         for entry in fs::read_dir(folder).map_err(fault)? {
             let path = entry.map_err(fault)?.path();
-            if path.is_dir() {
+            if path.is_dir() && !path.is_symlink() {
                 self.remove_others(&path, paths)?;
                 continue;
             }
@@ -99,5 +115,30 @@ impl Copy {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_linked_and_survive_the_next_copy() {
+        let folder = std::env::temp_dir().join(format!("xtask-copy-{}", std::process::id()));
+        let (original, root) = (folder.join("original"), folder.join("copy"));
+        let tool = original.join(TOOLS).join("tool");
+        fs::create_dir_all(original.join(TOOLS)).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        fs::write(&tool, "tool").unwrap();
+        fs::write(root.join("removed"), "").unwrap();
+        let copy = Copy { original: original.clone(), root: root.clone() };
+        for _ in 0..2 {
+            copy.remove_others(&root, &[]).unwrap();
+            copy.link_tools().unwrap();
+            assert_eq!(fs::read_to_string(root.join(TOOLS).join("tool")).unwrap(), "tool");
+        }
+        assert!(tool.exists());
+        assert!(!root.join("removed").exists());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
