@@ -15,7 +15,7 @@ mod tree;
 
 use mutants::Choice;
 
-const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again]";
+const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again | --list]";
 
 /// Why a command could not do its work; a sentence for the user.
 type Failure = String;

@@ -40,13 +40,15 @@ pub struct Options {
     crates: Vec<String>,
     /// Whether those that were not caught are judged again. A mutant that was caught once stays caught.
     again: bool,
+    /// Whether the sample is printed instead of judged.
+    list: bool,
 }
 
 impl Options {
-    /// Reads `--random N --seed S [--crates A,B] [--again]`; none if it is anything else.
+    /// Reads `--random N --seed S [--crates A,B] [--again] [--list]`; none if it is anything else.
     pub fn parse(words: &[&str]) -> Option<Self> {
         let crates = ["flow", "tables", "model", "worker"].map(str::to_owned).to_vec();
-        let mut options = Self { count: 0, seed: 0, crates, again: false };
+        let mut options = Self { count: 0, seed: 0, crates, again: false, list: false };
         let mut words = words.iter();
         while let Some(word) = words.next() {
             match *word {
@@ -54,6 +56,7 @@ impl Options {
                 "--seed" => options.seed = words.next()?.parse().ok()?,
                 "--crates" => options.crates = words.next()?.split(',').map(str::to_owned).collect(),
                 "--again" => options.again = true,
+                "--list" => options.list = true,
                 _ => return None,
             }
         }
@@ -63,6 +66,12 @@ impl Options {
 
 /// Judges a sample; `true` when enough are caught.
 pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
+    if options.list {
+        for mutant in sample(root, options)?.iter().take(options.count) {
+            say(io::stdout(), &format!("{} {}", place(root, mutant), mutant.name()));
+        }
+        return Ok(true);
+    }
     let mutants = root.join("target/mutants");
     let (folder, logs) = (mutants.join("random"), mutants.join("random/logs"));
     fs::create_dir_all(&logs).map_err(|error| format!("{} cannot be made: {error}", logs.display()))?;
@@ -372,7 +381,8 @@ mod tests {
     fn options_are_read() {
         let options =
             Options::parse(&["--random", "60", "--seed", "18", "--crates", "flow,pipeline"]).unwrap();
-        assert_eq!((options.count, options.seed, options.again), (60, 18, false));
+        assert_eq!((options.count, options.seed, options.again, options.list), (60, 18, false, false));
+        assert!(Options::parse(&["--random", "60", "--list"]).unwrap().list);
         assert_eq!(options.crates, ["flow", "pipeline"]);
         for wrong in [&["--seed", "1"][..], &["--random"], &["--random", "x"], &["--random", "1", "--fast"]] {
             assert_eq!(Options::parse(wrong), None);
