@@ -79,3 +79,92 @@ pub fn port_stats(port: &Port, c: &PortCounters, now: Nanos) -> PortStats {
         duration_ns: now.saturating_sub(port.added_ns),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::{PortConfig, PortDesc};
+
+    fn a_port() -> Port {
+        let desc = PortDesc {
+            number: 3,
+            name: "p3".into(),
+            mac: [1; 6],
+            current: 4,
+            advertised: 5,
+            supported: 6,
+            peer: 7,
+            speed_kbps: 8,
+            max_speed_kbps: 9,
+        };
+        Port { desc, config: PortConfig::default(), link_up: true, added_ns: 100 }
+    }
+
+    #[test]
+    fn a_port_has_the_bits_of_its_configuration_and_state() {
+        let described = port(&a_port());
+        let expected = of::Port {
+            number: 3,
+            mac: [1; 6],
+            name: "p3".into(),
+            config: 0,
+            state: state::LIVE,
+            current: 4,
+            advertised: 5,
+            supported: 6,
+            peer: 7,
+            speed_kbps: 8,
+            max_speed_kbps: 9,
+        };
+        assert_eq!(described, expected);
+        let none = PortConfig::default();
+        for (config, bits) in [
+            (PortConfig { down: true, ..none }, 1),
+            (PortConfig { no_recv: true, ..none }, 1 << 2),
+            (PortConfig { no_fwd: true, ..none }, 1 << 5),
+            (PortConfig { no_packet_in: true, ..none }, 1 << 6),
+            // OpenFlow 1.3 has no bit for it.
+            (PortConfig { no_flood: true, ..none }, 0),
+            (PortConfig { down: true, no_fwd: true, ..none }, 1 | 1 << 5),
+        ] {
+            assert_eq!(port(&Port { config, ..a_port() }).config, bits, "{config:?}");
+        }
+        for (link_up, down, expected) in [
+            (true, false, state::LIVE),
+            (true, true, 0),
+            (false, false, state::LINK_DOWN),
+            (false, true, state::LINK_DOWN),
+        ] {
+            let config = PortConfig { down, ..none };
+            assert_eq!(port(&Port { link_up, config, ..a_port() }).state, expected, "{link_up}, {down}");
+        }
+    }
+
+    #[test]
+    fn a_port_s_counters_are_told_with_its_age() {
+        let counters = PortCounters {
+            rx_packets: 1,
+            rx_bytes: 2,
+            tx_packets: 3,
+            tx_bytes: 4,
+            rx_dropped: 5,
+            tx_dropped: 6,
+            by_name: Vec::new(),
+        };
+        let told = port_stats(&a_port(), &counters, 150);
+        assert_eq!((told.port, told.duration_ns), (3, 50));
+        assert_eq!((told.rx_packets, told.rx_bytes, told.rx_dropped), (1, 2, 5));
+        assert_eq!((told.tx_packets, told.tx_bytes, told.tx_dropped), (3, 4, 6));
+        let unknown = [told.rx_errors, told.tx_errors, told.rx_frame_errors, told.rx_over_errors];
+        assert_eq!(unknown, [u64::MAX; 4]);
+        assert_eq!([told.rx_crc_errors, told.collisions], [u64::MAX; 2]);
+    }
+
+    #[test]
+    fn features_have_the_numbers_of_the_specification() {
+        let features = features(&Config { datapath_id: 77, ..Config::default() });
+        assert_eq!((features.datapath_id, features.buffers, features.tables), (77, 256, 255));
+        // OFPC_FLOW_STATS, TABLE_STATS, PORT_STATS, GROUP_STATS and QUEUE_STATS are bits 0 to 3 and 6.
+        assert_eq!((features.capabilities, features.auxiliary_id), (0b100_1111, 0));
+    }
+}

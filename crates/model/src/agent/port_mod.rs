@@ -32,3 +32,37 @@ fn settings(bits: u32) -> PortConfig {
         no_packet_in: bits & config::NO_PACKET_IN != 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bit_sets_its_own_setting() {
+        let none = PortConfig::default();
+        for (bits, expected) in [
+            (0, none),
+            (1, PortConfig { down: true, ..none }),
+            (1 << 2, PortConfig { no_recv: true, ..none }),
+            (1 << 5, PortConfig { no_fwd: true, ..none }),
+            (1 << 6, PortConfig { no_packet_in: true, ..none }),
+        ] {
+            let asked = PortMod { port: 7, mac: [1; 6], config: bits, mask: config::ALL, advertise: 9 };
+            let Ok(Change::Port(change)) = change(&asked) else { panic!("{bits:#x} is refused") };
+            let all =
+                PortConfig { down: true, no_recv: true, no_fwd: true, no_flood: false, no_packet_in: true };
+            let (number, mac, advertise) = (7, [1; 6], 9);
+            assert_eq!(change, ports::PortMod { number, mac, config: expected, mask: all, advertise });
+        }
+    }
+
+    #[test]
+    fn bits_that_are_not_openflows_are_refused_where_they_are_asked_for() {
+        for bit in 0..32 {
+            let asked = PortMod { port: 7, mac: [1; 6], config: 0, mask: 1 << bit, advertise: 0 };
+            assert_eq!(change(&asked).is_ok(), [0, 2, 5, 6].contains(&bit), "bit {bit}");
+            let not_asked = PortMod { config: 1 << bit, mask: 0, ..asked };
+            assert!(change(&not_asked).is_ok(), "bit {bit} is not in the mask");
+        }
+    }
+}
