@@ -80,6 +80,32 @@ fn a_worker_that_has_frames_of_another_is_to_be_woken_until_it_took_them() {
 }
 
 #[test]
+fn a_worker_tells_what_waits_in_it_and_for_its_devices() {
+    let (mut model, mut workers, mut handles) =
+        switch(&["in_port=1,actions=IN_PORT", "in_port=2,actions=output:1"]);
+    let state = |worker: &Worker| (worker.has_operations(), worker.has_pending(), worker.has_output());
+    assert_eq!(state(&workers[0]), (false, false, false));
+    model.plane_mut().submit(Operation::Port(PortState::up(1)));
+    assert_eq!(state(&workers[0]), (true, true, false));
+    while workers[0].apply() > 0 {}
+    assert_eq!(state(&workers[0]), (false, false, false));
+    // The device has room for 64 frames: the others wait for it.
+    for _ in 0..3 {
+        (0..32).for_each(|_| assert!(handles[0].push(0, &[1; 60])));
+        workers[0].turn(1);
+    }
+    assert_eq!(state(&workers[0]), (false, false, true));
+    while handles[0].pop(0).is_some() {}
+    workers[0].turn(2);
+    assert_eq!(state(&workers[0]), (false, false, false));
+    // A frame for a port of the other worker waits in a ring.
+    assert!(handles[1].push(0, &[1; 60]));
+    workers[1].turn(3);
+    assert_eq!(state(&workers[1]), (false, false, true));
+    assert_eq!(state(&workers[0]), (false, true, false));
+}
+
+#[test]
 fn the_control_thread_is_to_be_woken_while_reports_wait() {
     let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
     assert!(!workers[0].has_events());
