@@ -413,3 +413,67 @@ impl Wide {
     /// Not to be had.
     pub fn lookup(&self, _: &super::store::Store, _: &[u64], _: &mut [u32]) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of rules of so many words that are examined all, and tell rules apart in these.
+    fn columns(words: usize, differing: &[usize]) -> Columns {
+        let mut values = vec![0; 2 * words];
+        differing.iter().for_each(|word| values[words + word] = 1);
+        Columns::new(&vec![u64::MAX; words], &values)
+    }
+
+    #[test]
+    fn two_words_are_loaded_at_once_if_the_second_is_the_next() {
+        for words in 2..=LINE {
+            for (first, second) in
+                (0..words).flat_map(|first| (first + 1..words).map(move |second| (first, second)))
+            {
+                let Some(wide) = Wide::new(Level::found(), &columns(words, &[first, second])) else { return };
+                assert_eq!(wide.is_pair, second == first + 1, "words {first} and {second} of {words}");
+            }
+            for stored in [&[0][..], &[0, 1, 2]] {
+                let Some(wide) = Wide::new(Level::found(), &columns(words.max(3), stored)) else { return };
+                assert!(!wide.is_pair, "{stored:?} of {words}");
+            }
+        }
+    }
+
+    #[test]
+    fn words_that_rules_have_alike_are_compared_only_if_there_are_some() {
+        let examined = |mask: &[u64]| Wide::new(Level::found(), &Columns::new(mask, &[0, 0, 0, 1, 0, 0]));
+        let Some(wide) = examined(&[u64::MAX, 0, 0]) else { return };
+        assert!(!wide.has_alike, "the other words are not examined");
+        for mask in [[u64::MAX, 1, 0], [u64::MAX, 0, 1 << 63]] {
+            assert!(examined(&mask).is_some_and(|wide| wide.has_alike), "{mask:x?}");
+        }
+    }
+
+    #[test]
+    fn rows_longer_than_a_line_and_lesser_levels_take_the_portable_way() {
+        let all: Vec<usize> = (0..LINE).collect();
+        for level in [Level::Portable, Level::Avx2] {
+            assert!(Wide::new(level, &columns(2, &[0])).is_none());
+        }
+        assert!(Wide::new(Level::found(), &columns(LINE + 1, &[0])).is_none());
+        assert!(Wide::new(Level::found(), &columns(LINE, &all)).is_none(), "there is no room for a slot");
+        if Wide::new(Level::found(), &columns(2, &[0])).is_some() {
+            assert!(Wide::new(Level::found(), &columns(LINE, &all[1..])).is_some());
+        }
+    }
+
+    #[test]
+    fn a_slot_is_where_its_value_is_whole() {
+        for words in 1..LINE {
+            let ways = ways(words);
+            for equal in 0..=u8::MAX {
+                let is_whole = |way: &usize| (0..words).all(|word| equal >> (way * words + word) & 1 != 0);
+                // Behind the values of all ways stand their slots, four bytes each.
+                let right = (0..ways).find(is_whole).map_or(60, |way| (ways * words * 8 + way * 4) as u8);
+                assert_eq!(slot_at(words, equal), right, "{words} words, {equal:08b}");
+            }
+        }
+    }
+}
