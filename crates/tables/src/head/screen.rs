@@ -205,6 +205,74 @@ mod tests {
         assert_eq!(screen.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
     }
 
+    /// Rules of so many words that differ in some bytes only: `at` tells a rule's number and a byte's.
+    fn rules(words: usize, bytes: &[usize], at: impl Fn(usize, usize) -> u8) -> (Vec<u64>, Vec<u64>) {
+        let (mut values, mut masks) = (vec![0; 256 * words], vec![0; 256 * words]);
+        for rule in 0..256 {
+            for &byte in bytes {
+                values[rule * words + byte / 8] |= u64::from(at(rule, byte)) << (8 * (byte % 8));
+                masks[rule * words + byte / 8] |= 0xff << (8 * (byte % 8));
+            }
+        }
+        (values, masks)
+    }
+
+    #[test]
+    fn the_bytes_that_tell_rules_apart_are_found_the_best_first() {
+        let byte = |at: usize| Byte { word: (at / 8) as u8, shift: 8 * (at % 8) as u8 };
+        for words in [1, 2, 3] {
+            for own in 0..8 * words {
+                let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
+                assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
+                // The bytes before it have fewer and fewer values, and the first one only one.
+                let bytes: Vec<usize> = (0..=own).collect();
+                let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
+                let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);
+                let right: Vec<Byte> = (1..=own).rev().take(8).map(byte).collect();
+                assert_eq!(Byte::best(words, &values, &masks), right, "{own} bytes of {words} words");
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_chosen_by_rules_spread_over_all() {
+        // Rules whose numbers are multiples of `step` differ in the second byte, all others in the first.
+        for (len, step, seen) in [(512, 2, 2), (513, 2, 1), (1_024, 2, 1), (1_025, 2, 2), (1_025, 3, 1)] {
+            let value = |rule: u64| (rule & 0xff) << if rule.is_multiple_of(step) { 8 } else { 0 };
+            let values: Vec<u64> = (0..len).map(value).collect();
+            let best = Byte::best(1, &values, &vec![0xffff; values.len()]);
+            assert!(best.contains(&Byte { word: 0, shift: 8 }), "{len} rules: {best:?}");
+            assert_eq!(best.len(), seen, "{len} rules, multiples of {step}");
+        }
+    }
+
+    /// Of a base whose rules have priorities of their own, an addition's set is told to a 64th of the rules.
+    #[test]
+    fn sets_are_those_of_additions_that_beat_a_slot() {
+        for each in [1, 3, 16] {
+            let len = 64 * each;
+            // Slot `s` has priority 2 * (len - s): additions have those and the odd ones between.
+            let priorities: Vec<u16> = (0..len).map(|slot| 2 * (len - slot) as u16).collect();
+            let ranks = Ranks::new(&priorities);
+            for priority in 0..=2 * len as u16 + 1 {
+                let set = ranks.set_of(priority);
+                assert_eq!(
+                    ranks.sets_before(NONE) >> set & 1,
+                    1,
+                    "a key without a rule may have any addition"
+                );
+                for (slot, of_slot) in (0..).zip(&priorities) {
+                    let may_beat = ranks.sets_before(slot) >> set & 1 != 0;
+                    if priority > *of_slot {
+                        assert!(may_beat, "{priority} beats {of_slot}, {len} rules");
+                    } else if priority + 2 * (each as u16) < *of_slot {
+                        assert!(!may_beat, "{priority} does not beat {of_slot}, {len} rules");
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn keys_without_a_byte_that_tells_rules_apart() {
         assert!(Byte::best(0, &[], &[]).is_empty());

@@ -212,6 +212,46 @@ mod tests {
     }
 
     #[test]
+    fn there_are_32_bits_for_each_addition_within_limits() {
+        let rooms = [(0, 12), (64, 12), (128, 12), (129, 13), (1_024, 15), (1 << 15, 20), (1 << 20, 20)];
+        for (capacity, bits) in rooms {
+            let sieve = Sieve::of_mask(Seed::of_number(1), 1, capacity, &[0xff]);
+            assert_eq!(sieve.bits.words().len() * 64, 1 << bits, "room for {capacity}");
+            assert_eq!(sieve.bits.down, 64 - bits);
+        }
+    }
+
+    #[test]
+    fn an_addition_for_more_than_256_values_is_for_all_keys() {
+        let piece = Piece { word: 0, shift: 0, bits: 32 };
+        for (length, all) in [(8, false), (7, true), (0, true)] {
+            let mask = u64::from(u32::MAX.checked_shl(32 - length).unwrap_or(0));
+            let mut sieve = Sieve::of_field(Seed::of_number(1), 1, 1_000, piece);
+            sieve.add(&[0], &[mask]);
+            assert_eq!(sieve.all, all, "a prefix of {length} bits");
+        }
+    }
+
+    #[test]
+    fn prefixes_are_noted_at_the_least_depth_that_is_not_less_than_their_own() {
+        let depths = |bits: u32, length: u32| {
+            let mut sieve = Sieve::of_field(Seed::of_number(1), 1, 1_000, Piece { word: 0, shift: 0, bits });
+            let mask = u64::MAX << (bits - length) & u64::MAX >> (64 - bits);
+            sieve.add(&[mask], &[mask]);
+            assert_eq!(sieve.used.count_ones(), 1);
+            sieve.parts[sieve.used.trailing_zeros() as usize].terms[0].mask.count_ones()
+        };
+        for (length, depth) in [(9, 16), (16, 16), (17, 24), (24, 24), (25, 24), (32, 24)] {
+            assert_eq!(depths(32, length), depth, "{length} of 32 bits");
+        }
+        for (length, depth) in
+            [(17, 24), (24, 24), (25, 32), (33, 40), (40, 40), (41, 48), (48, 48), (64, 48)]
+        {
+            assert_eq!(depths(64, length), depth, "{length} of 64 bits");
+        }
+    }
+
+    #[test]
     fn prefixes_of_a_field() {
         let mut rng = Rng::with_seed(1);
         for bits in [1, 5, 16, 17, 24, 32, 33, 48, 64] {
