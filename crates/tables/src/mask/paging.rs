@@ -32,3 +32,31 @@ pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged>
     items.resize(items.len().next_multiple_of(1 << shift), 0);
     Paged::new(pages, items, shift, entries.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of a table of `blocks` blocks of 16 entries, of which `kinds` are different.
+    fn bytes(blocks: u16, kinds: u16, direct: usize) -> usize {
+        let entries: Vec<u16> = (0..blocks).flat_map(|block| [block % kinds; 16]).collect();
+        paged(&entries, 4, direct).unwrap().bytes()
+    }
+
+    /// Two numbers of 16 bits follow the entries, and the pages: four bytes can be read from any place.
+    #[test]
+    fn equal_blocks_are_kept_once_if_that_saves_half() {
+        assert_eq!(bytes(16, 1, 255), 2 * (16 + 2 + 16 + 2));
+        assert_eq!(bytes(16, 7, 0), 2 * (16 + 2 + 7 * 16 + 2), "exactly half");
+        assert_eq!(bytes(16, 8, 0), 2 * (16 * 16 + 2), "less than half is saved");
+        assert_eq!(bytes(16, 1, 256), 2 * (16 * 16 + 2), "so few are read directly");
+    }
+
+    #[test]
+    fn a_short_last_block_takes_as_much_room_as_others() {
+        let entries: Vec<u16> = [3; 160].into_iter().chain([4; 3]).collect();
+        let table = paged(&entries, 4, 0).unwrap();
+        assert_eq!(table.bytes(), 2 * (11 + 2 + 2 * 16 + 2));
+        assert!(paged(&[], 4, 0).is_none());
+    }
+}

@@ -699,3 +699,6 @@ mod wide {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

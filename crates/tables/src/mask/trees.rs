@@ -307,3 +307,178 @@ fn choose_in(shares: &mut Vec<Share>, copies: u32, bits_max: u32, step: f32) -> 
     }
     chosen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// Rules of one dense word: values and masks.
+    fn rows(rules: impl IntoIterator<Item = (u64, u64)>) -> Vec<u64> {
+        rules.into_iter().flat_map(|(value, mask)| [value & mask, mask]).collect()
+    }
+
+    /// Trees with the first one grown for all rules of a table of `len`, and what it did not take.
+    fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
+        let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
+        let left = grove.grow((0..rows.len() as u32 / 2).collect());
+        (grove, left)
+    }
+
+    fn root_bits(grove: &Grove<'_>) -> u32 {
+        grove.entries[grove.trees[0].root as usize].mask.count_ones()
+    }
+
+    fn shares(rules: impl IntoIterator<Item = (u64, u64)>) -> Vec<Share> {
+        let share = |(value, mask)| Share { value, mask, group: 0, weight: 1.0 };
+        rules.into_iter().map(share).collect()
+    }
+
+    #[test]
+    fn a_root_has_a_child_for_every_two_exact_rules_up_to_its_limit() {
+        let mut rng = Rng::with_seed(1);
+        let sizes =
+            [(5, 1), (8, 2), (100, 5), (1_024, 9), (2_048, 10), (16_384, 13), (32_768, 14), (65_536, 14)];
+        for (len, bits) in sizes {
+            let rows = rows((0..len).map(|_| (rng.u64(..), u64::MAX)));
+            let (grove, left) = grown(&rows, len);
+            assert_eq!(root_bits(&grove), bits, "{len} rules");
+            assert!(left.is_empty(), "{len} rules: {} are left", left.len());
+            // The limit of bits leaves four rules a child, which is a leaf, seldom two.
+            assert!((1..=3).contains(&grove.trees[0].depth), "{len} rules: {} steps", grove.trees[0].depth);
+        }
+    }
+
+    #[test]
+    fn up_to_four_rules_are_a_leaf() {
+        for (len, bits) in [(1, 0), (4, 0), (5, 1)] {
+            let rows = rows((0..len).map(|value| (value, 7)));
+            assert_eq!(root_bits(&grown(&rows, len as usize).0), bits, "{len} rules");
+        }
+    }
+
+    #[test]
+    fn a_leaf_takes_the_first_32_rules_that_nothing_tells_apart() {
+        for (len, over) in [(32, 0), (33, 1), (100, 68)] {
+            let rows = rows((0..len).map(|_| (5, 7)));
+            let (grove, left) = grown(&rows, len);
+            assert_eq!(left, (32..32 + over).collect::<Vec<u32>>(), "{len} rules");
+            // Eight blocks of four rules behind the one that is empty.
+            assert_eq!((grove.blocks.len(), grove.slots.len()), (9, 9));
+            assert_eq!(grove.slots[8], [28, 29, 30, 31]);
+            assert_eq!(grove.entries[0].blocks(), 1..=8);
+        }
+    }
+
+    #[test]
+    fn a_tree_has_four_steps_at_most() {
+        // Each cut takes a few of these away and leaves all others together: 5, 4, 4, 4 and at last a leaf of 47.
+        let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
+        let (grove, left) = grown(&rows, 64);
+        assert_eq!(grove.trees[0].depth, 4);
+        assert_eq!(left.len(), 47 - 32);
+    }
+
+    #[test]
+    fn rules_open_in_too_many_cut_bits_are_left() {
+        // 256 exact rules and one that is open in the lowest bits: seven bits are cut, and one of the open ones is not.
+        for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
+            for open in 1..=7 {
+                let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);
+                let rows = rows(rules);
+                let (grove, left) = grown(&rows, part * 257);
+                assert_eq!(root_bits(&grove), 7);
+                let expected = if 1 << (open - 1) <= copies { vec![] } else { vec![256] };
+                assert_eq!(left, expected, "{open} open bits, one of {part} rules");
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_about_as_many_as_rules_however_open_these_are() {
+        let mut rng = Rng::with_seed(2);
+        for len in [1_000, 10_000] {
+            let open = |rng: &mut Rng| (0..4).fold(0, |open, _| open | 1 << rng.u32(..16));
+            let rows = rows((0..len).map(|_| (rng.u64(..), 0xffff & !open(&mut rng))));
+            let (grove, left) = grown(&rows, len);
+            assert!(left.len() < len, "some are taken");
+            assert!(grove.blocks.len() < len + len / 8, "{len} rules: {} blocks", grove.blocks.len());
+        }
+    }
+
+    #[test]
+    fn six_trees_may_grow_and_one_that_is_felled_leaves_nothing() {
+        let rows = rows((0..100).map(|value| (value, 0xff)));
+        let mut grove = Grove::new(Rules { rows: &rows, dense: 1 }, 100);
+        for trees in 0..6 {
+            assert!(grove.has_room(), "{trees} trees");
+            let sizes = |grove: &Grove<'_>| (grove.entries.len(), grove.blocks.len(), grove.slots.len());
+            let before = sizes(&grove);
+            grove.grow((10..100).collect());
+            assert_eq!((grove.trees.len(), grove.trees[trees].first), (trees + 1, 10));
+            grove.fell();
+            assert_eq!((grove.trees.len(), sizes(&grove)), (trees, before));
+            grove.grow((0..100).collect());
+        }
+        assert!(!grove.has_room());
+    }
+
+    #[test]
+    fn the_64_bits_that_tell_most_rules_apart_are_looked_at() {
+        // 40 bits of one word and 24 of the other have both values equally often, others seldom one of them.
+        let mut rng = Rng::with_seed(3);
+        let good = [(1 << 40) - 1, (1 << 24) - 1];
+        let rows: Vec<u64> = (0..1_000)
+            .flat_map(|rule| {
+                let others = if rule % 10 == 0 { u64::MAX } else { 0 };
+                let [first, second] = good.map(|good| rng.u64(..) & good | others & !good);
+                [first, second, u64::MAX, u64::MAX]
+            })
+            .collect();
+        let mut grove = Grove::new(Rules { rows: &rows, dense: 2 }, 1_000);
+        let pieces = grove.project(&(0..1_000).collect::<Vec<u32>>());
+        let pieces: Vec<_> = pieces.iter().map(|piece| (piece.word, piece.shift, piece.mask)).collect();
+        assert_eq!(pieces, [(0, 0, good[0]), (1, 40, good[1])]);
+        for (projected, row) in grove.projected.iter().zip(rows.chunks_exact(4)) {
+            assert_eq!(*projected, (row[0] & good[0] | (row[1] & good[1]) << 40, u64::MAX));
+        }
+    }
+
+    #[test]
+    fn bits_that_part_the_most_rules_are_cut_and_of_equal_ones_the_lowest() {
+        let all = |count: u64| shares((0..count).map(|value| (value, u64::MAX)));
+        assert_eq!(choose_in(&mut all(64), 4, 3, 1.0), 0b111);
+        assert_eq!(choose_in(&mut all(64), 4, 14, 1.0), 0b11_1111, "no other bits tell rules apart");
+        // Bit 1 is as bit 0, a quarter of the rules have bit 2, all have bit 3, and half of them do not ask for it.
+        let rules = (0..64).map(|at| {
+            let (half, quarter) = (at & 1, u64::from(at & 0b110 == 0));
+            (0b1000 | quarter << 2 | half << 1 | half, if at < 32 { 0b1111 } else { 0b111 })
+        });
+        assert_eq!(choose_in(&mut shares(rules), 4, 2, 1.0), 0b101);
+    }
+
+    #[test]
+    fn a_bit_is_cut_if_it_parts_a_pair_for_every_50_rules() {
+        for (len, cut) in [(50, 1), (51, 0), (2, 1)] {
+            // Two rules ask for the bit, one for each value.
+            let rules = (0..len).map(|at| (at, u64::from(at < 2)));
+            assert_eq!(choose_in(&mut shares(rules), 4, 1, 1.0), cut, "{len} rules");
+        }
+    }
+
+    #[test]
+    fn cutting_ends_when_children_would_have_fewer_than_two_rules() {
+        let mut rng = Rng::with_seed(4);
+        let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
+        let cut = |step: f32, open: u64| {
+            let exact = exact.iter().map(|value| (*value, (1 << 20) - 1));
+            // Rules that are open in all of these bits: after two cuts they are too many copies each.
+            let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
+            choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
+        };
+        // 64 rules have fewer than two in each of 64 children; the open ones are told apart by one bit more.
+        assert_eq!((cut(1.0, 0), cut(1.0, 192)), (6, 7));
+        // Each of a sample stands for two rules or more: the next bits are still worth it.
+        assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);
+    }
+}
