@@ -320,3 +320,37 @@ impl Tree {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// How many trees rules of one word get, whether others have labels, and how many are left for buckets.
+    fn compiled(values: &[u64], mask: u64) -> (usize, bool, usize) {
+        let masks = vec![mask; values.len()];
+        let how = (Level::found(), &mut Vain::default());
+        let (wide, left) = Wide::new(1, values.len(), values, &masks, how).unwrap();
+        (wide.trees.len(), wide.labels.is_some(), left.len())
+    }
+
+    #[test]
+    fn trees_grow_for_more_than_2048_rules() {
+        let mut rng = Rng::with_seed(1);
+        let mut different =
+            |len: usize| compiled(&(0..len).map(|_| rng.u64(..)).collect::<Vec<_>>(), u64::MAX);
+        assert_eq!(different(2_048), (0, true, 0));
+        assert_eq!(different(2_049), (1, false, 0), "a tree takes all of them");
+        assert_eq!(different(5_000), (1, false, 0));
+    }
+
+    #[test]
+    fn a_tree_that_takes_less_than_half_is_not_kept_if_labels_take_all() {
+        // Of equal rules each tree takes 32. Nearly 4,096 of them have labels.
+        let equal = |len: usize| compiled(&vec![5; len], 7);
+        assert_eq!(equal(4_096), (0, true, 0));
+        assert_eq!(equal(4_097), (1, true, 0));
+        assert_eq!(equal(4_096 + 6 * 32), (6, true, 0));
+        assert_eq!(equal(4_097 + 6 * 32), (6, false, 4_097));
+    }
+}

@@ -264,3 +264,22 @@ fn sparse(sizes: &[usize]) -> Vec<bool> {
     }
     sparse
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tuples_of_up_to_two_rules_are_walked_as_long_as_these_are_up_to_64() {
+        // The first is the tuple that is walked anyway, however many rules it has.
+        let walked =
+            |sizes: &[usize]| sparse(&[&[1_000], sizes].concat()).into_iter().filter(|is| *is).count();
+        assert_eq!(walked(&[]), 1);
+        assert_eq!(walked(&[3, 4, 100]), 1);
+        assert_eq!(sparse(&[0, 3, 2, 1, 5, 2]), [true, false, true, true, false, true]);
+        assert_eq!(walked(&[2; 32]), 1 + 32);
+        assert_eq!(walked(&[2; 40]), 1 + 32);
+        assert_eq!(walked(&[1; 80]), 1 + 64);
+        assert_eq!(walked(&[[2; 40], [1; 40]].concat()), 1 + 40 + 12, "the smallest first");
+    }
+}

@@ -156,3 +156,61 @@ fn direct(
 fn either<'l>(a: &'l [Line], b: &'l [Line]) -> impl Iterator<Item = Line> + 'l {
     a.iter().zip(b).map(|(a, b)| Line(std::array::from_fn(|at| a.0[at] | b.0[at])))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes labels for rules of rows of dense words: for each the word, whether it is hashed as a whole, and how
+    /// many labels there are.
+    fn made(rows: &[Vec<(u64, u64)>]) -> Option<Vec<(u8, bool, usize)>> {
+        let dense = rows[0].len();
+        let flat: Vec<u64> = rows
+            .iter()
+            .flat_map(|row| {
+                row.iter().map(|(value, mask)| value & mask).chain(row.iter().map(|(_, mask)| *mask))
+            })
+            .collect();
+        let slots: Vec<u32> = (0..rows.len() as u32).collect();
+        let length = rows.len().div_ceil(512);
+        let sources = sources(&slots, &flat, dense, length)?;
+        let each = |(source, side): &(Source, Side)| {
+            (source.word, matches!(source.kind, Kind::Whole(_)), side.lines.len() / length)
+        };
+        Some(sources.iter().map(each).collect())
+    }
+
+    #[test]
+    fn a_word_of_more_than_24_bits_that_is_examined_whole_or_not_at_all_is_hashed() {
+        let rows = |mask: u64, other: u64| -> Vec<Vec<(u64, u64)>> {
+            let mask = |at: u64| [mask, 0, other][at as usize % 3];
+            (0..30).map(|at| vec![(at * 0x0101_0101_0101_0101, mask(at))]).collect()
+        };
+        let bits = |count: u32| u64::MAX >> (64 - count);
+        // Ten or twenty values, and all others.
+        assert_eq!(made(&rows(bits(25), 0)).unwrap(), [(0, true, 11)]);
+        assert_eq!(made(&rows(bits(64), bits(64))).unwrap(), [(0, true, 21)]);
+        assert_eq!(made(&rows(bits(24), 0)).unwrap(), [(0, false, 11), (0, false, 11)]);
+        assert_eq!(made(&rows(bits(25), bits(24))).unwrap().len(), 2, "one rule examines a part");
+    }
+
+    #[test]
+    fn chunks_of_16_bits_that_rules_examine_have_a_label_for_each_set_of_rules() {
+        let mask = 0xff_0000_0000_00ff;
+        // Four values in each of two words, in the first and the last chunk; all other values have one label.
+        let rows: Vec<Vec<(u64, u64)>> = (0..8)
+            .map(|at| vec![(at % 4 * 0x0001_0000_0000_0001, mask), (0, 0), ((at / 2) << 32, 0xf << 32)])
+            .collect();
+        assert_eq!(made(&rows).unwrap(), [(0, false, 5), (0, false, 5), (2, false, 5)]);
+        // Values that the same rules suit share a label: those below 4 and from 4 on.
+        let rows = vec![vec![(0, 0b1100)], vec![(4, 0b1100)], vec![(0, 0b1000)]];
+        assert_eq!(made(&rows).unwrap(), [(0, false, 3)]);
+    }
+
+    #[test]
+    fn there_are_as_many_sources_as_chunks_of_the_longest_key() {
+        let row = |at: u64| vec![(at * 0x0001_0001_0001_0001, u64::MAX << (at % 2)); DENSE_MAX];
+        let rows: Vec<_> = (0..20).map(row).collect();
+        assert_eq!(made(&rows).unwrap().len(), 32);
+    }
+}

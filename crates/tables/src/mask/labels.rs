@@ -205,3 +205,35 @@ impl Source {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_4096_rules_have_labels() {
+        for (len, some) in [(0, false), (1, true), (4_096, true), (4_097, false)] {
+            let rows: Vec<u64> = (0..len).flat_map(|rule| [rule / 8, 0x1fff]).collect();
+            let slots: Vec<u32> = (0..len as u32).collect();
+            let labels = Labels::new(&slots, &rows, 1, &mut Vain::default());
+            assert_eq!(labels.is_some(), some, "{len} rules");
+        }
+    }
+
+    #[test]
+    fn joins_in_vain_are_noted_and_not_tried_again() {
+        // Three fields with a thousand values each, in rules of their own.
+        let rows: Vec<u64> =
+            (0..3_000).flat_map(|rule| [rule << (16 * (rule % 3)), 0xffff << (16 * (rule % 3))]).collect();
+        let slots: Vec<u32> = (0..3_000).collect();
+        let mut vain = Vain::default();
+        assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
+        assert!(!vain.suits(3_000) && vain.suits(2_000));
+        // Few of them can be joined, but this is known not to be worth a try.
+        let few = &slots[..2];
+        assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
+        let mut known = Vain::default();
+        known.note(2);
+        assert!(!Labels::new(few, &rows, 1, &mut known).unwrap().has_ends());
+    }
+}

@@ -227,3 +227,136 @@ fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
     Portable.extract(word, mask)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    /// Rules of so many words, values under their masks.
+    struct Drawn {
+        words: usize,
+        values: Vec<u64>,
+        masks: Vec<u64>,
+    }
+
+    impl Drawn {
+        fn new(words: usize, rules: impl IntoIterator<Item = Vec<(u64, u64)>>) -> Self {
+            let (values, masks) =
+                rules.into_iter().flatten().map(|(value, mask)| (value & mask, mask)).unzip();
+            Self { words, values, masks }
+        }
+
+        fn layout(&self) -> Option<Layout> {
+            Layout::new(self.words, &self.values, &self.masks)
+        }
+
+        fn rules(&self) -> impl Iterator<Item = (&[u64], &[u64])> {
+            self.values.chunks_exact(self.words).zip(self.masks.chunks_exact(self.words))
+        }
+    }
+
+    /// Fields of which some rules have one value and others ask for nothing, and masks with holes.
+    fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
+        let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
+        let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
+        let open = rng.u64(..) & rng.u64(..) & rng.u64(..);
+        let rule = |rng: &mut Rng| {
+            let has_common = rng.u8(..4) > 0;
+            let word = |rng: &mut Rng, word: usize| {
+                let common = if has_common || word == 0 { common[word] } else { 0 };
+                (value[word] & common | rng.u64(..) & !common, common | rng.u64(..) & open)
+            };
+            (0..words).map(|at| word(rng, at)).collect()
+        };
+        Drawn::new(words, (0..len).map(|_| rule(rng)).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_dense_key_matches_what_the_key_does() {
+        let mut rng = Rng::with_seed(1);
+        let mut matches = [0, 0];
+        for case in 0..200 {
+            let (words, len) = (rng.usize(1..=4), rng.usize(1..40));
+            let drawn = draw(&mut rng, words, len);
+            let Some(layout) = drawn.layout() else { continue };
+            assert_eq!(layout.words(), words);
+            for _ in 0..60 {
+                let (value, mask) = drawn.rules().nth(rng.usize(..len)).unwrap();
+                let mut key: Vec<u64> =
+                    value.iter().zip(mask).map(|(value, mask)| value | rng.u64(..) & !mask).collect();
+                if rng.bool() {
+                    key[rng.usize(..words)] ^= 1 << rng.u32(..64);
+                }
+                let mut dense: Group<1> = [[0]; DENSE_MAX];
+                layout.keys(Portable, &key, 1, &mut dense);
+                assert!(dense[layout.dense()..].iter().all(|word| *word == [0]), "words in use");
+                for (value, mask) in drawn.rules() {
+                    let (values, masks) = layout.rule(value, mask);
+                    let suits = (0..words).all(|word| key[word] & mask[word] == value[word]);
+                    let dense_suits = (0..DENSE_MAX).all(|word| dense[word][0] & masks[word] == values[word]);
+                    assert_eq!(suits, dense_suits, "case {case}: {key:x?} {value:x?} {mask:x?}");
+                    matches[usize::from(suits)] += 1;
+                }
+            }
+        }
+        assert!(matches.iter().all(|count| *count > 5_000), "{matches:?}");
+    }
+
+    #[test]
+    fn bits_that_all_rules_have_alike_take_one_bit() {
+        let mut rng = Rng::with_seed(2);
+        let mut dense = |alike: u64, differing: u64| {
+            let value = rng.u64(..) & alike;
+            let rules = (0..100).map(|_| vec![(value | rng.u64(..) & differing, alike | differing)]);
+            let drawn = Drawn::new(1, rules.collect::<Vec<_>>());
+            let layout = drawn.layout().unwrap();
+            let (mut low, mut used) = ([0; DENSE_MAX], 0);
+            for (value, mask) in drawn.rules() {
+                low = layout.rule(value, mask).1;
+                used = low.iter().map(|word| word.count_ones()).sum();
+            }
+            assert_eq!(layout.dense(), low.iter().filter(|word| **word != 0).count());
+            used
+        };
+        assert_eq!(dense(0xffff << 40, 0xff), 8 + 1);
+        assert_eq!(dense(0b111 << 40, 0xff), 8 + 1);
+        assert_eq!(dense(0b11 << 40, 0xff), 8 + 2, "two bits are not worth a step of their own");
+    }
+
+    #[test]
+    fn rules_with_more_than_512_bits_that_tell_them_apart_have_no_dense_key() {
+        let mut rng = Rng::with_seed(3);
+        let mut of = |words: usize, mask: u64| {
+            let rules = (0..100).map(|_| (0..words).map(|_| (rng.u64(..), mask)).collect());
+            Drawn::new(words, rules.collect::<Vec<_>>()).layout().map(|layout| layout.dense())
+        };
+        assert_eq!(of(8, u64::MAX), Some(8));
+        assert_eq!(of(9, u64::MAX), None);
+        assert_eq!(of(16, u64::from(u32::MAX)), Some(8));
+        assert_eq!(of(17, u64::from(u32::MAX)), None);
+        assert_eq!(of(1, 0), None, "nothing tells them apart");
+    }
+
+    #[test]
+    fn bits_that_some_rules_have_alike_are_taken_together_if_that_saves_words() {
+        let mut rng = Rng::with_seed(4);
+        // Words that all rules ask for, and words that half of the rules ask for: all bits but `others` have one value.
+        let mut of = |words: usize, half: usize, others: u64| {
+            let mut rule = |at: usize| {
+                let mask = if at.is_multiple_of(2) { u64::MAX } else { 0 };
+                let whole: Vec<_> = (0..words).map(|_| (rng.u64(..), u64::MAX)).collect();
+                let shared = (0..half).map(|_| (!others | rng.u64(..) & others, mask)).collect();
+                [whole, shared].concat()
+            };
+            let rules: Vec<_> = (0..100).map(&mut rule).collect();
+            let layout = Drawn::new(words + half, rules).layout();
+            layout.map(|layout| (layout.dense(), layout.commons.len()))
+        };
+        assert_eq!(of(1, 1, 0xff), Some((2, 0)), "two words are compared at once in any case");
+        assert_eq!(of(2, 1, 0xff), Some((3, 0)), "it saves none");
+        assert_eq!(of(2, 2, 0xff_ffff), Some((3, 2)), "one word has room for what is left of two");
+        assert_eq!(of(7, 20, 0), Some((8, 20)), "and for a bit of each of twenty");
+        assert_eq!(of(8, 1, 0), None, "there is no room for another bit");
+    }
+}
