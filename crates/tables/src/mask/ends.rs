@@ -100,3 +100,50 @@ impl Node {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::simd::Portable;
+    use super::*;
+
+    fn table(entries: impl Iterator<Item = u16>) -> Paged {
+        let items: Vec<u16> = entries.collect();
+        let len = items.len();
+        Paged::new(Vec::new(), items, 0, len).unwrap()
+    }
+
+    /// A tree of joins that is so high everywhere.
+    fn full(height: u32) -> Node {
+        if height == 0 {
+            return Node::Source(0);
+        }
+        Node::join(full(height - 1), full(height - 1), 1, table([0].into_iter()))
+    }
+
+    #[test]
+    fn eight_labels_are_held_at_most() {
+        assert!(Ends::new(full(7)).is_some());
+        assert!(Ends::new(full(8)).is_none());
+        // A chain of any length takes two.
+        let chain = (0..100)
+            .fold(Node::Source(0), |node, _| Node::join(Node::Source(1), node, 1, table([0].into_iter())));
+        assert_eq!(chain.held(), 2);
+    }
+
+    #[test]
+    fn joins_take_the_first_label_times_the_scale_and_the_second() {
+        // Labels below 10 are joined to their decimal number, whichever side takes more labels to make.
+        let digits =
+            |first: Node, second: Node, scale: u32| Node::join(first, second, scale, table(0..1_000));
+        let source = Node::Source;
+        let left = digits(digits(source(3), source(1), 10), source(4), 10);
+        let right = digits(source(3), digits(source(1), source(4), 10), 100);
+        for node in [left, right] {
+            let ends = Ends::new(node).unwrap();
+            let found = ends.find::<_, 8>(Portable, |source, labels| {
+                *labels = std::array::from_fn(|key| (u32::from(source) + key as u32) % 10);
+            });
+            assert_eq!(found, [314, 425, 536, 647, 758, 869, 970, 81]);
+        }
+    }
+}

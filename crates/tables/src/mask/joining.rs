@@ -221,6 +221,9 @@ fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
 mod tests {
     use super::super::labels::Labels;
     use super::super::vain::Vain;
+    use super::*;
+    use fastrand::Rng;
+    use std::collections::HashSet;
 
     /// Rows of one dense word, of 16 bits each for up to three fields; `None` asks for nothing.
     fn joinable(rules: impl Iterator<Item = [Option<u64>; 3]>) -> bool {
@@ -234,6 +237,73 @@ mod tests {
             .collect();
         let slots: Vec<u32> = (0..rows.len() as u32 / 2).collect();
         Labels::new(&slots, &rows, 1, &mut Vain::default()).unwrap().has_ends()
+    }
+
+    /// Vectors of `length` lines, with a bit in so many on average.
+    fn side(rng: &mut Rng, count: usize, length: usize, one_in: u32) -> Side {
+        let line = |rng: &mut Rng| {
+            let mut line = Line([0; 8]);
+            for bit in (0..512).filter(|_| rng.u32(..one_in) == 0).collect::<Vec<usize>>() {
+                line.0[bit / 64] |= 1 << (bit % 64);
+            }
+            line
+        };
+        Side { lines: (0..count * length).map(|_| line(rng)).collect(), length, covers: [0; 8] }
+    }
+
+    fn both(a: &[Line], b: &[Line]) -> Vec<[u64; 8]> {
+        a.iter().zip(b).map(|(a, b)| std::array::from_fn(|word| a.0[word] & b.0[word])).collect()
+    }
+
+    #[test]
+    fn labels_of_two_sides_lead_to_what_they_have_in_common() {
+        let mut rng = Rng::with_seed(1);
+        for (first, second, length, one_in) in [(1, 1, 1, 2), (7, 9, 2, 40), (30, 5, 3, 300)] {
+            let (a, b) = (side(&mut rng, first, length, one_in), side(&mut rng, second, length, one_in));
+            let mut steps = STEPS_MAX;
+            let (table, met) = meet(&a, &b, &mut steps).unwrap();
+            assert_eq!(table.len(), first * second);
+            let pairs = a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b)));
+            for (label, right) in table.iter().zip(pairs) {
+                let found = &met.lines[usize::from(*label) * length..][..length];
+                assert!(found.iter().map(|line| line.0).eq(right));
+            }
+            let different: HashSet<_> =
+                a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
+            assert_eq!(met.count(), different.len(), "each once");
+            // A step is a word that is not 0 with a vector of the other side, and one for each pair.
+            let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
+            assert_eq!(STEPS_MAX - steps, (words + first) * second);
+            assert!(meet(&a, &b, &mut ((words + first) * second - 1)).is_none(), "too few steps");
+        }
+    }
+
+    #[test]
+    fn the_first_bit_of_each_pair_is_found() {
+        let mut rng = Rng::with_seed(2);
+        for (first, second, scale, one_in) in
+            [(1, 1, 16, 2), (5, 63, 64, 9), (9, 64, 64, 40), (4, 65, 80, 100)]
+        {
+            let (a, b) = (side(&mut rng, first, 2, one_in), side(&mut rng, second, 2, one_in));
+            let table = first_bits(&a, &b, scale, 1_024, &mut STEPS_MAX.clone()).unwrap();
+            for (row, a) in table.chunks_exact(scale).zip(a.vectors()) {
+                for (found, b) in row.iter().zip(b.vectors()) {
+                    let words = both(a, b).concat();
+                    let right = words.iter().position(|word| *word != 0);
+                    let right = right.map_or(1_024, |at| 64 * at as u32 + words[at].trailing_zeros());
+                    assert_eq!(u32::from(*found), right);
+                }
+                assert!(row[second..].iter().all(|found| *found == 1_024), "behind the last label");
+            }
+            assert_eq!(table.len(), first * scale);
+        }
+        let (a, b) = (side(&mut rng, 2, 1, 2), side(&mut rng, 2, 1, 2));
+        assert!(first_bits(&a, &b, 16, 512, &mut 0).is_none(), "too few steps");
+        assert!(first_bits(&a, &b, ENDS_MAX / 2, 512, &mut STEPS_MAX.clone()).is_some());
+        assert!(
+            first_bits(&a, &b, ENDS_MAX / 2 + 1, 512, &mut STEPS_MAX.clone()).is_none(),
+            "too many pairs"
+        );
     }
 
     #[test]

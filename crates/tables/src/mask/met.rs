@@ -55,3 +55,42 @@ impl Met {
         Some(label)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_vectors_have_one_label_whatever_their_hashes() {
+        let vector = |value: u64| [Line([0; 8]), Line([value; 8])];
+        for hash in [|value: u64| value, |_| 7] {
+            let mut met = Met::new(2);
+            for round in 0..2 {
+                for value in 0..20 {
+                    assert_eq!(met.label(hash(value), &vector(value)), Some(value as u16), "round {round}");
+                }
+            }
+            assert_eq!(met.count(), 20);
+            assert_eq!((met.lines[2 * 3].0, met.lines[2 * 3 + 1].0), ([0; 8], [3; 8]));
+        }
+    }
+
+    #[test]
+    fn there_are_16384_labels_at_most() {
+        let mut met = Met::new(1);
+        let label = |met: &mut Met, value: u64| met.label(value, &[Line([value; 8])]);
+        for value in 0..1 << 14 {
+            assert_eq!(label(&mut met, value), Some(value as u16));
+        }
+        assert_eq!(label(&mut met, 1 << 14), None);
+        assert_eq!(label(&mut met, 5), Some(5), "those that are known are found");
+    }
+
+    #[test]
+    fn words_of_vectors_are_hashed_by_their_places() {
+        let met = Met::new(2);
+        let hashes: std::collections::HashSet<u64> = (0..16).map(|at| met.hash(at, 3)).collect();
+        assert_eq!(hashes.len(), 16);
+        assert!((0..16).all(|at| met.hash(at, 0) == 0), "words without bits can be left out");
+    }
+}

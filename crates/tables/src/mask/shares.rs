@@ -100,3 +100,61 @@ impl Shares {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+
+    #[test]
+    fn rules_that_an_earlier_one_hides_are_taken_out_and_no_others() {
+        let mut rng = Rng::with_seed(1);
+        let mut taken = [0, 0];
+        for _ in 0..100 {
+            // 150 rules of few bits each, with the slots of every second row, and a part of a key that is looked at.
+            let draw = |rng: &mut Rng| {
+                let masks = [rng.u64(..) & rng.u64(..) & 0xff, rng.u64(..) & rng.u64(..) & 0xff];
+                [rng.u64(..) & masks[0], rng.u64(..) & masks[1], masks[0], masks[1]]
+            };
+            let rows: Vec<u64> = (0..300).flat_map(|_| draw(&mut rng)).collect();
+            let slots: Vec<u32> = (0..150).map(|at| 2 * at + 1).collect();
+            let row = |bit: usize| &rows[slots[bit] as usize * 4..][..4];
+            let mut covered = [0; 8];
+            covered[0] = rng.u64(..) & 0x3f;
+            covered[1] = rng.u64(..) & 0x3f;
+            let hides = |first: usize, bit: usize| {
+                (0..2).all(|word| {
+                    let left = |bit: usize| row(bit)[2 + word] & !covered[word];
+                    left(first) & !left(bit) == 0 && (row(first)[word] ^ row(bit)[word]) & left(first) == 0
+                })
+            };
+            let shares = Shares::new(Ranked { slots: &slots, rows: &rows, dense: 2 }, &covered).unwrap();
+            let before: [u64; 3] = [rng.u64(..), rng.u64(..), rng.u64(..) & ((1 << 22) - 1)];
+            let mut vector = [Line([0; 8])];
+            vector[0].0[..3].copy_from_slice(&before);
+            let looked_at = shares.hide(&mut vector);
+            assert_eq!(looked_at as u32, before.iter().map(|word| word.count_ones()).sum::<u32>());
+            let has = |words: &[u64], bit: usize| words[bit / 64] >> (bit % 64) & 1 != 0;
+            for bit in 0..150 {
+                let hidden = (0..bit).any(|first| has(&before, first) && hides(first, bit));
+                let expected = has(&before, bit) && !hidden;
+                assert_eq!(has(&vector[0].0, bit), expected, "rule {bit}");
+                taken[usize::from(hidden)] += 1;
+            }
+        }
+        assert!(taken.iter().all(|count| *count > 1_000), "{taken:?}");
+    }
+
+    #[test]
+    fn there_are_512_different_shares_at_most() {
+        for (kinds, some) in [(512, true), (513, false)] {
+            let slots: Vec<u32> = (0..600).collect();
+            let rows: Vec<u64> = slots.iter().flat_map(|slot| [u64::from(slot % kinds), 0xffff]).collect();
+            let ranked = Ranked { slots: &slots, rows: &rows, dense: 1 };
+            assert_eq!(Shares::new(ranked, &[0; 8]).is_some(), some, "{kinds} shares");
+            let mut covered = [0; 8];
+            covered[0] = 0xff00;
+            assert!(Shares::new(ranked, &covered).is_some(), "what is covered tells none apart");
+        }
+    }
+}
