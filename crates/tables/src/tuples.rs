@@ -213,6 +213,73 @@ mod tests {
     use super::*;
     use flow::Field;
 
+    /// A row in which the fields of a plan, in this order, have a mask of so many leading bits.
+    fn leading(plan: &KeyPlan, bits: [u32; 2]) -> Vec<u64> {
+        let mut row = vec![0; plan.words()];
+        for (field, bits) in plan.fields().iter().zip(bits) {
+            let part = plan.parts().iter().find(|part| part.field == *field).unwrap();
+            let mask = u64::MAX.checked_shl(u32::from(part.bits) - bits).unwrap_or(0);
+            let mask = mask & u64::MAX >> (64 - part.bits);
+            row[usize::from(part.word)] |= mask << part.shift;
+        }
+        row
+    }
+
+    /// Tuples with fewer bits come first; a rule whose bucket is full in one goes to one with more.
+    #[test]
+    fn equal_rules_fill_buckets_of_finer_and_finer_masks() {
+        let plan = KeyPlan::new(&[Field::Ipv4Src, Field::TcpDst]).unwrap();
+        assert_eq!(plan.fields(), [Field::Ipv4Src, Field::TcpDst]);
+        let cases: [([u32; 2], &[[u32; 2]]); 5] = [
+            ([24, 16], &[[16, 0], [16, 16], [24, 0], [24, 16]]),
+            ([32, 13], &[[32, 0], [32, 12], [32, 13]]),
+            ([21, 13], &[[16, 0], [20, 12], [21, 13]]),
+            ([9, 3], &[[0, 0], [8, 0], [9, 3]]),
+            ([0, 16], &[[0, 0], [0, 16]]),
+        ];
+        for (own, masks) in cases {
+            let (mut tuples, rule) = (Tuples::new(&plan, [], u32::MAX), leading(&plan, own));
+            // The tuple without bits is there from the start: no other has its mask.
+            let masks: Vec<[u32; 2]> = masks.iter().copied().filter(|mask| *mask != [0, 0]).collect();
+            for (at, mask) in masks.iter().enumerate() {
+                let is_own = at + 1 == masks.len();
+                // Rules of exactly the tuple's mask are all taken.
+                for taken in 0..if is_own { 100 } else { 32 } {
+                    let spot = tuples.place(&rule, &rule).unwrap();
+                    assert_eq!(tuples.mask(spot.tuple), leading(&plan, *mask), "{own:?}: {taken} taken");
+                    assert_eq!(tuples.len(), 2 + at);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_128_tuples_do_not_take_is_walked_as_far_as_there_is_room() {
+        let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
+        // Masks with holes, of which none is part of another: no coarse mask but that of no bits.
+        let masks: Vec<Vec<u64>> =
+            (0u64..1 << 12).filter(|mask| mask.count_ones() == 4).map(|mask| vec![mask]).collect();
+        assert!(masks.len() > 200);
+        let mut tuples = Tuples::new(&plan, [], 3);
+        for (at, mask) in masks.iter().enumerate() {
+            let spot = tuples.place(mask, mask);
+            match at {
+                ..127 => assert!(spot.is_some_and(|spot| spot.tuple != WALKED), "{at}"),
+                127..130 => assert!(spot.is_some_and(|spot| spot.tuple == WALKED), "{at}"),
+                _ => assert_eq!(spot, None, "{at}"),
+            }
+        }
+        assert_eq!(tuples.len(), 128);
+        // All walked rules share a bucket; one that leaves makes room for one.
+        let walked = tuples.buckets().position(|(tuple, _)| tuple == WALKED).unwrap();
+        tuples.leave(walked as u32);
+        assert!(tuples.place(&masks[140], &masks[140]).is_some());
+        assert_eq!(tuples.place(&masks[141], &masks[141]), None);
+        // And one that leaves another bucket makes none.
+        tuples.leave(0);
+        assert_eq!(tuples.place(&masks[141], &masks[141]), None);
+    }
+
     #[test]
     fn buckets_of_different_masks_stay_small() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();

@@ -352,3 +352,71 @@ fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
     let first = next(from, start);
     Pending { start, bits, first, last: next(first, end) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One trie for so many intervals of equal length, told apart by their first `bits` bits.
+    fn even(count: u64, bits: u32) -> Trie {
+        let starts: Vec<u64> = (0..count).map(|at| at << (u64::BITS - bits)).collect();
+        let numbers: Vec<u32> = (0..count as u32).collect();
+        Trie::new([(&starts[..], &numbers[..])].into_iter()).unwrap()
+    }
+
+    #[test]
+    fn fronts_are_as_large_as_64_bytes_an_interval_allow() {
+        for (count, bits) in [(1, 6), (15, 6), (16, 12), (1_023, 12), (1_024, 18), (4_000, 18)] {
+            let trie = even(count, 32);
+            assert_eq!(trie.roots[0].bits, bits, "{count} intervals");
+            assert_eq!(trie.words.len(), 1 << (bits - 6));
+        }
+    }
+
+    #[test]
+    fn as_many_steps_are_taken_at_once_as_most_intervals_need() {
+        // Behind a front of 18 bits and its nodes of 6, each step tells 6 bits more.
+        for (bits, steps) in [(18, 0), (24, 0), (25, 1), (30, 1), (31, 2), (32, 2)] {
+            assert_eq!(even(2_000, bits).steps, steps, "{bits} bits");
+        }
+        // Of many items a few may be deeper.
+        let few = |deep: u64| {
+            let shallow = (0..3_200).map(|at| (at + 1) << 40);
+            let starts: Vec<u64> = (0..=deep).map(|at| at << 34).chain(shallow).collect();
+            let numbers: Vec<u32> = (0..starts.len() as u32).collect();
+            Trie::new([(&starts[..], &numbers[..])].into_iter()).unwrap().steps
+        };
+        assert_eq!((few(20), few(63)), (0, 0));
+        let many: Vec<u64> = (0..3_200).flat_map(|at| [at << 40, at << 40 | 1 << 34]).collect();
+        let numbers: Vec<u32> = (0..many.len() as u32).collect();
+        assert_eq!(Trie::new([(&many[..], &numbers[..])].into_iter()).unwrap().steps, 1);
+    }
+
+    #[test]
+    fn numbers_take_25_bits_at_most_with_that_for_nothing() {
+        let most = (1 << 25) - 2;
+        let trie = |numbers: &[u32]| Trie::new([(&[0, 1 << 63][..], numbers)].into_iter());
+        let widest = trie(&[NONE, most]).unwrap();
+        assert_eq!((widest.width, widest.none), (25, most + 1));
+        assert_eq!((widest.find(0, 0), widest.find(0, u64::MAX)), (NONE, most));
+        assert!(trie(&[NONE, most + 1]).is_none());
+        // Wide items tell how many numbers there are and where nodes begin.
+        let one = trie(&[NONE, NONE]).unwrap();
+        assert_eq!((one.width, one.wide, one.none, one.below.len()), (0, 0, 0, 8));
+    }
+
+    #[test]
+    fn every_interval_is_found_at_its_ends() {
+        for (count, bits) in
+            [(1, 32), (2, 1), (16, 4), (40, 6), (64, 6), (65, 7), (1_000, 10), (3_000, 32), (4_000, 26)]
+        {
+            let trie = even(count, bits);
+            for at in 0..count {
+                let start = at << (u64::BITS - bits);
+                let end = if at + 1 == count { u64::MAX } else { start | u64::MAX >> bits };
+                let right = at as u32;
+                assert_eq!((trie.find(0, start), trie.find(0, end)), (right, right), "{at} of {count}");
+            }
+        }
+    }
+}
