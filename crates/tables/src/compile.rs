@@ -28,6 +28,11 @@ const HEAD_LARGE_PART: usize = 16;
 /// Fewest additions a head has room for.
 pub(crate) const HEAD_MIN: usize = 64;
 
+/// How many additions a head has room for beside a base of this many rules.
+fn head_room(rules: usize) -> usize {
+    (rules / HEAD_PART).clamp(HEAD_MIN, HEAD_LARGE.max(rules / HEAD_LARGE_PART))
+}
+
 /// A rule of a base, or one that was added since.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
@@ -88,8 +93,7 @@ impl Job {
             ids.push(row.entry.id);
             priorities.push(row.entry.priority);
         }
-        let most = HEAD_LARGE.max(ids.len() / HEAD_LARGE_PART);
-        let room = (ids.len() / HEAD_PART).clamp(HEAD_MIN, most);
+        let room = head_room(ids.len());
         let additions = match &engine {
             Engine::Exact(engine) => Additions::new(&self.plan, room, [engine.mask()], ids.len() - keyed),
             Engine::Mask(engine) => Additions::new(&self.plan, room, engine.masks(), engine.walked()),
@@ -188,5 +192,27 @@ impl Job {
             }
         };
         (engine, keyed, hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_has_room_for_a_quarter_of_the_base_within_limits() {
+        let rooms = [
+            (0, 64),
+            (259, 64),
+            (260, 65),
+            (65_535, 16_383),
+            (65_536, 16_384),
+            (262_159, 16_384),
+            (262_160, 16_385),
+            (1 << 20, 1 << 16),
+        ];
+        for (rules, room) in rooms {
+            assert_eq!(head_room(rules), room, "{rules} rules");
+        }
     }
 }

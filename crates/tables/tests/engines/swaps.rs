@@ -157,9 +157,10 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     for id in [8, 1_100] {
         bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
-    while master.compiled() == 1 {
+    for _ in 0..10 {
         bring(master.catch_up(1).unwrap().into_iter().flatten().collect());
     }
+    assert_eq!((master.compiled(), master.compiled_aside()), (2, 1), "the new base knows all by now");
     // And once more: their places are known.
     bring(master.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
@@ -177,4 +178,107 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         .to_vec();
     let none = tables::NONE;
     assert_eq!(found, [none, 5, none, none, none, none, 7, none, 1_060]);
+}
+
+/// A table of so many different routes, and what makes further ones.
+fn table_of(rules: usize) -> (Master, impl FnMut(usize) -> Vec<RuleChange>) {
+    let mut master = Master::default();
+    let mut next = 0;
+    let mut more = move |count: usize| {
+        let from = next;
+        next += count as u32;
+        let add = |id: u32| RuleChange::Add(Arc::new(entry(id, 7, route(id << 8, 24))));
+        (from..next).map(add).collect::<Vec<_>>()
+    };
+    master.change(&more(rules), rules, 1).unwrap();
+    assert_eq!((master.compiled(), master.len(), master.changes()), (1, rules, rules as u64));
+    (master, more)
+}
+
+#[test]
+fn operations_of_more_changes_than_a_16th_of_the_base_compile_it() {
+    // At least 64 changes are taken one by one.
+    for (rules, most) in [(100, 64), (1_024, 64), (1_040, 65), (1_600, 100)] {
+        let (mut master, mut more) = table_of(rules);
+        master.change(&more(most), most, 1).unwrap();
+        assert_eq!(master.compiled(), 1, "{most} changes beside {rules} rules");
+        let (mut master, mut more) = table_of(rules);
+        master.change(&more(most + 1), most + 1, 1).unwrap();
+        assert_eq!(master.compiled(), 2, "{} changes beside {rules} rules", most + 1);
+    }
+}
+
+#[test]
+fn an_addition_that_its_head_has_no_room_for_compiles_a_base() {
+    for (rules, room) in [(100, 64), (1_000, 250)] {
+        let (mut master, mut more) = table_of(rules);
+        for added in 1..=room + 1 {
+            master.change(&more(1), 1, 1).unwrap();
+            assert_eq!(master.compiled(), 1 + usize::from(added > room), "{added} beside {rules} rules");
+        }
+    }
+}
+
+#[test]
+fn a_base_is_compiled_when_more_than_1024_of_it_and_more_than_half_are_dead() {
+    for (rules, most) in [(1_500, 1_024), (2_048, 1_024), (2_100, 1_050)] {
+        let (mut master, _) = table_of(rules);
+        for gone in 1..=most + 1 {
+            master.change(&[RuleChange::Remove(gone as u32 - 1)], 1, 1).unwrap();
+            assert_eq!(master.compiled(), 1 + usize::from(gone > most), "{gone} of {rules} rules are dead");
+        }
+    }
+}
+
+#[test]
+fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
+    for (rules, least, worth) in [(1_280, 1, 10), (1_280, 12, 12), (1_408, 1, 11), (100, 5, 5)] {
+        let (mut added, mut more) = table_of(rules);
+        let (mut dead, _) = table_of(rules);
+        for change in 1..=worth {
+            assert!(
+                added.job_aside(least).is_none() && dead.job_aside(least).is_none(),
+                "{change} of {worth}"
+            );
+            added.change(&more(1), 1, 1).unwrap();
+            dead.change(&[RuleChange::Remove(change as u32)], 1, 1).unwrap();
+        }
+        assert!(added.job_aside(least).is_some() && dead.job_aside(least).is_some(), "beside {rules} rules");
+    }
+    let (mut master, mut more) = table_of(1_280);
+    assert!(master.job_at_rest().is_none(), "nothing stands beside the base");
+    master.change(&more(1), 1, 1).unwrap();
+    assert!(master.job_at_rest().is_some(), "anything is worth it for a table at rest");
+}
+
+/// Each call puts three rules beside the new base, and each change three and not only its own.
+#[test]
+fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
+    for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
+        let (mut master, mut more) = table_of(1_000);
+        master.change(&more(20), 20, 1).unwrap();
+        let job = master.job_aside(1).unwrap();
+        // Half of it goes, and half of it comes.
+        let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
+        let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
+        master.change(&changes, changes.len(), 1).unwrap();
+        master.install(job.run());
+        for call in 1..=calls {
+            assert_eq!(master.compiled_aside(), 0, "call {call}, {meanwhile} changes meanwhile");
+            assert_eq!(master.catch_up(1).unwrap().is_some(), call == calls);
+        }
+        assert_eq!(master.compiled_aside(), 1, "{meanwhile} changes meanwhile");
+    }
+    let (mut master, mut more) = table_of(1_000);
+    master.change(&more(20), 20, 1).unwrap();
+    let job = master.job_aside(1).unwrap();
+    master.change(&more(10), 10, 1).unwrap();
+    master.install(job.run());
+    // Ten rules and those of the changes themselves: two fewer are left with each.
+    for change in 1..=5 {
+        assert_eq!(master.compiled_aside(), 0, "change {change}");
+        let updates = master.change(&more(1), 1, 1).unwrap();
+        assert_eq!(matches!(updates[0][..], [TableUpdate::Swap(_)]), change == 5, "change {change}");
+    }
+    assert_eq!((master.compiled_aside(), master.len()), (1, 1_035));
 }
