@@ -322,10 +322,16 @@ impl Master {
     #[must_use]
     pub fn examined(&self) -> Vec<u64> {
         let (mut values, mut masks) = (Vec::new(), Vec::new());
-        let fields = self.shape.examined().into_iter();
+        let fields = self.examined_fields().into_iter();
         let fields = fields.map(|(field, mask)| flow::FieldMatch { field, value: 0, mask });
         self.now.view.plan().encode_fields(fields, &mut values, &mut masks);
         masks
+    }
+
+    /// Returns each field that some rule examines, in field order, with the bits of it that are examined.
+    #[must_use]
+    pub fn examined_fields(&self) -> Vec<(flow::Field, u128)> {
+        self.shape.examined()
     }
 
     /// The layout of the base.

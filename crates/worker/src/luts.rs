@@ -5,7 +5,7 @@
 use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
 use crate::set::is_low_latency;
-use flow::{EntryId, FlowEntry, Nanos};
+use flow::{EntryId, Field, FlowEntry, Nanos};
 use pipeline::{Clean, Extractor, Inheritance, Lut, LutCounters, LutFigures, Manner, Update, Way};
 use std::sync::Arc;
 use tables::master::RuleChange;
@@ -22,6 +22,8 @@ enum Passing {
     Lut {
         plan: Arc<KeyPlan>,
         mask: Vec<u64>,
+        /// The bits of `mask` by field, in field order.
+        examined: Vec<(Field, u128)>,
         /// The layout of the LUT before, where it is another one.
         before: Option<Arc<KeyPlan>>,
     },
@@ -102,13 +104,18 @@ impl Luts {
             Passing::Lut { plan, mask, .. } if suits(plan, mask) => {}
             passing => {
                 let plan = Arc::clone(master.plan());
-                // The LUT before goes on serving; its rows may be laid out differently.
+                let examined = master.examined_fields();
+                // The LUT before goes on serving; its rows may be laid out differently. It may serve only if packets of
+                // one value had one value there as well: else one of them may wait for a table, and another one inherit
+                // a record by which later packets overtake it.
                 let before = match passing {
-                    Passing::Lut { plan: before, .. } => Some(Arc::clone(before)),
-                    Passing::Closed | Passing::Shared | Passing::Bypassed => None,
+                    Passing::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
+                        Some(Arc::clone(before))
+                    }
+                    _ => None,
                 };
                 let other = before.clone().filter(|before| **before != *plan);
-                if before.is_some() {
+                if matches!(passing, Passing::Lut { .. }) {
                     // It is cold, and counts anew.
                     table.bypass.reset();
                 }
@@ -123,7 +130,7 @@ impl Luts {
                         lut
                     }))
                 });
-                table.passing = Passing::Lut { plan, mask, before: other };
+                table.passing = Passing::Lut { plan, mask, examined, before: other };
                 table.list_max = 0;
             }
         }
@@ -131,7 +138,7 @@ impl Luts {
         if std::mem::replace(&mut table.list_max, list_max) != list_max {
             parts.iter_mut().for_each(|parts| parts.push(Update::ListMax(number, list_max)));
         }
-        if let Passing::Lut { plan, mask, before } = &table.passing {
+        if let Passing::Lut { plan, mask, before, .. } = &table.passing {
             let manner = self.consistency.manner(changes.len());
             let cleans = cleans(changes, manner, plan, mask, before.as_deref());
             for parts in parts {
@@ -252,6 +259,14 @@ fn swap(number: u8, table: &mut Table, parts: &mut [Vec<Update>], way: impl Fn(A
     }
 }
 
+/// Returns whether `wider` has every field of `narrower`, with every examined bit. Both are in field order.
+fn includes(wider: &[(Field, u128)], narrower: &[(Field, u128)]) -> bool {
+    narrower.iter().all(|(field, mask)| {
+        let found = wider.binary_search_by_key(field, |(field, _)| *field).ok().and_then(|at| wider.get(at));
+        found.is_some_and(|(_, wider)| mask & !wider == 0)
+    })
+}
+
 /// Whether all bits that the added rules examine are among those of `mask`.
 fn examines_no_more(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64]) -> bool {
     changes.iter().filter_map(added).all(|entry| {
@@ -303,4 +318,19 @@ fn cleans(
         _ => None,
     };
     changes.iter().filter_map(clean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_bits_are_included() {
+        let known = [(Field::EthType, 0xffff), (Field::Ipv4Dst, 0xffff_ff00)];
+        let wider = [(Field::EthType, 0xffff), (Field::IpProto, 0xff), (Field::Ipv4Dst, 0xffff_ffff)];
+        assert!(includes(&known, &known) && includes(&wider, &known) && includes(&known, &[]));
+        assert!(!includes(&known, &wider), "a field is missing, and bits of another");
+        assert!(!includes(&[(Field::EthType, 0xffff), (Field::Ipv4Dst, 0xff)], &known), "bits are missing");
+        assert!(!includes(&[], &known));
+    }
 }

@@ -3,6 +3,9 @@
 //! all go through the table once more, the LUT before goes on serving beside it for a while: its records are cleaned
 //! like the others, by what both the record and the rule look at, so what remains is right for all packets of its
 //! value, whatever the new bits are. What it hits is learned by the new LUT.
+//!
+//! A LUT inherits only if it examines every bit that the one before examined. Otherwise packets of two values there have one
+//! value now: one of them could miss and wait for the table, and later packets overtake it by a record inherited for another.
 
 use super::lut::{Lut, Record};
 use crate::extract::Extractor;

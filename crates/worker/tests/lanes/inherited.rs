@@ -49,3 +49,39 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
         lab.pop(3).iter().filter_map(|bytes| bytes.last().copied()).filter(|mark| *mark > 0).collect();
     assert_eq!(marks, [1, 2, 3]);
 }
+
+/// After a rule was deleted, a table no longer examines addresses: packets that had two values in the LUT before have one
+/// value now. A record that one of them inherits must not let the other's packets overtake one that waits for the table.
+#[test]
+fn flows_that_become_one_value_do_not_inherit_from_one_another() {
+    let host = "priority=30,udp,nw_dst=10.2.0.1";
+    // Entries of two masks, so that the table has a LUT, whatever is deleted.
+    let rules = [
+        &format!("low_latency,{host},actions=output:3"),
+        "low_latency,priority=20,udp,tp_dst=0x10/0xfff0,actions=output:3",
+        "low_latency,priority=10,udp,actions=output:3",
+        "priority=0,actions=drop",
+    ];
+    let mut lab = Lab::new(USUAL, 1_024, &rules);
+    let packet = |host: u8, mark: u8| udp([10, 2, 0, host], 5, 64, mark);
+    (1..=2).for_each(|host| lab.push(1, &packet(host, 0)));
+    lab.turn();
+    lab.change(Command::DeleteStrict, host);
+    for _ in 0..CLEANING_TURNS {
+        lab.push(1, &packet(2, 0));
+        lab.turn();
+    }
+    // The table is compiled anew, since this rule examines another field.
+    lab.rule("priority=1,dl_src=02:00:00:00:00:77,actions=drop");
+    // The first waits for the table, since its record's entry is gone. A full burst, behind which nothing is worked off.
+    lab.push(1, &packet(1, 1));
+    (0..31).for_each(|_| lab.push(1, &packet(2, 0)));
+    lab.turn_alone();
+    lab.push(1, &packet(1, 2));
+    for _ in 0..8 {
+        lab.turn();
+    }
+    let marks: Vec<u8> =
+        lab.pop(3).iter().filter_map(|bytes| bytes.last().copied()).filter(|mark| *mark > 0).collect();
+    assert_eq!(marks, [1, 2]);
+}
