@@ -46,3 +46,19 @@ impl Limits {
     /// Entries of one datapath.
     pub const ENTRIES: usize = 16 * 1_024 * 1_024;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Controllers and plans are made for these numbers, so that none of them changes by accident.
+    #[test]
+    fn limits_are_those_that_controllers_know() {
+        assert_eq!((Limits::TABLES, Limits::ENTRIES, Limits::PORTS), (255, 16_777_216, 1_024));
+        assert_eq!((Limits::SLICE_BITS, Limits::SLICE_END_BITS, Limits::SLICES_PER_TABLE), (128, 12_288, 32));
+        assert_eq!((Limits::ACTIONS_PER_LIST, Limits::ACTION_SET_FIELDS, Limits::VLAN_TAGS), (64, 16, 8));
+        assert_eq!((Limits::GROUP_CHAIN, Limits::GROUP_BUCKETS, Limits::GROUP_PASSES), (8, 1_024, 4_096));
+        assert_eq!((Limits::GROUPS_PER_TYPE, Limits::BUCKETS), (4_096, 65_536));
+        assert_eq!((Limits::METERS, Limits::METER_BANDS, Limits::LABEL_MAX), (4_096, 16, 65_535));
+    }
+}

@@ -50,3 +50,28 @@ impl EgressQueue {
         Self { id, min_rate_kbps: None, max_rate_kbps: None, priority: 0, limit_frames: Self::FRAMES }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_queue_is_added_where_there_are_others() {
+        let numbers = |queues: &[u32]| {
+            let queues = EgressQueue::complete(queues.iter().map(|id| EgressQueue::new(*id)).collect());
+            queues.iter().map(|queue| queue.id).collect::<Vec<_>>()
+        };
+        assert_eq!(numbers(&[]), [0; 0]);
+        assert_eq!(numbers(&[7, 2]), [0, 2, 7]);
+        assert_eq!(numbers(&[5, 0, 1]), [0, 1, 5]);
+    }
+
+    #[test]
+    fn a_queue_has_the_defaults_and_limits_of_the_documentation() {
+        let queue = EgressQueue::new(3);
+        assert_eq!((queue.id, queue.priority, queue.limit_frames), (3, 0, 512));
+        assert_eq!((queue.min_rate_kbps, queue.max_rate_kbps), (None, None));
+        assert_eq!((EgressQueue::ID_MAX, EgressQueue::COUNT, EgressQueue::PRIORITY_MAX), (7, 8, 7));
+        assert_eq!((EgressQueue::RATE_MAX_KBPS, EgressQueue::FRAMES_MAX), (400_000_000, 4_096));
+    }
+}

@@ -63,3 +63,31 @@ impl<'t> Fault<'t> {
 
 /// A parse's outcome.
 pub(super) type Parsed<'t, T> = Result<T, Fault<'t>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The error at a part of a line that begins at this byte.
+    fn at(line: &str, from: usize) -> SyntaxError {
+        Fault::new(&line[from..], "is wrong").locate(line, Some(7))
+    }
+
+    #[test]
+    fn an_error_tells_the_character_where_the_text_begins() {
+        assert_eq!((at("abc", 0).column, at("abc", 2).column, at("abc", 3).column), (1, 3, 4));
+        let wide = at("\u{e9}\u{1F980}=x", 7);
+        assert_eq!((wide.column, wide.text.as_str()), (4, "x"));
+        assert_eq!(at("ab", 1).to_string(), "line 7, column 2: \"b\": is wrong");
+        assert_eq!(at("ab", 2).to_string(), "line 7, column 3: is wrong");
+        assert_eq!(SyntaxError { line: None, ..at("ab", 1) }.to_string(), "column 2: \"b\": is wrong");
+    }
+
+    #[test]
+    fn an_error_repeats_60_characters_at_most() {
+        for (characters, kept, end) in [(59, 59, ""), (60, 60, ""), (61, 60, "..."), (90, 60, "...")] {
+            let text = at(&"\u{e9}".repeat(characters), 0).text;
+            assert_eq!(text, "\u{e9}".repeat(kept) + end, "{characters} characters");
+        }
+    }
+}

@@ -58,4 +58,39 @@ mod tests {
         assert!(error.starts_with("line 1: is too long"), "{error}");
         assert_eq!(pieces, ["one\n", "two\n", "three", "one\n"]);
     }
+
+    #[test]
+    fn a_line_has_65_536_bytes_at_most() {
+        let mut line = vec![b'x'; 65_535];
+        line.push(b'\n');
+        let mut lengths = Vec::new();
+        let mut read = |bytes: &[u8]| {
+            read_pieces(bytes, 1, |piece| {
+                lengths.push(piece.len());
+                Ok(())
+            })
+        };
+        assert!(read(&[&line[..], &line[..]].concat()).is_ok());
+        let error = read(&[&line[..], b"x", &line[..]].concat()).unwrap_err().to_string();
+        assert!(error.starts_with("line 2: is too long"), "{error}");
+        assert_eq!(lengths, [65_536; 3]);
+    }
+
+    #[test]
+    fn a_piece_ends_with_the_line_that_fills_it() {
+        for (piece_bytes, expected) in [
+            (1, &["ab\n", "cd\n", "e"][..]),
+            (3, &["ab\n", "cd\n", "e"]),
+            (4, &["ab\ncd\n", "e"]),
+            (9, &["ab\ncd\ne"]),
+        ] {
+            let mut pieces = Vec::new();
+            let take = |piece: &str| {
+                pieces.push(piece.to_owned());
+                Ok(())
+            };
+            read_pieces(&b"ab\ncd\ne"[..], piece_bytes, take).unwrap();
+            assert_eq!(pieces, expected, "{piece_bytes} bytes");
+        }
+    }
 }

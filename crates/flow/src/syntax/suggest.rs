@@ -53,6 +53,60 @@ mod tests {
         assert_eq!(distance("DL_SRC", "dl_src"), 0);
     }
 
+    /// The same by its definition.
+    fn plain_distance(a: &[u8], b: &[u8]) -> usize {
+        let ([.., x], [.., y]) = (a, b) else { return a.len() + b.len() };
+        let (shorter_a, shorter_b) = (&a[..a.len() - 1], &b[..b.len() - 1]);
+        let mut least = plain_distance(shorter_a, shorter_b) + usize::from(x != y);
+        least = least.min(plain_distance(shorter_a, b) + 1).min(plain_distance(a, shorter_b) + 1);
+        match (a, b) {
+            ([a @ .., u, v], [b @ .., s, t]) if (u, v) == (t, s) => least.min(plain_distance(a, b) + 1),
+            _ => least,
+        }
+    }
+
+    #[test]
+    fn distances_are_those_of_the_definition() {
+        // All words of up to four letters out of three.
+        let words: Vec<Vec<u8>> = (0..4).fold(vec![Vec::new()], |words, _| {
+            let longer = words.iter().flat_map(|word| b"abc".map(|letter| [&word[..], &[letter]].concat()));
+            longer
+                .chain(words.iter().cloned())
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect()
+        });
+        assert_eq!(words.len(), 1 + 3 + 9 + 27 + 81);
+        for a in &words {
+            for b in &words {
+                let [a_text, b_text] = [a, b].map(|word| std::str::from_utf8(word).unwrap());
+                assert_eq!(distance(a_text, b_text), plain_distance(a, b), "{a_text} and {b_text}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_more_than_32_bytes_are_not_compared() {
+        let longest = "x".repeat(32);
+        assert_eq!(distance(&longest, &longest), 0);
+        assert_eq!(distance("", &longest), 32);
+        assert_eq!([distance("", &"x".repeat(33)), distance(&"x".repeat(33), "")], [usize::MAX; 2]);
+    }
+
+    #[test]
+    fn one_letter_in_three_may_be_wrong_and_three_at_most() {
+        let near = |name: &str| !suggestion(name, ["abcdefghijklmn"]).is_empty();
+        let of = |name: &str, known: &'static str| !suggestion(name, [known]).is_empty();
+        assert!(of("a", "ab") && !of("a", "abc"));
+        assert!(of("abxyz", "abyz") && !of("abxyz", "abpyq"));
+        assert!(of("abcxyz", "abcpqz") && !of("abcxyz", "abcpqr"));
+        assert!(near("abcdefghijkxyz") && !near("abcdefghijwxyz"));
+        // The nearest, and of several the first.
+        let known = ["abcd", "abxy", "abce"];
+        assert_eq!(suggestion("abcf", known), "; did you mean \"abcd\"?");
+        assert_eq!(suggestion("abce", known), "; did you mean \"abce\"?");
+    }
+
     #[test]
     fn only_near_names_are_suggested() {
         let known = ["nw_dst", "dl_dst", "in_port"];
