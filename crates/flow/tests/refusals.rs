@@ -39,6 +39,7 @@ const REFUSED: &[(&str, &str, &str)] = &[
     ("slice(l3,0)=0 actions=2", "slice(l3,0)=0", "lacks length"),
     ("slice(l3,0,8,9)=0 actions=2", "9", "one argument too many"),
     ("slice(l3,0,8)=256 actions=2", "256", "255"),
+    ("index=5,index=5 actions=2", "index=5", "given twice"),
     ("index=5,ip actions=2", "index=5", "stands alone"),
     ("ip", "ip", "add actions="),
     ("ip actions", "actions", "write actions=output:2"),

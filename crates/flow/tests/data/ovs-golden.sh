@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Writes anew what ovs-ofctl prints of each flow: sh ovs-golden.sh < ovs-flows.txt > new && mv new ovs-flows.txt
-# (made with Open vSwitch 3.1.0). Lines beginning with "=" are ovs-ofctl's answers, with "#" comments.
+# (made with Open vSwitch 3.1.0). Lines beginning with "=" are ovs-ofctl's answers, with "#" comments. Where this switch prints
+# a flow differently, "# differs:" before it says why, and "# ours:" what it prints.
 set -eu
 one=$(mktemp)
 trap 'rm -f "$one"' EXIT
