@@ -159,7 +159,9 @@ fn a_port_that_changes_and_stays_up_keeps_its_macs() {
         assert_eq!(places(&mut m), [(0, A, 1), (0, B, 2)], "{config:?}");
     }
     let renamed = model::PortDesc { name: "other".into(), ..port(2) };
+    let operations = m.plane_mut().operations.len();
     m.set_port_desc(2, renamed).unwrap();
+    assert_eq!(m.plane_mut().operations.len(), operations, "workers do not know a port's name");
     assert_eq!(places(&mut m).len(), 2);
     // A link that comes up forgets nothing either: there is nothing to forget.
     m.set_link(3, 3, false).unwrap();
@@ -291,4 +293,38 @@ fn ids_wait_for_events_that_are_under_way() {
     assert_eq!(m.plane_mut().known_ids(), 1);
     assert!(!m.poll(0));
     assert_eq!(m.plane_mut().known_ids(), 0);
+}
+
+#[test]
+fn a_poll_says_that_timers_are_left_which_are_due_now() {
+    let limits = Limits { timers_per_poll: 2, ..Limits::default() };
+    for (entries, polls) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3)] {
+        let mut m = with(Config { limits: limits.clone(), ..Config::default() });
+        for n in 0..entries {
+            m.flow_mod(0, FlowMod { hard_timeout_s: 3, ..add(1, mac(n), 1) }).unwrap();
+        }
+        assert!(!m.poll(3 * SECOND - 1));
+        // So that no removal is in force, which would have to be worked off.
+        m.plane_mut().held = true;
+        let made = (1..=9).find(|_| !m.poll(3 * SECOND));
+        assert_eq!((made, m.flow_count()), (Some(polls), 0), "{entries} entries");
+    }
+}
+
+#[test]
+fn entries_are_forgotten_though_events_never_end() {
+    const PER_POLL: usize = 1_024;
+    let limits = Limits { events_per_poll: PER_POLL, ..Limits::default() };
+    let mut m = with(Config { limits, ..Config::default() });
+    m.flow_mod(0, add(1, mac(1), 1)).unwrap();
+    m.flow_mod(0, delete_all()).unwrap();
+    let mut polls = 0;
+    while m.plane_mut().known_ids() > 0 {
+        let learn = || Event::Learn(Learn { vid: 0, mac: A, port: 1 });
+        m.plane_mut().events.extend(std::iter::repeat_with(learn).take(PER_POLL));
+        assert!(m.poll(0));
+        polls += 1;
+        assert!(polls < 1_000, "it is never forgotten");
+    }
+    assert_eq!(polls, 65, "more than 65,536 events, as many as can be under way");
 }

@@ -100,3 +100,113 @@ fn flow_removed(removed: &FlowRemoved) -> flow_mod::FlowRemoved {
         matching: entry.matching.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{FlowEntry, PacketInReason};
+    use frame::Frame;
+    use std::sync::Arc;
+
+    /// A packet of 60 bytes that came in by port 3.
+    fn packet_in(max_len: u16, metadata: u64, tunnel_id: u64) -> Notice {
+        let mut frame = Frame::from_bytes(&[7; 60]);
+        frame.meta.in_port = 3;
+        let reason = PacketInReason::Action;
+        Notice::PacketIn(PacketIn { frame, table: 4, cookie: 5, reason, max_len, metadata, tunnel_id })
+    }
+
+    fn told(notice: &Notice, cut: Option<u16>, buffers: &mut Buffers) -> packet::PacketIn {
+        match messages(notice, cut, 0, buffers).pop() {
+            Some(Message::PacketIn(packet_in)) => packet_in,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_packet_comes_with_the_registers_that_are_set() {
+        let in_port = FieldMatch::exact(Field::InPort, 3);
+        let metadata = FieldMatch::exact(Field::Metadata, 8);
+        let tunnel_id = FieldMatch::exact(Field::TunnelId, 9);
+        for (of_metadata, of_tunnel, expected) in [
+            (0, 0, vec![in_port]),
+            (8, 0, vec![in_port, metadata]),
+            (0, 9, vec![in_port, tunnel_id]),
+            (8, 9, vec![in_port, metadata, tunnel_id]),
+        ] {
+            let told = told(&packet_in(128, of_metadata, of_tunnel), None, &mut Buffers::default());
+            assert_eq!((told.table, told.cookie, told.reason), (4, 5, packet::PacketInReason::Action));
+            assert_eq!(told.matching, Match::new(expected).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_packet_that_is_longer_than_asked_for_is_held_and_cut() {
+        for (max_len, data) in [(0, 0), (1, 1), (59, 59), (60, 60), (61, 60), (WHOLE_PACKET, 60)] {
+            for cut in [None, Some(max_len)] {
+                let mut buffers = Buffers::default();
+                let asked = if cut.is_some() { WHOLE_PACKET } else { max_len };
+                let told = told(&packet_in(asked, 0, 0), cut, &mut buffers);
+                assert_eq!((told.total_len, told.data), (60, vec![7; data]), "{max_len} bytes");
+                assert_eq!(told.buffer_id.is_some(), data < 60, "{max_len} bytes");
+                let held = told.buffer_id.and_then(|id| buffers.take(0, id));
+                assert!(held.is_none_or(|held| held == (3, vec![7; 60])));
+            }
+        }
+        // Without room it goes as a whole.
+        let mut buffers = Buffers::default();
+        while buffers.hold(0, 1, &[]).is_some() {}
+        let told = told(&packet_in(10, 0, 0), None, &mut buffers);
+        assert_eq!((told.buffer_id, told.data.len()), (None, 60));
+    }
+
+    #[test]
+    fn the_channel_cuts_what_no_action_sent() {
+        assert!(!is_cut_by_channel(&packet_in(1, 0, 0)));
+        let Notice::PacketIn(packet_in) = packet_in(1, 0, 0) else { panic!("no packet") };
+        let invalid = PacketIn { reason: PacketInReason::InvalidTtl, ..packet_in };
+        assert!(is_cut_by_channel(&Notice::PacketIn(invalid)));
+    }
+
+    #[test]
+    fn an_entry_that_went_is_told_with_its_reason_and_counts() {
+        use flow_mod::RemovedReason as Told;
+        for (reason, expected) in [
+            (RemovedReason::IdleTimeout, Told::IdleTimeout),
+            (RemovedReason::HardTimeout, Told::HardTimeout),
+            (RemovedReason::Delete, Told::Delete),
+            (RemovedReason::GroupDelete, Told::GroupDelete),
+        ] {
+            let entry = FlowEntry {
+                id: 0,
+                table: 1,
+                priority: 2,
+                matching: Match::new([FieldMatch::exact(Field::InPort, 9)]).unwrap(),
+                instructions: Arc::default(),
+                idle_timeout_s: 3,
+                hard_timeout_s: 4,
+                cookie: 5,
+                flags: flow::EntryFlags::default(),
+                low_latency: false,
+            };
+            let matching = entry.matching.clone();
+            let removed =
+                FlowRemoved { entry: Arc::new(entry), reason, duration_ns: 6, packets: 7, bytes: 8 };
+            let notice = Notice::FlowRemoved(removed);
+            assert_eq!(kind(&notice), AsyncKind::FlowRemoved(expected));
+            let told = flow_mod::FlowRemoved {
+                cookie: 5,
+                priority: 2,
+                reason: expected,
+                table: 1,
+                duration_ns: 6,
+                idle_timeout_s: 3,
+                hard_timeout_s: 4,
+                packets: 7,
+                bytes: 8,
+                matching,
+            };
+            assert_eq!(messages(&notice, None, 0, &mut Buffers::default()), [Message::FlowRemoved(told)]);
+        }
+    }
+}

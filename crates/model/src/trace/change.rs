@@ -125,3 +125,78 @@ fn runs<'a>(
         Some(start..end)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wire::PacketBuilder;
+
+    fn udp(ttl: u8, destination: [u8; 4], port: u16) -> Vec<u8> {
+        let packet = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        packet.ipv4([10, 0, 0, 1], destination).ttl(ttl).udp(5, port).pad_to(64).build()
+    }
+
+    fn fields(changes: &[Change]) -> Vec<(Field, Option<u128>, Option<u128>)> {
+        let of = |change: &Change| match change {
+            Change::Field { field, before, after } => Some((*field, *before, *after)),
+            _ => None,
+        };
+        changes.iter().filter_map(of).collect()
+    }
+
+    #[test]
+    fn a_changed_field_is_told_of_and_its_bytes_are_not() {
+        let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
+        assert_eq!(changes(1, &before, &after), []);
+        // The UDP destination port stands at byte 36.
+        after[36..38].copy_from_slice(&[0, 80]);
+        let told = changes(1, &before, &after);
+        assert_eq!(fields(&told), [(Field::UdpDst, Some(53), Some(80))]);
+        assert_eq!(told.len(), 1, "{told:?}");
+        // Beside it the checksum of UDP, at byte 40.
+        after[40] ^= 0xff;
+        let bytes = Change::Bytes { at: 40, before: vec![before[40]], after: vec![after[40]] };
+        assert_eq!(changes(1, &before, &after)[1..], [bytes]);
+    }
+
+    #[test]
+    fn a_ttl_is_told_of_by_name_in_both_versions() {
+        let (before, mut after) = (udp(64, [10, 0, 0, 2], 53), udp(64, [10, 0, 0, 2], 53));
+        after[22] = 63;
+        assert_eq!(changes(1, &before, &after), [Change::Ttl { before: 64, after: 63 }]);
+        let packet = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+        let before = packet.ipv6([1; 16], [2; 16]).udp(5, 6).pad_to(80).build();
+        let mut after = before.clone();
+        after[21] = before[21] - 1;
+        assert_eq!(changes(1, &before, &after), [Change::Ttl { before: before[21], after: after[21] }]);
+    }
+
+    #[test]
+    fn a_header_that_comes_changes_fields_and_length() {
+        let before = udp(64, [10, 0, 0, 2], 53);
+        let mut after = before.clone();
+        after.splice(12..12, [0x81, 0, 0x60, 7]);
+        let told = changes(1, &before, &after);
+        assert_eq!(told.last(), Some(&Change::Length { before: before.len(), after: before.len() + 4 }));
+        let vlan = [(Field::VlanVid, Some(0), Some(0x1007)), (Field::VlanPcp, None, Some(3))];
+        assert_eq!(fields(&told), vlan);
+        assert_eq!(told.len(), 3, "{told:?}");
+    }
+
+    #[test]
+    fn runs_of_other_bytes_are_told_of_up_to_eight() {
+        let before = vec![0; 64];
+        let mut after = before.clone();
+        // From byte 20 on nothing is a field: runs of two bytes.
+        (20..64).filter(|at| at % 4 < 2).for_each(|at| after[at] = 1);
+        let told = changes(1, &before, &after);
+        let run = |at| Change::Bytes { at, before: vec![0; 2], after: vec![1; 2] };
+        assert_eq!(told, (0..8).map(|n| run(20 + 4 * n)).collect::<Vec<_>>());
+        // Frames that are too short to be packets have no fields.
+        for (length, has_fields) in [(13, false), (14, true)] {
+            let (before, after) = (vec![0; length], vec![1; length]);
+            assert_eq!(!fields(&changes(1, &before, &after)).is_empty(), has_fields, "{length} bytes");
+        }
+        assert_eq!(changes(1, &[0; 13], &[0; 14]), [Change::Length { before: 13, after: 14 }]);
+    }
+}

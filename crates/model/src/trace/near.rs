@@ -74,3 +74,77 @@ fn agreeing_bits(excluded: &Excluded) -> u32 {
     let wrong = (value ^ condition.value) & condition.mask;
     wrong.leading_zeros().saturating_sub(128 - length)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flow::{Field, Match};
+
+    /// An Ethernet frame from 00:00:00:00:00:0a to 00:00:00:00:00:0b by port 1.
+    fn packet() -> Packet {
+        let mut bytes = [0; 60];
+        (bytes[5], bytes[11]) = (0xb, 0xa);
+        Packet::arriving(1, &bytes)
+    }
+
+    /// An entry of this number that asks for values of the ingress port, the source and the destination.
+    fn entry(id: u32, values: [Option<u128>; 3]) -> FlowEntry {
+        let fields = [Field::InPort, Field::EthSrc, Field::EthDst].into_iter().zip(values);
+        let conditions = fields.filter_map(|(field, value)| Some(FieldMatch::exact(field, value?)));
+        FlowEntry {
+            id,
+            table: 0,
+            priority: 1,
+            matching: Match::new(conditions).unwrap(),
+            instructions: Arc::default(),
+            idle_timeout_s: 0,
+            hard_timeout_s: 0,
+            cookie: 0,
+            flags: flow::EntryFlags::default(),
+            low_latency: false,
+        }
+    }
+
+    /// Numbers of the entries that are told of, each with how many fields excluded it; and how many were looked at.
+    fn told(entries: &[FlowEntry]) -> (Vec<(u32, usize)>, usize) {
+        let (near, looked_at) = nearest(entries.iter(), &packet());
+        (near.iter().map(|near| (near.entry.id, near.excluded.len())).collect(), looked_at)
+    }
+
+    #[test]
+    fn one_or_two_fields_may_exclude_an_entry_that_is_told_of() {
+        let entries = [
+            entry(1, [Some(1), Some(0xa), Some(0xb)]),
+            entry(2, [Some(9), Some(0xa), Some(0xb)]),
+            entry(3, [Some(9), Some(9), Some(0xb)]),
+            entry(4, [Some(9), Some(9), Some(9)]),
+        ];
+        assert_eq!(told(&entries), (vec![(2, 1), (3, 2)], 4));
+        let (near, _) = nearest(entries[2..3].iter(), &packet());
+        let excluded = |field, value| Excluded { condition: FieldMatch::exact(field, 9), value: Some(value) };
+        assert_eq!(near[0].excluded, [excluded(Field::InPort, 1), excluded(Field::EthSrc, 0xa)]);
+    }
+
+    #[test]
+    fn entries_that_hold_in_more_fields_and_bits_are_nearer() {
+        let entries = [
+            // Two conditions fail, or one of one, or one of three.
+            entry(1, [Some(9), Some(9), None]),
+            entry(2, [Some(0), None, None]),
+            entry(3, [Some(0), Some(0xa), Some(0xb)]),
+        ];
+        assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 2)]);
+        // The value is 0xa: of these 0xb agrees with it in one bit more than 0x8, and 1 << 40 in fewest.
+        let sources = [1 << 40, 0x8, 0xb].map(|value| [None, Some(value), None]);
+        let entries: Vec<_> = (1..).zip(sources).map(|(id, values)| entry(id, values)).collect();
+        assert_eq!(told(&entries).0, [(3, 1), (2, 1), (1, 1)]);
+    }
+
+    #[test]
+    fn three_are_told_of_and_among_equals_the_first() {
+        let entries: Vec<_> = (1..=5).map(|id| entry(id, [Some(0), None, None])).collect();
+        assert_eq!(told(&entries), (vec![(1, 1), (2, 1), (3, 1)], 5));
+        let nearer = entry(9, [Some(0), Some(0xa), None]);
+        assert_eq!(told(&[&entries[..], &[nearer]].concat()).0, [(9, 1), (1, 1), (2, 1)]);
+    }
+}
