@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Running instructions: an entry's program on a packet, and the action set at the end.
+//! Execution of an entry's program on a packet, and of the action set at the end of the pipeline.
 
 use crate::burst::Run;
 use crate::output::Egress;
@@ -11,8 +11,10 @@ use flow::stateless::TagTypes;
 use flow::{DropReason, PacketInReason};
 
 impl<E: Egress> Run<'_, E> {
-    /// Runs an entry's instructions; returns where the packet goes on, which its state tells as well. (What was just written
-    /// in pieces is not read again as a whole: that stalls the core.)
+    /// Runs an entry's instructions and returns the packet's new state, which is also stored in the packet.
+    ///
+    /// Callers use the returned value. Reading `packet.state` right after it was written in parts would stall
+    /// the core (failed store forwarding).
     #[inline(always)]
     pub(crate) fn instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         packet.low_latency &= program.low_latency;
@@ -26,7 +28,7 @@ impl<E: Egress> Run<'_, E> {
         state
     }
 
-    /// Actions done at once, and nothing else but where to go on.
+    /// Runs apply-actions and goto-table, for programs that have no other instruction.
     #[inline(never)]
     fn applied_actions(&mut self, packet: &mut Packet, program: &Program) -> State {
         let ends = program.next.is_none() && packet.set.is_empty();
@@ -34,7 +36,7 @@ impl<E: Egress> Run<'_, E> {
         if goes_on { after(packet, program) } else { State::Done }
     }
 
-    /// Instructions of every kind.
+    /// Runs instructions of every kind.
     #[inline(never)]
     fn all_instructions(&mut self, packet: &mut Packet, program: &Program) -> State {
         if let Some(meter) = program.meter
@@ -42,7 +44,7 @@ impl<E: Egress> Run<'_, E> {
         {
             return State::Done;
         }
-        // Nothing comes after the last applied action when neither a table nor an action set is to follow.
+        // The last applied action ends the packet if neither a table nor an action set follows.
         let ends =
             program.next.is_none() && program.write.is_empty() && (program.clear || packet.set.is_empty());
         if !self.steps(packet, &program.apply, ends, 0) {
@@ -71,12 +73,12 @@ impl<E: Egress> Run<'_, E> {
         packet.state = State::Done;
     }
 
-    /// Runs actions in order; false when one of them ended the packet. `ends`: nothing follows the last. `chain`: groups
-    /// that led here.
+    /// Runs actions in order. Returns false if one of them ended the packet. `ends` is true if nothing
+    /// follows the last action; `chain` is the number of groups already entered.
     #[inline(always)]
     pub(crate) fn steps(&mut self, packet: &mut Packet, steps: &[Step], ends: bool, chain: usize) -> bool {
         for (number, step) in steps.iter().enumerate() {
-            // Most actions are outputs, and many entries have no other.
+            // Outputs come first in this chain: they are the most frequent action, and often the only one.
             if let Step::Output { port, max_len } = *step {
                 self.output(packet, port, max_len, ends && number + 1 == steps.len());
             } else if let Step::WriteMacs(macs) = step {
@@ -95,7 +97,7 @@ impl<E: Egress> Run<'_, E> {
     }
 }
 
-/// Where a packet goes on after an entry's instructions.
+/// Returns the packet's state after an entry's instructions.
 #[inline]
 fn after(packet: &Packet, program: &Program) -> State {
     match program.next {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker's forwarding: a function of operations, packets and the clock. No I/O, no lock, no allocation, no log
-//! and no system call for a packet.
+//! Forwarding of one worker: a function of operations, packets and the clock.
 //!
-//! Begin with [`burst`]: it is the packet's way. Then [`extract`] (keys), [`execute`] (instructions) and [`output`].
+//! The crate does no I/O. Forwarding a packet takes no lock, allocates nothing, writes no log line and makes
+//! no system call. Frames come from the caller and leave through the trait [`Egress`], which the caller
+//! implements.
+//!
+//! Begin reading with [`burst`], which lists the stages of a packet in order. Continue with [`extract`]
+//! (keys), `execute` (instructions) and [`output`]. [`ffp`] is the fast-forwarding path, [`lanes`] the
+//! backlog, and [`update`] what the control thread sends to change the rules.
 
 mod action_set;
 mod bits;

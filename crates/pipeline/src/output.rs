@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs: to one port, to many, to the controller. By an output that is the packet's last the frame itself leaves; all
-//! others send copies. They leave when the whole burst is through ([`crate::outs`]).
+//! Outputs to one port, to several ports and to the controller.
+//!
+//! If an output is the last use of a packet, the frame itself leaves. All other outputs are copies. Outputs
+//! stay pending until the whole burst is finished ([`crate::outs`]).
 
 use crate::burst::Run;
 use crate::outs::Out;
@@ -9,38 +11,42 @@ use crate::{Event, PacketIn, normal};
 use flow::{DropReason, PacketInReason, PortNo, PortState, port_no};
 use frame::{Frame, Lane};
 
-/// What forwarding needs of the worker around it.
+/// Services that forwarding needs from the worker. The worker calls [`Pipeline`](crate::Pipeline) on its own
+/// thread, and the pipeline calls these functions on the same thread.
 pub trait Egress {
-    /// An empty frame with room for `len` bytes.
+    /// Returns an empty frame with space for `len` bytes, or `None` if the pool has none.
     fn buffer(&mut self, len: usize) -> Option<Frame>;
-    /// An empty frame of the stock for the controller. Packets that are not low-latency leave some to those that are.
+    /// Returns an empty frame from the pool for packet-ins, or `None` if it has none. Part of the pool is
+    /// reserved for low-latency packets.
     fn controller_buffer(&mut self, len: usize, low_latency: bool) -> Option<Frame>;
-    /// Queues a frame for a port, in the egress queue of this number if the port has it. Given back if there is no room.
+    /// Queues a frame for a port, in the egress queue of this number if the port has it.
     ///
     /// # Errors
-    /// The frame, and what it is counted as.
+    /// Returns the frame and the drop reason to count if the frame cannot be queued.
     fn transmit(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), (Frame, DropReason)>;
-    /// Reports to the control thread. Given back if there is no room: packets leave some to those whose lane is the
-    /// low-latency one.
+    /// Reports an event to the control thread. Part of the ring is reserved for packets whose frame is in the
+    /// low-latency lane.
     ///
     /// # Errors
-    /// The event.
+    /// Returns the event if the ring has no space for it.
     fn report(&mut self, event: Event) -> Result<(), Event>;
-    /// Takes a frame home.
+    /// Returns a frame to its pool.
     fn free(&mut self, frame: Frame);
-    /// Whether a frame may wait: not if few of its size are left for receiving. A packet known to be normal leaves more of
-    /// them, so that there are some for unknown ones, which must be learned.
+    /// Returns whether a frame may wait in the backlog. It may not if few frames of its size are left for
+    /// receiving. The threshold is higher for packets known to be normal, because unknown packets must still
+    /// reach the tables to be learned.
     fn may_hold(&self, frame: &Frame, normal: bool) -> bool;
 }
 
 impl<E: Egress> Run<'_, E> {
-    /// Sends the packet by a real or reserved port. `last`: nothing happens to the packet afterwards.
+    /// Sends the packet to a real or reserved port. `last` is true if nothing happens to the packet
+    /// afterwards.
     #[inline(always)]
     pub(crate) fn output(&mut self, packet: &mut Packet, port: PortNo, max_len: u16, last: bool) {
         if !port_no::is_real(port) {
             self.output_reserved(packet, port, max_len, last);
         } else if port == packet.ext.in_port() {
-            // OpenFlow: back where it came from only by asking for IN_PORT.
+            // OpenFlow sends a packet back to its ingress port only by the reserved port IN_PORT.
             self.fail(packet, DropReason::IngressPort);
         } else {
             self.send_to_port(packet, port, last);
@@ -62,7 +68,7 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// Sends to one real port.
+    /// Sends the packet to one real port.
     #[inline(always)]
     pub(crate) fn send_to_port(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
         match self.ports.get(port) {
@@ -73,7 +79,8 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// Sends to every port that is up, forwards, is `wanted` and is not the ingress port.
+    /// Sends the packet to every port that is up, forwards, is accepted by `wanted` and is not the ingress
+    /// port.
     pub(crate) fn send_to_many(
         &mut self,
         packet: &mut Packet,
@@ -94,7 +101,7 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// Notes that the packet goes to a port that can take it.
+    /// Adds an output to a port that has been checked.
     #[inline]
     fn send(&mut self, packet: &mut Packet, port: PortNo, last: bool) {
         if last {
@@ -149,7 +156,7 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// Gives everything that the packet sent to the egress, in order.
+    /// Gives all outputs of the packet to the egress, in order.
     #[inline]
     pub(crate) fn release(&mut self, packet: &mut Packet) {
         if !packet.outs.is_empty() {
@@ -186,7 +193,7 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// Forgets everything that the packet was to send.
+    /// Frees all pending outputs of the packet without sending them.
     pub(crate) fn discard(&mut self, packet: &mut Packet) {
         packet.leaves = None;
         let mut at = std::mem::take(&mut packet.outs).first;
@@ -202,7 +209,8 @@ impl<E: Egress> Run<'_, E> {
 
     #[inline]
     fn transmit(&mut self, packet: &mut Packet, port: PortNo, queue: u32, mut frame: Frame) {
-        // Of the packet's end, also for copies made before: in two lanes, they would overtake those of the packet before.
+        // All copies use the lane that the packet has at its end, including copies made earlier. In another
+        // lane they could overtake copies of the flow's previous packet.
         frame.meta.lane = lane(packet);
         match self.egress.transmit(port, queue, frame) {
             Ok(()) => {
@@ -216,8 +224,8 @@ impl<E: Egress> Run<'_, E> {
         }
     }
 
-    /// A copy could not be sent. Counted when the packet's outcome is known: as the packet's own drop if no copy goes
-    /// anywhere.
+    /// Notes that an output failed. The reason is counted when the packet's outcome is known: as a drop of
+    /// the packet if none of its copies was sent, else as a dropped copy.
     pub(crate) fn fail(&mut self, packet: &mut Packet, reason: DropReason) {
         if let Some(earlier) = packet.reason.replace(reason) {
             self.tally.copy_dropped(earlier);

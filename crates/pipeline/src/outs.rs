@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the packets of a burst send. A burst goes table by table, but what its packets send leaves packet by packet:
-//! so packets of one flow, and all others of a queue, keep their order on every port.
+//! Pending outputs of the packets in the pipeline.
+//!
+//! A burst is processed table by table, but its outputs leave packet by packet. This keeps the order of
+//! packets of one flow, and of all packets of one receive queue, on every port.
 
 use crate::PacketIn;
 use crate::level::Level;
@@ -8,27 +10,29 @@ use crate::packet::Packet;
 use flow::PortNo;
 use frame::Frame;
 
-/// No place in the list.
+/// Index that marks the end of a list.
 const NOWHERE: u32 = u32::MAX;
 
-/// Copies and reports of all packets in the pipeline at most; frames that leave themselves apart. A burst floods 256 ports.
+/// Maximum number of pending copies and reports of all packets in the pipeline. Frames that leave without a
+/// copy do not count. Normal packets may use half, which lets a burst of 32 packets flood 256 ports.
 const OUTS: usize = 16_384;
 
-/// So many of them are for low-latency packets only: others, which may wait with what they send, leave room for a burst.
+/// Places reserved for low-latency packets. Normal packets may wait in the backlog with their outputs, and
+/// must not use up the capacity that a low-latency burst needs.
 const RESERVED: usize = OUTS / 2;
 
-/// One thing sent.
+/// One pending output.
 #[derive(Debug)]
 pub(crate) enum Out {
-    /// A frame for a port's queue.
+    /// A frame for an egress queue of a port.
     Copy { port: PortNo, queue: u32, frame: Frame },
     /// A packet for the controller.
     Report(PacketIn),
-    /// Has left.
+    /// The output was taken.
     Gone,
 }
 
-/// A packet's part of the list.
+/// A packet's list of pending outputs: indices of its first and last place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chain {
     pub first: u32,
@@ -36,7 +40,7 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// True for a packet that sends nothing but itself.
+    /// Returns whether the packet has no pending copies or reports.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.first == NOWHERE
@@ -49,11 +53,11 @@ impl Default for Chain {
     }
 }
 
-/// All that packets in the pipeline send, chained by packet.
+/// Pending outputs of all packets in the pipeline, as linked lists in one array.
 #[derive(Debug)]
 pub(crate) struct Outs {
     list: Vec<(Out, u32)>,
-    /// The first of the places that are free again, chained as well.
+    /// First free place. Free places are linked like outputs.
     free: u32,
     used: usize,
 }
@@ -63,12 +67,15 @@ impl Outs {
         Self { list: Vec::with_capacity(OUTS), free: NOWHERE, used: 0 }
     }
 
-    /// How much of the list is in use.
+    /// Returns the number of places in use and their limit.
     pub fn level(&self) -> Level {
         Level::of("copies", self.used, OUTS)
     }
 
-    /// Adds to what the packet sends; given back without room.
+    /// Appends an output to the packet's list.
+    ///
+    /// # Errors
+    /// Returns the output if no place is free for a packet of this lane.
     pub fn push(&mut self, packet: &mut Packet, out: Out) -> Result<(), Out> {
         if self.used >= OUTS - if packet.low_latency { 0 } else { RESERVED } {
             return Err(out);
@@ -90,7 +97,8 @@ impl Outs {
         Ok(())
     }
 
-    /// Takes what stands at a place, which is free then, and tells the packet's next one.
+    /// Takes the output at a place and frees the place. Returns the output and the index of the packet's next
+    /// one.
     pub fn take(&mut self, at: u32) -> Option<(Out, u32)> {
         let (out, next) = self.list.get_mut(at as usize)?;
         let next = std::mem::replace(next, std::mem::replace(&mut self.free, at));
@@ -98,7 +106,8 @@ impl Outs {
         Some((std::mem::replace(out, Out::Gone), next))
     }
 
-    /// What a packet sends, in order, beside the frame that leaves itself.
+    /// Iterates over the packet's pending outputs in order. The frame that leaves without a copy is not one
+    /// of them.
     pub fn of(&self, packet: &Packet) -> impl Iterator<Item = &Out> {
         let mut at = packet.outs.first;
         std::iter::from_fn(move || {

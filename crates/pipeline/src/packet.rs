@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet on its way through the tables: its frame and everything the pipeline knows of it.
+//! A packet in the pipeline: its frame, its headers and its forwarding state.
 
 use crate::action_set::ActionSet;
 use crate::outs::Chain;
@@ -8,23 +8,23 @@ use frame::Frame;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Where a packet stands.
+/// Position of a packet in the pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Waits for a lookup in this table.
     Lookup(u8),
-    /// Waits for the entry with this index of a linear table.
+    /// Waits for the entry at this index of a linear table.
     Direct(u8, u32),
-    /// The entry that it hits in this table is known.
+    /// Waits for its entry in this table to run. The entry is known without a lookup.
     Known(u8, EntryId),
-    /// Its action set is to be executed.
+    /// Waits for its action set to run.
     Finish,
-    /// Nothing more happens to it.
+    /// All instructions are done.
     Done,
 }
 
 impl State {
-    /// Of a packet that goes on to a table.
+    /// Returns the state of a packet that continues with `next`.
     #[inline]
     pub fn of(next: Next) -> Self {
         match next {
@@ -33,7 +33,7 @@ impl State {
         }
     }
 
-    /// The table that a packet in this state waits for.
+    /// Returns the table that a packet in this state waits for.
     #[inline]
     pub fn waits_for(self) -> Option<u8> {
         match self {
@@ -43,57 +43,58 @@ impl State {
     }
 }
 
-/// Which path a packet takes.
+/// Path that a packet takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
     /// The fast-forwarding path.
     Fast,
-    /// The tables; it was on the fast-forwarding path, and the LUT of the table it waits for does not know its value.
+    /// The tables, after the fast-forwarding path: the LUT of the table it waits for has no record of its
+    /// value.
     Missed,
     /// The tables.
     Tables,
-    /// The fast-forwarding path, once earlier packets of its value have left.
+    /// The fast-forwarding path, after earlier packets of its value have left.
     Held,
-    /// It got through the fast-forwarding path and has left.
+    /// The packet passed the whole fast-forwarding path and has left.
     Left,
 }
 
-/// A packet on its way.
+/// A packet in the pipeline. It stays in one slot of the slab until it leaves.
 #[derive(Debug)]
 pub(crate) struct Packet {
-    /// The bytes; hollow once the frame has left.
+    /// Bytes of the packet. The frame is hollow once it has been given away.
     pub frame: Frame,
-    /// The extended header. Its parser's part is as deep as `layers`.
+    /// Extended header. Its parsed part is as deep as `layers`.
     pub ext: Ext,
-    /// The headers found so far.
+    /// Headers found so far.
     pub layers: Layers,
-    /// Actions that wait for the end of the pipeline.
+    /// Actions that run at the end of the pipeline.
     pub set: ActionSet,
-    /// Where it stands.
+    /// Position in the pipeline.
     pub state: State,
-    /// The entry hit last, whose outputs these are.
+    /// Table of the entry hit last, to which packet-ins are attributed.
     pub table: u8,
-    /// Its id.
+    /// Id of the entry hit last, or `NONE`.
     pub entry: EntryId,
-    /// It was the table-miss entry.
+    /// Whether the entry hit last is a table-miss entry.
     pub miss_entry: bool,
-    /// Every entry hit so far is low-latency.
+    /// Whether every entry hit so far is low-latency.
     pub low_latency: bool,
-    /// Which path it takes.
+    /// Path that the packet takes.
     pub path: Path,
-    /// What it is held back for: packets that joined the backlog before this position.
+    /// Backlog position that must drain before this packet may leave, if it is held.
     pub fence: u32,
-    /// Egress queue.
+    /// Egress queue of later outputs.
     pub queue: u32,
-    /// Copies and reports that it sends when the burst is through.
+    /// Pending copies and reports, which leave when the burst is finished.
     pub outs: Chain,
-    /// The port that the frame itself leaves by, after these.
+    /// Port by which the frame itself leaves, after all copies.
     pub leaves: Option<PortNo>,
-    /// Copies given to ports.
+    /// Number of copies given to ports.
     pub sent: u32,
-    /// Copies given to the controller.
+    /// Number of copies given to the controller.
     pub reported: u32,
-    /// The last reason met for a copy or the packet to be dropped.
+    /// Latest reason for which the packet or a copy of it was dropped.
     pub reason: Option<DropReason>,
 }
 
@@ -120,7 +121,7 @@ impl Packet {
         }
     }
 
-    /// Sets up a packet that just arrived.
+    /// Sets up the slot for a frame that has just arrived.
     #[inline]
     pub fn admit(&mut self, frame: Frame) {
         self.ext = Ext::arriving(frame.meta.in_port);
@@ -138,14 +139,16 @@ impl Packet {
         self.reason = None;
     }
 
-    /// Whether what it just hit is worth a record: it is still low-latency, or the next of its value may leave the
-    /// fast-forwarding path knowing where to go on.
+    /// Returns whether the entry just hit is worth a LUT record.
+    ///
+    /// This is so for low-latency packets, and for packets that missed a LUT. A record of a normal entry
+    /// spares the next packet of that value a table lookup.
     #[inline]
     pub fn learns(&self) -> bool {
         self.low_latency || self.path == Path::Missed
     }
 
-    /// Finds headers at least this deep.
+    /// Parses headers until they are known at least to this depth.
     #[inline]
     pub fn locate(&mut self, depth: Depth) {
         if self.layers.depth < depth {
@@ -159,13 +162,14 @@ impl Packet {
         self.ext.set_layers(&self.layers);
     }
 
-    /// Forgets the headers: the next one to ask finds them anew.
+    /// Invalidates the parsed headers. The next user parses them again.
     #[inline]
     pub fn forget_layers(&mut self) {
         self.layers = Layers::default();
     }
 
-    /// Whether all these headers are there, after finding them.
+    /// Returns whether the packet has all of `headers`, a mask of `wire::layers::header` bits. Parses as deep
+    /// as needed.
     #[inline]
     pub fn has(&mut self, headers: u32) -> bool {
         let deep = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
@@ -179,7 +183,7 @@ impl Packet {
         self.layers.present & headers == headers
     }
 
-    /// Takes the frame, leaving a hollow one.
+    /// Takes the frame and leaves a hollow one.
     #[inline]
     pub fn take_frame(&mut self) -> Frame {
         std::mem::replace(&mut self.frame, Frame::hollow())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Programs: instructions compiled for execution. Entries with equal instructions share one.
+//! Programs: instructions compiled for execution. Entries with equal instructions share one program.
 
 use crate::field_write::FieldWrite;
 use crate::mac_write::MacWrite;
@@ -11,61 +11,61 @@ use wire::tf::Form;
 /// One compiled action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Send by a real or reserved port.
+    /// Sends the packet to a real or reserved port.
     Output {
-        /// The port.
+        /// Number of the port.
         port: PortNo,
-        /// Bytes for the controller.
+        /// Bytes of the packet to send to the controller; 0 for other ports.
         max_len: u16,
     },
-    /// Process by a group.
+    /// Processes the packet by the group of this number.
     Group(u32),
-    /// Choose the egress queue.
+    /// Sets the egress queue of later outputs.
     Queue(u32),
-    /// Write a field.
+    /// Writes a field.
     Write(FieldWrite),
-    /// Write MAC addresses. Never in an action set, which keeps one write a field.
+    /// Writes MAC addresses. Never part of an action set, which holds one write per field.
     WriteMacs(MacWrite),
-    /// Push a VLAN tag of this TPID.
+    /// Pushes a VLAN tag of this TPID.
     PushVlan(u16),
-    /// Pop the outermost VLAN tag.
+    /// Pops the outermost VLAN tag.
     PopVlan,
-    /// Push an MPLS shim of this EtherType.
+    /// Pushes an MPLS shim of this EtherType.
     PushMpls(u16),
-    /// Pop the outermost MPLS shim, leaving this EtherType.
+    /// Pops the outermost MPLS shim and writes this EtherType.
     PopMpls(u16),
-    /// Push a PBB I-tag of this EtherType.
+    /// Pushes a PBB I-tag of this EtherType.
     PushPbb(u16),
-    /// Pop the PBB I-tag.
+    /// Pops the PBB I-tag.
     PopPbb,
-    /// Write the MPLS TTL.
+    /// Writes the MPLS TTL.
     SetMplsTtl(u8),
-    /// Decrement the MPLS TTL.
+    /// Decrements the MPLS TTL.
     DecMplsTtl,
-    /// Write the IP TTL.
+    /// Writes the IP TTL.
     SetNwTtl(u8),
-    /// Decrement the IP TTL.
+    /// Decrements the IP TTL.
     DecNwTtl,
-    /// Copy the TTL outwards.
+    /// Copies the TTL from the next-to-outermost header to the outermost.
     CopyTtlOut,
-    /// Copy the TTL inwards.
+    /// Copies the TTL from the outermost header to the next.
     CopyTtlIn,
-    /// Push a KeyFlow header.
+    /// Pushes a KeyFlow header.
     PushKey(KeyPush),
-    /// Push a PolKA header.
+    /// Pushes a PolKA header.
     PushPolka(PolkaPush),
-    /// Pop a KeyFlow or PolKA header.
+    /// Pops a KeyFlow or PolKA header.
     PopKey,
-    /// Push a Tag-and-Forward tag.
+    /// Pushes a Tag-and-Forward tag.
     PushTf(TfPush),
-    /// Push a wide Tag-and-Forward tag.
+    /// Pushes a wide Tag-and-Forward tag.
     PushTfWide(TfPush),
-    /// Pop a Tag-and-Forward tag of either form.
+    /// Pops a Tag-and-Forward tag of either form.
     PopTf,
 }
 
 impl Step {
-    /// Compiles actions that are done at once, in order.
+    /// Compiles the actions of an apply-actions instruction, in order. Successive MAC writes become one step.
     pub(crate) fn applied(actions: &[Action]) -> Box<[Self]> {
         let mut steps: Vec<Self> = Vec::with_capacity(actions.len());
         for action in actions {
@@ -84,7 +84,7 @@ impl Step {
             Action::Output { port: port_no::CONTROLLER, max_len } => {
                 Self::Output { port: port_no::CONTROLLER, max_len: *max_len }
             }
-            // What is not heeded shall not keep entries from sharing a program.
+            // `max_len` has no effect here. Dropping it lets entries that differ only in it share a program.
             Action::Output { port, .. } => Self::Output { port: *port, max_len: 0 },
             Action::Group(group) => Self::Group(*group),
             Action::SetQueue(queue) => Self::Queue(*queue),
@@ -111,28 +111,28 @@ impl Step {
     }
 }
 
-/// An entry's instructions, compiled.
+/// Compiled instructions of an entry.
 #[derive(Debug, Default)]
 pub struct Program {
-    /// The meter that comes first.
+    /// Number of the meter that runs before all other instructions.
     pub meter: Option<u32>,
-    /// Actions done at once.
+    /// Steps of the apply-actions instruction.
     pub apply: Box<[Step]>,
-    /// Empty the action set.
+    /// Whether the action set is cleared.
     pub clear: bool,
-    /// Actions for the action set.
+    /// Steps written into the action set.
     pub write: Box<[Step]>,
-    /// Metadata bits to write: value and mask.
+    /// Value and mask of the metadata bits to write.
     pub metadata: Option<(u64, u64)>,
-    /// Where to go on.
+    /// Table to continue with; `None` at the end of the pipeline.
     pub next: Option<Next>,
-    /// The entry is low-latency.
+    /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// The entry is its table's table-miss entry.
+    /// Whether the entry is its table's table-miss entry.
     pub miss_entry: bool,
-    /// Actions done at once and a next table are all there is: most entries.
+    /// Whether apply-actions and goto-table are the only instructions, as in most entries.
     pub(crate) plain: bool,
-    /// Where to go on, for entries that do nothing else.
+    /// State after an entry that only continues with another table.
     pub(crate) passage: Option<State>,
 }
 
@@ -159,7 +159,7 @@ impl Program {
         }
     }
 
-    /// The port of a learned MAC's entry: its only action.
+    /// Returns the port of a learned MAC address's entry, whose only action is an output.
     #[must_use]
     pub fn learned_port(&self) -> Option<PortNo> {
         match self.apply[..] {

@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where packets are while they are in the pipeline. A packet stays in its slot until it has left; lists of packets are lists
-//! of slots.
+//! Slab of all packets in the pipeline. A packet stays in its slot until it has left, and lists of packets
+//! are lists of slot numbers.
 
 use crate::burst::BURST;
 use crate::packet::Packet;
 use arrayvec::ArrayVec;
 
-/// Slots of packets that go together, in the order in which they came.
+/// Slots of packets that are processed together, in order of arrival.
 pub(crate) type Burst = ArrayVec<u16, BURST>;
 
-/// All packets that there is room for.
+/// Fixed set of packet slots with a free list.
 #[derive(Debug)]
 pub(crate) struct Slab {
     pub packets: Box<[Packet]>,
-    /// Free slots. The last one freed is the next to be used: its lines are in the core's caches.
+    /// Free slots. The slot freed last is used first, because its cache lines are warm.
     free: Vec<u16>,
 }
 
 impl Slab {
-    /// Room for so many packets, at most 65,536.
+    /// Allocates slots for `packets` packets, at most 65,536.
     pub fn new(packets: usize) -> Self {
         let free = (0..=u16::MAX).take(packets).rev().collect();
         Self { packets: (0..packets).map(|_| Packet::empty()).collect(), free }
     }
 
-    /// Slots for so many packets. They stay free, unless they are taken: most bursts leave as a whole.
+    /// Returns `count` free slots without taking them. Most bursts leave as a whole, so their slots never
+    /// leave the free list; see [`Slab::take`].
     #[inline]
     pub fn burst(&self, count: usize) -> Burst {
         let free = self.free.len().saturating_sub(count);
         Burst::try_from(&self.free[free..]).unwrap_or_default()
     }
 
-    /// Takes the slots that the last burst was given.
+    /// Takes `count` slots, which must be those that the last call of [`Slab::burst`] returned.
     #[inline]
     pub fn take(&mut self, count: usize) {
         self.free.truncate(self.free.len().saturating_sub(count));
     }
 
-    /// Frees slots that were taken.
+    /// Returns taken slots to the free list.
     #[inline]
     pub fn free(&mut self, slots: &[u16]) {
         debug_assert!(self.free.len() + slots.len() <= self.packets.len());
