@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The action set of a packet: at most one action of each kind, executed at the pipeline's end in OpenFlow's order.
+//! A packet's action set: at most one action of each kind, executed at the end of the pipeline in OpenFlow's
+//! order.
 
 use crate::field_write::FieldWrite;
 use crate::program::Step;
@@ -7,8 +8,10 @@ use crate::stateless::{KeyPush, PolkaPush, TfPush};
 use arrayvec::ArrayVec;
 use flow::{DropReason, Limits, PortNo};
 
-/// Actions that wait for the pipeline's end. `ordered` gives them in the order of execution. Most packets have none:
-/// the parts stand aside, so that the packet itself stays within a few cache lines.
+/// Actions that run at the end of the pipeline, in the order of [`ActionSet::ordered`].
+///
+/// The actions are stored behind a pointer, because most packets have none and `Packet` should span few cache
+/// lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ActionSet {
     used: bool,
@@ -41,11 +44,11 @@ struct Parts {
     output: Option<(PortNo, u16)>,
 }
 
-/// Most steps a set can hold.
+/// Maximum number of steps in a set.
 pub(crate) const SET_STEPS: usize = Limits::ACTION_SET_FIELDS + 24;
 
 impl ActionSet {
-    /// Empties the set.
+    /// Removes all actions.
     #[inline]
     pub fn clear(&mut self) {
         if self.used {
@@ -54,16 +57,16 @@ impl ActionSet {
         }
     }
 
-    /// True without any action.
+    /// Returns whether the set has no action.
     #[inline]
     pub fn is_empty(&self) -> bool {
         !self.used
     }
 
-    /// Merges actions in: each replaces the one of its kind.
+    /// Merges actions into the set. Each replaces the action of its kind.
     ///
     /// # Errors
-    /// When there would be more different set-fields than the set can hold.
+    /// Returns `ActionSetFull` if the set would hold more than `Limits::ACTION_SET_FIELDS` set-fields.
     pub fn write(&mut self, steps: &[Step]) -> Result<(), DropReason> {
         self.used |= !steps.is_empty();
         let set = &mut *self.parts;
@@ -97,7 +100,7 @@ impl ActionSet {
         Ok(())
     }
 
-    /// The actions in OpenFlow's order of execution. A group makes the output void.
+    /// Returns the actions in OpenFlow's order of execution. A group suppresses the output.
     pub fn ordered(&self) -> ArrayVec<Step, SET_STEPS> {
         self.parts.ordered()
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading bits that begin and end anywhere in the bytes.
+//! Reads bit fields at any bit offset.
 
-/// The big-endian word at `at`. Bytes behind the buffer read as 0.
+/// Returns the big-endian 64-bit word at byte `at`. Bytes past the end of the buffer read as 0.
 #[inline]
 pub(crate) fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
     match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -10,7 +10,7 @@ pub(crate) fn eight_bytes(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// The same near the buffer's end.
+/// Returns the same word where fewer than 8 bytes are left.
 #[cold]
 fn last_bytes(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0; 8];
@@ -19,7 +19,8 @@ fn last_bytes(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(eight)
 }
 
-/// Reads `bits` (1 to 64) bits that begin `skip` bits into byte `at`, right-aligned. Bytes behind the buffer read as 0.
+/// Reads `bits` (1 to 64) bits that begin `skip` bits into byte `at`, right-aligned. Bytes past the end of
+/// the buffer read as 0.
 #[inline]
 pub(crate) fn read_bits(bytes: &[u8], at: usize, skip: u8, bits: u8) -> u64 {
     let word = eight_bytes(bytes, at);

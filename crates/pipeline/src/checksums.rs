@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeping checksums right: whatever bytes of a packet change, the checksums that cover them change by the difference
-//! (RFC 1624). A checksum that was wrong stays as wrong as it was; SCTP's CRC32c is computed anew.
+//! Incremental checksum updates (RFC 1624).
+//!
+//! When bytes of a packet change, the checksums that cover them change by the difference. A wrong checksum
+//! stays wrong by the same amount. The CRC32c of SCTP is computed anew.
 
 use frame::Frame;
 use wire::Layers;
@@ -10,25 +12,25 @@ use wire::layers::header;
 /// Bytes that were overwritten in place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'a> {
-    /// Offset of the first in the frame.
+    /// Offset of the first overwritten byte in the frame.
     pub at: usize,
-    /// What stood there.
+    /// Previous content of these bytes.
     pub old: &'a [u8],
-    /// Which bits were written, changed or not.
+    /// Mask of the bits that were written, whether or not their value changed.
     pub written: &'a [u8],
 }
 
-/// Where the IPv4 header checksum lies in the header.
+/// Offset of the checksum in the IPv4 header.
 const IPV4_CHECKSUM: usize = 10;
 
-/// Bytes of an IPv6 header without extension headers.
+/// Length of an IPv6 header without extension headers, bytes.
 const IPV6_HEADER_BYTES: usize = 40;
 
-/// Where the CRC lies in the SCTP header.
+/// Offset of the CRC in the SCTP header.
 const SCTP_CRC: usize = 8;
 
 impl Change<'_> {
-    /// Adds to `delta` what changed in `from..to`. Words are counted from `origin`.
+    /// Adds the difference of the bytes in `from..to` to `delta`. 16-bit words are aligned to `origin`.
     fn within(&self, frame: &Frame, (from, to): (usize, usize), origin: usize, delta: &mut Delta) {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         if first < last {
@@ -37,25 +39,27 @@ impl Change<'_> {
         }
     }
 
-    /// Whether bits of `from..to` were written: a checksum that was is left as it was written.
+    /// Returns whether bits in `from..to` were written. A checksum that was written explicitly is not
+    /// updated.
     fn wrote(&self, from: usize, to: usize) -> bool {
         let (first, last) = (self.at.max(from), (self.at + self.written.len()).min(to));
         first < last && self.written[first - self.at..last - self.at].iter().any(|bits| *bits != 0)
     }
 
-    /// Whether bytes of `from..to` changed.
+    /// Returns whether bytes in `from..to` changed.
     fn changed(&self, frame: &Frame, from: usize, to: usize) -> bool {
         let (first, last) = (self.at.max(from), (self.at + self.old.len()).min(to));
         first < last && self.old[first - self.at..last - self.at] != frame.bytes()[first..last]
     }
 }
 
-/// Corrects the checksums after a change. `layers` (found down to L4) are those from before it.
+/// Updates the checksums after a change. `layers` are the headers from before the change, parsed down to L4.
 pub(crate) fn keep_right(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
     let l3 = usize::from(layers.l3);
     if layers.present & header::IPV4 != 0 {
         let header_end = l3 + usize::from(frame.bytes().get(l3).copied().unwrap_or(0) & 0x0f) * 4;
-        // The change may have been to the header's own length: the words up to the upper layer are the header's.
+        // If the change wrote the header length, the old length counts: the checksum covered the words up to
+        // there.
         let header_end = if change.wrote(l3, l3 + 1) { header_end_before(&change, l3) } else { header_end };
         let at = l3 + IPV4_CHECKSUM;
         if !change.wrote(at, at + 2) {
@@ -97,20 +101,21 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
     let mut delta = Delta::default();
     if pseudo {
         let l3 = usize::from(layers.l3);
-        // The protocol is the second byte of a word of the pseudo-header.
+        // The protocol is the low byte of a word of the pseudo-header.
         let (addresses, proto, before_proto) = if layers.present & header::IPV4 != 0 {
             ((l3 + 12, l3 + 20), (l3 + 9, l3 + 10), l3 + 8)
         } else if l4 == l3 + IPV6_HEADER_BYTES {
             ((l3 + 8, l3 + 40), (l3 + 6, l3 + 7), l3 + 5)
         } else {
-            // The IPv6 header's next header is an extension header's number, which is not summed.
+            // With extension headers, the IPv6 header's next-header byte is not part of the pseudo-header.
             ((l3 + 8, l3 + 40), (l3, l3), l3)
         };
         change.within(frame, addresses, l3, &mut delta);
         change.within(frame, proto, before_proto, &mut delta);
     }
     if partial {
-        // The sum of the segment itself is still to be added by whoever completes it.
+        // With checksum offload, the field holds the pseudo-header's sum only. Hardware or the receiver adds
+        // the segment.
         adjust(frame, at, |old| checksum::apply_partial(old, delta));
         return;
     }

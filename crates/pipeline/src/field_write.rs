@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Set-field: writing bits of a located field or a slice, and keeping the checksums right that cover them.
+//! Set-field: writes bits of a header field or a slice, and updates the checksums that cover them.
 
 use crate::checksums::{self, Change};
 use crate::extract::{base_start, slice_start};
@@ -9,7 +9,7 @@ use flow::{Base, DropReason, Field, SliceBase};
 use wire::Depth;
 use wire::layers::{ETH_TYPE_LLC, header};
 
-/// A compiled set-field.
+/// A compiled set-field action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldWrite {
     pub(crate) field: Field,
@@ -17,14 +17,14 @@ pub struct FieldWrite {
     mask: u128,
 }
 
-/// Bytes of an IPv6 header without extension headers.
+/// Length of an IPv6 header without extension headers, bytes.
 const IPV6_HEADER_BYTES: u16 = 40;
 
-/// Bytes that 128 bits at any bit offset can touch.
+/// Maximum number of bytes that a field of 128 bits at any bit offset can touch.
 const TOUCHED: usize = 17;
 
 impl FieldWrite {
-    /// Compiles a set-field.
+    /// Compiles a set-field action.
     #[must_use]
     pub fn compile(set: &SetField) -> Self {
         Self { field: set.field, value: set.value & set.mask, mask: set.mask }
@@ -33,7 +33,7 @@ impl FieldWrite {
     /// Writes the bits.
     ///
     /// # Errors
-    /// The reason to drop the packet when it has no such field.
+    /// Returns the drop reason if the packet does not have the field.
     pub(crate) fn run(&self, packet: &mut Packet) -> Result<(), DropReason> {
         let location = self.field.location();
         let length = location.length_bits;
@@ -43,7 +43,7 @@ impl FieldWrite {
                 return self.write_ext(packet, s.offset_bits, length);
             }
             Field::Slice(s) => {
-                // The checksums that cover the bits are judged by all headers.
+                // All headers must be known to find the checksums that cover the slice.
                 packet.locate(Depth::L4);
                 let end = u32::from(s.offset_bits) + u32::from(length);
                 let start = slice_start(packet, location.base, end).ok_or(DropReason::MissingHeader)?;
@@ -75,7 +75,8 @@ impl FieldWrite {
         Ok(())
     }
 
-    /// Where DSCP, ECN and protocol lie in the IP header of the packet's version.
+    /// Returns the byte offset of the IP header and the bit offset of DSCP, ECN or protocol in it, by IP
+    /// version.
     fn ip_place(&self, packet: &mut Packet) -> Result<(usize, u16), DropReason> {
         if !packet.has(header::IP) {
             return Err(DropReason::MissingHeader);
@@ -96,7 +97,7 @@ impl FieldWrite {
                     10
                 }
             }
-            // Behind extension headers the upper-layer protocol is not this byte.
+            // With extension headers, the first next-header byte is not the upper-layer protocol.
             _ if v4 => 72,
             _ if packet.layers.l4 == packet.layers.l3 + IPV6_HEADER_BYTES => 48,
             _ => return Err(DropReason::MissingHeader),
@@ -105,7 +106,8 @@ impl FieldWrite {
     }
 
     fn write_vlan(&self, packet: &mut Packet) -> Result<(), DropReason> {
-        // VLAN ID: the last 12 bits of the tag control information; the present bit is not stored. PCP: the first 3.
+        // The VLAN ID is the last 12 bits of the TCI, without OpenFlow's present bit. The PCP is the first 3
+        // bits.
         let (bit, length) = if self.field == Field::VlanVid { (4, 12) } else { (0, 3) };
         let keep = (1 << length) - 1;
         let tag = packet.frame.bytes_mut().get_mut(14..16).ok_or(DropReason::MissingVlan)?;
@@ -146,7 +148,7 @@ impl FieldWrite {
         }
     }
 
-    /// Whether the parser could find something else after the write.
+    /// Returns whether the parser might find other headers after the write.
     fn may_move_headers(&self) -> bool {
         !matches!(
             self.field,
@@ -177,11 +179,11 @@ impl FieldWrite {
     }
 }
 
-/// Writes the bits of `mask` of a field of `length` bits that begins `skip` (0 to 7) bits into `bytes`.
+/// Writes the bits of `mask` in a field of `length` bits that begins `skip` (0 to 7) bits into `bytes`.
 fn write_bits(bytes: &mut [u8], skip: u16, length: u16, value: u128, mask: u128) {
     let end = skip + length;
     for (number, byte) in bytes.iter_mut().enumerate().take(usize::from(end.div_ceil(8))) {
-        // How far the field's last bit lies behind this byte's last.
+        // Distance in bits from this byte's last bit to the field's last bit.
         let down = i32::from(end) - 8 * (number as i32 + 1);
         let part = |bits: u128| if down >= 0 { (bits >> down) as u8 } else { (bits << -down) as u8 };
         *byte = (*byte & !part(mask)) | part(value & mask);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups. Each bucket that is used works on a copy of the packet as it reached the group; a group that is the packet's
-//! last action lets its last bucket work on the packet itself.
+//! Execution of groups.
+//!
+//! Each executed bucket works on a copy of the packet as it entered the group. If the group is the packet's
+//! last action, the last bucket works on the packet itself.
 
 use crate::action_set::ActionSet;
 use crate::burst::Run;
@@ -14,11 +16,11 @@ use std::sync::Arc;
 use wire::Depth;
 use wire::layers::header;
 
-/// A group, compiled.
+/// A compiled group.
 #[derive(Debug)]
 pub struct CompiledGroup {
     group: Group,
-    /// For each bucket its actions in the order of execution.
+    /// Steps of each bucket, in the order of execution.
     steps: Vec<Box<[Step]>>,
 }
 
@@ -26,7 +28,7 @@ impl CompiledGroup {
     /// Compiles a group.
     ///
     /// # Errors
-    /// The number of the first bucket whose actions are more than an action set holds.
+    /// Returns the index of the first bucket with more actions than an action set can hold.
     pub fn compile(group: &Group) -> Result<Self, usize> {
         let compile = |(number, bucket): (usize, &Bucket)| {
             let steps: Vec<Step> = bucket.actions.iter().map(Step::compile).collect();
@@ -39,31 +41,31 @@ impl CompiledGroup {
     }
 }
 
-/// What a group and its buckets have counted in one worker.
+/// Counters of a group and its buckets in one worker.
 #[derive(Debug)]
 pub struct GroupCells {
-    /// The group's.
+    /// Counters of the group.
     pub total: Cell,
-    /// Each bucket's.
+    /// Counters of each bucket.
     pub buckets: Box<[Cell]>,
 }
 
 impl GroupCells {
-    /// Cells for a group of so many buckets.
+    /// Creates cells for a group of `buckets` buckets.
     #[must_use]
     pub fn new(buckets: usize) -> Self {
         Self { total: Cell::default(), buckets: (0..buckets).map(|_| Cell::default()).collect() }
     }
 }
 
-/// All groups of one worker, by number.
+/// All groups of one worker, sorted by number.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTable {
     groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>,
 }
 
 impl GroupTable {
-    /// The groups, in the order of their numbers.
+    /// Creates a table of groups, which must be sorted by number.
     #[must_use]
     pub fn new(groups: Vec<(u32, Arc<CompiledGroup>, Arc<GroupCells>)>) -> Self {
         debug_assert!(groups.is_sorted_by_key(|(id, ..)| *id));
@@ -77,7 +79,8 @@ impl GroupTable {
 }
 
 impl<E: Egress> Run<'_, E> {
-    /// Processes the packet by a group. `last`: nothing happens to the packet afterwards. `chain`: groups before it.
+    /// Processes the packet by a group. `last` is true if nothing happens to the packet afterwards; `chain`
+    /// is the number of groups already entered.
     #[inline(never)]
     pub(crate) fn group(&mut self, packet: &mut Packet, id: u32, last: bool, chain: usize) {
         let groups = self.groups;
@@ -125,7 +128,7 @@ impl<E: Egress> Run<'_, E> {
             self.steps(packet, steps, true, chain + 1);
             return;
         }
-        // Pushes of a bucket have the room that those before it have left, on copies as on the packet itself.
+        // The copy has the same headroom as the packet, so a bucket's pushes succeed or fail alike on both.
         let Some(mut copy) = self.egress.buffer(packet.frame.room_len()) else {
             return self.fail(packet, DropReason::NoBuffer);
         };
@@ -151,7 +154,7 @@ impl<E: Egress> Run<'_, E> {
     }
 }
 
-/// The packet's hash, as [`FlowHash`] says.
+/// Returns the packet's hash, as [`FlowHash`] defines it.
 fn flow_hash(packet: &mut Packet) -> u32 {
     packet.locate(Depth::L4);
     let (bytes, layers) = (packet.frame.bytes(), &packet.layers);

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Set-field on the MAC addresses. A router does it to every packet, so all such writes in a row are one load and one
-//! store. No checksum covers the addresses, and the parser finds the same headers behind them.
+//! Set-field on the MAC addresses.
+//!
+//! A router rewrites them in every packet, so all successive writes are merged into one load and one store.
+//! No checksum covers the addresses, and headers found behind them stay valid.
 
 use crate::packet::Packet;
 use flow::Field;
 use flow::action::SetField;
 
-/// Bits to write into the frame's first 12 bytes: destination, then source.
+/// Bits to write into the frame's first 12 bytes: destination address, then source address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacWrite {
-    /// Of bytes 0 to 7.
+    /// Bits of bytes 0 to 7.
     first: Bits<u64>,
-    /// Of bytes 8 to 11.
+    /// Bits of bytes 8 to 11.
     last: Bits<u32>,
 }
 
@@ -22,7 +24,7 @@ struct Bits<T> {
 }
 
 impl MacWrite {
-    /// Compiles a set-field; none for other fields than the two.
+    /// Compiles a set-field action. Returns `None` for fields other than the two MAC addresses.
     pub(crate) fn compile(set: &SetField) -> Option<Self> {
         let up = match set.field {
             Field::EthDst => 48,
@@ -36,7 +38,7 @@ impl MacWrite {
         })
     }
 
-    /// This write and then another one, at once.
+    /// Returns one write with the effect of `self` followed by `next`.
     pub(crate) fn then(self, next: Self) -> Self {
         let Self { first, last } = self;
         Self {
@@ -51,7 +53,7 @@ impl MacWrite {
         }
     }
 
-    /// Writes. What is admitted to the pipeline has both addresses.
+    /// Writes the bits. Every admitted packet has both addresses.
     #[inline]
     pub(crate) fn run(&self, packet: &mut Packet) {
         let Some(macs) = packet.frame.bytes_mut().first_chunk_mut::<12>() else { return };

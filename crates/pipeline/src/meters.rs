@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters. A band is one bucket for all workers, kept as the time at which it would be empty (GCRA): a packet moves that
-//! time on by what it costs, and is over the rate if the time then lies further ahead than the burst lasts.
+//! Meters, by the generic cell rate algorithm (GCRA).
+//!
+//! Each band has one bucket for all workers, stored as its theoretical arrival time. A packet advances that
+//! time by its cost. The packet exceeds the rate if the new time would be further ahead of the clock than the
+//! burst duration.
 
 use crate::burst::Run;
 use crate::field_write::FieldWrite;
@@ -13,13 +16,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wire::layers::header;
 
-/// How long a band's burst lasts where none is given.
+/// Burst duration of a band that specifies none, ns.
 const DEFAULT_BURST_NS: Nanos = 100_000_000;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// What a meter or band has counted, over all workers.
+/// Counters of a meter or band, shared by all workers.
 #[derive(Debug, Default)]
 pub struct MeterCount {
     packets: AtomicU64,
@@ -32,20 +35,20 @@ impl MeterCount {
         self.bytes.fetch_add(bytes, Relaxed);
     }
 
-    /// Packets and bytes.
+    /// Returns packets and bytes.
     #[must_use]
     pub fn read(&self) -> (u64, u64) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed))
     }
 }
 
-/// One band's bucket.
+/// Rate limiter of one band.
 #[derive(Debug)]
 struct Bucket {
     band: MeterBand,
-    /// The band's place in the meter's list.
+    /// Index of the band in the meter's list.
     place: usize,
-    /// When all that was let through is paid for.
+    /// Theoretical arrival time, ns: the time at which all admitted packets are paid for.
     paid_ns: AtomicU64,
     count: MeterCount,
 }
@@ -55,18 +58,18 @@ struct Bucket {
 pub struct MeterState {
     meter: Meter,
     count: MeterCount,
-    /// The highest rate first: of the bands that a packet exceeds that one applies.
+    /// Buckets by descending rate. The first band that a packet exceeds applies.
     buckets: Vec<Bucket>,
 }
 
 impl MeterState {
-    /// Whether a band changes packets, as [`Meter::remarks`].
+    /// Returns whether a band changes packets; see [`Meter::remarks`].
     #[must_use]
     pub fn remarks(&self) -> bool {
         self.meter.remarks()
     }
 
-    /// A meter whose buckets are full.
+    /// Creates a meter whose bands all admit a full burst.
     #[must_use]
     pub fn new(meter: &Meter) -> Self {
         let mut bands: Vec<(usize, MeterBand)> = meter.bands.iter().copied().enumerate().collect();
@@ -80,20 +83,21 @@ impl MeterState {
         }
     }
 
-    /// Packets and bytes that reached the meter.
+    /// Returns packets and bytes that entered the meter.
     #[must_use]
     pub fn count(&self) -> (u64, u64) {
         self.count.read()
     }
 
-    /// Packets and bytes of each band, in the order in which the meter lists them.
+    /// Returns packets and bytes of each band, in the order of the meter's list.
     #[must_use]
     pub fn bands(&self) -> Vec<(u64, u64)> {
         let of = |place| self.buckets.iter().find(|b| b.place == place).map(|b| b.count.read());
         (0..self.meter.bands.len()).map(|place| of(place).unwrap_or_default()).collect()
     }
 
-    /// The band that a packet of so many bytes exceeds now, if any. Bands that it does not exceed are charged.
+    /// Returns the band that a packet of `bytes` bytes exceeds at `now`, if any. Charges all bands that it
+    /// does not exceed.
     fn exceeded(&self, bytes: u64, now: Nanos) -> Option<&Bucket> {
         let mut exceeded = None;
         for bucket in &self.buckets {
@@ -106,10 +110,10 @@ impl MeterState {
 }
 
 impl Bucket {
-    /// Charges a packet; false if it is over the rate.
+    /// Charges a packet to the bucket. Returns false if the packet exceeds the rate.
     fn take(&self, meter: &Meter, bytes: u64, now: Nanos) -> bool {
         let rate = u64::from(self.band.rate).max(1);
-        // Units: packets/s, or kbit/s.
+        // The rate is in packets/s or kbit/s.
         let (cost_ns, unit_ns) = if meter.packets {
             (SECOND_NS / rate, SECOND_NS / rate)
         } else {
@@ -128,14 +132,14 @@ impl Bucket {
     }
 }
 
-/// All meters by number.
+/// All meters, sorted by number.
 #[derive(Clone, Debug, Default)]
 pub struct MeterTable {
     meters: Vec<(u32, Arc<MeterState>)>,
 }
 
 impl MeterTable {
-    /// The meters, in the order of their numbers.
+    /// Creates a table of meters, which must be sorted by number.
     #[must_use]
     pub fn new(meters: Vec<(u32, Arc<MeterState>)>) -> Self {
         debug_assert!(meters.is_sorted_by_key(|(id, _)| *id));
@@ -149,9 +153,11 @@ impl MeterTable {
 }
 
 impl<E: Egress> Run<'_, E> {
-    /// Meters the packet; false if it is dropped. `goes_on`: it goes on to another table. If the meter remarks packets,
-    /// those of one flow may differ there, so all of them are normal from here on: in two lanes they would overtake one
-    /// another.
+    /// Meters the packet. Returns false if the packet is dropped. `goes_on` is true if it continues with
+    /// another table.
+    ///
+    /// If the meter remarks packets and another table follows, packets of one flow may differ in that table.
+    /// They are all normal from here on, because they could overtake one another in two lanes.
     #[inline(never)]
     pub(crate) fn meter(&mut self, packet: &mut Packet, id: u32, goes_on: bool) -> bool {
         let meters = self.meters;
@@ -174,7 +180,7 @@ impl<E: Egress> Run<'_, E> {
     }
 }
 
-/// Raises the drop precedence of an assured forwarding class (RFC 2597); other classes stay as they are.
+/// Raises the drop precedence of an assured forwarding class (RFC 2597). Other classes stay unchanged.
 fn remark(packet: &mut Packet, steps: u8) {
     if !packet.has(header::IP) {
         return;
@@ -186,7 +192,7 @@ fn remark(packet: &mut Packet, steps: u8) {
     }
     let value = u128::from(class << 3 | precedence.saturating_add(steps).min(3) << 1);
     let set = SetField { field: Field::IpDscp, value, mask: Field::IpDscp.full_mask() };
-    // The header is there: nothing to drop for.
+    // The IP header is present, so the write cannot fail.
     let _ = FieldWrite::compile(&set).run(packet);
 }
 
@@ -205,7 +211,7 @@ mod tests {
         })
     }
 
-    /// Packets of 1,000 bytes let through in a second, sent one each `every_ns`.
+    /// Returns how many 1,000-byte packets are admitted within a second if one is sent every `every_ns`.
     fn through(meter: &MeterState, every_ns: u64, from_ns: u64) -> u64 {
         let times = (0..SECOND_NS / every_ns).map(|n| from_ns + n * every_ns);
         times.filter(|now| meter.exceeded(1_000, *now).is_none()).count() as u64
@@ -216,7 +222,7 @@ mod tests {
         let packets = meter(true, &[(1_000, 10)]);
         assert!((1_000..=1_011).contains(&through(&packets, 100_000, 0)));
         assert_eq!(through(&packets, 2_000_000, 10 * SECOND_NS), 500, "below the rate nothing is dropped");
-        // 8,000 kbit/s are 1,000 packets of 1,000 bytes.
+        // 8,000 kbit/s are 1,000 packets of 1,000 bytes per second.
         let bits = meter(false, &[(8_000, 80)]);
         assert!((1_000..=1_011).contains(&through(&bits, 100_000, 0)));
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! NORMAL: forwarding of a learning bridge. Learned addresses are an ordinary table ([`MAC_TABLE`]); here it is only
-//! read. A source that is not in it, or at another port, is reported; the control thread turns the report into an
-//! operation.
+//! Forwarding to the reserved port NORMAL, as a learning bridge.
+//!
+//! Learned addresses are entries of an ordinary table ([`MAC_TABLE`]), which this module only reads. It
+//! reports a source that is missing or was learned at another port. The control thread turns the report into
+//! an operation.
 
 use crate::burst::Run;
 use crate::output::Egress;
@@ -13,10 +15,10 @@ use tables::NONE;
 use wire::Depth;
 use wire::layers::header;
 
-/// The VLAN ID's bits of the tag control information.
+/// Bits of the VLAN ID in the TCI.
 const VID: u16 = 0x0fff;
 
-/// The first five bytes of the addresses that bridges keep to themselves (IEEE 802.1Q, table 8-1).
+/// First five bytes of the multicast addresses that bridges must not forward (IEEE 802.1Q, table 8-1).
 const RESERVED: [u8; 5] = [0x01, 0x80, 0xc2, 0x00, 0x00];
 
 /// Forwards the packet as a learning bridge does.
@@ -47,7 +49,7 @@ fn macs(packet: &Packet) -> [[u8; 6]; 2] {
     macs
 }
 
-/// Refreshes the source's entry, or reports it.
+/// Refreshes the entry of the source address, or reports the source to the control thread.
 fn learn<E: Egress>(run: &mut Run<'_, E>, learn: Learn) {
     match lookup(run, learn.vid, learn.mac) {
         Some((id, port)) if port == learn.port => {
@@ -55,14 +57,14 @@ fn learn<E: Egress>(run: &mut Run<'_, E>, learn: Learn) {
                 cell.touch(run.now);
             }
         }
-        // A lost report is made again by the next packet.
+        // A lost report is repeated by the source's next packet.
         _ => drop(run.egress.report(Event::Learn(learn))),
     }
 }
 
 fn lookup<E: Egress>(run: &Run<'_, E>, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
     let (table, _) = run.tables[usize::from(MAC_TABLE)].as_deref()?;
-    // The layout that a plan gives to `dl_dst` and `vlan_vid`: see the test.
+    // This is the key layout that a key plan gives to `dl_dst` and `vlan_vid`; the test below checks it.
     let mac = mac.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
     let mut ids = [NONE];
     table.lookup(&[mac << 16 | u64::from(vid) << 3], &mut ids);

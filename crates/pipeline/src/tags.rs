@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushing and popping tags.
+//! Push and pop of VLAN, MPLS and PBB tags.
 
 use crate::packet::Packet;
 use flow::DropReason;
 use wire::Depth;
 use wire::layers::{ETH_TYPE_LLC, header};
 
-/// Offset of the first EtherType or TPID.
+/// Offset of the first EtherType or TPID in the frame.
 const TYPE_AT: usize = 12;
 
-/// Bytes of a VLAN tag and of an MPLS shim.
+/// Length of a VLAN tag and of an MPLS shim, bytes.
 const TAG_BYTES: usize = 4;
 
-/// Bytes of the two MACs.
+/// Length of the two MAC addresses, bytes.
 const MACS_BYTES: usize = 12;
 
-/// Bytes of a PBB header: EtherType, I-tag and the customer's MACs.
+/// Length of a PBB header, bytes: EtherType, I-tag and the customer's MAC addresses.
 const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 
-/// Bytes of the shortest Ethernet frame, without its check sequence.
+/// Minimum length of an Ethernet frame without its check sequence, bytes.
 pub(crate) const FRAME_BYTES_MIN: usize = 60;
 
-/// Pushes a VLAN tag behind the MACs; its control information is that of a tag already there, else 0.
+/// Pushes a VLAN tag behind the MAC addresses. Its TCI is copied from the outermost tag, or 0 without one.
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L2);
     let tci = packet.layers.vlan_tci;
@@ -43,8 +43,8 @@ pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
     pad(packet)
 }
 
-/// Pushes an MPLS shim behind the VLAN tags; label, class and TTL are those of a shim already there, else the TTL is
-/// the IP header's.
+/// Pushes an MPLS shim behind the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
+/// Without one, the TTL is copied from the IP header.
 pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
@@ -53,7 +53,7 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRe
     }
     let bytes = packet.frame.bytes();
     let shim = if layers.present & header::MPLS != 0 {
-        // The same label, class and TTL; not the bottom of the stack.
+        // Same label, traffic class and TTL, with the bottom-of-stack bit cleared.
         [bytes[l3], bytes[l3 + 1], bytes[l3 + 2] & 0xfe, bytes[l3 + 3]]
     } else if layers.present & header::IPV4 != 0 {
         [0, 0, 1, bytes[l3 + 8]]
@@ -70,7 +70,7 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRe
     Ok(())
 }
 
-/// Pops the outermost MPLS shim and writes the EtherType of what follows.
+/// Pops the outermost MPLS shim and writes the EtherType of the payload.
 pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     let there = packet.has(header::MPLS);
     let (l3, type_at) = (usize::from(packet.layers.l3), usize::from(packet.layers.type_at));
@@ -81,8 +81,8 @@ pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
     pad(packet)
 }
 
-/// Pushes a PBB I-tag: the MACs stay, and are repeated behind it as the customer's. Its service instance is that of an
-/// I-tag already there, its priority that of a VLAN tag.
+/// Pushes a PBB I-tag. The MAC addresses become the customer's and are repeated in front as the backbone's.
+/// The service instance is copied from an outer I-tag, the priority from a VLAN tag.
 pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
@@ -92,7 +92,8 @@ pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
         tag[1..].copy_from_slice(&bytes[l3 + 1..l3 + TAG_BYTES]);
     }
     tag[0] = ((layers.vlan_tci >> 13) as u8) << 5;
-    // What moves to the front stays readable behind the gap: the MACs of the frame as it was.
+    // `insert` at offset 0 keeps the old frame readable behind the gap, so its MAC addresses can be copied to
+    // the front.
     if !packet.frame.insert(0, PBB_BYTES) {
         return Err(DropReason::NoHeadroom);
     }
@@ -104,17 +105,17 @@ pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
     Ok(())
 }
 
-/// Pops the PBB I-tag that follows the MACs; the customer's frame is left.
+/// Pops the PBB I-tag that follows the MAC addresses and leaves the customer's frame.
 pub(crate) fn pop_pbb(packet: &mut Packet) -> Result<(), DropReason> {
     let outermost = packet.has(header::PBB) && usize::from(packet.layers.type_at) == TYPE_AT;
-    // The customer's frame has MACs and a type at least.
+    // The customer's frame must have at least its MAC addresses and an EtherType.
     if !outermost || packet.frame.len() < PBB_BYTES + MACS_BYTES + 2 || !packet.frame.remove(0, PBB_BYTES) {
         return Err(DropReason::MissingHeader);
     }
     pad(packet)
 }
 
-/// Pads what a pop has left to the shortest frame of Ethernet.
+/// Pads the frame to the minimum length of Ethernet after a pop.
 pub(crate) fn pad(packet: &mut Packet) -> Result<(), DropReason> {
     packet.forget_layers();
     if packet.frame.pad_into_headroom(FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Time to live: of IPv4, IPv6 (hop limit) and MPLS.
+//! TTL actions for IPv4, IPv6 (hop limit) and MPLS.
 
 use crate::checksums::{self, Change};
 use crate::packet::Packet;
@@ -7,7 +7,7 @@ use flow::DropReason;
 use wire::Depth;
 use wire::layers::header;
 
-/// Decrements the IP TTL.
+/// Decrements the IP TTL. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
 pub(crate) fn dec_nw(packet: &mut Packet) -> Result<(), DropReason> {
     let at = nw_place(packet)?;
     let ttl = packet.frame.bytes()[at];
@@ -25,7 +25,7 @@ pub(crate) fn set_nw(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Decrements the TTL of the outermost MPLS shim.
+/// Decrements the TTL of the outermost MPLS shim. A packet with a TTL of 0 or 1 is dropped as `TtlExpired`.
 pub(crate) fn dec_mpls(packet: &mut Packet) -> Result<(), DropReason> {
     let at = mpls_place(packet)?;
     let ttl = packet.frame.bytes()[at];
@@ -43,7 +43,7 @@ pub(crate) fn set_mpls(packet: &mut Packet, ttl: u8) -> Result<(), DropReason> {
     Ok(())
 }
 
-/// Copies the TTL of the next-to-outermost header to the outermost. Without two headers nothing happens.
+/// Copies the TTL of the next-to-outermost header to the outermost. Does nothing without two headers.
 pub(crate) fn copy_out(packet: &mut Packet) {
     if let Some((outer, inner, _)) = two_places(packet) {
         let bytes = packet.frame.bytes_mut();
@@ -51,14 +51,15 @@ pub(crate) fn copy_out(packet: &mut Packet) {
     }
 }
 
-/// Copies the TTL of the outermost header to the next. Without two headers nothing happens.
+/// Copies the TTL of the outermost header to the next. Does nothing without two headers.
 pub(crate) fn copy_in(packet: &mut Packet) {
     if let Some((outer, inner, ipv4)) = two_places(packet) {
         let ttl = packet.frame.bytes()[outer];
         let old = [packet.frame.bytes()[inner]];
         packet.frame.bytes_mut()[inner] = ttl;
         if let Some(l3) = ipv4 {
-            // The parser does not look behind MPLS: these layers are made for the inner header's checksum.
+            // The parser stops at MPLS. These layers describe the inner IPv4 header, so that its checksum is
+            // updated.
             let layers = wire::Layers { present: header::IPV4, l3: l3 as u16, ..wire::Layers::default() };
             checksums::keep_right(
                 &mut packet.frame,
@@ -87,7 +88,8 @@ fn mpls_place(packet: &mut Packet) -> Result<usize, DropReason> {
     }
 }
 
-/// Where the two outermost TTLs lie, and where an IPv4 header begins if the second is its.
+/// Returns the offsets of the two outermost TTLs, and the offset of the inner IPv4 header if the second TTL
+/// is in one.
 fn two_places(packet: &mut Packet) -> Option<(usize, usize, Option<usize>)> {
     if !packet.has(header::MPLS) {
         return None;
@@ -105,7 +107,8 @@ fn two_places(packet: &mut Packet) -> Option<(usize, usize, Option<usize>)> {
     }
 }
 
-/// Whether a whole, consistent IPv4 header begins here (see `wire::layers::header::IPV4`).
+/// Returns whether a complete, consistent IPv4 header begins at `bytes[0]` (see
+/// `wire::layers::header::IPV4`).
 fn is_ipv4(bytes: &[u8]) -> bool {
     let header_bytes = usize::from(bytes[0] & 0x0f) * 4;
     bytes.len() >= header_bytes
