@@ -1,74 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who gets room in a LUT that is full. Nothing tells a flow's first packet from that of a storm of values that come once,
-//! so records earn their place: the more periods a record was hit in, the longer it may rest. A value that finds no free
-//! place may take that of a record which has rested too long, but only if it was asked for before. A filter remembers
-//! that; no storm can fill it, since it takes down a sample of what is asked for.
+//! Admission to a full LUT.
+//!
+//! The first packet of a flow looks like any packet of a storm of values that occur once. Records therefore
+//! earn their place: the more periods a record was hit in, the longer it may be idle. A new value may
+//! displace a record that has been idle for too long, but only if the value was asked for before. A Bloom
+//! filter remembers such values. No storm can fill it, because it records a sample of the values asked for.
 
 use super::lut::{Lut, WAYS};
 use flow::Nanos;
 
-/// Records of normal entries in a set at most.
+/// Maximum number of records of normal entries in a set.
 const NORMAL_WAYS: usize = 4;
 
-/// Periods that a record may rest, by the periods in which it was hit: none, one, two, more.
+/// Periods that a record may be idle, by the number of periods in which it was hit: none, one, two, three or
+/// more.
 const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
 
-/// Periods that a normal record may rest.
+/// Periods that a normal record may be idle.
 const NORMAL_REST_PERIODS: u8 = 2;
 
-/// Bits of half the filter for each record, and at most.
+/// Bits of each filter half per record of the LUT, up to [`SEEN_BITS_MAX`] bits.
 const SEEN_BITS: usize = 64;
 const SEEN_BITS_MAX: usize = 1 << 17;
 
-/// Bits of the filter that a value sets.
+/// Number of filter bits that a value sets.
 const SEEN_PROBES: u32 = 3;
 
-/// Of this many bits one value is taken down in a period: then one of 600 values that were not is taken for one that was.
+/// Bits of a filter half per value recorded in a period. One in 600 new values is then mistaken for a
+/// recorded one.
 const BITS_PER_VALUE: usize = 32;
 
-/// When a record was hit last, and in how many periods it was, up to 3: in a byte.
+/// Period of a record's last hit (low 6 bits) and number of periods with hits, up to 3 (high 2 bits).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Use(u8);
 
 impl Use {
-    /// Bits of the period, of which the lower ones are kept.
+    /// Mask of the period's low bits that are kept.
     const PERIOD: u8 = 0x3f;
 
-    /// Of a record that nothing has hit yet.
+    /// Returns the use of a record without hits.
     pub fn never(period: Nanos) -> Self {
-        // As of the period before, so that a hit in this one counts.
+        // Set to the previous period, so that a hit in this one counts.
         Self((period as u8).wrapping_sub(1) & Self::PERIOD)
     }
 
-    /// It is hit.
+    /// Notes a hit in this period.
     #[inline(always)]
     pub fn hit(&mut self, period: Nanos) {
         let now = period as u8 & Self::PERIOD;
-        // Most hits find it written: then the line stays clean.
+        // Most hits find the period already set. Skipping the write keeps the cache line clean.
         if self.0 & Self::PERIOD != now {
             self.0 = now | (self.0 >> 6).saturating_add(1).min(3) << 6;
         }
     }
 
-    /// Periods since the last hit.
+    /// Returns the number of periods since the last hit.
     fn rests(self, period: Nanos) -> u8 {
         (period as u8).wrapping_sub(self.0) & Self::PERIOD
     }
 
-    /// For how many periods more than it has earned a record rests; none if it does not.
+    /// Returns by how many periods a record is idle beyond its limit; `None` if it is within.
     fn idles(self, period: Nanos) -> Option<u8> {
         self.rests(period).checked_sub(REST_PERIODS[usize::from(self.0 >> 6)])
     }
 }
 
-/// Values that asked for room in vain, in this period and the last.
+/// Bloom filter of values that found no free place in this period and the previous one.
 #[derive(Debug)]
 pub(super) struct Seen {
     halves: [Box<[u64]>; 2],
     period: Nanos,
-    /// Values that asked in this period.
+    /// Number of values that asked in this period.
     asked: usize,
-    /// Of how many values one is taken down.
+    /// Sampling interval: one of this many values is recorded.
     every: usize,
 }
 
@@ -78,24 +82,24 @@ impl Seen {
         Self { halves: [half(), half()], period: 0, asked: 0, every: 1 }
     }
 
-    /// Bits of a half.
+    /// Returns the size of a half, bits.
     fn bits(records: usize) -> usize {
         (records * SEEN_BITS).clamp(64, SEEN_BITS_MAX).next_power_of_two()
     }
 
-    /// Bytes of a filter for so many records.
+    /// Returns the size of the filter for a LUT of `records` records, bytes.
     pub fn bytes(records: usize) -> usize {
         Self::bits(records) / 8 * 2
     }
 
-    /// Whether a value with this hash asked before; may take down that it did.
+    /// Returns whether a value with this hash asked before. May record that it asked now.
     fn ask(&mut self, hash: u64, period: Nanos) -> bool {
         let bits = self.halves[0].len() * 64;
         let quota = (bits / BITS_PER_VALUE).max(1);
         let now = period as usize & 1;
         if self.period != period {
             let follows = self.period + 1 == period;
-            // What is taken down must be a sample of all that ask, not those that come first.
+            // The recorded values must be a sample of all values that ask, not the first ones.
             self.every = if follows { (self.asked / quota).max(1) } else { 1 };
             self.asked = 0;
             self.halves[now].fill(0);
@@ -123,14 +127,15 @@ impl Seen {
 }
 
 impl Lut {
-    /// Where a record with this hash may go.
+    /// Returns the place for a new record with this hash; `None` if it is refused. The place may hold a
+    /// record.
     pub(super) fn room(&mut self, hash: u64, low_latency: bool) -> Option<usize> {
         let sets = self.sets(hash);
         if !low_latency {
             return self.normal_room(sets[0]);
         }
         let ways = || sets.into_iter().flat_map(|set| set * WAYS..(set + 1) * WAYS);
-        // The emptier of the two: so nearly all room can be used.
+        // The emptier of the two sets is used, so that nearly the whole LUT can be filled.
         let used = |set: usize| (set * WAYS..(set + 1) * WAYS).filter(|place| self.is_used(*place)).count();
         let emptier = if used(sets[1]) < used(sets[0]) { sets[1] } else { sets[0] };
         let free = (emptier * WAYS..(emptier + 1) * WAYS).find(|place| !self.is_used(*place));
@@ -142,13 +147,14 @@ impl Lut {
         if !self.seen.ask(hash, period) {
             return None;
         }
-        // Not always the same of those that idle alike: each must have time to be hit.
+        // Rotates among equally idle records, so that each has time to be hit.
         let turned = ways().cycle().skip((hash >> 40) as usize % (2 * WAYS)).take(2 * WAYS);
         let idle = turned.filter_map(|place| Some((self.records[place].used.idles(period)?, place)));
         idle.max_by_key(|(periods, _)| *periods).map(|(_, place)| place)
     }
 
-    /// A normal record's room: free, or that of an idle normal one, or, with the quota used up, that of any of them.
+    /// Returns the place for a normal record: a free one, or that of an idle normal record. A set with its
+    /// maximum of normal records has no free place for another.
     fn normal_room(&self, set: usize) -> Option<usize> {
         let ways = || set * WAYS..(set + 1) * WAYS;
         let is_normal = |place: &usize| self.is_used(*place) && !self.records[*place].low_latency;
@@ -200,7 +206,7 @@ mod tests {
             let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
             assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
         }
-        // Who comes often is known nevertheless.
+        // A value that occurs often is recognized all the same.
         let mut known = 0;
         for _ in 0..1_000 {
             known += usize::from(seen.ask(99, 8));

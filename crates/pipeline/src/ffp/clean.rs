@@ -1,69 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeping records right while rules change. A record holds one exact value; a new rule concerns it only if the value
-//! matches the rule and the rule beats the record's entry. So the records that a change concerns can be told exactly, and
-//! go before the change is in force ([`Manner::Eager`]). Or each record is held against the change at its next hit
-//! ([`Manner::Lazy`], in [`super::lazy`]), or against the table ([`Manner::Generation`]).
+//! Coherence of LUT records with changing rules.
+//!
+//! A record holds one exact value. A new rule concerns it only if the value matches the rule and the rule
+//! beats the record's entry. The records that a change concerns can therefore be determined exactly, and
+//! removed before the change is active ([`Manner::Eager`]). Alternatively, each record is verified at its
+//! next hit against the change ([`Manner::Lazy`], in [`super::lazy`]) or against the table
+//! ([`Manner::Generation`]).
 
 use super::lut::Lut;
 use flow::EntryId;
 use std::ops::Range;
 
-/// Records looked at in one go: a slice takes a few microseconds.
+/// Number of records examined in one slice, which takes a few microseconds.
 const SLICE: usize = 512;
 
-/// Records of a slice that are asked which word of theirs tells them from a rule.
+/// Number of records sampled to choose the word that excludes most records.
 const ASKED: usize = 16;
 
-/// Changes that may be under way in a LUT at once.
+/// Maximum number of changes in progress in a LUT.
 const UNDER_WAY: usize = 16;
 
-/// How the records of a LUT are kept right when a rule changes.
+/// Mode in which the records of a LUT are kept coherent with the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Manner {
-    /// Eager, but lazy while more changes are under way than can be worked off.
+    /// Eager, but lazy while too many changes are in progress.
     #[default]
     Auto,
-    /// Those that the change concerns go: found by looking at all, in bounded slices. A hit carries no check, but for what
-    /// is under way; more than that goes by generation.
+    /// Records that the change concerns are removed, by examining all records in bounded slices. A hit is
+    /// checked only against changes in progress. If too many are in progress, all records are verified at
+    /// their next hit.
     Eager,
-    /// At its next hit each record is held against the changes since it was last known to be right.
+    /// Each record is verified at its next hit against the changes since its last verification.
     Lazy,
-    /// At its next hit each record is held against the table.
+    /// Each record is verified at its next hit against the table.
     Generation,
 }
 
-/// What a change of a table's rules means for the records of its LUT.
+/// Effect of a rule change on the records of the table's LUT.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Clean {
     /// A rule was added.
     Added {
-        /// Its priority.
+        /// Priority of the rule.
         priority: u16,
-        /// Its row in the LUT's layout: values, then masks.
+        /// The rule in the LUT's layout: values, then masks.
         row: Box<[u64]>,
-        /// The same in the layout of the LUT before, as far as that goes, where that is another one.
+        /// The rule in the layout of the previous LUT, as far as that covers it; `None` if both layouts are
+        /// equal.
         before: Option<Box<[u64]>>,
-        /// The entry.
+        /// Id of the entry.
         id: EntryId,
-        /// It is low-latency and has only one value: it gets its record at once.
+        /// Whether the entry is low-latency and matches one value only, so that its record can be made at
+        /// once.
         single: bool,
     },
-    /// An entry went.
+    /// An entry was removed.
     Removed(EntryId),
-    /// An entry became low-latency, or ceased to be. Its records of the other kind go: they have rights in the LUT that
-    /// they should not have any more, or lack those that they should.
+    /// An entry became low-latency (`true`) or normal. Its records of the other kind are removed, because the
+    /// kind decides which records a record may displace.
     Marked(EntryId, bool),
-    /// Much changed: every record is held against the table before it is used again.
+    /// Many rules changed: every record is verified against the table before it is used again.
     #[default]
     All,
 }
 
-/// Changes under way: the records from `next` on may still tell what was right before.
+/// Changes in progress. Records from a change's `next` on may still be outdated by it.
 #[derive(Debug)]
 pub(super) struct Cleaning {
     slots: [Slot; UNDER_WAY],
     active: usize,
-    /// Records that may still be looked at before the next burst.
+    /// Number of records that may still be examined before the next burst.
     budget: usize,
 }
 
@@ -81,7 +87,7 @@ struct Slot {
 }
 
 impl Clean {
-    /// The added rule's row in a LUT's layout.
+    /// Returns the added rule's row in this LUT's layout.
     pub(super) fn row_for<'a>(&'a self, lut: &Lut, row: &'a [u64]) -> &'a [u64] {
         match self {
             Self::Added { before: Some(before), .. } if lut.is_previous => before,
@@ -89,7 +95,7 @@ impl Clean {
         }
     }
 
-    /// Whether the change concerns a record.
+    /// Returns whether the change concerns a record.
     fn concerns(&self, lut: &Lut, place: usize) -> bool {
         let record = &lut.records[place];
         match self {
@@ -106,9 +112,10 @@ impl Clean {
 }
 
 impl Lut {
-    /// Keeps the records right when the rules change. Leaves in `clean` what is no longer used.
+    /// Adjusts the records to a change of the rules. Leaves in `clean` what is no longer used.
     pub(crate) fn clean(&mut self, manner: Manner, clean: &mut Clean) {
-        // A change under way would need a second copy of itself: the LUT before only remembers it.
+        // The previous LUT always works lazily: an eager change in progress would need a second copy of the
+        // change.
         if let Some(previous) = &mut self.previous {
             previous.lut.remember(clean);
         }
@@ -124,8 +131,9 @@ impl Lut {
         }
     }
 
-    /// Takes away the records that a change concerns: now, if there is time for it, else with [`Lut::work`]; what is hit
-    /// before is checked by then. False if too much is under way.
+    /// Removes the records that a change concerns: at once if the budget allows, else step by step in
+    /// [`Lut::work`]. Until then hits are checked against the change. Returns false if too many changes are
+    /// in progress.
     fn clean_eagerly(&mut self, clean: &mut Clean) -> bool {
         if self.clean_at_once(clean) {
             return true;
@@ -137,7 +145,7 @@ impl Lut {
         true
     }
 
-    /// True if that was all there is to do.
+    /// Applies a change completely if the budget allows. Returns whether it did.
     fn clean_at_once(&mut self, clean: &Clean) -> bool {
         match clean {
             Clean::All => self.suspect_all(),
@@ -150,7 +158,7 @@ impl Lut {
         true
     }
 
-    /// Goes on with a change under way; tells how many records were looked at. Called before each burst.
+    /// Continues a change in progress and returns the number of records examined. Called before each burst.
     #[inline]
     pub(crate) fn work(&mut self) -> u32 {
         self.cleaning.budget = SLICE;
@@ -196,8 +204,9 @@ impl Lut {
         }
     }
 
-    /// The word of a row by which most records are told not to match a rule. Which that is depends on the records: all may
-    /// have the port that a rule names, and few its address. So the first of them are asked.
+    /// Returns the word of a rule by which most records can be excluded. This depends on the records: all may
+    /// have the port that a rule names, but few its address. The first records of the slice serve as a
+    /// sample.
     fn telling_word(&self, row: &[u64], places: Range<usize>) -> Option<usize> {
         let words = self.mask.len();
         let matching = |word: usize| {
@@ -216,12 +225,13 @@ impl Lut {
         }
     }
 
-    /// Remembers the changes under way instead of working them off.
+    /// Moves the changes in progress to the list for lazy verification.
     pub(super) fn put_off(&mut self) {
         let mut cleaning = std::mem::take(&mut self.cleaning);
         let under_way = || cleaning.slots.iter().filter(|slot| slot.active).map(|slot| &slot.clean);
         if under_way().any(|clean| matches!(clean, Clean::Removed(_))) {
-            // In which order they came is not known: an entry's number may be used again.
+            // The order of the changes is not known here, and the id of a removed entry may have been used
+            // again.
             self.suspect_all();
         } else {
             under_way().for_each(|clean| self.remember(clean));
@@ -231,13 +241,13 @@ impl Lut {
         self.cleaning = cleaning;
     }
 
-    /// Whether changes are under way.
+    /// Returns whether changes are in progress.
     #[inline]
     pub(super) fn is_cleaning(&self) -> bool {
         self.cleaning.active > 0
     }
 
-    /// Takes a record away that a change under way concerns; true if it did.
+    /// Removes a record that a change in progress concerns. Returns whether it did.
     #[inline]
     pub(crate) fn is_outdated(&mut self, place: u32) -> bool {
         self.cleaning.active > 0 && self.check(place as usize)
@@ -256,7 +266,8 @@ impl Lut {
         outdated
     }
 
-    /// Whether packets of the record's value may match the rule: both agree where both look.
+    /// Returns whether packets of the record's value may match the rule: both are equal in all bits that both
+    /// examine.
     fn meets(&self, place: usize, value: &[u64], mask: &[u64]) -> bool {
         self.row(place)
             .iter()
@@ -300,7 +311,7 @@ mod tests {
         assert_eq!(known(&lut).len(), 40, "of equal priority the first added wins");
         clean(&mut lut, added(11, [8, 0xff8]));
         assert_eq!(known(&lut), (0..8).chain(16..40).collect::<Vec<_>>());
-        // A rule that looks at bits which the LUT does not: its records may match it.
+        // The rule examines bits that the LUT does not, so the LUT's records may match it.
         clean(&mut lut, added(11, [0x1_0010, 0x1_fff8]));
         assert_eq!(known(&lut), (0..8).chain(24..40).collect::<Vec<_>>());
         assert_eq!(lut.counters.read().cleaned, 16);
@@ -325,7 +336,7 @@ mod tests {
         assert_eq!(lut.cleaning.active, 0);
         let even = (0..10_000).filter(|value| place(&lut, *value) != NONE && value % 2 == 0).count();
         assert_eq!(even, 0);
-        // More changes than can be under way: all records are verified.
+        // Beyond the maximum number of changes in progress, all records are verified.
         (0..16).for_each(|_| clean(&mut lut, added(11, [0, 1])));
         assert_eq!(lut.generation(), 0);
         clean(&mut lut, Clean::Removed(1));

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker counts of a LUT; read by the control thread.
+//! Counters of a LUT. The worker writes them, the control thread reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// One writer: the worker.
+        /// Counters of one worker's LUT. The worker is the only writer.
         #[derive(Debug, Default)]
         pub struct LutCounters {
             $($name: AtomicU64,)*
             records: AtomicU64,
         }
 
-        /// A LUT's figures, of one worker or summed.
+        /// Values of a LUT's counters, of one worker or summed over workers.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct LutFigures {
             $($(#[$doc])* pub $name: u64,)*
-            /// Records there are.
+            /// Current number of records.
             pub records: u64,
         }
 
@@ -28,7 +28,7 @@ macro_rules! counters {
                 }
             )*
 
-            /// The figures now.
+            /// Returns the current values.
             #[must_use]
             pub fn read(&self) -> LutFigures {
                 LutFigures { $($name: self.$name.load(Relaxed),)* records: self.records.load(Relaxed) }
@@ -36,7 +36,7 @@ macro_rules! counters {
         }
 
         impl LutFigures {
-            /// Adds another worker's.
+            /// Adds the values of another worker.
             pub fn add(&mut self, other: &Self) {
                 $(self.$name += other.$name;)*
                 self.records += other.records;
@@ -46,25 +46,25 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Packets that a low-latency record carried on.
+    /// Packets forwarded by a low-latency record.
     hits,
-    /// Packets that left the path here because a record told that they are normal.
+    /// Packets that left the path because their record names a normal entry.
     normal_hits,
     /// Packets whose value had no record.
     misses,
-    /// Records held against what changed, or against the table, before they were used.
+    /// Records verified against changes or against the table before they were used.
     verified,
-    /// Of these, such that their extra rules were enough for.
+    /// Verified records for which their list of extra rules sufficed, without a table lookup.
     walked,
     /// Records made.
     learned,
-    /// Low-latency records that lost their place to another value.
+    /// Low-latency records displaced by another value.
     evicted,
-    /// Normal records that did.
+    /// Normal records displaced by another value.
     displaced,
-    /// Values for which there was no room.
+    /// Values that found no free place.
     refused,
-    /// Records taken away because rules changed.
+    /// Records removed because rules changed.
     cleaned,
 }
 
@@ -73,7 +73,7 @@ impl LutCounters {
         self.records.store(self.records.load(Relaxed).wrapping_add_signed(by), Relaxed);
     }
 
-    /// Forgets the records: their LUT is no longer used.
+    /// Resets the number of records, because their LUT is no longer used.
     pub fn reset_records(&self) {
         self.records.store(0, Relaxed);
     }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a rule makes a table examine more bits, its LUT is laid out anew and empty. So that the flows in use need not
-//! all go through the table once more, the LUT before goes on serving beside it for a while: its records are cleaned
-//! like the others, by what both the record and the rule look at, so what remains is right for all packets of its
-//! value, whatever the new bits are. What it hits is learned by the new LUT.
+//! Inheritance of records by a LUT with a new layout.
 //!
-//! A LUT inherits only if it examines every bit that the one before examined. Otherwise packets of two values there have one
-//! value now: one of them could miss and wait for the table, and later packets overtake it by a record inherited for another.
+//! When a rule makes a table examine more bits, the table gets a new, empty LUT with another layout. The
+//! previous LUT continues to serve beside it for a while, so that active flows need not all pass the tables
+//! again. Rule changes are applied to its records by comparing the bits that both record and rule examine. A
+//! remaining record is therefore right for all packets of its value, whatever their new bits are. The new LUT
+//! learns each value that the previous LUT hits.
+//!
+//! A LUT inherits only if it examines every bit that the previous LUT examines. Otherwise two values of the
+//! previous LUT may become one value. A packet of the first could then miss and wait for the table, while a
+//! packet of the second inherits a record by which later packets of the first overtake it.
 
 use super::lut::{Lut, Record};
 use crate::extract::Extractor;
@@ -13,28 +17,28 @@ use crate::packet::Packet;
 use flow::{Limits, Nanos};
 use tables::NONE;
 
-/// How long the LUT before serves.
+/// Time for which the previous LUT serves.
 const SERVES_NS: Nanos = 2_000_000_000;
 
-/// The LUT before.
+/// The previous LUT.
 #[derive(Debug)]
 pub(super) struct Previous {
     pub lut: Box<Lut>,
-    /// Builds its rows, where they are laid out differently.
+    /// Builds the previous LUT's rows; `None` if both layouts are equal.
     extractor: Option<Box<Extractor>>,
-    /// When it ceases to serve; 0: it has not begun.
+    /// Time at which it ceases to serve; 0 before its first use.
     until_ns: Nanos,
 }
 
-/// What a LUT needs to go on with the records of the one before it.
+/// Data that a LUT needs to use the records of its predecessor.
 #[derive(Debug)]
 pub struct Inheritance {
-    /// Builds the rows of the LUT before, where they are laid out differently.
+    /// Builds the previous LUT's rows; `None` if both layouts are equal.
     pub extractor: Option<Box<Extractor>>,
 }
 
 impl Previous {
-    /// Whether it still serves.
+    /// Returns whether the previous LUT still serves.
     #[inline]
     fn serves(&self, now: Nanos) -> bool {
         self.until_ns == 0 || now <= self.until_ns
@@ -42,28 +46,31 @@ impl Previous {
 }
 
 impl Lut {
-    /// Lets the LUT before serve beside this one, and gives back what that one had inherited itself.
+    /// Lets the previous LUT serve beside this one. Returns the LUT that the previous one had inherited
+    /// itself.
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // What is under way there has no row of the layout to come.
+        // Changes in progress there have no row in the new layout, so they are moved to its list.
         before.put_off();
         before.is_previous = true;
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });
         older.map(|Previous { mut lut, extractor, .. }| {
-            // It rides back with its LUT: nothing is freed here.
+            // The extractor returns to the control thread with its LUT, because a worker frees nothing.
             lut.inheritance = Some(Inheritance { extractor });
             lut
         })
     }
 
-    /// Whether a record, or that there is none, is not the last word: a LUT from before serves, or a change is under way.
+    /// Returns whether the lookup's result is preliminary: the previous LUT serves, or a change is in
+    /// progress.
     #[inline]
     pub(super) fn is_in_flux(&self, now: Nanos) -> bool {
         self.is_cleaning() || self.previous.as_ref().is_some_and(|previous| previous.serves(now))
     }
 
-    /// Asks the LUT before for the packet's value. `key` is the packet's row in this one, which learns what it hears.
+    /// Asks the previous LUT for the packet's value. `key` is the packet's row in this LUT, which learns the
+    /// record found.
     pub(super) fn ask_previous(
         &mut self,
         packets: &mut [Packet],
@@ -86,7 +93,8 @@ impl Lut {
         let mut place = [NONE];
         lut.probe(row, now, &mut place, |_, _| ());
         let record = lut.record(place[0]).copied().filter(|_| lut.stands(place[0], row))?;
-        // Its packets have never missed while this LUT was there: none of them waits.
+        // Packets of a record in the previous LUT never missed while that LUT served, so none of them waits
+        // and the record needs no fence.
         self.learn_masked(key, record.id, record.priority, record.low_latency, 0);
         Some(Record { generation: self.generation(), fence: 0, ..record })
     }

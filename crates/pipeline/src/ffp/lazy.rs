@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lazy consistency, after the paper: a rule that is added touches no record. It joins the *extra rules* that each record
-//! has to be held against before it is used again, and a hit does so by what takes less time: walking them, or a lookup in
-//! the table.
+//! Lazy coherence, as in the paper: adding a rule touches no record. The rule becomes an *extra rule* of all
+//! records, and a record is verified against its extra rules before it is used again. A hit does so by the
+//! cheaper of two means: walking the list of extra rules, or a lookup in the table.
 //!
-//! A record's extra rules are those of its LUT's last [`REMEMBERED`] changes that came after the record was last known to
-//! be right, beat its entry and match its value. So the rows stand once in the LUT, side by side; what belongs to the
-//! record is where its own list begins ([`Record::generation`]), hence also its length. Verifying one record clears its
-//! list and no other's.
+//! The extra rules of a record are found among the last [`REMEMBERED`] changes of its LUT: those that came
+//! after the record was last verified, beat its entry and match its value. The LUT stores the rows once, side
+//! by side. A record stores only where its list begins ([`Record::generation`]), which also gives the length.
+//! Verifying a record empties its list and no other.
 
 use super::clean::Clean;
 use super::lut::{Lut, Record};
 use flow::EntryId;
 
-/// Changes that a LUT remembers: no list is longer.
+/// Number of changes that a LUT remembers, and the maximum length of a list.
 pub(super) const REMEMBERED: usize = 64;
 
-/// What became of an entry.
+/// Kind of a remembered change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Kind {
-    /// It was added, and went again; or there is nothing.
+    /// Empty, or an added rule that was removed again.
     #[default]
     Gone,
     Added,
@@ -32,26 +32,26 @@ struct Change {
     kind: Kind,
 }
 
-/// The last changes of a table's rules. The one that made generation `g` stands at `g % REMEMBERED`.
+/// Last changes of a table's rules. The change that made generation `g` is at index `g % REMEMBERED`.
 #[derive(Debug)]
 pub(super) struct Recent {
     changes: [Change; REMEMBERED],
-    /// For each change the rule's values and masks.
+    /// Values and masks of the rule of each change.
     rows: Box<[u64]>,
-    /// Longer lists are not walked.
+    /// Maximum length of a list that is walked.
     list_max: u32,
-    /// The record that is looked at next for its age.
+    /// Place of the record that is checked next for its age.
     aging: usize,
 }
 
-/// What a record's extra rules say of it.
+/// Result of checking a record against its extra rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// It is right.
+    /// The record is right.
     Right,
-    /// This entry serves its value instead.
+    /// This entry serves the record's value instead.
     Other(EntryId),
-    /// Only the table can tell.
+    /// A lookup in the table is needed.
     Unknown,
 }
 
@@ -65,12 +65,12 @@ impl Recent {
         }
     }
 
-    /// Bytes that it holds.
+    /// Returns the size for rows of `words` words, bytes.
     pub fn bytes(words: usize) -> usize {
         REMEMBERED * (size_of::<Change>() + 2 * words * 8)
     }
 
-    /// A deleted rule leaves all lists.
+    /// Removes a deleted rule from all lists.
     pub fn forget(&mut self, id: EntryId) {
         for change in &mut self.changes {
             if change.id == id && change.kind == Kind::Added {
@@ -81,19 +81,20 @@ impl Recent {
 }
 
 impl Lut {
-    /// Sets how long a list is still walked: where that takes less time than a lookup in the table.
+    /// Sets the maximum length of a list that is walked: up to it, walking takes less time than a table
+    /// lookup.
     pub fn set_list_max(&mut self, rules: u32) {
         self.recent.list_max = rules.min(REMEMBERED as u32);
     }
 
-    /// Every record is held against the table before it is used again.
+    /// Requires every record to be verified against the table before it is used again.
     pub(super) fn suspect_all(&mut self) {
-        // No list reaches back that far.
+        // This makes every list longer than the maximum.
         self.advance(REMEMBERED as u32 + 1);
     }
 
-    /// Goes on to a later generation. With each step one record is looked at, and goes if nothing has hit it for half of all
-    /// generations: so none is there still when its own comes again.
+    /// Advances the generation. Each call also checks one record and removes it if it was not verified for
+    /// half of all generations. So no record survives until its generation number comes round again.
     fn advance(&mut self, by: u32) {
         self.generation = self.generation.wrapping_add(by);
         let place = self.recent.aging;
@@ -103,7 +104,7 @@ impl Lut {
         }
     }
 
-    /// Lets a change join the lists of all records.
+    /// Appends a change to the lists of all records.
     pub(super) fn remember(&mut self, clean: &Clean) {
         let at = self.generation.wrapping_add(1) as usize % REMEMBERED;
         let words = 2 * self.mask.len();
@@ -115,7 +116,8 @@ impl Lut {
                 }
                 let kept = &mut self.recent.rows[at * words..][..words];
                 kept.copy_from_slice(row);
-                // A LUT that serves beside a wider one does not know all bits: the rule may match all the same.
+                // A previous LUT does not know all bits of the rule. Its records may match the rule whatever
+                // the other bits are.
                 kept[words / 2..].iter_mut().zip(&self.mask).for_each(|(mask, own)| *mask &= own);
                 Change { id: *id, priority: *priority, kind: Kind::Added }
             }
@@ -123,19 +125,20 @@ impl Lut {
                 self.recent.forget(*id);
                 Change { id: *id, priority: 0, kind: Kind::Removed }
             }
-            // Records of that entry are looked up and corrected. It may itself be among the extra rules, and stays there.
+            // Records of that entry are looked up and corrected. If the entry is itself an extra rule, it
+            // remains one.
             Clean::Marked(id, _) => Change { id: *id, priority: 0, kind: Kind::Removed },
             Clean::All => return self.suspect_all(),
         };
         self.advance(1);
     }
 
-    /// Whether a record is right as it stands, as far as its list tells.
+    /// Returns whether a record is right according to its list alone.
     pub(super) fn stands(&self, place: u32, key: &[u64]) -> bool {
         self.record(place).is_some_and(|record| self.walk_list(record, key) == Verdict::Right)
     }
 
-    /// Walks a record's extra rules. `key` is its value.
+    /// Checks a record against its extra rules. `key` is the record's value.
     fn walk_list(&self, record: &Record, key: &[u64]) -> Verdict {
         let length = self.generation.wrapping_sub(record.generation);
         if length > self.recent.list_max {
@@ -147,12 +150,12 @@ impl Lut {
             let at = self.generation.wrapping_sub(back) as usize % REMEMBERED;
             let change = self.recent.changes[at];
             match change.kind {
-                // In the order in which they came: of equal priority the first stays.
+                // Changes are walked in their order, so among rules of equal priority the first one wins.
                 Kind::Added if change.priority > best.1 => {
                     let (value, mask) = self.recent.rows[at * 2 * words..][..2 * words].split_at(words);
                     if matches(key, value, mask) {
                         best = (change.id, change.priority);
-                        // Even if the number is the record's: then it is used again.
+                        // This holds even if the id equals the record's: the id has then been used again.
                         verdict = Verdict::Other(change.id);
                     }
                 }
@@ -163,9 +166,12 @@ impl Lut {
         verdict
     }
 
-    /// Holds a record against its extra rules, or against the table where these do not tell or are too many, and corrects
-    /// it: it points to the low-latency entry found, goes if that is a normal one, and its list is empty again. `search`
-    /// looks its value up in the table; `entry` tells an entry's priority and whether it is low-latency.
+    /// Verifies a record against its extra rules, or against the table if these are too many or do not
+    /// suffice.
+    ///
+    /// Corrects the record to name the low-latency entry found, and empties its list. Removes the record if
+    /// that entry is normal. `search` looks up its value in the table. `entry` returns an entry's priority
+    /// and whether it is low-latency.
     pub(crate) fn verify(
         &mut self,
         place: u32,
@@ -203,7 +209,7 @@ impl Lut {
     }
 }
 
-/// Whether a value, cleared of the bits that no rule examines, matches a rule.
+/// Returns whether a value matches a rule. Bits of the value that no rule examines must be 0.
 #[inline]
 fn matches(key: &[u64], value: &[u64], mask: &[u64]) -> bool {
     let rule = value.iter().zip(mask);
@@ -217,10 +223,10 @@ mod tests {
     use std::sync::Arc;
     use tables::NONE;
 
-    /// Ids below this are low-latency.
+    /// Entries with lower ids are low-latency.
     const NORMAL: EntryId = 1_000;
 
-    /// Values 0 to 7, each by entry 1 of priority 10.
+    /// Returns a LUT with values 0 to 7, each resolved to entry 1 of priority 10.
     fn lut() -> Lut {
         let mut lut = Lut::new(&[0xffff], 1_024, Arc::default());
         (0..8).for_each(|value| lut.learn(&mut [value], 1, 10, true));
@@ -235,7 +241,7 @@ mod tests {
         change(lut, Clean::Added { priority, row: row.into(), before: None, id, single: false });
     }
 
-    /// What a packet of a value is told; the table would say entry 77.
+    /// Returns the entry that a packet of this value gets. A table lookup would return entry 77.
     fn hit(lut: &mut Lut, value: u64) -> Option<EntryId> {
         let place = lut.find(&[value], lut.hash(&[value]));
         let record = *lut.record(place)?;
@@ -258,11 +264,11 @@ mod tests {
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)), "its list is empty now");
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)), "of the same entry, its own list");
         assert_eq!((hit(&mut lut, 3), counts(&lut)), (Some(2), (2, 2)));
-        // Beaten, and of equal priority: the one added first wins.
+        // A rule of lower priority, and one of equal priority: the entry added first wins.
         add(&mut lut, 3, 9, [0, 0]);
         add(&mut lut, 4, 10, [0, 0]);
         assert_eq!(hit(&mut lut, 2), Some(1));
-        // Several match: the best, and of the best the first.
+        // Several rules match: the highest priority wins, and of equal ones the first.
         add(&mut lut, 5, 30, [0, 0]);
         add(&mut lut, 6, 40, [0, 0xfffe]);
         add(&mut lut, 7, 40, [0, 0]);
@@ -286,7 +292,7 @@ mod tests {
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(1), (1, 1)));
         change(&mut lut, Clean::Removed(1));
         assert_eq!((hit(&mut lut, 1), counts(&lut)), (Some(77), (2, 1)), "only the table can tell");
-        // The number is used again: what the record says is another entry's.
+        // The id is used again, so the record names another entry.
         add(&mut lut, 1, 5, [0, 0]);
         assert_eq!((hit(&mut lut, 2), counts(&lut)), (Some(77), (3, 1)));
         let place = lut.find(&[3], lut.hash(&[3]));
@@ -319,7 +325,7 @@ mod tests {
         assert_eq!(hit(&mut lut, 1), Some(1));
         add(&mut lut, 99, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 3), Some(77));
-        // A change in another manner between two of them.
+        // A change in another mode in between.
         lut.clean(Manner::Generation, &mut Clean::All);
         add(&mut lut, 100, 1, [0, 0]);
         assert_eq!(hit(&mut lut, 4), Some(77));

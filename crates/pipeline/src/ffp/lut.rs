@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table's lookup table (LUT): exact values of the bits that the table examines, each with the entry it resolves to.
-//! Private to a worker, bounded, allocated whole by the control thread.
+//! The lookup table (LUT) of a flow table: an exact-match cache from values of the bits that the table
+//! examines to entries. It belongs to one worker, has a fixed size, and is allocated by the control thread.
 //!
-//! Eight records make a set; a value may stand in either of two sets, so that a set that is full turns no value away
-//! while there is room elsewhere. A set's tags (one byte a record) are compared at once; a record whose tag fits is
-//! compared word by word, all of it.
+//! Eight records form a set. A value may be stored in either of two sets, so a full set refuses no value
+//! while the other has space. The tags of a set (one byte per record) are compared at once. A record whose
+//! tag matches is compared as a whole, word by word.
 //!
-//! Records of low-latency entries may fill the whole LUT and take the place of the others. Records of normal entries
-//! hold at most half of a set and never displace a low-latency one. Who gets room when there is none: [`admission`].
-//!
-//! [`admission`]: super::admission
+//! Records of low-latency entries may fill the whole LUT and displace other records. Records of normal
+//! entries use at most half of a set and never displace a low-latency record. [`admission`](super::admission)
+//! decides which record is displaced in a full LUT.
 
 use super::admission::{Seen, Use};
 use super::clean::Cleaning;
@@ -25,30 +24,30 @@ use tables::NONE;
 use tables::hash::Seed;
 use tables::pages::zeros;
 
-/// Records of a set.
+/// Number of records in a set.
 pub(super) const WAYS: usize = 8;
 
-/// Of time, in which uses of records are told.
+/// Length of a period, in which uses of records are measured.
 const PERIOD_NS: Nanos = 1_000_000_000;
 
-/// What a record tells besides its value.
+/// Data of a record besides its value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
-    /// The entry that the value resolves to.
+    /// Entry to which the value resolves.
     pub id: EntryId,
-    /// Its priority.
+    /// Priority of the entry.
     pub priority: u16,
-    /// When it was hit.
+    /// Period of the last hit and number of periods with hits.
     pub(super) used: Use,
-    /// It is low-latency.
+    /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// Of the LUT when the record was last known to be right.
+    /// Generation of the LUT when the record was last known to be right.
     pub generation: u32,
-    /// Its packets wait while others do that joined the backlog before this position; 0: for none.
+    /// Backlog position that must drain before packets hitting this record may leave; 0 for no restriction.
     pub(crate) fence: u32,
 }
 
-/// Values of one table, with the entries they resolve to.
+/// Exact-match cache of one table.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Lut {
@@ -61,12 +60,13 @@ pub struct Lut {
     pub(super) period: Nanos,
     seed: Seed,
     compare: Option<RowCompare>,
-    /// Serves as well while this one is young.
+    /// Previous LUT, which serves as well while this one is new.
     pub(super) previous: Option<Previous>,
     pub(super) inheritance: Option<Inheritance>,
-    /// Packets wait that missed without asking the LUT before: nothing is inherited until none does.
+    /// Set while packets wait that missed without asking the previous LUT. No record is inherited until these
+    /// have left.
     pub(super) barred: bool,
-    /// It serves beside the one after it.
+    /// Whether this LUT serves beside its successor.
     pub(super) is_previous: bool,
     pub(super) cleaning: Cleaning,
     pub(super) recent: Recent,
@@ -74,8 +74,8 @@ pub struct Lut {
 }
 
 impl Lut {
-    /// An empty LUT of at least `entries` records for rows of `mask.len()` words of which the bits of `mask` are
-    /// examined.
+    /// Creates an empty LUT of at least `entries` records. Rows have `mask.len()` words, of which the bits of
+    /// `mask` are examined.
     #[must_use]
     pub fn new(mask: &[u64], entries: usize, counters: Arc<LutCounters>) -> Self {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
@@ -99,13 +99,13 @@ impl Lut {
         }
     }
 
-    /// The same, which goes on with the records of the LUT that it takes the place of.
+    /// Returns this LUT, set up to use the records of the LUT that it replaces.
     #[must_use]
     pub fn inheriting(self, inheritance: Inheritance) -> Self {
         Self { inheritance: Some(inheritance), ..self }
     }
 
-    /// Bytes that a LUT of this size holds.
+    /// Returns the size of a LUT, bytes.
     #[must_use]
     pub fn bytes(words: usize, entries: usize) -> usize {
         let sets = entries.div_ceil(WAYS).next_power_of_two();
@@ -113,14 +113,16 @@ impl Lut {
         records + Seen::bytes(sets * WAYS) + Recent::bytes(words)
     }
 
-    /// The bits that rows are examined in.
+    /// Returns the mask of the bits examined in rows.
     #[inline]
     pub(crate) fn mask(&self) -> &[u64] {
         &self.mask
     }
 
-    /// Looks up the rows of `keys`, at most a burst, in which bits that the table does not examine are 0, and leaves each value's place in
-    /// `places`, or [`NONE`]; calls `found` with the number of each row that has a record, and the record.
+    /// Looks up the rows of `keys`, at most a burst. Bits that the table does not examine must be 0.
+    ///
+    /// Stores the place of each value in `places`, or [`NONE`]. Calls `found` with the index of each row that
+    /// has a record, and with the record.
     #[inline]
     pub(crate) fn probe(
         &mut self,
@@ -131,7 +133,7 @@ impl Lut {
     ) {
         self.period = now / PERIOD_NS;
         let words = self.mask.len();
-        // A table without bits to examine has no LUT: no value could be told from another.
+        // A table that examines no bits has no LUT, because all its packets have the same value.
         debug_assert!(words > 0);
         if words == 0 {
             return places.fill(NONE);
@@ -148,9 +150,11 @@ impl Lut {
         }
     }
 
-    /// Looks up a burst in passes: hashes and tags (few lines, which stay in the core's caches), then rows; before the
-    /// rows are compared they are asked for, so that the misses of the burst's packets overlap. `WORDS` of a row, if the
-    /// compiler is to know; else 0.
+    /// Looks up a burst in two passes: first hashes and tags, then rows. The tags are few cache lines, which
+    /// stay in the core's caches. The first pass prefetches the rows, so that the cache misses of the burst
+    /// overlap.
+    ///
+    /// `WORDS` is the length of a row in words if it is known at compile time, else 0.
     fn probe_burst<const WORDS: usize>(
         &mut self,
         keys: &[u64],
@@ -160,11 +164,11 @@ impl Lut {
         let words = if WORDS == 0 { self.mask.len() } else { WORDS };
         let count = places.len().min(keys.len() / words).min(BURST);
         let places = &mut places[..count];
-        // Loops by number: several iterators side by side cost more than what they lead to.
+        // The loop uses indices, because zipping several iterators was slower.
         for at in 0..count {
             let place = self.candidate(self.seed.hash_masked(&keys[at * words..][..words]));
             places[at] = place;
-            // A row may begin in one line and end in the next.
+            // A row may span two cache lines.
             prefetch::element(&self.keys, place as usize * words);
             prefetch::element(&self.keys, place as usize * words + words - 1);
             prefetch::element(&self.records, place as usize);
@@ -185,24 +189,25 @@ impl Lut {
         }
     }
 
-    /// A value's place, which may be this one.
+    /// Returns a value's place, which may be `place`.
     #[inline(never)]
     fn find_again(&self, key: &[u64], place: u32) -> u32 {
         if self.holds(place as usize, key) { place } else { self.find(key, self.seed.hash_masked(key)) }
     }
 
-    /// The first place whose tag fits a hash; nearly always that of its value, if it is known.
+    /// Returns the first place whose tag matches a hash. It is nearly always that of the value, if the value
+    /// is known.
     #[inline(always)]
     fn candidate(&self, hash: u64) -> u32 {
         let [first, second] = self.sets(hash);
         let fits = equal_bytes(self.tags[first], self.tags[second], tag(hash));
-        // By choice and not by branch: which of its sets a value is in is nothing that a core can foretell.
+        // Conditional moves instead of a branch: the core cannot predict in which set a value is.
         let way = fits.trailing_zeros() as usize;
         let place = if way < WAYS { first * WAYS + way } else { second * WAYS + way - WAYS };
         if fits == 0 { NONE } else { place as u32 }
     }
 
-    /// Whether the row at a place is this one.
+    /// Returns whether the row at a place equals `key`.
     #[inline(always)]
     fn holds(&self, place: usize, key: &[u64]) -> bool {
         let row = &self.keys[place * key.len()..][..key.len()];
@@ -214,7 +219,7 @@ impl Lut {
         self.seed.hash(key, &self.mask)
     }
 
-    /// The two sets of a hash.
+    /// Returns the two sets of a hash.
     #[inline(always)]
     pub(super) fn sets(&self, hash: u64) -> [usize; 2] {
         let last = self.tags.len() - 1;
@@ -222,7 +227,7 @@ impl Lut {
         [first, (first ^ (hash >> 32) as usize) & last]
     }
 
-    /// The place of a value.
+    /// Returns the place of a value.
     #[inline(always)]
     pub(super) fn find(&self, key: &[u64], hash: u64) -> u32 {
         let sets = self.sets(hash);
@@ -238,24 +243,24 @@ impl Lut {
         NONE
     }
 
-    /// Whether the record at a place is there and has this value.
+    /// Returns whether there is a record at `place` with this value.
     pub(super) fn has(&self, place: u32, key: &[u64]) -> bool {
         self.is_used(place as usize) && self.holds(place as usize, key)
     }
 
-    /// Words of a row.
+    /// Returns the length of a row, words.
     #[inline]
     pub(crate) fn words(&self) -> usize {
         self.mask.len()
     }
 
-    /// The generation that records are of while they need no verification.
+    /// Returns the generation of records that need no verification.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.generation
     }
 
-    /// Counts what became of packets that were looked up.
+    /// Counts the results of lookups.
     #[inline]
     pub(crate) fn count(&self, hits: u64, normal: u64, misses: u64) {
         self.counters.hits(hits);
@@ -263,7 +268,7 @@ impl Lut {
         self.counters.misses(misses);
     }
 
-    /// What a record's packets waited for has left.
+    /// Clears a record's fence, because the backlog has drained up to it.
     #[inline]
     pub(super) fn lift_fence(&mut self, place: u32) {
         if let Some(record) = self.records.get_mut(place as usize) {
@@ -271,24 +276,24 @@ impl Lut {
         }
     }
 
-    /// The record at a place.
+    /// Returns the record at a place.
     #[inline]
     pub fn record(&self, place: u32) -> Option<&Record> {
         self.records.get(place as usize)
     }
 
-    /// The row of the record at a place.
+    /// Returns the row of the record at a place.
     pub(super) fn row(&self, place: usize) -> &[u64] {
         &self.keys[place * self.mask.len()..][..self.mask.len()]
     }
 
-    /// Whether there is a record at a place.
+    /// Returns whether there is a record at a place.
     #[inline]
     pub(super) fn is_used(&self, place: usize) -> bool {
         self.tags[place / WAYS] >> (place % WAYS * 8) & 0xff != 0
     }
 
-    /// Takes a record away.
+    /// Removes a record.
     pub(super) fn free(&mut self, place: usize) {
         if self.is_used(place) {
             self.tags[place / WAYS] &= !(0xff << (place % WAYS * 8));
@@ -296,13 +301,13 @@ impl Lut {
         }
     }
 
-    /// Learns that the value of a row, which was looked up in the table, resolves to an entry. Clears the bits of the
-    /// row that the table does not examine.
+    /// Makes a record for the value of a row that was looked up in the table. Clears the bits of the row that
+    /// the table does not examine.
     pub(crate) fn learn(&mut self, key: &mut [u64], id: EntryId, priority: u16, low_latency: bool) {
         self.learn_behind(key, id, priority, low_latency, 0);
     }
 
-    /// The same while earlier packets of its value may wait, before a fence.
+    /// Makes a record while earlier packets of its value may wait in the backlog, up to position `fence`.
     pub(crate) fn learn_behind(
         &mut self,
         key: &mut [u64],
@@ -317,7 +322,7 @@ impl Lut {
         self.learn_masked(key, id, priority, low_latency, fence);
     }
 
-    /// The same for a row without bits that the table does not examine.
+    /// Makes a record from a row whose unexamined bits are 0.
     pub(super) fn learn_masked(
         &mut self,
         key: &[u64],
@@ -331,7 +336,8 @@ impl Lut {
         let record = Record { id, priority, used, low_latency, generation: self.generation, fence };
         let known = self.find(key, hash);
         if let Some(place) = self.records.get_mut(known as usize) {
-            // While it told the same, its packets were held back themselves: none waits that came after its fence.
+            // While the record named the same entry, packets of its value were held. So none that joined the
+            // backlog after its fence waits, and the old fence suffices.
             let same = (place.id, place.low_latency) == (id, low_latency);
             let fence = if same { place.fence } else { fence };
             *place = Record { used: place.used, fence, ..record };
@@ -358,7 +364,7 @@ impl Lut {
     }
 }
 
-/// The byte that stands for a hash in its set: never 0.
+/// Returns the tag of a hash. It is never 0, which marks a free place.
 #[inline(always)]
 fn tag(hash: u64) -> u8 {
     (hash >> 56) as u8 | 1
@@ -381,7 +387,7 @@ mod tests {
         places[0]
     }
 
-    /// Asks for a value, and learns it if it is not there, as the walk and the tables do.
+    /// Looks up a value and learns it if it is missing, as the walk and the tables do.
     fn pass(lut: &mut Lut, key: [u64; 2], now: Nanos, low_latency: bool) -> bool {
         let hit = place(lut, key, now) != NONE;
         if !hit {
@@ -412,10 +418,10 @@ mod tests {
         for flow in 0..180 {
             pass(&mut lut, [flow, 0], 0, true);
         }
-        // By chance both sets of a flow may be full.
+        // Both sets of a flow may be full by chance.
         let flows: Vec<u64> = (0..180).filter(|flow| place(&mut lut, [*flow, 0], 0) != NONE).collect();
         assert!(flows.len() > 170, "{}", flows.len());
-        // A storm of values that come once, through 20 seconds, while all flows go on.
+        // Values that occur once arrive for 20 seconds, while all flows continue.
         let mut hits = 0;
         for tick in 0..2_000u64 {
             let now = tick * SECOND / 100;
@@ -425,7 +431,7 @@ mod tests {
             hits += flows.iter().filter(|flow| pass(&mut lut, [**flow, 0], now, true)).count();
         }
         assert_eq!(hits, flows.len() * 2_000);
-        // Flows that end make room for flows that stay.
+        // Flows that have ended make space for new ones.
         let later = 50 * SECOND;
         for _ in 0..2 {
             for flow in 5_000..5_200 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fast-forwarding path (FFP): over the tables, for packets all of whose entries are low-latency.
+//! The fast-forwarding path (FFP), for packets that hit only low-latency entries.
 //!
 //! ```text
 //! burst ──► LUT 0 ──► shared table 1 ──► LUT 2 ──► ... all hit: the packet leaves, before any other of its burst
@@ -9,9 +9,10 @@
 //!             └ learns: value ──► entry    └ learns
 //! ```
 //!
-//! A table whose lookup is no slower than a LUT's is shared by both paths. The table pipeline learns: what a packet
-//! that is still low-latency hits becomes a record ([`lut`]). No record is used beyond what it tells: it goes when
-//! rules change ([`clean`]), or is held against them at its next hit ([`lazy`]).
+//! A lookup table (LUT) is the exact-match cache of one flow table. A table whose own lookup is as fast is
+//! shared by both paths. The table pipeline fills the LUTs: an entry hit by a packet that is still
+//! low-latency becomes a record ([`lut`]). Records that a rule change concerns are removed ([`clean`]) or
+//! verified at their next hit ([`lazy`]).
 
 mod admission;
 mod clean;
@@ -35,23 +36,23 @@ pub use counters::{LutCounters, LutFigures};
 pub use inherit::Inheritance;
 pub use lut::{Lut, Record};
 
-/// How the fast-forwarding path passes a table.
+/// Mode in which the fast-forwarding path passes a table.
 #[derive(Debug, Default)]
 pub enum Way {
     /// Not at all: no entry of the table is low-latency.
     #[default]
     Closed,
-    /// By the table itself: its lookup is as fast.
+    /// By the table's own lookup, which is as fast.
     Shared,
-    /// By its LUT.
+    /// By the table's LUT.
     Lut(Box<Lut>),
 }
 
-/// A worker's fast-forwarding path.
+/// Fast-forwarding path of a worker.
 #[derive(Debug)]
 pub(crate) struct Ffp {
     ways: Box<[Way]>,
-    /// For the packet in each slot, if it missed, the row that it was looked up with.
+    /// Row that was looked up, for the packet in each slot that missed.
     rows: Box<[u64]>,
 }
 
@@ -63,7 +64,7 @@ impl Ffp {
         Self { ways: ways.into_boxed_slice(), rows }
     }
 
-    /// Changes a table's way and leaves in `way` what is no longer used.
+    /// Replaces a table's way and leaves in `way` what is no longer used, for the control thread to free.
     pub fn swap(&mut self, table: u8, way: &mut Way) {
         let current = &mut self.ways[usize::from(table)];
         std::mem::swap(current, way);
@@ -75,7 +76,7 @@ impl Ffp {
         }
     }
 
-    /// The deepest that a table on the path looks into a packet.
+    /// Returns the greatest header depth that a table on the path needs.
     pub fn depth(&self, tables: &[Slot]) -> Depth {
         let open = self.ways.iter().zip(tables).filter(|(way, _)| !matches!(way, Way::Closed));
         open.filter_map(|(_, slot)| slot.as_deref())
@@ -84,7 +85,7 @@ impl Ffp {
             .unwrap_or_default()
     }
 
-    /// Keeps a table's records right.
+    /// Adjusts a table's LUT to a change of its rules. `view` is the table after the change.
     pub fn clean(&mut self, table: u8, manner: Manner, clean: &mut Clean, view: Option<&Table>) {
         let Some(lut) = self.lut(table) else { return };
         if let (Clean::Added { priority, row, id, single: true, .. }, Some(view)) = (&mut *clean, view) {
@@ -98,14 +99,14 @@ impl Ffp {
         lut.clean(manner, clean);
     }
 
-    /// Sets how many extra rules of a record are still walked.
+    /// Sets how many extra rules of a record are checked one by one.
     pub fn set_list_max(&mut self, table: u8, rules: u32) {
         if let Some(lut) = self.lut(table) {
             lut.set_list_max(rules);
         }
     }
 
-    /// A table's LUT.
+    /// Returns a table's LUT, if it has one.
     #[inline]
     pub fn lut(&mut self, table: u8) -> Option<&mut Lut> {
         match &mut self.ways[usize::from(table)] {
@@ -114,8 +115,8 @@ impl Ffp {
         }
     }
 
-    /// Learns from a packet that a table served: from its row and the entry it hit. Packets of its value may be among those
-    /// that wait: the record's next ones must not overtake them.
+    /// Makes a record from a packet that a table served: from its row and the entry it hit. The record's
+    /// fence keeps its packets behind packets of the same value that still wait.
     #[inline(never)]
     pub fn learn(&mut self, table: u8, packet: &mut Packet, key: &mut [u64], cells: &Cells, window: Window) {
         packet.path = Path::Tables;
@@ -126,8 +127,8 @@ impl Ffp {
         }
     }
 
-    /// Puts those packets of `waiting` first that have just left the path, gives each the row of `words` words that the
-    /// LUT was asked about, and returns how many they are.
+    /// Moves the packets that have just missed to the front of `waiting`, and gives each the row of `words`
+    /// words that the LUT was asked for. Returns their number.
     #[inline]
     pub fn recall(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
         if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }
@@ -139,7 +140,7 @@ impl Ffp {
         let mut recalled = 0;
         for at in 0..waiting.len() {
             if missed(waiting[at]) {
-                // Both kinds stay in the order of the burst.
+                // The rotation keeps both groups in the order of the burst.
                 waiting[recalled..=at].rotate_right(1);
                 let row = &self.rows[usize::from(waiting[recalled]) * Limits::KEY_WORDS..][..words];
                 keys[recalled * words..][..words].copy_from_slice(row);
@@ -149,7 +150,7 @@ impl Ffp {
         recalled
     }
 
-    /// Whether any packet can get past the first table.
+    /// Returns whether packets can pass the first table on this path.
     #[inline]
     pub fn is_open(&self) -> bool {
         !matches!(self.ways[0], Way::Closed)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which packets of the fast-forwarding path are next.
+//! Order in which the packets of a burst visit tables on the fast-forwarding path.
 
 use crate::packet::{Packet, Path};
 use crate::slab::Burst;
 
-/// The packets on the path that wait for a table, by their slots. Most bursts wait for one table, all of
-/// them: that list is kept; what waits for a later one is found again when its turn comes.
+/// Slots of the packets on the path that wait for the lowest table.
+///
+/// In most bursts all packets wait for the same table, so only that list is kept. Packets that wait for a
+/// later table are searched for when their turn comes.
 pub(super) struct Queue {
     table: u8,
     waiting: Burst,
@@ -13,7 +15,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Takes the packets in that wait for a table.
+    /// Creates the queue from the packets of a burst that wait for a table.
     pub fn enter(packets: &mut [Packet], burst: &[u16]) -> Self {
         let mut queue = Self { table: 0, waiting: Burst::new(), others: false };
         for slot in burst {
@@ -26,7 +28,7 @@ impl Queue {
         queue
     }
 
-    /// A packet waits for a table. They come in the order of the burst.
+    /// Notes that a packet waits for a table. Called in the order of the burst.
     #[inline]
     pub fn add(&mut self, packet: u16, table: u8) {
         if self.waiting.is_empty() {
@@ -39,7 +41,7 @@ impl Queue {
         }
     }
 
-    /// The lowest table that packets wait for, and those that do.
+    /// Takes the lowest table that packets wait for, with the slots of these packets.
     #[inline]
     pub fn next(&mut self, packets: &[Packet], burst: &[u16]) -> Option<(u8, Burst)> {
         if std::mem::take(&mut self.others) {

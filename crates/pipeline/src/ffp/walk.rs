@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk: takes a burst's packets over the tables as far as records carry them, and lets those leave that got
-//! through. The others wait at the table where they left the path.
+//! The walk: takes a burst's packets over the tables as far as LUT records carry them. Packets that pass all
+//! tables leave; the others wait at the table where they left the path.
 
 use super::lut::{Lut, Record};
 use super::queue::Queue;
@@ -15,7 +15,7 @@ use flow::{EntryId, Limits};
 use tables::{NONE, Table};
 
 impl Ffp {
-    /// Takes packets through the path. `keys` has room for a burst's rows.
+    /// Takes packets through the path. `keys` must have space for the rows of a burst.
     pub fn walk<E: Egress, P: Probe>(
         &mut self,
         run: &mut Run<'_, E>,
@@ -99,7 +99,8 @@ impl Ffp {
     }
 }
 
-/// Runs the entries of a shared table; returns how many packets hit one. Those that hit a normal one leave the path.
+/// Runs the entries of a shared table and returns the number of packets that hit one. Packets that hit a
+/// normal entry leave the path.
 fn share<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     table: &Table,
@@ -119,7 +120,7 @@ fn share<E: Egress, P: Probe>(
     matches
 }
 
-/// Runs the entry that a shared table or an index gives for a packet; returns whether there is one.
+/// Runs the entry that a shared table or an index gives for a packet. Returns whether there is one.
 #[inline(always)]
 fn share_one<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
@@ -140,7 +141,8 @@ fn share_one<E: Egress, P: Probe>(
     is_hit
 }
 
-/// Runs the entry at an index of a table that has a LUT for its other entries; returns whether there is one.
+/// Runs the entry at an index of a table whose other entries are served by a LUT. Returns whether there is
+/// one.
 #[inline(never)]
 fn share_indexed<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
@@ -153,10 +155,10 @@ fn share_indexed<E: Egress, P: Probe>(
     share_one(run, (table.at_index(index), By::Index), packets, slot, place, probe)
 }
 
-/// What a LUT tells of a packet's value.
+/// Result of a LUT lookup for one packet.
 #[derive(Clone, Copy)]
 struct Told<'a> {
-    /// The entry's, if there is one.
+    /// Cell of the entry; `None` on a miss.
     cell: Option<&'a Cell>,
     id: EntryId,
     fence: u32,
@@ -164,7 +166,7 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// Asks for the entry's cell before it is needed.
+    /// Copies a record and prefetches the entry's cell.
     #[inline(always)]
     fn of(record: &Record, cells: &'a Cells) -> Self {
         Self { cell: cells.prefetched(record.id), id: record.id, fence: record.fence, by: By::Lut }
@@ -177,7 +179,7 @@ impl Default for Told<'_> {
     }
 }
 
-/// Asks again for the packets of whose values the LUT is not simply right.
+/// Looks again at packets whose record is not known to be right.
 #[inline(never)]
 fn resolve<'a, E: Egress, P: Probe>(
     run: &Run<'a, E>,
@@ -195,12 +197,12 @@ fn resolve<'a, E: Egress, P: Probe>(
     }
     for (at, told) in told.iter_mut().enumerate() {
         let (slot, place) = (waiting[at], places[at]);
-        // Entries of a linear table have no value.
+        // An entry reached by its index has no value, so it has no record.
         if matches!(packets[usize::from(slot)].state, State::Direct(..)) {
             continue;
         }
         if !in_flux {
-            // A packet before may have set its record right.
+            // An earlier packet of the burst may have corrected this packet's record.
             let Some(record) = lut.record(place) else { continue };
             if record.generation == lut.generation() {
                 *told = Told::of(record, run.cells);
@@ -213,8 +215,8 @@ fn resolve<'a, E: Egress, P: Probe>(
     }
 }
 
-/// Runs the entries that low-latency records and indexes give; returns how many packets it looked up and how many of them
-/// hit an entry. The other packets leave the path.
+/// Runs the entries that records and indexes give. Returns the number of packets looked up and of those that
+/// hit an entry. All other packets leave the path.
 fn pass<'a, E: Egress, P: Probe>(
     run: &mut Run<'a, E>,
     (lut, table): (&mut Lut, &Table),
@@ -226,7 +228,7 @@ fn pass<'a, E: Egress, P: Probe>(
 ) -> (u64, u64) {
     let (mut hits, mut normal, mut held) = (0, 0, 0);
     let (mut indexed, mut indexed_hits) = (0, 0);
-    // Of all packets before the first is served: then no load waits for another.
+    // All programs are loaded before the first packet is processed, so that the cache misses overlap.
     let mut programs = [None; BURST];
     let count = waiting.len().min(BURST);
     let (waiting, told) = (&waiting[..count], &told[..count]);
@@ -258,7 +260,7 @@ fn pass<'a, E: Egress, P: Probe>(
             let state = run.enter(packet, number, told.id, cell, program);
             hits += 1;
             if let Some(next) = state.waits_for() {
-                // A meter may have made it normal.
+                // A meter may have made the packet normal.
                 if packet.low_latency {
                     queue.add(slot, next);
                 } else {
@@ -276,7 +278,7 @@ fn pass<'a, E: Egress, P: Probe>(
     (hits + indexed, hits + indexed_hits)
 }
 
-/// Whether a packet must wait for earlier ones of its value. Lifts a fence that is passed.
+/// Returns whether a packet must wait for earlier packets of its value. Clears a fence that has passed.
 #[inline(never)]
 fn is_held<E>(run: &Run<'_, E>, lut: &mut Lut, place: u32, fence: u32, packet: &mut Packet) -> bool {
     if !run.window.waits(fence) {
@@ -289,8 +291,8 @@ fn is_held<E>(run: &Run<'_, E>, lut: &mut Lut, place: u32, fence: u32, packet: &
     false
 }
 
-/// What a packet's value resolves to while the LUT is not simply right: a change is under way, the LUT before serves
-/// beside it, or the record is to be held against the table.
+/// Resolves a packet's value while the LUT alone cannot: a change is in progress, the previous LUT serves as
+/// well, or the record must be verified.
 #[inline(never)]
 fn doubt<E: Egress, P: Probe>(
     run: &Run<'_, E>,
@@ -302,8 +304,8 @@ fn doubt<E: Egress, P: Probe>(
     probe: &mut P,
 ) -> Option<(By, Record)> {
     if place == NONE {
-        // The packets of its value before this one have passed by a record that was inherited for them. So does this one,
-        // whatever else was barred meanwhile: the next ones find that record.
+        // Earlier packets of this value in the burst passed by a record inherited for them. This packet uses
+        // the same record, even if `barred` was set since, because later packets will find that record, too.
         if *moved && let Some(record) = lut.record(lut.find(key, lut.hash(key))) {
             return Some((By::Inherited, *record));
         }
@@ -314,10 +316,11 @@ fn doubt<E: Egress, P: Probe>(
         *moved |= inherited.is_some();
         return inherited.map(|record| (By::Inherited, record));
     }
-    // What was learned meanwhile may stand where another record stood. Then its packets miss, and do not look for it
-    // elsewhere: those of its value that came before may have missed, too, and must not be overtaken.
+    // A newly learned record may have replaced the one found at `place`. The packet then misses, and does not
+    // search for its value elsewhere: earlier packets of the value may have missed as well and must not be
+    // overtaken.
     if *moved && !lut.has(place, key) || lut.is_outdated(place) {
-        // Nor may the next ones find it there while these wait.
+        // Later packets must not inherit a record either while these wait.
         lut.barred = true;
         return None;
     }
@@ -331,10 +334,11 @@ fn doubt<E: Egress, P: Probe>(
     record.map(|record| (By::Verified, record))
 }
 
-/// Packets that are looked up for comparison.
+/// Maximum number of packets looked up for comparison.
 const COMPARED: usize = 16;
 
-/// Looks packets up that need not be, for whoever compares costs: twice, so that the table is as warm as its LUT.
+/// Looks up packets in the table only to measure its cost. The lookup runs twice, so that the table is as
+/// warm as its LUT when it is measured.
 #[inline(never)]
 fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
     let words = table.plan().words();
@@ -345,13 +349,13 @@ fn compare<P: Probe>(table: &Table, keys: &[u64], number: u8, probe: &mut P) {
     let mut ids = [NONE; COMPARED];
     let ids = &mut ids[..keys.len() / words];
     table.lookup(keys, ids);
-    // Of no packet's: what was cold is nobody's time.
+    // Zero units: the time of the cold lookup is charged to no packet.
     probe.mark(Step::Lookup(number), 0);
     table.lookup(keys, ids);
     probe.mark(Step::Lookup(number), ids.len() as u32);
 }
 
-/// Holds a record against the table and corrects it; none when the value hits no entry any more.
+/// Verifies a record against the table and corrects it. Returns `None` if the value no longer hits an entry.
 #[inline(never)]
 fn verify<E: Egress>(
     run: &Run<'_, E>,
