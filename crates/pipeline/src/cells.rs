@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cells: what hangs off an entry's id in one worker. Which program it runs, and its counters. Only the worker writes
-//! a live cell; the control thread writes a cell before its id is known to the worker, and reads at any time.
+//! Cells: the state of each entry in one worker, by entry id.
+//!
+//! A cell has the entry's program number and its counters. Only the worker writes the cell of an active
+//! entry. The control thread writes a cell before the worker knows its id, and may read it at any time.
 
 use flow::{EntryId, Nanos};
 use frame::prefetch;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Cells in a page.
+/// Number of cells in a page.
 pub const PAGE_CELLS: usize = 4_096;
 
-/// Number of a program, see [`crate::program`].
+/// Number of a program; see [`crate::program`].
 pub type ProgramId = u32;
 
-/// One entry in one worker.
+/// State of one entry in one worker.
 #[derive(Debug, Default)]
 #[repr(align(32))]
 pub struct Cell {
@@ -25,14 +27,14 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// The program the entry runs.
+    /// Returns the number of the entry's program.
     #[must_use]
     #[inline]
     pub fn program(&self) -> ProgramId {
         self.program.load(Relaxed)
     }
 
-    /// The entry's priority.
+    /// Returns the entry's priority.
     #[must_use]
     pub fn priority(&self) -> u16 {
         self.priority.load(Relaxed)
@@ -43,7 +45,8 @@ impl Cell {
         self.program.store(program, Relaxed);
     }
 
-    /// Counts packets. One writer: no locked instruction.
+    /// Counts packets and sets the time of last use. The worker is the only writer, so no locked instruction
+    /// is needed.
     #[inline]
     pub fn count(&self, packets: u64, bytes: u64, now: Nanos) {
         self.packets.store(self.packets.load(Relaxed) + packets, Relaxed);
@@ -51,25 +54,26 @@ impl Cell {
         self.used_ns.store(now, Relaxed);
     }
 
-    /// Counts from 0 again. By the worker, as all it counts.
+    /// Resets the counters. Called by the worker, which is their only writer.
     pub fn reset(&self) {
         self.packets.store(0, Relaxed);
         self.bytes.store(0, Relaxed);
     }
 
-    /// Notes that the entry was used, without counting.
+    /// Sets the time of last use without counting.
     #[inline]
     pub fn touch(&self, now: Nanos) {
         self.used_ns.store(now, Relaxed);
     }
 
-    /// Packets, bytes and when it was last used (0: never).
+    /// Returns packets, bytes and the time of last use in ns (0: never used).
     #[must_use]
     pub fn read(&self) -> (u64, u64, Nanos) {
         (self.packets.load(Relaxed), self.bytes.load(Relaxed), self.used_ns.load(Relaxed))
     }
 
-    /// Empties the counters and sets program and priority, for an id that no worker knows.
+    /// Resets the counters and sets program and priority. The caller guarantees that no worker knows the id
+    /// yet.
     pub fn prepare(&self, program: ProgramId, priority: u16) {
         self.program.store(program, Relaxed);
         self.priority.store(priority, Relaxed);
@@ -79,7 +83,7 @@ impl Cell {
     }
 }
 
-/// Cells of consecutive ids.
+/// Cells of consecutive entry ids.
 #[derive(Debug)]
 pub struct CellPage {
     cells: [Cell; PAGE_CELLS],
@@ -92,34 +96,34 @@ impl Default for CellPage {
 }
 
 impl CellPage {
-    /// All cells.
+    /// Returns all cells of the page.
     #[must_use]
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
 }
 
-/// The pages of one worker, by id.
+/// Pages of cells of one worker, by entry id.
 #[derive(Clone, Debug, Default)]
 pub struct Cells {
     pages: Vec<Arc<CellPage>>,
 }
 
 impl Cells {
-    /// The pages.
+    /// Creates cells from pages, in the order of entry ids.
     #[must_use]
     pub fn new(pages: Vec<Arc<CellPage>>) -> Self {
         Self { pages }
     }
 
-    /// The cell of an entry; none if it has no page.
+    /// Returns the cell of an entry; `None` if the id is beyond the last page.
     #[must_use]
     #[inline]
     pub fn get(&self, id: EntryId) -> Option<&Cell> {
         self.pages.get(id as usize / PAGE_CELLS).map(|page| &page.cells[id as usize % PAGE_CELLS])
     }
 
-    /// The same, and asks for it before it is needed.
+    /// Returns the cell of an entry and prefetches it.
     #[inline]
     pub(crate) fn prefetched(&self, id: EntryId) -> Option<&Cell> {
         let cell = self.get(id)?;
@@ -127,7 +131,7 @@ impl Cells {
         Some(cell)
     }
 
-    /// Pages.
+    /// Returns the pages, in the order of entry ids.
     #[must_use]
     pub fn pages(&self) -> &[Arc<CellPage>] {
         &self.pages

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's counters of packets and tables. Written by the worker once a burst, read by the control thread.
+//! Counters of a worker's packets and tables. The worker writes them once per burst, the control thread reads
+//! them.
 
 use flow::{DropReason, Outcome};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Reasons there are.
+/// Number of drop reasons.
 pub const REASONS: usize = DropReason::ALL.len();
 
-/// Tables counted: the controller's 255 and that of learned MACs.
+/// Number of tables counted: the controller's 255 and the table of learned MAC addresses.
 pub const TABLES: usize = 256;
 
 fn add(counter: &AtomicU64, by: u64) {
@@ -16,28 +17,28 @@ fn add(counter: &AtomicU64, by: u64) {
     }
 }
 
-/// What one burst counted, gathered without atomics.
+/// Counters of one burst, kept without atomics.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
-    /// Packets taken from ports.
+    /// Packets received from ports.
     pub received: u64,
-    /// Packets with at least one copy sent to a port.
+    /// Packets of which at least one copy was sent to a port.
     pub forwarded: u64,
-    /// Packets for the controller only.
+    /// Packets sent to the controller only.
     pub consumed: u64,
-    /// Packets that went all the way over the fast-forwarding path.
+    /// Packets that passed the whole fast-forwarding path.
     pub fast: u64,
-    /// Packets that the stateless lane sent or dropped.
+    /// Packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    /// Number of times that a low-latency packet was held for earlier packets of its flow.
     pub held_back: u64,
     /// Copies given to ports.
     pub copies: u64,
-    /// Packets of which no copy went anywhere.
+    /// Packets of which no copy was sent, by drop reason.
     pub dropped: [u64; REASONS],
-    /// Copies that failed beside others.
+    /// Copies that failed while the packet was not dropped as a whole, by drop reason.
     pub copies_dropped: [u64; REASONS],
-    /// Something was dropped: most bursts need not look at the reasons.
+    /// Whether any drop was counted. Most bursts have none, and skip the arrays.
     any_dropped: bool,
 }
 
@@ -59,7 +60,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Whether something was dropped for lack of room.
+    /// Returns whether something was dropped for lack of space.
     #[must_use]
     pub fn is_scarce(&self) -> bool {
         DropReason::SCARCITY
@@ -67,14 +68,14 @@ impl Tally {
             .any(|reason| self.dropped[*reason as usize] + self.copies_dropped[*reason as usize] > 0)
     }
 
-    /// Counts a copy that failed beside others.
+    /// Counts a failed copy of a packet that is not dropped as a whole.
     #[inline]
     pub fn copy_dropped(&mut self, reason: DropReason) {
         self.copies_dropped[reason as usize] += 1;
         self.any_dropped = true;
     }
 
-    /// Counts what became of a packet.
+    /// Counts the outcome of a packet.
     #[inline]
     pub fn outcome(&mut self, outcome: Outcome) {
         match outcome {
@@ -88,14 +89,14 @@ impl Tally {
     }
 }
 
-/// Lookups of a table.
+/// Lookup counters of a table.
 #[derive(Debug, Default)]
 pub struct TableCells {
     lookups: AtomicU64,
     matches: AtomicU64,
 }
 
-/// A worker's counters.
+/// Counters of a worker. The worker is the only writer, so plain loads and stores suffice.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Counters {
@@ -133,7 +134,7 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// Adds a burst's tally.
+    /// Adds the counters of a burst.
     pub fn add(&self, tally: &Tally) {
         add(&self.received, tally.received);
         add(&self.forwarded, tally.forwarded);
@@ -153,7 +154,7 @@ impl Counters {
         }
     }
 
-    /// Counts a burst's lookups in a table.
+    /// Adds a burst's lookups in a table.
     #[inline]
     pub fn add_table(&self, table: u8, lookups: u64, matches: u64) {
         let cells = &self.tables[usize::from(table)];
@@ -161,7 +162,7 @@ impl Counters {
         add(&cells.matches, matches);
     }
 
-    /// Sets how many packets wait.
+    /// Sets the number of waiting packets.
     pub fn set_held(&self, packets: u64) {
         self.held.store(packets, Relaxed);
     }
@@ -171,7 +172,7 @@ impl Counters {
         add(&self.copies_dropped[reason as usize], copies);
     }
 
-    /// Everything counted so far, and the packets held.
+    /// Returns all counters and the number of waiting packets.
     #[must_use]
     pub fn read(&self) -> (Tally, u64) {
         let load = |counter: &AtomicU64| counter.load(Relaxed);
@@ -190,7 +191,7 @@ impl Counters {
         (tally, load(&self.held))
     }
 
-    /// Lookups and matches of a table.
+    /// Returns lookups and matches of a table.
     #[must_use]
     pub fn table(&self, table: u8) -> (u64, u64) {
         let cells = &self.tables[usize::from(table)];

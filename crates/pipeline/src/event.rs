@@ -1,45 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker tells the control thread.
+//! Events that a worker reports to the control thread.
 
 use flow::{EntryId, PacketInReason, PortNo};
 use frame::Frame;
 
-/// A report of a worker. When the control thread does not keep up, packets for the controller are counted drops, and
-/// what was seen to learn waits for the source's next packet.
+/// An event of a worker.
+///
+/// If the control thread does not keep up, packet-ins are counted as drops. A lost learning report is
+/// repeated by the source's next packet.
 #[derive(Debug)]
 pub enum Event {
     /// A packet for the controller.
     PacketIn(PacketIn),
-    /// NORMAL saw a source that is not learned, or learned at another port.
+    /// NORMAL saw a source that is not learned, or that was learned at another port.
     Learn(Learn),
 }
 
 /// A packet for the controller.
 #[derive(Debug)]
 pub struct PacketIn {
-    /// The packet as it was when it was sent; goes back with `DataPlane::recycle`. `meta.in_port` is its ingress port.
+    /// Copy of the packet as it was when it was sent, with its ingress port in `meta.in_port`. The control
+    /// thread returns it with `DataPlane::recycle`.
     pub frame: Frame,
-    /// The table whose entry sent it.
+    /// Table of the entry that sent the packet.
     pub table: u8,
-    /// The entry.
+    /// Id of that entry.
     pub entry: EntryId,
-    /// Why.
+    /// Reason of the packet-in.
     pub reason: PacketInReason,
-    /// Bytes of it that the controller asked for.
+    /// Maximum number of bytes that the controller asked for.
     pub max_len: u16,
-    /// The metadata register.
+    /// Value of the metadata register.
     pub metadata: u64,
-    /// The tunnel ID.
+    /// Value of the tunnel ID.
     pub tunnel_id: u64,
 }
 
-/// A source address at a port.
+/// A source address seen at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Learn {
-    /// VLAN ID of the outermost tag; 0 without one.
+    /// VLAN ID of the outermost tag; 0 without a tag.
     pub vid: u16,
-    /// The address.
+    /// Source MAC address.
     pub mac: [u8; 6],
-    /// The port it was seen at.
+    /// Port at which the address was seen.
     pub port: PortNo,
 }

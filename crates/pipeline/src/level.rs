@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is in use of something that is limited.
+//! Usage of bounded resources.
 
-/// What is in use of something that is limited. It may be told a moment later than it was.
+/// Usage of a bounded resource, possibly a moment old.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Level {
-    /// Its name in counters.
+    /// Name of the resource in counters.
     pub name: &'static str,
-    /// How much is in use.
+    /// Amount in use.
     pub used: u64,
-    /// How much there is; none: no limit.
+    /// Maximum amount; `None` without a limit.
     pub limit: Option<u64>,
 }
 
 impl Level {
-    /// So much of so much.
+    /// Returns the usage of a resource. `usize::MAX` stands for no limit.
     #[must_use]
     pub fn of(name: &'static str, used: usize, limit: usize) -> Self {
         Self { name, used: used as u64, limit: (limit != usize::MAX).then_some(limit as u64) }

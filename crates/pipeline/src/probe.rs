@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where instruments listen to a worker: the oracle's order log, the cost table of the virtual clock. In production
-//! the probe is `()`, and every call compiles to nothing; single bursts run with a pair of probes, the second of which
-//! is an instrument for that burst.
+//! Tracepoints of a worker, for instruments such as the oracle's order log and the cost table of the virtual
+//! clock.
+//!
+//! In production the probe is `()`, and every call compiles to nothing. Selected bursts run with a pair of
+//! probes, the second of which is an instrument for that burst.
 
 use crate::counters::Tally;
 use crate::outs::{Out, Outs};
@@ -9,105 +11,110 @@ use crate::packet::Packet;
 use flow::{DropReason, EntryId, Nanos, Outcome, PortNo};
 use frame::Frame;
 
-/// How a packet came to the entry that it hit in a table.
+/// Means by which a packet reached its entry in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The table's lookup.
     Table,
-    /// The index that it was sent to, in a linear table.
+    /// The index that an instruction named in a linear table.
     Index,
-    /// A record of the fast-forwarding path.
+    /// A LUT record.
     Lut,
-    /// A record that was held against the table first.
+    /// A LUT record that was verified first.
     Verified,
-    /// A record of the LUT before.
+    /// A record of the previous LUT.
     Inherited,
     /// The table's lookup, on the fast-forwarding path.
     Shared,
-    /// A record that told a normal entry.
+    /// A LUT record of a normal entry.
     Known,
 }
 
-/// A step of a worker's loop whose time is charged as a whole.
+/// A step of a worker's loop, as the unit to which time is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
-    /// A turn of the loop, whatever it brings.
+    /// A turn (poll iteration) of the loop, with or without packets.
     Turn,
-    /// Taking packets from ports; a unit is a packet.
+    /// Receiving packets from ports; a unit is a packet.
     Receive,
-    /// Forwarding by the stateless lane; a unit is a packet.
+    /// Stateless forwarding; a unit is a packet.
     Stateless,
-    /// Checking packets and setting them up; a unit is a packet.
+    /// Checking and setting up packets; a unit is a packet.
     Admit,
-    /// Finding headers and building a table's keys; a unit is a packet.
+    /// Parsing headers and building a table's keys; a unit is a packet.
     Extract(u8),
-    /// Looking keys up in a table's LUT; a unit is a packet.
+    /// Looking up keys in a table's LUT; a unit is a packet.
     Probe(u8),
-    /// Holding a table's records against what changed; a unit is a record.
+    /// Verifying records of a table's LUT; a unit is a record.
     Verify(u8),
-    /// Looking keys up in a table; a unit is a packet.
+    /// Looking up keys in a table; a unit is a packet.
     Lookup(u8),
-    /// Running instructions of a table's entries, outputs and copies included; a unit is a packet.
+    /// Running instructions of a table's entries, including outputs and copies; a unit is a packet.
     Execute(u8),
     /// Running action sets; a unit is a packet.
     Finish,
-    /// Giving packets to ports and taking freed frames home; a unit is a packet.
+    /// Giving packets to ports and freeing returned frames; a unit is a packet.
     Transmit,
-    /// Taking records away that a change concerns, before a burst; a unit is a record looked at.
+    /// Removing outdated LUT records before a burst; a unit is an examined record.
     Clean,
-    /// Applying an operation of single changes; a unit is a change.
+    /// Applying a part of an operation that changes something in place; a unit is a change.
     Change,
-    /// Applying an operation that swaps; a unit is a swapped part.
+    /// Applying a part of an operation that swaps; a unit is a swapped part.
     Swap,
 }
 
-/// An instrument.
+/// An instrument that the worker calls on its own thread. Every function has an empty default.
 pub trait Probe {
-    /// The time since the last mark was spent on `units` of `step`.
+    /// Called after a step: the time since the last mark was spent on `units` units of `step`.
     #[inline]
     fn mark(&mut self, _step: Step, _units: u32) {}
 
-    /// A packet came in, as this frame; `slot` is its own until it has left.
+    /// Called when a packet arrives. `slot` belongs to the packet until it has left.
     #[inline]
     fn arrives(&mut self, _slot: usize, _frame: &Frame) {}
 
-    /// A packet of so many bytes was looked up in a table: what it hit, `tables::NONE` for a miss. Its instructions come next.
+    /// Called after a lookup of a packet of `bytes` bytes, before its instructions run. `entry` is
+    /// `tables::NONE` for a miss.
     #[inline]
     fn looked_up(&mut self, _slot: usize, _table: u8, _by: By, _entry: EntryId, _bytes: usize) {}
 
-    /// A packet leaves the fast-forwarding path: the LUT of this table does not know its value.
+    /// Called when a packet leaves the fast-forwarding path because this table's LUT has no record of its
+    /// value.
     #[inline]
     fn lut_missed(&mut self, _slot: usize, _table: u8) {}
 
-    /// A packet is through: this is what it sends.
+    /// Called when a packet is finished, before its outputs are sent.
     #[inline]
     fn leaving(&mut self, _slot: usize, _leaving: &Leaving<'_>) {}
 
-    /// A packet has left: what became of it, and what its burst has counted so far.
+    /// Called when a packet has left, with its outcome and its burst's counters so far.
     #[inline]
     fn left(&mut self, _slot: usize, _outcome: Outcome, _fast: bool, _tally: &Tally) {}
 
-    /// A packet that waits for this table, or is through (none), is dropped: the backlog has no room for it.
+    /// Called when a packet is dropped because the backlog has no space. `table` is the table it waited for,
+    /// or `None` if it was finished.
     #[inline]
     fn refused(&mut self, _frame: &Frame, _table: Option<u8>, _reason: DropReason) {}
 
-    /// A packet is judged now: arrival number `sequence` of this worker's queue at `port`.
+    /// Called for the packet with number `sequence` of this worker's receive queue at `port`, before it is
+    /// admitted.
     #[inline]
     fn packet(&mut self, _port: u32, _sequence: u64) {}
 
-    /// The operation of this version is in force from now on. A version comes again when something changes that is not
-    /// an operation.
+    /// Called when the operation of this version has been applied. A version is repeated if something changes
+    /// that is not an operation.
     #[inline]
     fn applied(&mut self, _version: u64) {}
 
-    /// Whether packets that a LUT was asked about are looked up in the table as well, so that the two costs can be
-    /// compared. What is found is not used.
+    /// Returns whether packets are looked up in the table as well as in its LUT, to compare the costs. The
+    /// result of that lookup is not used.
     #[inline]
     fn compares(&self) -> bool {
         false
     }
 
-    /// The instrument's own time in ns, which latencies are then told by instead of the worker's clock: virtual time.
+    /// Returns the instrument's own time, ns, which replaces the worker's clock in latencies. Virtual time
+    /// uses it.
     #[inline]
     fn time_ns(&self) -> Option<Nanos> {
         None
@@ -116,11 +123,11 @@ pub trait Probe {
 
 impl Probe for () {}
 
-/// What a packet sends.
+/// Outputs of a packet.
 pub struct Leaving<'a> {
-    /// Who sends copies, and where they are.
+    /// The packet with pending copies, and the list that holds them.
     copies: Option<(&'a Packet, &'a Outs)>,
-    /// The frame itself, and its port.
+    /// The frame that leaves itself, and its port.
     frame: Option<(PortNo, &'a Frame)>,
 }
 
@@ -129,12 +136,12 @@ impl<'a> Leaving<'a> {
         Self { copies: Some((packet, outs)), frame: packet.leaves.map(|port| (port, &packet.frame)) }
     }
 
-    /// A frame by a port, or nothing.
+    /// Describes a packet that sends one frame to a port, or nothing.
     pub(crate) fn only(frame: Option<(PortNo, &'a Frame)>) -> Self {
         Self { copies: None, frame }
     }
 
-    /// Gives each copy to `take`, in order, with its port; none: it is for the controller.
+    /// Calls `take` for each output in order, with its port; `None` stands for the controller.
     pub fn copies(&self, mut take: impl FnMut(Option<PortNo>, &Frame)) {
         for out in self.copies.into_iter().flat_map(|(packet, outs)| outs.of(packet)) {
             match out {
@@ -149,7 +156,7 @@ impl<'a> Leaving<'a> {
     }
 }
 
-/// Both listen.
+/// A pair of probes, both of which receive every call.
 impl<A: Probe, B: Probe> Probe for (&mut A, &mut B) {
     #[inline]
     fn mark(&mut self, step: Step, units: u32) {

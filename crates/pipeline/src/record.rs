@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The recorder: an instrument that notes the ways of packets which a filter picks, for `shunt trace --live`. It has all
-//! its room from the start; without one, bursts are forwarded by code that knows nothing of it.
+//! The recorder: an instrument that records the processing of packets selected by a filter, for `shunt trace
+//! --live`.
+//!
+//! It allocates all its memory when it is created. Without a recorder, bursts run code that is compiled
+//! without it.
 
 use crate::counters::Tally;
 use crate::filter::Filter;
@@ -14,73 +17,75 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tables::NONE;
 
-/// Bytes of a packet that are recorded: all of a frame of common length.
+/// Maximum number of bytes recorded of a packet: a frame of common length fits.
 pub const RECORD_BYTES: usize = 2_048;
 
-/// Lookups of a packet that are recorded.
+/// Maximum number of lookups recorded of a packet.
 pub const RECORD_HITS: usize = 32;
 
-/// Copies of a packet that are recorded.
+/// Maximum number of copies recorded of a packet.
 pub const RECORD_COPIES: usize = 32;
 
-/// A packet's lookup.
+/// A lookup of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// The table.
+    /// Number of the table.
     pub table: u8,
-    /// How it came to the entry.
+    /// Means by which the entry was found.
     pub by: By,
-    /// The entry; none for a miss.
+    /// Entry that was hit; `None` for a miss.
     pub entry: Option<EntryId>,
-    /// Since the packet's burst began.
+    /// Time since the packet's burst began, ns.
     pub after_ns: Nanos,
 }
 
-/// A copy that was given to a port, or to the controller.
+/// A copy given to a port or to the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
-    /// The port; none: the controller.
+    /// Number of the port; `None` for the controller.
     pub port: Option<PortNo>,
-    /// Its bytes.
+    /// Length of the copy, bytes.
     pub len: u32,
-    /// [`digest`] of them.
+    /// [`digest`] of the copy's bytes.
     pub digest: u64,
 }
 
-/// What a worker did with one packet.
+/// Record of how a worker processed one packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The worker.
+    /// Number of the worker.
     pub worker: u16,
-    /// The version of the rules that judged it.
+    /// Version of the rules that the packet was forwarded by.
     pub version: u64,
-    /// The port it came in by.
+    /// Ingress port.
     pub in_port: PortNo,
-    /// Number of this arrival on its receive queue.
+    /// Sequence number of the packet on its receive queue.
     pub sequence: u64,
-    /// Bytes of the frame.
+    /// Length of the frame, bytes.
     pub len: u32,
-    /// Its first bytes, as received.
+    /// First bytes of the frame, as received.
     pub bytes: ArrayVec<u8, RECORD_BYTES>,
-    /// Its sender left a checksum or the segmentation to the hardware: the bytes are not those of the wire.
+    /// Whether the sender left the checksum or the segmentation to hardware, so that the bytes differ from
+    /// those on a wire.
     pub offloaded: bool,
-    /// Its lookups, in order, the first [`RECORD_HITS`].
+    /// First [`RECORD_HITS`] lookups, in order.
     pub hits: ArrayVec<Hit, RECORD_HITS>,
-    /// All its lookups.
+    /// Number of all lookups.
     pub lookups: u32,
-    /// The table at which a LUT did not know its value, so that it left the fast-forwarding path.
+    /// Table whose LUT had no record of the packet's value, so that the packet left the fast-forwarding path.
     pub missed: Option<u8>,
-    /// Copies made, in order, the first [`RECORD_COPIES`]. One of them may still have found no room.
+    /// First [`RECORD_COPIES`] copies, in order. A copy may still have been dropped by the egress.
     pub copies: ArrayVec<Copied, RECORD_COPIES>,
-    /// All copies made.
+    /// Number of all copies.
     pub made: u32,
-    /// What became of it.
+    /// Outcome of the packet.
     pub outcome: Outcome,
-    /// It went all the way over the fast-forwarding path.
+    /// Whether the packet passed the whole fast-forwarding path.
     pub fast: bool,
-    /// Packets or copies of its burst were dropped before it for lack of room, perhaps its own.
+    /// Whether a packet or copy of the burst was dropped for lack of space up to this packet, possibly one of
+    /// its own.
     pub scarce: bool,
-    /// Since its burst began, when it left. 0 where there is no clock, as all times.
+    /// Time from the start of the burst until the packet left, ns. 0 without a clock, like all times.
     pub left_ns: Nanos,
 }
 
@@ -107,45 +112,46 @@ impl Record {
     }
 }
 
-/// Packets that are recorded at once: a burst, and such that wait.
+/// Maximum number of packets recorded at the same time: a burst and packets that wait.
 const RECORDS: usize = 64;
 
-/// Name of their level.
+/// Name of the recorder's usage counter.
 pub const RECORDER: &str = "recorder";
 
-/// No record.
+/// Marks a slot without a record.
 const NOBODY: u8 = u8::MAX;
 
-/// A record in the making.
+/// A record of a packet that has not left yet.
 #[derive(Debug)]
 struct Open {
     record: Record,
-    /// When its packet's burst began.
+    /// Time at which the packet's burst began, ns.
     began: Nanos,
 }
 
-/// What a worker needs to record.
+/// Recorder of one worker, used on the worker's thread only.
 #[derive(Debug)]
 pub struct Recorder {
     filter: Filter,
     ring: Producer<Record>,
-    /// Packets still to be recorded.
+    /// Number of packets still to be recorded.
     left: u64,
-    /// Packets that were to be recorded and found no room, when they came or when they left.
+    /// Number of selected packets that were not recorded for lack of space, on arrival or when they left.
     lost: Arc<AtomicU64>,
     clock: Option<fn() -> Nanos>,
     began: Nanos,
     version: u64,
-    /// For each slot the record of the packet in it.
+    /// Index of the record of the packet in each slot.
     slots: Box<[u8]>,
     records: Box<[Open]>,
-    /// Records that no packet has.
+    /// Indices of unused records.
     free: ArrayVec<u8, RECORDS>,
 }
 
 impl Recorder {
-    /// One for `worker` that records `count` packets at most, into `ring`; those for which there is no room, there or
-    /// among those that are made at once, count in `lost`.
+    /// Creates a recorder for `worker` that records at most `count` packets into `ring`.
+    ///
+    /// Selected packets count in `lost` if the ring is full or too many packets are being recorded.
     #[must_use]
     pub fn new(
         worker: u16,
@@ -161,20 +167,21 @@ impl Recorder {
         Self { filter, ring, left: count, lost, clock, began: 0, version: 0, slots, records, free }
     }
 
-    /// Whether the next burst is listened to, which is judged by this version of the rules.
+    /// Returns whether to run the next burst with the recorder. The burst is forwarded by this version of the
+    /// rules.
     pub fn listens(&mut self, version: u64) -> bool {
         self.version = version;
         self.began = self.now();
         self.left > 0 || !self.free.is_full()
     }
 
-    /// Packets of which a record is made now, and how many there may be.
+    /// Returns the number of packets being recorded, and its limit.
     #[must_use]
     pub fn level(&self) -> Level {
         Level::of(RECORDER, RECORDS - self.free.len(), RECORDS)
     }
 
-    /// A packet that was to be recorded is not.
+    /// Counts a selected packet that is not recorded.
     fn lose(&self) {
         self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
     }
@@ -183,7 +190,7 @@ impl Recorder {
         self.clock.map_or(0, |clock| clock())
     }
 
-    /// The record of the packet in a slot.
+    /// Returns the open record of the packet in a slot.
     fn open(&mut self, slot: usize) -> Option<&mut Open> {
         self.records.get_mut(usize::from(*self.slots.get(slot)?))
     }
@@ -229,7 +236,7 @@ impl Probe for Recorder {
             let entry = (entry != NONE).then_some(entry);
             record.lookups += 1;
             let after_ns = now.saturating_sub(*began);
-            // What does not fit is told of by the count.
+            // Excess lookups appear only in the count.
             let _ = record.hits.try_push(Hit { table, by, entry, after_ns });
         }
     }
@@ -245,7 +252,7 @@ impl Probe for Recorder {
             leaving.copies(|port, frame| {
                 record.made += 1;
                 let bytes = frame.bytes();
-                // As above.
+                // Excess copies appear only in the count.
                 let _ =
                     record.copies.try_push(Copied { port, len: bytes.len() as u32, digest: digest(bytes) });
             });
@@ -262,17 +269,17 @@ impl Probe for Recorder {
         record.scarce = tally.is_scarce();
         let record = record.clone();
         let number = std::mem::replace(&mut self.slots[slot], NOBODY);
-        // There is room: it was taken from there.
+        // The index was taken from this list, so the list has space for it.
         let _ = self.free.try_push(number);
         if self.ring.push(record).is_err() {
             self.lose();
-            // A later one takes its place.
+            // Another packet may be recorded instead.
             self.left += 1;
         }
     }
 }
 
-/// A number that tells frames apart: FNV-1a over their bytes.
+/// Returns a hash that distinguishes frames: FNV-1a over their bytes.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u64 {
     bytes

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Updates: what an operation means for one worker. Applying one takes bounded, short time and frees nothing: it
-//! leaves in the update what is no longer used, and the whole goes back to the control thread.
+//! Updates: an operation as one worker applies it.
+//!
+//! Applying an update takes short, bounded time and frees nothing. Objects that are no longer used stay in
+//! the update, which returns to the control thread.
 
 use crate::cells::{Cells, ProgramId};
 use crate::extract::Extractor;
@@ -15,16 +17,16 @@ use flow::{Action, EntryId, PortNo, Settings, operation, port_no};
 use std::sync::Arc;
 use tables::{Table, TableUpdate};
 
-/// An operation for one worker, in force as a whole.
+/// An operation for one worker, applied as a whole.
 #[derive(Debug, Default)]
 pub struct Updates {
-    /// The operation's version.
+    /// Version of the operation.
     pub version: u64,
-    /// The parts, in order.
+    /// Parts of the operation, in order.
     pub parts: Vec<Update>,
 }
 
-/// A packet of the controller's, compiled.
+/// A compiled packet-out of the controller.
 #[derive(Debug)]
 pub struct PacketOut {
     pub(crate) in_port: PortNo,
@@ -47,51 +49,52 @@ impl PacketOut {
 /// A part of an operation.
 #[derive(Debug)]
 pub enum Update {
-    /// A change of a table's view that keeps its keys' layout.
+    /// Changes a table's view without changing the layout of its keys.
     Table(u8, TableUpdate),
-    /// A new view of a table, with what builds its keys.
+    /// Replaces a table's view and key extractor.
     SwapTable(u8, Option<Box<(Table, Extractor)>>),
-    /// Another way for the fast-forwarding path to pass a table.
+    /// Replaces the way in which the fast-forwarding path passes a table.
     SwapWay(u8, Way),
-    /// What a change of a table means for its LUT. Comes with the change, in the same operation.
+    /// Adjusts a table's LUT to a change of its rules. Part of the same operation as that change.
     Clean(u8, Manner, Clean),
-    /// How many changes a record of a table's LUT is held against one by one; it is looked up in the table for more.
+    /// Sets how many listed changes a record of a table's LUT is checked against one by one. With more, it is
+    /// looked up in the table.
     ListMax(u8, u32),
-    /// A program (or none) at a number.
+    /// Sets or removes the program of this number.
     Program(ProgramId, Option<Arc<Program>>),
-    /// All programs.
+    /// Replaces all programs.
     SwapPrograms(Vec<Option<Arc<Program>>>),
-    /// A living entry runs another program.
+    /// Makes an active entry run another program.
     Entry(EntryId, ProgramId),
-    /// A living entry counts from 0.
+    /// Resets the counters of an active entry.
     ResetCounts(EntryId),
-    /// Other settings.
+    /// Replaces the settings.
     Settings(Settings),
-    /// The pages of cells.
+    /// Replaces the pages of cells.
     SwapCells(Cells),
-    /// The ports.
+    /// Replaces the ports.
     SwapPorts(Arc<PortTable>),
-    /// The groups.
+    /// Replaces the groups.
     SwapGroups(Arc<GroupTable>),
-    /// The stateless lane, or none.
+    /// Replaces the stateless forwarder; `None` removes it.
     SwapStateless(Option<Arc<StatelessLane>>),
-    /// The meters.
+    /// Replaces the meters.
     SwapMeters(Arc<MeterTable>),
-    /// A packet of the controller's, sent when the operation is in force.
+    /// Sends a packet-out of the controller once the whole operation is applied.
     PacketOut(Box<PacketOut>),
-    /// Flows may take another lane from now on.
+    /// Flows may change their lane or egress queue with this operation.
     Lanes {
         /// Whether normal flows may have become low-latency.
         promotes: bool,
-        /// Whether flows may have come to another egress queue.
+        /// Whether flows may have moved to another egress queue.
         requeues: bool,
     },
-    /// A recorder, or none. Stands alone: it is no operation and changes no version.
+    /// Installs a recorder; `None` removes it. Sent alone, because it is no operation and changes no version.
     Record(Option<Box<Recorder>>),
 }
 
 impl Update {
-    /// True for the parts that swap, whatever the size of what they swap.
+    /// Returns whether the part is a swap, whose cost does not depend on the size of the objects.
     #[must_use]
     pub fn is_swap(&self) -> bool {
         matches!(
