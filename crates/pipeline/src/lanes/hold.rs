@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency packets that are held back until earlier ones of their flow have left.
+//! Hold queue of low-latency packets that wait until earlier packets of their flow have left.
 
 use super::Window;
 use crate::burst::BURST;
 use crate::slab::Burst;
 use std::collections::VecDeque;
 
-/// Packets held back. Those that wait for the same leave in order; packets of one flow never wait for less than those ahead
-/// of them, and no flow waits for what another has to wait for.
+/// Packets in the hold queue.
+///
+/// Packets with the same fence leave in order of arrival. A packet's fence is never before the fence of an
+/// earlier packet of its flow. No flow waits for the fence of another.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    /// Slots, each with the fence that must be passed.
+    /// Slots, each with the fence that must pass.
     waiting: VecDeque<(u16, u32)>,
-    /// The first fence that will be passed.
+    /// Earliest fence of all held packets.
     first: Option<u32>,
 }
 
@@ -25,12 +27,12 @@ impl Hold {
         self.waiting.len()
     }
 
-    /// Packets that may be worked off before some that are held back must go on.
+    /// Returns how many packets of the backlog may be processed before a held packet must continue.
     pub fn distance(&self, window: Window) -> usize {
         self.first.map_or(usize::MAX, |fence| window.distance(fence) as usize)
     }
 
-    /// Holds a packet back.
+    /// Appends a packet to the hold queue.
     pub fn push(&mut self, slot: u16, fence: u32, window: Window) {
         debug_assert!(
             self.waiting.len() < self.waiting.capacity(),
@@ -42,19 +44,19 @@ impl Hold {
         }
     }
 
-    /// Whether some may go on.
+    /// Returns whether a held packet may continue.
     #[inline]
     pub fn may_release(&self, window: Window) -> bool {
         self.first.is_some_and(|fence| !window.waits(fence))
     }
 
-    /// Takes a burst of those that may go on, in order.
+    /// Takes up to a burst of packets that may continue, in order.
     #[inline]
     pub fn release(&mut self, window: Window) -> Burst {
         if self.may_release(window) { self.take(window) } else { Burst::new() }
     }
 
-    /// Takes out a burst of them whatever they wait for.
+    /// Takes up to a burst of packets without regard to their fences.
     pub fn take_any(&mut self) -> Burst {
         let count = self.waiting.len().min(BURST);
         self.first = None;
@@ -71,7 +73,7 @@ impl Hold {
             }
             !goes_on
         });
-        // One that may go on and found no room in the burst is the first of all.
+        // A packet that may continue but did not fit into the burst has distance 0.
         let fences = self.waiting.iter().map(|(_, fence)| *fence);
         self.first =
             fences.min_by_key(|fence| if window.waits(*fence) { window.distance(*fence) } else { 0 });

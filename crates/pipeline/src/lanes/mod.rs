@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two lanes: what gets all the way over the fast-forwarding path leaves at once, everything else waits for its turn.
+//! The two lanes: packets that pass the whole fast-forwarding path leave at once, all other packets are
+//! queued.
 //!
 //! ```text
 //! burst ──► walk ──► all hit: leaves                                      (burst by burst, as received)
 //!            │  └──► hit, but earlier packets of its value wait ──► hold ──┐ released in order, walks on
 //!            ▼                                                             │
 //!          backlog: one queue in the order of arrival ──► tables ──► leaves│  (quantum by quantum)
-//!            └ no room: dropped by name                     └ learns ──► a record with a fence
+//!            └ no space: dropped by name                    └ learns ──► a record with a fence
 //! ```
 //!
-//! Known normal and unknown packets wait in one queue, so they cannot overtake one another; each kind has a share of it
-//! ([`shares`]). A packet on the fast-forwarding path could overtake an earlier one of its flow that waits: by a record that
-//! was made meanwhile. Such a record has a *fence*: the position of the backlog's end when it was made. Packets that hit it
-//! before all up to there have left are held back ([`hold`]), and so are the next ones, so that the fence is passed after one
-//! length of the backlog, whatever arrives.
+//! Known normal and unknown packets share one queue, so they cannot overtake one another. Each kind has a
+//! share of it ([`shares`]).
+//!
+//! A packet on the fast-forwarding path could overtake an earlier packet of its flow in the backlog, by a
+//! record that was made meanwhile. Such a record therefore has a *fence* (an order barrier, not a memory
+//! fence): the position of the backlog's end when the record was made. Packets that hit the record before the
+//! backlog has drained up to the fence are held ([`hold`]). Later packets of the flow are held, too, so the
+//! fence passes after one length of the backlog, whatever arrives.
 
 pub(crate) mod hold;
 mod shares;
@@ -30,33 +34,35 @@ use std::collections::VecDeque;
 /// Limits of a worker's lanes, packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneLimits {
-    /// Packets known to be normal in the backlog.
+    /// Maximum number of known normal packets in the backlog.
     pub normal: u16,
-    /// Packets of unknown values in the backlog. With neither, nothing waits: each burst is finished before the next.
+    /// Maximum number of packets of unknown values in the backlog. If this and `normal` are 0, nothing waits,
+    /// and each burst is finished before the next.
     pub unknown: u16,
-    /// Low-latency packets that are held back for earlier ones of their flow. If there are more, the backlog is worked off
-    /// before the next burst: they are never dropped.
+    /// Maximum number of held low-latency packets. They are never dropped: above the limit the backlog is
+    /// processed before the next burst is received.
     pub hold: u16,
 }
 
 impl LaneLimits {
-    /// Nothing waits.
+    /// No packet waits.
     pub const NONE: Self = Self { normal: 0, unknown: 0, hold: 0 };
 
-    /// What a daemon has unless it is told otherwise. At 60 ns a packet that is 0.2 ms of work; under overload, in small quanta
-    /// between bursts, the last one waits for some milliseconds.
+    /// Default limits of the daemon. At 60 ns per packet the backlog is 0.2 ms of work. Under overload it is
+    /// processed in small quanta between bursts, and its last packet waits several milliseconds.
     pub const USUAL: Self = Self { normal: 2_048, unknown: 1_024, hold: 256 };
 
-    /// Most packets of each kind.
+    /// Greatest limit of each kind, packets.
     pub const MAX: u16 = 16_384;
 
-    /// Whether packets may wait.
+    /// Returns whether packets may wait.
     #[must_use]
     pub fn is_on(&self) -> bool {
         self.normal > 0 || self.unknown > 0
     }
 
-    /// Packets that may be in the pipeline at once: each list may be exceeded by the burst that is under way.
+    /// Returns the maximum number of packets in the pipeline. Each list may exceed its limit by the burst
+    /// being processed.
     pub(crate) fn packets(&self) -> usize {
         if self.is_on() { self.backlog() + usize::from(self.hold) + 3 * BURST } else { BURST }
     }
@@ -66,7 +72,8 @@ impl LaneLimits {
     }
 }
 
-/// The part of the order of arrival that waits: positions count packets that have joined the backlog.
+/// Range of backlog positions that wait. Positions count the packets that have joined the backlog, modulo
+/// 2^32.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Window {
     head: u32,
@@ -74,20 +81,21 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// Whether a packet before a fence still waits. A fence of long ago may be taken for one of now when positions have come
-    /// round: then a packet is held back for nothing, for one length of the backlog.
+    /// Returns whether a packet before the fence still waits. After positions wrap around, an old fence may
+    /// be mistaken for a recent one. Its packets are then held needlessly, for one length of the backlog.
     #[inline]
     pub fn waits(self, fence: u32) -> bool {
         fence.wrapping_sub(self.head).wrapping_sub(1) < self.len
     }
 
-    /// Packets that leave before a fence is passed.
+    /// Returns the number of packets that leave before the fence passes.
     #[inline]
     pub fn distance(self, fence: u32) -> u32 {
         fence.wrapping_sub(self.head)
     }
 
-    /// The fence for a record made now; 0: it needs none. None at all where its number would be that.
+    /// Returns the fence for a record made now; 0 if the backlog is empty. `None` if the position would be 0
+    /// after wrap-around: no record may be made then.
     pub fn fence(self) -> Option<u32> {
         match self.head.wrapping_add(self.len) {
             _ if self.len == 0 => Some(0),
@@ -96,18 +104,18 @@ impl Window {
         }
     }
 
-    /// Whether nothing waits.
+    /// Returns whether the backlog is empty.
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 }
 
-/// What waits between two bursts.
+/// Packets that wait between two bursts.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     limits: LaneLimits,
-    /// What is left of the last burst, if it found nothing that waits: nearly always the next to be worked off, and then as
-    /// it stands.
+    /// Rest of the last burst if the backlog was empty when it arrived. It is nearly always processed next,
+    /// and then as a whole.
     pub last_burst: Burst,
     backlog: VecDeque<u16>,
     shares: Shares,
@@ -127,28 +135,29 @@ impl Lanes {
         }
     }
 
-    /// Whether packets may wait.
+    /// Returns whether packets may wait.
     #[inline]
     pub fn is_on(&self) -> bool {
         self.limits.is_on()
     }
 
-    /// The packets in the backlog.
+    /// Returns the positions of the packets in the backlog.
     pub fn window(&self) -> Window {
         Window { head: self.head, len: self.backlogged() as u32 }
     }
 
-    /// Packets in the backlog.
+    /// Returns the number of packets in the backlog.
     pub fn backlogged(&self) -> usize {
         self.backlog.len() + self.last_burst.len()
     }
 
-    /// All packets that wait.
+    /// Returns the number of all waiting packets.
     pub fn held(&self) -> usize {
         self.backlogged() + self.hold.len()
     }
 
-    /// What is in use of the backlog's shares and of the hold. Each may be exceeded by a burst or two.
+    /// Returns the usage of the backlog's shares and of the hold queue. Each may exceed its limit by a burst
+    /// or two.
     pub fn levels(&self, packets: &[Packet]) -> [Level; 3] {
         let (mut normal, mut unknown) = self.shares.used();
         for slot in &self.last_burst {
@@ -164,27 +173,28 @@ impl Lanes {
         ]
     }
 
-    /// Takes out a burst of what waits, whatever it waits for; none is left when it is empty.
+    /// Takes up to a burst of waiting packets without regard to fences. The result is empty if no packet
+    /// waits.
     pub fn take_any(&mut self, packets: &[Packet]) -> Burst {
         let held = self.hold.take_any();
         if held.is_empty() { self.quantum(BURST, packets) } else { held }
     }
 
-    /// Whether another burst may be held back, all of it.
+    /// Returns whether the hold queue has space for another whole burst.
     pub fn holds_more(&self) -> bool {
         self.hold.len() <= usize::from(self.limits.hold)
     }
 
-    /// Puts what is left of the last burst where others can join it.
+    /// Moves the rest of the last burst into the backlog, so that other packets can join behind it.
     pub fn queue_last_burst(&mut self, packets: &[Packet]) {
         for slot in self.last_burst.take() {
-            // There is room for a burst beyond all shares.
+            // The backlog has capacity for a burst beyond all shares.
             self.shares.enter(&packets[usize::from(slot)]);
             self.backlog.push_back(slot);
         }
     }
 
-    /// Takes a packet into the backlog; false without room.
+    /// Appends a packet to the backlog. Returns false if the backlog or the packet's share is full.
     pub fn admit(&mut self, slot: u16, packet: &Packet) -> bool {
         if self.backlog.len() == self.backlog.capacity() || !self.shares.has_room(packet) {
             return false;
@@ -194,7 +204,8 @@ impl Lanes {
         true
     }
 
-    /// The next packets to be worked off, `most` at most: none beyond the first fence that a packet is held back for.
+    /// Takes up to `most` packets from the front of the backlog, but none beyond the first fence of a held
+    /// packet.
     pub fn quantum(&mut self, most: usize, packets: &[Packet]) -> Burst {
         let most = most.clamp(1, BURST).min(self.hold.distance(self.window()));
         if !self.last_burst.is_empty() {
@@ -213,28 +224,28 @@ impl Lanes {
         quantum
     }
 
-    /// Whether held packets may walk on.
+    /// Returns whether held packets may continue.
     pub fn releases(&self) -> bool {
         self.hold.may_release(self.window())
     }
 
-    /// Held packets that may walk on, in order: a burst at most.
+    /// Takes up to a burst of held packets that may continue, in order.
     pub fn released(&mut self) -> Burst {
         let window = self.window();
         self.hold.release(window)
     }
 
-    /// An operation waits for the backlog to be empty: a turn has begun in which it still is not.
+    /// Notes that a turn begins in which an operation waits for the backlog to drain.
     pub fn close(&mut self) {
         self.shares.close();
     }
 
-    /// An operation is in force and the next one waits.
+    /// Notes that an operation was applied and the next one waits.
     pub fn reopen_between(&mut self) {
         self.shares.reopen_between();
     }
 
-    /// No operation waits any more.
+    /// Notes that no operation waits any longer.
     pub fn reopen(&mut self) {
         self.shares.reopen();
     }
@@ -262,7 +273,7 @@ mod tests {
         let mut lanes = Lanes::new(LaneLimits { normal: 64, unknown: 64, hold: 8 });
         let packets: Vec<Packet> = (0..20).map(|_| Packet::empty()).collect();
         (0..19).for_each(|slot| assert!(lanes.admit(slot, &packets[usize::from(slot)])));
-        // Held back for the first five, of the nineteen that joined.
+        // Nineteen packets joined; this one is held for the first five.
         lanes.hold.push(19, 5, lanes.window());
         assert_eq!((lanes.quantum(3, &packets).len(), lanes.releases()), (3, false));
         assert_eq!((lanes.quantum(BURST, &packets).len(), lanes.releases()), (2, true));

@@ -1,28 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who may join the backlog. Known normal and unknown packets have a share each; of the unknown ones' a port may hold as
-//! much as is still free (dynamic thresholds, after Choudhury and Hahne): a port that floods leaves room for the others, and one
-//! that is alone need not leave all of it unused.
+//! Admission to the backlog. Known normal and unknown packets have one share each.
+//!
+//! A port may use as much of the unknown packets' share as is still free (dynamic thresholds, after Choudhury
+//! and Hahne). A port that floods leaves capacity to others, and a port alone may use a large part of the
+//! share.
 
 use super::LaneLimits;
 use crate::burst::BURST;
 use crate::packet::{Packet, Path};
 use flow::DropReason;
 
-/// Ports are counted by their last bits.
+/// Number of port counters; ports are mapped to them by their last bits.
 const PORTS: usize = 64;
 
-/// Turns for which an operation waits before shares shrink.
+/// Turns that an operation waits before the shares shrink.
 const PATIENT_TURNS: u32 = 8;
 
-/// Packets of each kind that may join from one operation to the next while they come without end.
+/// Maximum number of packets of each kind admitted between two successive operations.
 const BETWEEN: usize = 4 * BURST;
 
-/// What a packet that waits is.
+/// Kind of a waiting packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It hit a normal entry, or waits for a table that has no others.
+    /// The packet hit a normal entry, or waits for a table that has only normal entries.
     Normal,
-    /// The LUT of the table it waits for does not know its value.
+    /// The LUT of the table it waits for has no record of its value.
     Unknown,
 }
 
@@ -32,7 +34,7 @@ impl Kind {
         if packet.path == Path::Missed { Self::Unknown } else { Self::Normal }
     }
 
-    /// Why one that finds no room is dropped.
+    /// Returns the reason for which a packet of this kind is dropped if its share is full.
     pub fn refused(self) -> DropReason {
         match self {
             Self::Normal => DropReason::BacklogNormal,
@@ -41,16 +43,16 @@ impl Kind {
     }
 }
 
-/// Packets in the backlog, by kind and port.
+/// Number of packets in the backlog, by kind and port.
 #[derive(Debug)]
 pub(super) struct Shares {
     limits: LaneLimits,
     normal: usize,
     unknown: usize,
     ports: [u16; PORTS],
-    /// Turns since an operation waits.
+    /// Turns for which the current operation has waited.
     closing: u32,
-    /// What a share is at most.
+    /// Upper bound on both shares between two successive operations, packets.
     most: usize,
 }
 
@@ -59,7 +61,8 @@ impl Shares {
         Self { limits, normal: 0, unknown: 0, ports: [0; PORTS], closing: 0, most: usize::MAX }
     }
 
-    /// What is left of a share while an operation waits: it is in force in the end, whatever arrives.
+    /// Returns the current size of a share. It shrinks while an operation waits, so that the backlog drains
+    /// whatever arrives.
     #[inline]
     fn shrunk(&self, share: u16) -> usize {
         let turns = self.closing.saturating_sub(PATIENT_TURNS) as usize;
@@ -70,7 +73,7 @@ impl Shares {
         packet.ext.in_port() as usize % PORTS
     }
 
-    /// Whether the packet may join.
+    /// Returns whether the packet may join the backlog.
     pub fn has_room(&self, packet: &Packet) -> bool {
         match Kind::of(packet) {
             Kind::Normal => self.normal < self.shrunk(self.limits.normal),
@@ -81,7 +84,7 @@ impl Shares {
         }
     }
 
-    /// It joins.
+    /// Counts a packet that joins the backlog.
     pub fn enter(&mut self, packet: &Packet) {
         match Kind::of(packet) {
             Kind::Normal => self.normal += 1,
@@ -92,7 +95,7 @@ impl Shares {
         }
     }
 
-    /// It is worked off.
+    /// Counts a packet that leaves the backlog.
     pub fn leave(&mut self, packet: &Packet) {
         match Kind::of(packet) {
             Kind::Normal => self.normal -= 1,
@@ -103,7 +106,7 @@ impl Shares {
         }
     }
 
-    /// Known normal and unknown packets that have joined.
+    /// Returns the numbers of known normal and unknown packets in the backlog.
     pub fn used(&self) -> (usize, usize) {
         (self.normal, self.unknown)
     }
@@ -116,7 +119,8 @@ impl Shares {
         (self.closing, self.most) = (0, usize::MAX);
     }
 
-    /// The next operation waits already: it shall not find a full backlog again, and packets shall go on meanwhile.
+    /// Notes that an operation was applied and the next one waits already. The shares stay small, so that it
+    /// does not find a full backlog, but packets still pass in between.
     pub fn reopen_between(&mut self) {
         (self.closing, self.most) = (PATIENT_TURNS, BETWEEN);
     }
