@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet's way: a burst comes in, and goes table by table until every packet has left.
+//! Stages of a burst: packets are processed table by table until every packet has left.
 //!
 //! ```text
 //! admit ──► table 0 ──► table 1 ──► ... ──► action sets ──► outcomes
@@ -7,9 +7,9 @@
 //!             └─────────────┴──► dropped as table_miss
 //! ```
 //!
-//! All packets that wait for a table are looked up together: keys first, then one lookup of the batch, then each
-//! packet's instructions. What packets send leaves at the end, packet by packet. Operations are
-//! applied between bursts only, so a packet sees one version of all rules.
+//! All packets that wait for a table are looked up together: first all keys are built, then one batch lookup
+//! runs, then each packet's instructions. Outputs leave at the end, packet by packet. Operations are applied
+//! between bursts only, so a packet sees one version of all rules.
 
 use crate::cells::{Cell, Cells};
 use crate::counters::{Counters, Tally};
@@ -34,16 +34,16 @@ use std::sync::Arc;
 use tables::{NONE, Table};
 use wire::Depth;
 
-/// Packets of a burst.
+/// Maximum number of packets in a burst.
 pub const BURST: usize = Limits::BURST_PACKETS;
 
-/// Tables there are room for: the controller's and that of learned MACs.
+/// Number of tables: the controller's 255 and the table of learned MAC addresses.
 const TABLES: usize = 256;
 
-/// A table's view and what builds its keys; none while the table is empty.
+/// View of a table and the extractor that builds its keys; `None` while the table is empty.
 pub(crate) type Slot = Option<Box<(Table, Extractor)>>;
 
-/// One worker's forwarding state.
+/// Forwarding state of one worker.
 #[derive(Debug)]
 pub struct Pipeline {
     pub(crate) rules: Rules,
@@ -55,11 +55,11 @@ pub struct Pipeline {
     pub(crate) outs: Outs,
 }
 
-/// What packets are judged by: nothing of it changes while one is under way.
+/// Rules that packets are forwarded by. They do not change while a burst runs.
 #[derive(Debug)]
 pub(crate) struct Rules {
     tables: Vec<Slot>,
-    /// The deepest that a table on the fast-forwarding path looks into a packet.
+    /// Greatest header depth that a table on the fast-forwarding path needs.
     depth: Depth,
     programs: Vec<Option<Arc<Program>>>,
     cells: Cells,
@@ -71,7 +71,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Makes ready to run packets.
+    /// Creates the context of a burst.
     #[inline]
     pub fn run<'a, E>(
         &'a self,
@@ -100,11 +100,11 @@ impl Rules {
     }
 }
 
-/// What is read and counted while a burst runs.
+/// Context of a burst: the rules it reads and the counters it writes.
 pub(crate) struct Run<'a, E> {
     pub tables: &'a [Slot],
-    /// How deep packets on the fast-forwarding path are looked into: most get through, and one walk over the headers costs
-    /// less than a shallow one and a deep one.
+    /// Depth to which headers are parsed on the fast-forwarding path. Most packets pass the whole path, and
+    /// one deep parse costs less than a shallow one followed by a deep one.
     pub depth: Depth,
     pub programs: &'a [Option<Arc<Program>>],
     pub cells: &'a Cells,
@@ -116,15 +116,15 @@ pub(crate) struct Run<'a, E> {
     pub egress: &'a mut E,
     pub outs: &'a mut Outs,
     pub tally: Tally,
-    /// What waits in the backlog.
+    /// Positions of the packets in the backlog.
     pub window: Window,
-    /// The packets were held back, and nothing of their flows waits any more that came before them.
+    /// Whether the packets come from the hold queue, so that no earlier packet of their flows waits.
     pub released: bool,
     pub now: Nanos,
 }
 
 impl Pipeline {
-    /// An empty pipeline that counts in `counters`.
+    /// Creates an empty pipeline that counts in `counters`.
     #[must_use]
     pub fn new(counters: Arc<Counters>, limits: LaneLimits) -> Self {
         let mut tables = Vec::with_capacity(TABLES);
@@ -151,7 +151,8 @@ impl Pipeline {
         }
     }
 
-    /// Puts an operation in force. What is no longer used is left in `updates`.
+    /// Applies an operation between two bursts. Objects that are no longer used are left in `updates`, for
+    /// the control thread to free.
     pub fn apply<P: Probe>(&mut self, updates: &mut Updates, probe: &mut P) {
         for update in &mut updates.parts {
             let swaps = update.is_swap();
@@ -203,12 +204,13 @@ impl Pipeline {
             Update::SwapGroups(groups) => std::mem::swap(&mut self.rules.groups, groups),
             Update::SwapMeters(meters) => std::mem::swap(&mut self.rules.meters, meters),
             Update::SwapStateless(lane) => std::mem::swap(&mut self.rules.stateless, lane),
-            // The worker's: it does the first two when the whole operation is in force, and keeps the other.
+            // The worker handles these parts: the first two when the whole operation is applied, and `Record`
+            // by keeping the recorder.
             Update::PacketOut(_) | Update::Lanes { .. } | Update::Record(_) => {}
         }
     }
 
-    /// Sends a packet of the controller's its way. It counts as received. Nothing waits in the backlog.
+    /// Forwards a packet-out of the controller, which counts as received. The backlog must be empty.
     pub fn packet_out<E: Egress, P: Probe>(
         &mut self,
         out: &PacketOut,
@@ -242,7 +244,7 @@ impl Pipeline {
     }
 }
 
-/// Takes packets that wait for tables through them, and all out that have not left yet.
+/// Runs packets through the tables they wait for, and finishes all packets that have not left yet.
 pub(crate) fn through<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     ffp: &mut Ffp,
@@ -254,7 +256,7 @@ pub(crate) fn through<E: Egress, P: Probe>(
 ) {
     let mut waiting = [0u16; BURST];
     let mut ids = [NONE; BURST];
-    // Where a burst begins; none may wait there.
+    // A burst begins at table 0, although no packet may wait there.
     let mut next = Some(0);
     while let Some(number) = next {
         let (waiting, known, mut later) = gather(packets, burst, number, &mut waiting);
@@ -315,8 +317,8 @@ pub(crate) fn through<E: Egress, P: Probe>(
     probe.mark(Step::Finish, burst.len() as u32);
 }
 
-/// Lists the packets that wait for a lookup in a table, those that wait for an entry of it which needs none, and tells
-/// the first of the other tables that packets wait for.
+/// Lists the packets that wait for a lookup in table `number`, and the packets that wait for an entry of it
+/// without a lookup. Also returns the lowest other table that packets wait for.
 fn gather<'a>(
     packets: &[Packet],
     burst: &[u16],
@@ -342,7 +344,7 @@ fn gather<'a>(
     (&mut places[..waiting], known, later)
 }
 
-/// The lower of two tables.
+/// Returns the lower of two tables.
 #[inline]
 pub(crate) fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
     match (one, other) {
@@ -351,18 +353,19 @@ pub(crate) fn sooner(one: Option<u8>, other: Option<u8>) -> Option<u8> {
     }
 }
 
-/// Whether a packet is an IP fragment, the first included.
+/// Returns whether a packet is an IP fragment, including the first.
 #[inline(never)]
 fn is_fragment(packet: &mut Packet) -> bool {
     packet.locate(Depth::L4);
     packet.layers.fragment
 }
 
-/// Bytes of an Ethernet header: what is shorter is no packet.
+/// Length of an Ethernet header, bytes. Shorter frames are dropped as runts.
 pub(crate) const ETHERNET_BYTES: usize = 14;
 
 impl<'a, E: Egress> Run<'a, E> {
-    /// Sets a packet up, or drops it at the door.
+    /// Sets up a packet. Drops runts, packets of ports that do not receive, and fragments if the settings say
+    /// so.
     #[inline]
     pub(crate) fn admit(&mut self, packet: &mut Packet, frame: Frame) {
         let receives = self.ports.get(frame.meta.in_port).is_some_and(|port| port.up && !port.no_recv);
@@ -377,13 +380,13 @@ impl<'a, E: Egress> Run<'a, E> {
         }
     }
 
-    /// EtherTypes of stateless forwarding.
+    /// Returns the EtherTypes of stateless forwarding.
     #[inline]
     pub(crate) fn tag_types(&self) -> &TagTypes {
         self.stateless.map_or(&TagTypes::USUAL, StatelessLane::types)
     }
 
-    /// What an entry runs, and what it counts in.
+    /// Returns an entry's cell and program.
     #[inline]
     pub(crate) fn entry(&self, id: EntryId) -> Option<(&'a Cell, &'a Program)> {
         let cells = self.cells;
@@ -391,14 +394,14 @@ impl<'a, E: Egress> Run<'a, E> {
         Some((cell, self.program(cell)?))
     }
 
-    /// What an entry runs.
+    /// Returns the program that a cell's entry runs.
     #[inline]
     pub(crate) fn program(&self, cell: &Cell) -> Option<&'a Program> {
         let programs = self.programs;
         programs.get(cell.program() as usize)?.as_deref()
     }
 
-    /// Counts a hit and runs the entry's instructions; false for a miss, which ends the packet.
+    /// Counts a hit and runs the entry's instructions. Returns false for a table-miss, which ends the packet.
     #[inline]
     pub(crate) fn hit(&mut self, packet: &mut Packet, table: u8, id: EntryId) -> bool {
         let Some((cell, program)) = (if id == NONE { None } else { self.entry(id) }) else {
@@ -411,7 +414,7 @@ impl<'a, E: Egress> Run<'a, E> {
         true
     }
 
-    /// Counts a hit and runs the entry's instructions; returns where the packet goes on.
+    /// Counts a hit, runs the entry's instructions and returns the packet's new state.
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,
@@ -427,7 +430,8 @@ impl<'a, E: Egress> Run<'a, E> {
         self.instructions(packet, program)
     }
 
-    /// Executes the action set, counts the outcome and brings the frame home.
+    /// Runs the action set, sends the pending outputs, counts the outcome and frees the frame if it was not
+    /// sent.
     #[inline]
     pub(crate) fn finish<P: Probe>(&mut self, packet: &mut Packet, slot: usize, fast: bool, probe: &mut P) {
         if packet.state == State::Finish {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Triage: a burst walks the fast-forwarding path, and who does not get through waits, or goes on at once where nothing is
-//! to wait. What waits is worked off in quanta, between bursts.
+//! Entry points of forwarding.
+//!
+//! A burst first takes the fast-forwarding path. Packets that do not pass it are queued in the backlog, or
+//! continue at once where nothing may wait. The backlog is processed between bursts, in batches of bounded
+//! size (quanta).
 
 use crate::burst::{BURST, Pipeline, Run, through};
 use crate::lanes::{Kind, Lanes};
@@ -13,10 +16,12 @@ use flow::{DropReason, Nanos};
 use frame::Frame;
 
 impl Pipeline {
-    /// Takes in a burst of at most [`BURST`] frames; `frames` is empty afterwards. Returns how many packets are low-latency:
-    /// they have left, those by the stateless lane first, or are held back for earlier ones of their flow. With lanes, and
-    /// while the fast-forwarding path is open, the others wait for [`Pipeline::work`]; else they have left too. To be called
-    /// only while [`Pipeline::may_hold_back`] a burst.
+    /// Processes a burst of at most [`BURST`] frames. `frames` is empty afterwards.
+    ///
+    /// Returns the number of low-latency packets. They have left, those of the stateless forwarder first, or
+    /// are held for earlier packets of their flow. If lanes are enabled and the fast-forwarding path is open,
+    /// the other packets wait for [`Pipeline::work`]. Otherwise they have left, too. Call this only while
+    /// [`Pipeline::may_hold_back`] returns true.
     pub fn forward<E: Egress, P: Probe>(
         &mut self,
         frames: &mut Vec<Frame>,
@@ -72,8 +77,10 @@ impl Pipeline {
         low_latency + (received - count)
     }
 
-    /// Works off up to `most` packets that wait, and lets a burst of those go on that were held back for them. Returns how
-    /// many that were; 0: nothing waits. To be called again while more [`Pipeline::releases`] before anything is received.
+    /// Processes up to `most` packets of the backlog, then a burst of held packets whose fences have passed.
+    ///
+    /// Returns the number of packets processed; 0 if nothing waits. Call it again while
+    /// [`Pipeline::releases`] returns true, before anything is received.
     pub fn work<E: Egress, P: Probe>(
         &mut self,
         most: usize,
@@ -85,7 +92,7 @@ impl Pipeline {
         if lanes.held() == 0 {
             return 0;
         }
-        // What may go on goes before what came later.
+        // Held packets that may leave come before the rest of the backlog, which arrived later.
         let quantum = if lanes.releases() { Burst::new() } else { lanes.quantum(most, &slab.packets) };
         let mut run = rules.run(egress, outs, lanes.window(), now);
         through(&mut run, ffp, &mut slab.packets, &quantum, keys, counters, probe);
@@ -94,8 +101,8 @@ impl Pipeline {
         run.released = true;
         let released = lanes.released();
         if !released.is_empty() {
-            // Those that do not get through go on at once: later packets of their flows may be in the backlog, and these
-            // must not come behind them.
+            // Released packets that miss continue through the tables at once. Later packets of their flows
+            // may be in the backlog and must not overtake them.
             ffp.walk(&mut run, &mut slab.packets, &released, keys, counters, probe);
             through(&mut run, ffp, &mut slab.packets, &released, keys, counters, probe);
             slab.free(&released);
@@ -106,7 +113,8 @@ impl Pipeline {
         worked
     }
 
-    /// Drops all that waits, with what it was to send: the worker ends. Returns how many packets that were.
+    /// Drops all waiting packets and their pending outputs, because the worker ends. Returns the number of
+    /// packets.
     pub fn drop_waiting<E: Egress, P: Probe>(&mut self, now: Nanos, egress: &mut E, probe: &mut P) -> usize {
         let Self { rules, counters, slab, lanes, outs, .. } = self;
         let mut run = rules.run(egress, outs, lanes.window(), now);
@@ -128,61 +136,63 @@ impl Pipeline {
         dropped
     }
 
-    /// What is in use of the room for packets that wait, and for what they are to send.
+    /// Returns the usage of the backlog's shares, of the hold queue and of the pending outputs.
     #[must_use]
     pub fn levels(&self) -> [Level; 4] {
         let [normal, unknown, hold] = self.lanes.levels(&self.slab.packets);
         [normal, unknown, hold, self.outs.level()]
     }
 
-    /// Whether packets that were held back may go on now.
+    /// Returns whether held packets may leave now.
     #[must_use]
     pub fn releases(&self) -> bool {
         self.lanes.releases()
     }
 
-    /// Whether another burst may be held back, all of it.
+    /// Returns whether the hold queue has space for another whole burst.
     #[must_use]
     pub fn may_hold_back(&self) -> bool {
         self.lanes.holds_more()
     }
 
-    /// Packets that are held back.
+    /// Returns the number of held packets.
     #[must_use]
     pub fn held_back(&self) -> usize {
         self.lanes.hold.len()
     }
 
-    /// Packets that wait for tables.
+    /// Returns the number of packets in the backlog.
     #[must_use]
     pub fn backlogged(&self) -> usize {
         self.lanes.backlogged()
     }
 
-    /// All packets that wait. Operations are applied when there are none.
+    /// Returns the number of all waiting packets. Operations are applied only at 0.
     #[must_use]
     pub fn held(&self) -> usize {
         self.lanes.held()
     }
 
-    /// Tells that a turn begins in which operations wait for the backlog to be empty: fewer packets join it, in the end none.
+    /// Notes that a turn begins in which an operation waits for the backlog to drain. The shares of the
+    /// backlog shrink with each such turn.
     pub fn close(&mut self) {
         self.lanes.close();
     }
 
-    /// Tells that operations are in force and the next one waits.
+    /// Notes that an operation was applied and the next one waits.
     pub fn reopen_between(&mut self) {
         self.lanes.reopen_between();
     }
 
-    /// Tells that no operation waits.
+    /// Notes that no operation waits.
     pub fn reopen(&mut self) {
         self.lanes.reopen();
     }
 }
 
-/// Shares out what has walked: frees the slots of packets that have left, holds back who must wait for others, and takes the
-/// rest into the backlog, or drops it without room. Returns how many are held back.
+/// Distributes a burst after the fast-forwarding path. Frees the slots of packets that have left, queues
+/// packets with a fence in the hold queue, and admits the rest to the backlog or drops it. Returns the number
+/// of packets newly held.
 fn share_out<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
     lanes: &mut Lanes,
@@ -206,7 +216,7 @@ fn share_out<E: Egress, P: Probe>(
                 held += 1;
                 continue;
             }
-            // Nobody sees whether it comes before or after others.
+            // Such a packet sends nothing, so its order is not observable.
             _ if packet.state == State::Done && packet.outs.is_empty() && packet.leaves.is_none() => {
                 run.finish(packet, usize::from(*slot), false, probe);
             }
@@ -226,7 +236,7 @@ fn share_out<E: Egress, P: Probe>(
     held
 }
 
-/// Drops a packet that cannot wait, with all that it was to send.
+/// Drops a packet that finds no space in the backlog, with its pending outputs.
 #[inline(never)]
 fn refuse<E: Egress, P: Probe>(
     run: &mut Run<'_, E>,
