@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The key compiler: turns a table's key plan into one byte shuffle ([`shuffle`]) where it can, and into loads, so that
-//! building a key is a few shifts a field.
+//! The key compiler: translates a table's key plan into steps that build its lookup keys.
+//!
+//! Where possible a whole key is one byte shuffle ([`shuffle`]). Otherwise it is a list of loads, so that a
+//! field costs a few shifts.
 
 mod shuffle;
 #[cfg(test)]
@@ -14,39 +16,40 @@ use tables::KeyPlan;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Named fields, or up to 64 bits of one, that one 8-byte load reaches: nearly all of them.
+/// One 8-byte load that covers neighbouring named fields, or up to 64 bits of one. Nearly all fields need no
+/// more.
 #[derive(Clone, Copy, Debug)]
 struct Load {
-    /// Headers that must be there, else the bits stay 0.
+    /// Headers that must be present, else the bits stay 0.
     needs: u32,
     base: Base,
     word: u8,
-    /// First byte from the base.
+    /// Offset of the first byte from the base.
     byte: u16,
-    /// How far the load is turned so that the fields stand where they do in the key.
+    /// Left rotation of the loaded word that moves the fields to their position in the key, bits.
     turn: u32,
-    /// The fields' places in the key.
+    /// Bits of the fields in the key's word.
     mask: u64,
 }
 
-/// A part of a field that takes more care: bits of a slice, or such that end in a ninth byte.
+/// A part of a field that needs more care: bits of a slice, or bits that end in a ninth byte.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     base: Base,
-    /// First byte from the base.
+    /// Offset of the first byte from the base.
     byte: u16,
-    /// Bits before the part's first in that byte.
+    /// Number of bits before the part in its first byte.
     skip: u8,
     bits: u8,
     word: u8,
     shift: u8,
-    /// Headers that must be there, else the bits stay 0.
+    /// Headers that must be present, else the bits stay 0.
     needs: u32,
-    /// Where the slice this belongs to ends, in bits from its base; 0 for named fields.
+    /// End of the slice that the part belongs to, in bits from its base; 0 for named fields.
     slice_end_bits: u32,
 }
 
-/// One slice's presence bit.
+/// Presence bit of one slice.
 #[derive(Clone, Copy, Debug)]
 struct Presence {
     base: Base,
@@ -66,7 +69,7 @@ pub struct Extractor {
     shuffle: Option<Shuffle>,
 }
 
-/// How deep the parser must go for a field.
+/// Returns the depth to which headers must be parsed for a field.
 fn depth_of(field: Field) -> Depth {
     let location = field.location();
     match (field, location.base) {
@@ -93,11 +96,11 @@ fn depth_of(field: Field) -> Depth {
     }
 }
 
-/// Any header whose presence makes `Layers::l4` meaningful.
+/// Headers with a valid `Layers::l4`: at least one of them must be present.
 pub(crate) const L4_HEADERS: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 impl Extractor {
-    /// Compiles a plan.
+    /// Compiles a key plan.
     #[must_use]
     pub fn new(plan: &KeyPlan) -> Self {
         let end_of = |field: Field| match field {
@@ -128,10 +131,11 @@ impl Extractor {
                 made.parts.push(Part { base, byte, skip, bits, word, shift, needs, slice_end_bits });
                 continue;
             }
-            // Loaded, the field's last bit stands `64 - skip - bits` above the lowest; it is to stand `shift` above.
+            // In the loaded word the field's last bit is `64 - skip - bits` above the lowest bit. In the key
+            // it is `shift` above.
             let turn = (u32::from(shift) + u32::from(skip) + u32::from(bits)) % 64;
             let mask = (u64::MAX >> (64 - bits)) << shift;
-            // Neighbours in the packet that are neighbours in the key come with one load.
+            // Fields that are neighbours in both packet and key share one load.
             let joins = |load: &&mut Load| {
                 let behind = 8 * u32::from(byte.wrapping_sub(load.byte));
                 (load.base, load.word, load.needs) == (base, word, needs)
@@ -146,14 +150,14 @@ impl Extractor {
         made
     }
 
-    /// Words of a key.
+    /// Returns the length of a key, words.
     #[must_use]
     #[inline]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// How deep packets are looked into.
+    /// Returns the depth to which headers must be parsed.
     #[must_use]
     pub(crate) fn depth(&self) -> Depth {
         self.depth
@@ -164,8 +168,9 @@ impl Extractor {
         self.extract_masked(packets, waiting, keys, &[], self.depth);
     }
 
-    /// The same without the bits that are not in `mask` (a row, or nothing), of packets that are looked into at least as deep
-    /// as this table asks.
+    /// Writes the keys like [`Extractor::extract`], but clears the bits that are not in `mask` (a row, or
+    /// empty for no mask). Parses headers to `depth` or to the depth that this table needs, whichever is
+    /// greater.
     pub(crate) fn extract_masked(
         &self,
         packets: &mut [Packet],
@@ -193,7 +198,8 @@ impl Extractor {
         }
     }
 
-    /// The same load by load, so that what belongs to the load stays in registers.
+    /// Builds the keys load by load. The parameters of a load stay in registers while all packets are
+    /// processed.
     fn load(&self, packets: &[Packet], waiting: &[u16], keys: &mut [u64]) {
         keys.fill(0);
         let mut rows = Rows { packets, waiting, keys, words: self.words };
@@ -222,7 +228,7 @@ impl Extractor {
     }
 }
 
-/// The keys in the making.
+/// Keys being built.
 struct Rows<'a> {
     packets: &'a [Packet],
     waiting: &'a [u16],
@@ -231,7 +237,7 @@ struct Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Adds bits to a word of each packet's key that has the headers.
+    /// Adds bits to one word of the key of each packet that has the headers.
     #[inline(always)]
     fn each(&mut self, word: u8, needs: u32, bits: impl Fn(&Packet) -> u64) {
         for (packet, key) in self.waiting.iter().zip(self.keys.chunks_exact_mut(self.words)) {
@@ -242,7 +248,7 @@ impl Rows<'_> {
         }
     }
 
-    /// Adds a load from the frame whose base starts there.
+    /// Adds a load from the frame. `start` returns the offset of the load's base.
     #[inline(always)]
     fn load(&mut self, load: &Load, start: impl Fn(&Packet) -> u16) {
         let Load { word, needs, byte, .. } = *load;
@@ -254,7 +260,7 @@ impl Rows<'_> {
 }
 
 impl Load {
-    /// Moves the field from where it was loaded to its place in the key.
+    /// Moves the fields from their loaded position to their position in the key.
     #[inline(always)]
     fn place(&self, loaded: u64) -> u64 {
         loaded.rotate_left(self.turn) & self.mask
@@ -262,7 +268,7 @@ impl Load {
 }
 
 impl Part {
-    /// The bits at their place in the key, of a packet that has the headers.
+    /// Returns the bits at their position in the key, for a packet that has the headers.
     fn read(&self, packet: &Packet) -> u64 {
         let start = if self.slice_end_bits == 0 {
             base_start(packet, self.base)
@@ -275,7 +281,7 @@ impl Part {
     }
 }
 
-/// Where a base starts. Meaningful only while the header that the base belongs to is present.
+/// Returns the offset of a base. It is meaningful only if the header that the base belongs to is present.
 #[inline]
 pub(crate) fn base_start(packet: &Packet, base: Base) -> usize {
     match base {
@@ -287,14 +293,14 @@ pub(crate) fn base_start(packet: &Packet, base: Base) -> usize {
     }
 }
 
-/// Where a slice's base starts, if the packet reaches the slice's end.
+/// Returns the offset of a slice's base, or `None` if the packet ends before the slice does.
 #[inline]
 pub(crate) fn slice_start(packet: &Packet, base: Base, end_bits: u32) -> Option<usize> {
     let Layers { present, l3, l4, .. } = packet.layers;
     Ends { present, l3, l4, len: packet.frame.len() }.slice_start(base, end_bits)
 }
 
-/// What a slice is held against: headers, and where the packet ends.
+/// Data that decides whether a packet contains a slice: headers, their offsets and the packet's length.
 struct Ends {
     present: u32,
     l3: u16,

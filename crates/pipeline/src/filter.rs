@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whether a packet, as it came in, matches: the filter of the recorder. One packet at a time and field by field, because
-//! what it looks at is rare.
+//! Packet filter of the recorder. It decides on a packet as received, field by field, because it runs for
+//! traced packets only.
 
 use flow::ext::EXT_BYTES;
 use flow::{Base, Ext, Field, Location, Match, PortNo};
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Headers of which one must be there for what counts from the fourth layer.
+/// Headers with a valid offset of L4: a slice from L4 needs one of them.
 const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | header::ICMPV6;
 
 #[derive(Clone, Copy, Debug)]
@@ -18,16 +18,16 @@ struct Condition {
     mask: u128,
 }
 
-/// A match, compiled.
+/// A compiled match.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
     conditions: Box<[Condition]>,
-    /// It matches no packet, as an entry of a linear table does not.
+    /// Whether the filter accepts no packet, as a match on an index of a linear table.
     nothing: bool,
 }
 
 impl Filter {
-    /// The packets that match when they come in.
+    /// Compiles a match. The filter accepts the packets that match when they are received.
     #[must_use]
     pub fn compile(matching: &Match) -> Self {
         let condition = |c: flow::FieldMatch| Condition {
@@ -39,7 +39,7 @@ impl Filter {
         Self { conditions: matching.fields().map(condition).collect(), nothing: matching.index().is_some() }
     }
 
-    /// Whether a frame that comes in by `in_port` matches.
+    /// Returns whether a frame received at `in_port` matches.
     #[must_use]
     pub fn accepts(&self, in_port: PortNo, frame: &[u8]) -> bool {
         if self.nothing {

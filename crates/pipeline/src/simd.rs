@@ -1,55 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wide instructions, chosen when the program runs. What needs them can only be made where the core has them.
+//! Vector instructions, selected at run time. A type that needs them can only be created on a core that has
+//! them.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 use tables::simd::is_portable;
 
-/// Where each byte of a row comes from: a choice of 128 bytes in one instruction (AVX-512 VBMI).
+/// Byte shuffle that builds a row from 128 source bytes in one instruction (AVX-512 VBMI).
 #[derive(Clone, Debug)]
 pub(crate) struct Permute {
     choice: Choice,
 }
 
-/// For each byte of a row its source. Bytes 0 to 63 are the frame's, 64 to 95 the extended header's.
+/// Source of each byte of a row. Sources 0 to 63 are bytes of the frame, 64 to 95 bytes of the extended
+/// header.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
-    /// The source byte, counted from its base.
+    /// Index of the source byte, relative to its base.
     pub from: [u8; 64],
-    /// The bits that are taken.
+    /// Mask of the bits to copy.
     pub mask: [u8; 64],
-    /// The bytes whose base is the L3 header, one bit each.
+    /// Bytes whose base is the L3 header, one bit each.
     pub l3: u64,
-    /// The bytes whose base is the L4 header.
+    /// Bytes whose base is the L4 header, one bit each.
     pub l4: u64,
 }
 
-/// What a row is made of.
+/// Data that one row is built from.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'p> {
-    /// The frame's first bytes, and what may follow them.
+    /// First 64 bytes of the frame's buffer. A shorter frame ends within them.
     pub frame: &'p [u8; 64],
-    /// The extended header.
+    /// Extended header.
     pub ext: &'p [u8; 32],
-    /// What the row's shape follows from. Most packets of a burst are of one kind.
+    /// Key that determines the row's shape. Most packets of a burst have the same kind.
     pub kind: u64,
 }
 
-/// What is the same in the rows of a kind.
+/// Properties shared by all rows of a kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    /// Where the headers begin in the frame.
+    /// Offsets of the headers in the frame.
     pub l3: u8,
     pub l4: u8,
-    /// Bytes of the row that are not 0, one bit each.
+    /// Bytes of the row that are not forced to 0, one bit each.
     pub keep: u64,
-    /// Word 0, if it is not made of bytes.
+    /// Value of word 0, if it is not built from bytes.
     pub first: Option<u64>,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Permute {
-    /// None where the core has no such instruction.
+    /// Returns `None` if the core lacks the instructions.
     pub fn new(choice: Choice) -> Option<Self> {
         let able = !is_portable()
             && is_x86_feature_detected!("avx512f")
@@ -58,9 +60,11 @@ impl Permute {
         able.then_some(Self { choice })
     }
 
-    /// Makes a row of `words` words (up to eight) of each source, one after the other, and clears the bits that are not in
-    /// `mask` (a row, or nothing). `shape` tells what the rows of a kind have in common; where it tells nothing, the
-    /// row stays undefined, and the answer is false. Nothing is written behind the last row.
+    /// Builds a row of `words` words (at most 8) from each source, and clears the bits that are not in `mask`
+    /// (a row, or empty for no mask).
+    ///
+    /// `shape` returns the common properties of a kind's rows. If it returns `None`, these rows stay
+    /// undefined and the result is false. Nothing is written beyond the last row.
     #[inline]
     pub fn rows(
         &self,
@@ -72,12 +76,12 @@ impl Permute {
     ) -> bool {
         let room = keys.len().min(sources.len() * words);
         let keys = &mut keys[..room];
-        // SAFETY: `new` has found these instructions, and nothing else makes a `Permute`.
+        // SAFETY: only `new` creates a `Permute`, and it has checked that the core has these instructions.
         unsafe { permute(&self.choice, sources, words, keys, mask, shape) }
     }
 }
 
-/// All rows in one call: what is the same in each stays in registers.
+/// Builds all rows in one call, so that constants stay in registers.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
 unsafe fn permute(
@@ -94,7 +98,7 @@ unsafe fn permute(
         _mm512_maskz_permutex2var_epi8, _mm512_set1_epi8, _mm512_set1_epi64, _mm512_setzero_si512,
         _mm512_storeu_si512,
     };
-    // SAFETY: arrays of 64 bytes.
+    // SAFETY: `from` and `mask` are arrays of 64 bytes, the length of each load.
     let (from, bits) = unsafe {
         (_mm512_loadu_si512(choice.from.as_ptr().cast()), _mm512_loadu_si512(choice.mask.as_ptr().cast()))
     };
@@ -102,7 +106,8 @@ unsafe fn permute(
     let all = all.wrapping_sub(1);
     let examined = match mask.len() {
         0 => _mm512_set1_epi64(-1),
-        // SAFETY: no more words are loaded than there are.
+        // SAFETY: the load is masked to at most `words` words, and the match arm checks that `mask` has as
+        // many.
         len if len >= words => unsafe { _mm512_maskz_loadu_epi64(all, mask.as_ptr().cast()) },
         _ => _mm512_setzero_si512(),
     };
@@ -129,7 +134,8 @@ unsafe fn permute(
             }
         }
         if known {
-            // SAFETY: arrays of 64 bytes; of the extended header only the 32 that it has are loaded.
+            // SAFETY: `frame` is an array of 64 bytes. The load of `ext` is masked to 32 bytes, the length of
+            // its array.
             let (frame, ext) = unsafe {
                 (
                     _mm512_loadu_si512(source.frame.as_ptr().cast()),
@@ -139,13 +145,13 @@ unsafe fn permute(
             let made = _mm512_and_si512(_mm512_maskz_permutex2var_epi8(keep, frame, places, ext), bits);
             let made = _mm512_mask_mov_epi64(made, is_first, firsts);
             if rest.len() >= 8 {
-                // A whole store, where it fits: words of a part of one are read again much later. What it writes beyond
-                // the row is written again: by the next one.
-                // SAFETY: there is room for eight words.
+                // A full store is used where it fits, because a word read soon after a masked store would
+                // wait much longer. The words that it writes beyond the row are overwritten by the next row.
+                // SAFETY: the branch checks that `rest` has at least 8 words.
                 unsafe { _mm512_storeu_si512(rest.as_mut_ptr().cast(), made) };
             } else {
                 let room = ((1u16 << rest.len()) - 1) as u8;
-                // SAFETY: no more words are stored than there is room for.
+                // SAFETY: the store is masked to `rest.len()` words, which is below 8 in this branch.
                 unsafe { _mm512_mask_storeu_epi64(rest.as_mut_ptr().cast(), room & all, made) };
             }
         }
@@ -156,12 +162,12 @@ unsafe fn permute(
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Permute {
-    /// None: only one kind of core has such an instruction.
+    /// Returns `None`: only x86-64 has the instruction.
     pub fn new(_: Choice) -> Option<Self> {
         None
     }
 
-    /// Makes nothing, as there is no `Permute`.
+    /// Does nothing, because no `Permute` exists on this architecture.
     pub fn rows(
         &self,
         _: &[Source<'_>],
@@ -174,7 +180,7 @@ impl Permute {
     }
 }
 
-/// Compares rows of up to eight words, each at once (AVX-512).
+/// Compares rows of up to 8 words with one instruction each (AVX-512).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowCompare {
     _found: (),
@@ -182,16 +188,16 @@ pub(crate) struct RowCompare {
 
 #[cfg(target_arch = "x86_64")]
 impl RowCompare {
-    /// None where the core has no such instruction.
+    /// Returns `None` if the core lacks the instruction.
     pub fn new() -> Option<Self> {
         (!is_portable() && is_x86_feature_detected!("avx512f")).then_some(Self { _found: () })
     }
 
-    /// For each of up to 32 rows of `words` words one bit: whether the row at its place in `rows` is another, or there is
-    /// none.
+    /// Returns one bit for each of up to 32 rows of `words` words. The bit is set if the row at its place in
+    /// `rows` differs, or if there is no such row.
     #[inline]
     pub fn differing(self, keys: &[u64], words: usize, rows: &[u64], places: &[u32]) -> u32 {
-        // SAFETY: `new` has found these instructions, and nothing else makes a `RowCompare`.
+        // SAFETY: only `new` creates a `RowCompare`, and it has checked that the core has these instructions.
         unsafe { differing(keys, words, rows, places) }
     }
 }
@@ -205,12 +211,13 @@ unsafe fn differing(keys: &[u64], words: usize, rows: &[u64], places: &[u32]) ->
     }
     let all = ((1u16 << words) - 1) as u8;
     let mut found = 0;
-    // One iterator: several side by side cost more than what they lead to.
+    // The loop uses one iterator, because zipping several was slower.
     let count = places.len().min(keys.len() / words).min(32);
     for (at, place) in places[..count].iter().enumerate() {
         let from = *place as usize * words;
         if from + words <= rows.len() {
-            // SAFETY: there are `words` words in both places, and no more are loaded.
+            // SAFETY: both loads are masked to `words` words. The condition above bounds the row, and `count`
+            // bounds the key.
             let differ = unsafe {
                 let row = _mm512_maskz_loadu_epi64(all, rows.as_ptr().add(from).cast());
                 let key = _mm512_maskz_loadu_epi64(all, keys.as_ptr().add(at * words).cast());
@@ -224,22 +231,22 @@ unsafe fn differing(keys: &[u64], words: usize, rows: &[u64], places: &[u32]) ->
 
 #[cfg(not(target_arch = "x86_64"))]
 impl RowCompare {
-    /// None: only one kind of core has such an instruction.
+    /// Returns `None`: only x86-64 has the instruction.
     pub fn new() -> Option<Self> {
         None
     }
 
-    /// Not to be had.
+    /// Unreachable in practice, because no `RowCompare` exists on this architecture.
     pub fn differing(self, _: &[u64], _: usize, _: &[u64], _: &[u32]) -> u32 {
         u32::MAX
     }
 }
 
-/// The bytes of `first` and of `second` that equal `byte`: bits 0 to 7, and 8 to 15, lowest byte first.
+/// Returns which bytes of `first` (bits 0 to 7) and `second` (bits 8 to 15) equal `byte`, lowest byte first.
 #[inline(always)]
 pub(crate) fn equal_bytes(first: u64, second: u64, byte: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: SSE2 belongs to every x86-64 core.
+    // SAFETY: SSE2 is part of every x86-64 core, and no memory is accessed.
     #[allow(unused_unsafe)]
     unsafe {
         use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_set1_epi8};

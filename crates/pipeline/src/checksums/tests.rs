@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet whose checksum is left to the hardware ends, once it is completed, as one that came with a whole checksum.
+//! A packet with checksum offload, once completed, equals the same packet that arrived with a complete
+//! checksum.
 
 use crate::field_write::FieldWrite;
 use crate::packet::Packet;
@@ -26,7 +27,8 @@ fn packets() -> Vec<Vec<u8>> {
     made
 }
 
-/// The packet as a sender with offloads gives it: the field holds the sum of the pseudo-header.
+/// Returns the packet as a sender with checksum offload emits it: the field holds the sum of the
+/// pseudo-header.
 fn left_open(bytes: &[u8]) -> Frame {
     let layers = wire::locate(bytes, Depth::L4);
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
@@ -52,7 +54,7 @@ fn changed(frame: Frame, change: &dyn Fn(&mut Packet)) -> Frame {
     packet.take_frame()
 }
 
-/// Changes that a packet has no header for leave it as it is.
+/// Ignores failures: a change without its header leaves the packet unchanged.
 fn applied(_: Result<(), flow::DropReason>) {}
 
 fn set(field: Field, value: u128) -> impl Fn(&mut Packet) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A key plan whose fields begin and end with whole bytes, as data: one byte shuffle makes a row, wherever its headers
-//! begin. A plan that is none, a long row, and a packet whose headers reach beyond its first 64 bytes go by loads.
+//! Key plans as one byte shuffle per row.
+//!
+//! A plan is eligible if each field keeps its position within its bytes, no two fields share a byte of the
+//! key, and the row is at most 64 bytes long. Other plans, and packets whose headers reach beyond the first
+//! 64 bytes, use loads.
 
 use super::Ends;
 use crate::burst::BURST;
@@ -10,16 +13,17 @@ use arrayvec::ArrayVec;
 use flow::{Base, Field};
 use tables::KeyPlan;
 
-/// Bytes of a frame that a row can be made of.
+/// Number of bytes at the start of a frame that a row can be built from.
 const REACH_BYTES: u16 = 64;
 
-/// Where a kind tells which headers are there, how far the frame reaches, and where headers begin.
+/// Layout of a packet's kind: header presence bits, reachable length of the frame, and the offsets of L3 and
+/// L4.
 const PRESENT: u32 = (1 << LEN_BIT) - 1;
 const LEN_BIT: u32 = 24;
 const L3_BIT: u32 = 32;
 const L4_BIT: u32 = 48;
 
-/// Of packets that no row is made of: headers that begin out of reach.
+/// Kind of packets for which no row can be built, because their headers begin out of reach.
 const NO_KIND: u64 = u64::MAX;
 
 /// Builds the rows of one table.
@@ -27,24 +31,24 @@ const NO_KIND: u64 = u64::MAX;
 pub(super) struct Shuffle {
     permute: Permute,
     words: usize,
-    /// The furthest that the headers may begin.
+    /// Greatest header offsets for which all bytes of the row are in reach.
     l3_max: u16,
     l4_max: u16,
-    /// Headers whose presence is told in word 0.
+    /// Headers whose presence bits are part of word 0.
     needs: u32,
     has_presence: bool,
     headers: Vec<Headers>,
     slices: Vec<Slice>,
 }
 
-/// Bytes of the row that are 0 unless all these headers are there.
+/// Bytes of the row that are 0 unless all headers of `needs` are present.
 #[derive(Debug)]
 struct Headers {
     needs: u32,
     bytes: u64,
 }
 
-/// Bytes of the row that are 0 unless the packet reaches so far.
+/// Bytes of the row that are 0 unless the packet reaches the end of the slice.
 #[derive(Debug)]
 struct Slice {
     base: Base,
@@ -53,7 +57,7 @@ struct Slice {
 }
 
 impl Shuffle {
-    /// None if the plan is not that simple, or the core has no such instruction.
+    /// Compiles a plan. Returns `None` if the plan is not eligible or the core lacks the instruction.
     pub fn new(plan: &KeyPlan) -> Option<Self> {
         let mut choice = Choice { from: [0; 64], mask: [0; 64], l3: 0, l4: 0 };
         let mut headers: Vec<Headers> = Vec::new();
@@ -68,7 +72,8 @@ impl Shuffle {
             let location = part.field.location();
             let bit = location.offset_bits + part.from_bit;
             let end = bit + u16::from(part.bits);
-            // The field's last bit stands in its byte of the packet where it does in its byte of the key.
+            // The last bit of the field must have the same position within its byte in the packet and in the
+            // key.
             if (end + u16::from(part.shift)) % 8 != 0 {
                 return None;
             }
@@ -79,7 +84,7 @@ impl Shuffle {
                 let at = usize::from(part.word) * 8 + usize::from(byte);
                 let from = last - (byte - lowest);
                 let is_ext = location.base == Base::Ext;
-                // Two fields in a byte of the key, or a byte out of reach.
+                // Two fields share a byte of the key, or a byte is out of reach.
                 if at >= 64 || choice.mask[at] != 0 || from >= REACH_BYTES {
                     return None;
                 }
@@ -120,8 +125,9 @@ impl Shuffle {
         })
     }
 
-    /// Writes the rows of the packets in `waiting`, whose headers are located, without the bits that are not in `mask` (a row,
-    /// or nothing); leaves those that do not suit to `other`.
+    /// Writes the rows of the packets in `waiting`, whose headers must have been parsed. Clears the bits that
+    /// are not in `mask` (a row, or empty for no mask). Calls `other` for packets whose headers are out of
+    /// reach.
     pub fn rows(
         &self,
         packets: &[Packet],
@@ -149,8 +155,8 @@ impl Shuffle {
         }
     }
 
-    /// What the shape of a packet's row follows from: where its headers are, which there are, and how long it is as far as a
-    /// row reaches.
+    /// Returns the packet's kind, which determines the shape of its row: the headers, their offsets, and the
+    /// packet's length as far as a row can reach.
     #[inline(always)]
     fn kind(&self, packet: &Packet) -> u64 {
         let layers = &packet.layers;
@@ -160,13 +166,13 @@ impl Shuffle {
         present | u64::from(layers.l3) << L3_BIT | u64::from(layers.l4) << L4_BIT
     }
 
-    /// Whether headers begin where the shuffle reaches all that belongs to them.
+    /// Returns whether the headers begin so early that the shuffle reaches all their bytes.
     #[inline(always)]
     fn suits(&self, kind: u64) -> bool {
         (kind >> L3_BIT) as u16 <= self.l3_max && (kind >> L4_BIT) as u16 <= self.l4_max
     }
 
-    /// The rows of a kind of packets.
+    /// Returns the shape of the rows of a kind; `None` if its headers are out of reach.
     #[inline(never)]
     fn shape(&self, kind: u64) -> Option<Shape> {
         let present = kind as u32 & PRESENT;

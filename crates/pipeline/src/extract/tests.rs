@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The shuffle makes the very rows that the loads make, of whatever fields and packets.
+//! The shuffle builds the same rows as the loads, for any fields and packets.
 
 use super::*;
 use fastrand::Rng;
@@ -77,7 +77,7 @@ fn shuffled_rows_are_loaded_rows() {
         packets.iter_mut().for_each(|packet| packet.locate(extractor.depth()));
         extractor.load(&packets, &waiting, &mut loaded);
         packets.iter_mut().for_each(Packet::forget_layers);
-        // Headers deeper than the table asks for change nothing.
+        // Parsing deeper than the table needs must not change the rows.
         let depth = [Depth::None, Depth::L2, Depth::L3, Depth::L4][rng.usize(0..4)];
         extractor.extract_masked(&mut packets, &waiting, &mut keys[..room], &mask, depth);
         assert_eq!(keys[room], u64::MAX);
@@ -89,6 +89,6 @@ fn shuffled_rows_are_loaded_rows() {
         rows += waiting.len();
     }
     assert!(rows > 5_000);
-    // Where the core can shuffle, most plans of whole bytes are.
+    // On cores that can shuffle, most plans of whole bytes are shuffled.
     assert!(shuffled == 0 || shuffled > 150, "{shuffled}");
 }

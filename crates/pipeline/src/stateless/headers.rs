@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers of stateless forwarding: reading them, and the actions that push and pop them. They stand right behind the MACs.
+//! Headers of stateless forwarding: parsing, and the actions that push and pop them. They follow the MAC
+//! addresses.
 
 use super::residue::KEY_BYTES;
 use crate::packet::Packet;
@@ -11,28 +12,28 @@ use frame::Frame;
 use wire::tf::Form;
 use wire::{keyflow, polka, tf};
 
-/// Offset of the EtherType that tells of a header.
+/// Offset of the EtherType that identifies the header.
 pub(super) const TYPE_AT: usize = 12;
 
-/// Offset of what follows it.
+/// Offset of the bytes behind the EtherType.
 const HEADER_AT: usize = TYPE_AT + 2;
 
-/// Where KeyFlow's hop limit and PolKA's TTL are.
+/// Offset of the hop limit of KeyFlow and of the TTL of PolKA.
 pub(super) const HOPS_AT: usize = HEADER_AT + 1;
 
-/// Bytes of a PolKA header, the key its last 16.
+/// Length of a PolKA header, bytes. The key is the last 16.
 const POLKA_BYTES: usize = 20;
 
-/// Bytes that a Tag-and-Forward tag adds, its EtherType included.
+/// Length of a Tag-and-Forward tag, including its EtherType, bytes.
 pub(super) const TF_BYTES: usize = 8;
 
-/// The bank of PolKA's keys, behind those of KeyFlow's two epochs.
+/// Index of the bank of PolKA keys, behind the banks of KeyFlow's two epochs.
 pub(super) const POLKA_BANK: usize = 2;
 
-/// A whole header.
+/// A complete header.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Tag {
-    /// A key for a bank, at these bytes of the frame.
+    /// A key for a bank, with the range of its bytes in the frame.
     Key {
         bank: usize,
         from: usize,
@@ -45,7 +46,7 @@ pub(super) enum Tag {
     },
 }
 
-/// The header that a frame's EtherType tells of, if it tells of one.
+/// Parses the header that a frame's EtherType announces; `None` if it announces none.
 #[inline(always)]
 pub(super) fn tag(bytes: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReason>> {
     let eth_type = eth_type(bytes)?;
@@ -79,7 +80,7 @@ fn tf_tag(header: &[u8], form: Form) -> Option<Tag> {
     Some(Tag::Tf { qid: tag.qid(), up: tag.up(form), down: tag.down(form).into() })
 }
 
-/// The first EtherType of a frame.
+/// Returns the first EtherType of a frame.
 #[inline(always)]
 pub(super) fn eth_type(bytes: &[u8]) -> Option<u16> {
     let eth_type = bytes.get(TYPE_AT..HEADER_AT)?;
@@ -89,16 +90,16 @@ pub(super) fn eth_type(bytes: &[u8]) -> Option<u16> {
 /// A KeyFlow header to push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyPush {
-    /// In units of 8 bytes.
+    /// Length of the key, units of 8 bytes.
     units: u8,
     hops: u8,
     epoch: u8,
-    /// The first `units`.
+    /// Key; only the first `units` units are used.
     key: [u8; KEY_BYTES],
 }
 
 impl KeyPush {
-    /// Compiles the action. Keys have 1 to 4 units, as who made it has seen to.
+    /// Compiles the action. Its validation guarantees keys of 1 to 4 units.
     pub(crate) fn compile(header: &KeyHeader) -> Self {
         let mut made = Self { hops: header.hops, epoch: header.epoch & 1, ..Self::default() };
         for (to, from) in made.key.iter_mut().zip(&header.key) {
@@ -108,7 +109,7 @@ impl KeyPush {
         made
     }
 
-    /// Pushes it.
+    /// Pushes the header.
     pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
         let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
         let first = keyflow::VERSION << 4 | self.epoch << 3;
@@ -131,13 +132,14 @@ impl PolkaPush {
         Self { ttl: header.ttl, key: header.key.to_be_bytes() }
     }
 
-    /// Pushes it.
+    /// Pushes the header.
     pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
         push_behind_type(packet, types.polka, &self.key, |inner| [0, self.ttl, inner[0], inner[1]])
     }
 }
 
-/// Makes a frame's EtherType another, and puts behind it what `fixed` makes of the EtherType that was there, and a key.
+/// Replaces a frame's EtherType and inserts a header and a key behind it. `fixed` builds the header from the
+/// previous EtherType.
 fn push_behind_type<const N: usize>(
     packet: &mut Packet,
     eth_type: u16,
@@ -167,7 +169,7 @@ impl TfPush {
         Self(form.pack(header.qid, header.up, header.down))
     }
 
-    /// Pushes it.
+    /// Pushes the tag.
     pub(crate) fn run(&self, packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
         if !packet.frame.insert(TYPE_AT, TF_BYTES) {
             return Err(DropReason::NoHeadroom);
@@ -180,7 +182,7 @@ impl TfPush {
     }
 }
 
-/// Pops KeyFlow's or PolKA's header.
+/// Pops a KeyFlow or PolKA header.
 pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
     let bytes = packet.frame.bytes();
     let (inner_at, end) = match tag(bytes, types) {
@@ -207,7 +209,7 @@ pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Result<(), DropRe
     }
 }
 
-/// Takes the tag off a frame that has one.
+/// Removes the tag of a frame that has one.
 pub(super) fn take_tf(frame: &mut Frame) -> Result<(), DropReason> {
     if !frame.remove(TYPE_AT, TF_BYTES) {
         return Err(DropReason::MissingHeader);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane: tagged packets are sent by arithmetic, before any table or cache looks at them.
+//! The stateless forwarder: computes the output port of tagged packets, before any table or cache is
+//! searched.
 //!
 //! ```text
 //! burst ──► tagged? ──► trusted? ──► residue / gate ──► port ──► MTU ──► leaves
@@ -7,8 +8,8 @@
 //!              └─────────────────────────┴──► admit, fast-forwarding path, tables
 //! ```
 //!
-//! A packet that it takes never becomes a [`crate::packet::Packet`]: its frame is changed where it lies, and leaves at once.
-//! The law is `reference::stateless`.
+//! A packet that it takes never becomes a [`crate::packet::Packet`]: the frame is changed in place and leaves
+//! at once. The reference implementation is `reference::stateless`.
 
 mod headers;
 pub mod residue;
@@ -27,65 +28,66 @@ use frame::{Frame, Lane};
 use headers::{HOPS_AT, POLKA_BANK, Tag, tag};
 use residue::{Divisor, Keys, Residue};
 
-/// Bytes before what an MTU counts.
+/// Length of the Ethernet header, which an MTU does not count, bytes.
 const ETHERNET_BYTES: usize = 14;
 
-/// Frames whose headers are read together, for the residues of several keys are taken at once, and how many keys make that pay.
+/// Number of frames whose headers are parsed together. From [`KEYS_MIN`] keys on, their residues are computed
+/// together.
 const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 
-/// Hop limits of KeyFlow, and TTLs of PolKA, below which a packet goes no further.
+/// Minimum hop limit of KeyFlow and minimum TTL of PolKA. Packets below are dropped.
 const KEYFLOW_HOPS_MIN: u8 = 1;
 const POLKA_TTL_MIN: u8 = 2;
 
-/// The lane of one switch, compiled.
+/// Compiled stateless forwarder of one switch.
 #[derive(Debug)]
 pub struct StatelessLane {
     types: TagTypes,
-    /// What is said of ports, by rising number.
+    /// Properties of ports, by ascending number.
     ports: Box<[PortRow]>,
-    /// KeyFlow's by epoch, then PolKA's.
+    /// KeyFlow's banks by epoch, then PolKA's bank.
     banks: [Option<KeyBank>; POLKA_BANK + 1],
     gates: Option<GateRule>,
 }
 
-/// What is said of one port.
+/// Properties of one port.
 #[derive(Clone, Copy, Debug)]
 struct PortRow {
     number: PortNo,
     is_trusted: bool,
-    /// Packets that come in by it may go up.
+    /// Whether packets received at the port may go up.
     assists: bool,
     mtu_bytes: u32,
 }
 
-/// A switch in keys.
+/// Labels of one switch in one key space.
 #[derive(Debug)]
 struct KeyBank {
     residue: Residue,
-    /// By label.
+    /// Targets, by label.
     targets: Box<[Target]>,
 }
 
-/// What a label stands for.
+/// Meaning of a label.
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    /// Nothing.
+    /// The label is unused.
     None,
-    /// The switch's own tables.
+    /// The packet goes to the switch's own tables.
     Tables,
-    /// A port, and the one to take in its place.
+    /// An output port, and its backup.
     Port(PortNo, Option<PortNo>),
 }
 
-/// The gates of a switch.
+/// Gates of a switch.
 #[derive(Debug)]
 struct GateRule {
     down: Option<Divisor>,
     up: Option<Divisor>,
-    /// With the last gate that is none to the outside.
+    /// Divisor for external destinations, and the greatest gate number of a server.
     external: Option<(Divisor, u32)>,
-    /// By rising number.
+    /// Gates, by ascending number.
     gates: Box<[GateRow]>,
 }
 
@@ -94,38 +96,38 @@ struct GateRule {
 struct GateRow {
     number: u32,
     port: PortNo,
-    /// Tags are popped.
+    /// Whether the tag is popped.
     pops: bool,
 }
 
-/// What the header of a frame says, if it is tagged, and what its key leaves by the ID of its bank.
+/// Header of a frame, if it is tagged, and the label of its key: the residue by the node ID of its bank.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     tag: Option<Result<Tag, DropReason>>,
     label: u32,
 }
 
-/// What is done with a frame.
+/// Decision about a frame.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
-    /// It goes to the tables as it came.
+    /// The frame continues unchanged to the tables.
     Tables,
-    /// It leaves by a port, in this queue, after a change.
+    /// The frame leaves by a port, in this queue, after an edit.
     Send(PortNo, u32, Edit),
     Drop(DropReason),
 }
 
-/// What changes in a frame that the lane sends.
+/// Change to a frame that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edit {
     None,
-    /// One hop less.
+    /// Decrements the hop limit or TTL.
     TakeHop,
-    /// The tag is taken off.
+    /// Removes the Tag-and-Forward tag.
     PopTf,
 }
 
-/// Early ends: nothing to do for the lane, or a drop.
+/// Result of a step of the decision. An error ends it early: the frame goes to the tables or is dropped.
 type Step<T> = Result<T, Verdict>;
 
 impl From<DropReason> for Verdict {
@@ -135,7 +137,7 @@ impl From<DropReason> for Verdict {
 }
 
 impl StatelessLane {
-    /// Compiles a configuration. Labels above [`Limits::LABEL_MAX`] stand for nothing.
+    /// Compiles a configuration. Labels above [`Limits::LABEL_MAX`] are unused.
     #[must_use]
     pub fn compile(lane: &Stateless) -> Self {
         let gates = lane.gates.as_ref();
@@ -166,12 +168,12 @@ impl StatelessLane {
         }
     }
 
-    /// Its EtherTypes.
+    /// Returns the EtherTypes of stateless forwarding.
     pub(crate) fn types(&self) -> &TagTypes {
         &self.types
     }
 
-    /// What the headers of frames say, [`TOGETHER`] of them at most.
+    /// Parses the headers and computes the labels of at most [`TOGETHER`] frames.
     #[inline(always)]
     fn told(&self, frames: &[Frame]) -> [Told; TOGETHER] {
         let mut told = [Told { tag: None, label: 0 }; TOGETHER];
@@ -210,7 +212,7 @@ impl StatelessLane {
     ) -> Step<Verdict> {
         let in_port = frame.meta.in_port;
         if !ports.get(in_port).is_some_and(|port| port.up && !port.no_recv) {
-            // Dropped at the door.
+            // The pipeline drops the frame when it is admitted.
             return Err(Verdict::Tables);
         }
         let Some(row) = self.port(in_port).filter(|row| row.is_trusted) else {
@@ -239,7 +241,8 @@ impl StatelessLane {
     }
 }
 
-/// What an MTU counts of a frame as it is to be sent: of one that is yet to be cut into segments, of the longest.
+/// Returns the length of a frame as sent that counts against an MTU, bytes. A frame to be segmented counts as
+/// its longest segment.
 #[inline(always)]
 fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
     let segment =
@@ -250,7 +253,7 @@ fn bytes_sent(frame: &Frame, edit: Edit) -> usize {
     len.saturating_sub(ETHERNET_BYTES)
 }
 
-/// Whether a port is there, has a link and forwards.
+/// Returns whether a port exists, has a link and forwards.
 #[inline(always)]
 fn can_send(ports: &PortTable, port: PortNo) -> bool {
     ports.get(port).is_some_and(|port| port.up && !port.no_fwd)
@@ -270,7 +273,7 @@ impl KeyBank {
         Self { residue: Residue::by(bank.id), targets: targets.into() }
     }
 
-    /// Puts down what the keys leave that are for this bank.
+    /// Computes the labels of the frames whose keys belong to this bank.
     #[inline(always)]
     fn label(&self, number: usize, frames: &[Frame], told: &mut [Told; TOGETHER]) {
         let (mut keys, mut whose, mut count) = (Keys::default(), [0; TOGETHER], 0);
@@ -296,7 +299,7 @@ impl KeyBank {
         whose[..count].iter().zip(labels).for_each(|(at, label)| told[*at].label = label);
     }
 
-    /// The port that a label of a frame leads to.
+    /// Returns the output port of a frame's label.
     #[inline(always)]
     fn port(&self, ports: &PortTable, frame: &Frame, label: u32, hops_min: u8) -> Step<PortNo> {
         let in_port = frame.meta.in_port;
@@ -323,7 +326,7 @@ impl GateRule {
             pops: matches!(gate.flag, GateFlag::Server | GateFlag::External),
         };
         let mut rows: Vec<GateRow> = gates.ports.iter().map(row).collect();
-        // Of two with one number the lower port's stays: the sort is stable.
+        // The sort is stable, so among gates of equal number the gate of the lowest port remains.
         rows.sort_by_key(|row| row.number);
         rows.dedup_by_key(|row| row.number);
         Self {
@@ -334,7 +337,7 @@ impl GateRule {
         }
     }
 
-    /// The gate that a tag leads to.
+    /// Returns the gate that a tag leads to.
     #[inline(always)]
     fn gate(&self, assists: bool, up: u32, down: u32) -> Option<GateRow> {
         let (d, from) = match self.external {
@@ -348,8 +351,8 @@ impl GateRule {
 }
 
 impl<E: Egress> Run<'_, E> {
-    /// Lets the lane take what it will of the first `count` frames, and returns how many those were: they have left. The
-    /// others stand before what was behind, in their order. `slot` is for the instruments.
+    /// Forwards or drops tagged frames among the first `count` frames, and returns their number. The
+    /// remaining frames keep their order. `slot` identifies the packets to instruments.
     #[inline]
     pub(crate) fn pass_stateless<P: Probe>(
         &mut self,
@@ -378,7 +381,7 @@ impl<E: Egress> Run<'_, E> {
         count - stay
     }
 
-    /// Does with one frame as is said; false if the tables are to have it.
+    /// Carries out the decision about one frame. Returns false if the frame goes to the tables.
     #[inline]
     fn take_stateless<P: Probe>(
         &mut self,
@@ -395,7 +398,7 @@ impl<E: Egress> Run<'_, E> {
         let sent = match verdict {
             Verdict::Send(port, queue, edit) => edit.make(frame).map(|()| (port, queue)),
             Verdict::Drop(reason) => Err(reason),
-            // Excluded above.
+            // The early return above has handled this case.
             Verdict::Tables => return false,
         };
         probe.leaving(slot, &Leaving::only(sent.ok().map(|(port, _)| (port, &*frame))));
@@ -423,7 +426,7 @@ impl<E: Egress> Run<'_, E> {
 }
 
 impl Edit {
-    /// Makes the change.
+    /// Applies the change.
     #[inline(always)]
     fn make(self, frame: &mut Frame) -> Result<(), DropReason> {
         match self {

@@ -1,44 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arithmetic of the lane, without a division: residues of keys by folded limbs and a reciprocal, of eight keys at once by
-//! vectors; of polynomials by carry-less multiplications or tables; gates by the reciprocal as well.
+//! Arithmetic of the stateless forwarder, without division instructions.
+//!
+//! Residues of integer keys use folded limbs and a reciprocal, or vectors for 8 keys at once. Residues of
+//! polynomial keys use carry-less multiplication or tables. Gates use a reciprocal, too.
 
 use super::simd::{Carryless, Doubles};
 use flow::stateless::{Arithmetic, NodeId};
 
-/// Bytes of the longest key.
+/// Maximum length of a key, bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// Keys of two limbs that are taken together.
+/// Eight keys of two limbs, processed together.
 pub type Keys = [[u8; 16]; 8];
 
-/// A number to divide by, 1 and more.
+/// A divisor of at least 1, with its reciprocal.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     by: u32,
-    /// 2^64 by it, rounded down; of 1, the largest number there is.
+    /// 2^64 divided by the divisor, rounded down; `u64::MAX` for a divisor of 1.
     reciprocal: u64,
 }
 
 impl Divisor {
-    /// None for 0.
+    /// Creates a divisor; `None` for 0.
     #[must_use]
     pub fn new(by: u32) -> Option<Self> {
         let reciprocal = (1_u128 << 64).checked_div(u128::from(by))?;
         Some(Self { by, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX) })
     }
 
-    /// What division of a number leaves.
+    /// Returns the remainder of a number.
     #[must_use]
     #[inline]
     pub fn rest(self, number: u64) -> u32 {
-        // At most one too low: the reciprocal is short of the true one by less than 1, and the number is below 2^64.
+        // The quotient is at most one too low, because the reciprocal is less than 1 too low and the number
+        // is below 2^64.
         let times = (u128::from(number) * u128::from(self.reciprocal)) >> 64;
         let rest = number.wrapping_sub((times as u64).wrapping_mul(self.by.into()));
         let by = u64::from(self.by);
         (if rest >= by { rest - by } else { rest }) as u32
     }
 
-    /// The lowest multiple that is not below a number.
+    /// Returns the lowest multiple of the divisor that is not below a number.
     #[must_use]
     #[inline]
     pub fn multiple_from(self, number: u32) -> u64 {
@@ -50,7 +53,7 @@ impl Divisor {
     }
 }
 
-/// Takes keys' residues by one switch's ID.
+/// Computes residues of keys by one node ID.
 #[derive(Clone, Debug)]
 pub struct Residue(Kind);
 
@@ -62,7 +65,7 @@ enum Kind {
 }
 
 impl Residue {
-    /// For an ID.
+    /// Creates the computation for a node ID.
     #[must_use]
     pub fn by(id: NodeId) -> Self {
         Self(match (id.arithmetic(), Divisor::new(id.modulus())) {
@@ -74,7 +77,8 @@ impl Residue {
         })
     }
 
-    /// The residue of a big-endian key of whole units of 8 bytes, at most [`KEY_BYTES`].
+    /// Returns the residue of a big-endian key. Its length must be a multiple of 8 bytes, at most
+    /// [`KEY_BYTES`].
     #[must_use]
     #[inline]
     pub fn of(&self, key: &[u8]) -> u32 {
@@ -85,7 +89,7 @@ impl Residue {
         }
     }
 
-    /// The same of several keys, in less time.
+    /// Returns the residues of 8 keys, in less time than one by one.
     #[must_use]
     #[inline]
     pub fn of_all(&self, keys: &Keys) -> [u32; 8] {
@@ -98,20 +102,22 @@ impl Residue {
     }
 }
 
-/// A key's limbs of 64 bits, the highest first.
+/// Returns a key's 64-bit limbs, the highest first.
 #[inline(always)]
 pub(super) fn limbs(key: &[u8]) -> impl Iterator<Item = u64> {
     key.as_chunks::<8>().0.iter().map(|limb| u64::from_be_bytes(*limb))
 }
 
-/// Integers: 2^64 times the limbs so far, and the next limb, brought down to 64 bits by what 2^64 leaves; only the last is
-/// reduced by the reciprocal.
+/// Residues of integers.
+///
+/// Each limb is added to 2^64 times the limbs before it, and the sum is folded to 64 bits by the residue of
+/// 2^64. Only the last sum is reduced by the reciprocal.
 #[derive(Clone, Debug)]
 struct Integer {
     divisor: Divisor,
-    /// 2^64 by the ID.
+    /// Residue of 2^64.
     weight: u64,
-    /// For several keys.
+    /// Vector version for 8 keys at once, if the core supports it.
     doubles: Option<Doubles>,
 }
 
@@ -124,7 +130,7 @@ impl Integer {
     #[inline]
     fn residue(&self, key: &[u8]) -> u32 {
         match <&[u8; 16]>::try_from(key) {
-            // As most keys are: known to be two limbs.
+            // Most keys have two limbs. The fixed length lets the compiler unroll the loop.
             Ok(key) => self.fold(limbs(key)),
             Err(_) => self.fold(limbs(key)),
         }
@@ -134,18 +140,18 @@ impl Integer {
     fn fold(&self, mut limbs: impl Iterator<Item = u64>) -> u32 {
         let first = limbs.next().unwrap_or_default();
         let last = limbs.fold(first, |above, limb| {
-            // The weight has 32 bits: the product has 96, and its upper part 32.
+            // The weight is below 2^32, so the product is below 2^96 and its upper part below 2^32.
             let product = u128::from(above) * u128::from(self.weight) + u128::from(limb);
             let upper = (product >> 64) as u64 * self.weight;
             let (sum, carries) = upper.overflowing_add(product as u64);
-            // After a carry there is room for another 32 bits.
+            // After a carry the sum is so small that adding 32 bits cannot overflow.
             if carries { sum + self.weight } else { sum }
         });
         self.divisor.rest(last)
     }
 }
 
-/// What 2^32n leaves by a number, n from 0.
+/// Returns the residues of 2^(32 n) for n from 0 to 3.
 pub(super) fn powers(by: u32) -> [u32; 4] {
     let mut power = 1 % by;
     [(); 4].map(|()| {
@@ -154,17 +160,18 @@ pub(super) fn powers(by: u32) -> [u32; 4] {
     })
 }
 
-/// Polynomials over GF(2) without wide instructions: what each half byte leaves at its place stands in a table, 4 KiB in all.
+/// Residues of polynomials over GF(2) without vector instructions. A table of 4 KiB holds the residue of each
+/// half byte at each position.
 #[derive(Clone, Debug)]
 struct Polynomial {
-    /// By place, from the key's end, and value.
+    /// Residues, by position from the key's end and by value.
     rests: [[u32; 16]; 2 * KEY_BYTES],
 }
 
 impl Polynomial {
     fn new(modulus: u32) -> Self {
         let degree = modulus.checked_ilog2().unwrap_or_default();
-        // x^n by the modulus, n from 0.
+        // Residue of x^n, for n from 0.
         let mut power = if degree == 0 { 0 } else { 1_u64 };
         let mut rests = [[0; 16]; 2 * KEY_BYTES];
         for rests in &mut rests {
@@ -201,7 +208,7 @@ mod tests {
         NodeId::new(arithmetic, modulus).unwrap()
     }
 
-    /// Moduli at which something could go wrong, and others.
+    /// Returns moduli at the edges of ranges, and random ones.
     fn moduli(rng: &mut Rng) -> Vec<u32> {
         let edges = [2, 3, 4, 5, 255, 256, 65_535, 65_536, (1 << 16) + 1, (1 << 29) - 1, 1 << 30];
         let high = [(1 << 31) - 1, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX];
@@ -224,7 +231,7 @@ mod tests {
                 for _ in 0..60 {
                     let by = u128::from(modulus);
                     let keys: Keys = [(); 8].map(|()| {
-                        // Multiples of the modulus and their neighbours, the highest of them too.
+                        // Multiples of the modulus and their neighbours, including the greatest.
                         let number = match rng.u8(..5) {
                             0 => u128::MAX - rng.u128(..3 * by),
                             1 => (rng.u128(..) / by * by).saturating_add(rng.u128(..3)),
@@ -256,7 +263,7 @@ mod tests {
                         match round {
                             0 => key.fill(0xff),
                             1 => key.fill(0),
-                            // Many bits of one kind.
+                            // Mostly ones.
                             2..8 => key.iter_mut().for_each(|byte| *byte |= rng.u8(..) | rng.u8(..)),
                             _ => {}
                         }

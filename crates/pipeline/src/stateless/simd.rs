@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Residues of polynomials by carry-less multiplication, and of integers eight keys at once. What needs an instruction can only
-//! be made where the core has it.
+//! Vector code for residues: polynomials by carry-less multiplication, and integers for 8 keys at once. Each
+//! type can only be created on a core that has its instructions.
 #![allow(unsafe_code)]
 
 use super::residue::Keys;
@@ -20,28 +20,28 @@ use std::arch::x86_64::{
 #[cfg(target_arch = "x86_64")]
 use tables::simd::is_portable;
 
-/// What a polynomial's residue is taken by.
+/// Constants for the residue of a polynomial (Barrett reduction).
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Carryless {
     modulus: u64,
-    /// Its degree, 1 to 31.
+    /// Degree of the modulus, 1 to 31.
     degree: u32,
-    /// x^64 by the modulus.
+    /// Residue of x^64.
     weight: u64,
-    /// x^(64 + degree) divided by the modulus, without its highest term, x^64.
+    /// Quotient of x^(64 + degree) by the modulus, without its highest term x^64.
     reciprocal: u64,
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Carryless {
-    /// None where the core has no such instruction.
+    /// Returns `None` if the core lacks the instructions or the modulus has degree 0.
     pub fn new(modulus: u32) -> Option<Self> {
         let able =
             !is_portable() && is_x86_feature_detected!("pclmulqdq") && is_x86_feature_detected!("sse4.1");
         let degree = modulus.checked_ilog2().filter(|degree| able && *degree > 0)?;
         let modulus = u64::from(modulus);
-        // Long division of x^64, then of x^(64 + degree): the quotient's highest bit falls out at the top.
+        // Long division of x^64, then of x^(64 + degree). The quotient's highest bit is shifted out.
         let (mut rest, mut quotient, mut weight) = (1_u64, 0_u64, 0);
         for power in 1..=64 + degree {
             rest <<= 1;
@@ -55,17 +55,17 @@ impl Carryless {
         Some(Self { modulus, degree, weight, reciprocal: quotient })
     }
 
-    /// The residue of a key of whole limbs.
+    /// Returns the residue of a key of whole limbs.
     #[inline]
     pub fn residue(&self, key: &[u8]) -> u32 {
-        // SAFETY: `new` has found these instructions, and nothing else makes a `Carryless`.
+        // SAFETY: only `new` creates a `Carryless`, and it has checked that the core has these instructions.
         unsafe { self.fold(key) }
     }
 
-    /// The residues of several keys of two limbs.
+    /// Returns the residues of 8 keys of two limbs.
     #[inline]
     pub fn residues(&self, keys: &Keys) -> [u32; 8] {
-        // SAFETY: as above.
+        // SAFETY: only `new` creates a `Carryless`, and it has checked that the core has these instructions.
         unsafe { self.fold_all(keys) }
     }
 
@@ -91,12 +91,12 @@ impl Carryless {
                 rest = low(limb);
                 continue;
             }
-            // At most 94 bits; its upper part once more, 60.
+            // The product has at most 94 bits. Its upper part is folded once more, to 60 bits.
             let product = _mm_xor_si128(low_by_low(rest, weight), low(limb));
             rest = _mm_xor_si128(high_by_low(product, weight), product);
         }
-        // How often the modulus is in the low half of what is left: the upper half of what is above the degree by the
-        // reciprocal, exactly, for nothing is carried.
+        // Barrett reduction. The quotient of the low half is the upper half of the product of the bits above
+        // the degree and the reciprocal. It is exact, because carry-less products have no carries.
         let above = _mm_srl_epi64(rest, low(self.degree.into()));
         let times = _mm_xor_si128(low_by_low(above, low(self.reciprocal)), _mm_slli_si128::<8>(above));
         _mm_cvtsi128_si32(_mm_xor_si128(high_by_low(times, low(self.modulus)), rest)) as u32
@@ -117,7 +117,7 @@ fn high_by_low(one: __m128i, other: __m128i) -> __m128i {
     _mm_clmulepi64_si128::<0x01>(one, other)
 }
 
-/// There is none.
+/// Cannot be created on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Carryless {}
@@ -137,46 +137,50 @@ impl Carryless {
     }
 }
 
-/// A double from which on the lowest bits of doubles are those of an integer, up to 2^52, and the same for signed ones.
+/// Offset between integers and doubles: the low mantissa bits of `UNSIGNED + n` are the integer n, up to
+/// 2^52. `SIGNED` is the same for signed integers.
 #[cfg(target_arch = "x86_64")]
 const UNSIGNED: f64 = (1_u64 << 52) as f64;
 #[cfg(target_arch = "x86_64")]
 const SIGNED: f64 = 1.5 * UNSIGNED;
 
-/// What an integer's residues are taken by, eight keys at once. Numbers are integers below 2^53, or of 32 bits times
-/// 2^32, which doubles hold exactly, but for those that quotients are estimated from; these are the nearest or, rarely, next to it.
+/// Constants for the residues of 8 integers at once.
+///
+/// All values are integers below 2^53, or 32-bit integers times 2^32, which doubles represent exactly. Only
+/// the values that quotients are estimated from are rounded. Such a quotient is the nearest or, rarely, next
+/// to it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubles {
     by: f64,
     inverse: f64,
-    /// 2^32n by the ID.
+    /// Residues of 2^(32 n) for n from 0 to 3.
     weights: [u32; 4],
 }
 
 #[cfg(target_arch = "x86_64")]
 impl Doubles {
-    /// None where the core has no such instructions.
+    /// Returns `None` if the core lacks the instructions.
     pub fn new(by: u32) -> Option<Self> {
         let able = !is_portable() && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
         let inverse = 1.0 / f64::from(by);
         able.then(|| Self { by: by.into(), inverse, weights: powers(by) })
     }
 
-    /// The residues of several keys.
+    /// Returns the residues of 8 keys.
     #[inline]
     pub fn residues(&self, keys: &Keys) -> [u32; 8] {
-        // SAFETY: `new` has found these instructions, and nothing else makes a `Doubles`.
+        // SAFETY: only `new` creates a `Doubles`, and it has checked that the core has these instructions.
         unsafe { self.reduce(keys) }
     }
 
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     fn reduce(&self, keys: &Keys) -> [u32; 8] {
-        // As the pieces of two vectors come to lie side by side.
+        // Order of the keys in which the shuffle below restores the original order.
         let (one, other) = (self.rests(keys, [0, 4, 1, 5]), self.rests(keys, [2, 6, 3, 7]));
         let mut rests = [0; 8];
-        // SAFETY: 32 bytes.
+        // SAFETY: `rests` is an array of 32 bytes, the length of the store.
         unsafe {
             let low = _mm256_castps_si256(_mm256_shuffle_ps::<0b10_00_10_00>(one, other));
             _mm256_storeu_si256(rests.as_mut_ptr().cast(), low);
@@ -184,7 +188,8 @@ impl Doubles {
         rests
     }
 
-    /// What four of the keys leave, in the lower halves of 64 bits each: the first, the third, the second, the last.
+    /// Returns the residues of four keys in the low halves of 64-bit elements, in the order first, third,
+    /// second, fourth.
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     fn rests(&self, keys: &Keys, of: [usize; 4]) -> __m256 {
@@ -194,7 +199,8 @@ impl Doubles {
             let signed = _mm256_set1_pd(SIGNED);
             _mm256_sub_pd(_mm256_add_pd(_mm256_mul_pd(number, inverse), signed), signed)
         };
-        // Half of the ID at most, above or below 0; then 2^32 times it, exactly, and with the lower, rounded, for a quotient.
+        // `upper` is reduced to at most half of the ID, of either sign. Then 2^32 times it is exact. Only its
+        // sum with `lower` is rounded, to estimate the quotient.
         let upper = _mm256_fnmadd_pd(nearest(upper), by, upper);
         let two_32 = _mm256_set1_pd((1_u64 << 32) as f64);
         let above = _mm256_mul_pd(upper, two_32);
@@ -204,7 +210,8 @@ impl Doubles {
         _mm256_castpd_ps(_mm256_add_pd(_mm256_add_pd(rest, short), _mm256_set1_pd(UNSIGNED)))
     }
 
-    /// What the limbs of 32 bits of four keys come to by their weights: lower and upper 32 bits apart, both below 2^34.
+    /// Returns the weighted sums of the 32-bit limbs of four keys. The lower and upper 32 bits of the
+    /// products are summed separately, and both sums are below 2^34.
     #[target_feature(enable = "avx2,fma")]
     #[inline]
     fn weighed(&self, keys: &Keys, of: [usize; 4]) -> (__m256d, __m256d) {
@@ -214,9 +221,9 @@ impl Doubles {
         let low_half = _mm256_set1_epi64x(0xffff_ffff);
         let backwards =
             _mm256_broadcastsi128_si256(_mm_set_epi8(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15));
-        // Of two keys, each in its half.
+        // Products of two keys, one in each half of the vector.
         let products = |low: usize, high: usize| {
-            // SAFETY: 16 bytes each.
+            // SAFETY: each key is an array of 16 bytes, the length of each load.
             let (low, high) = unsafe {
                 (_mm_loadu_si128(keys[low].as_ptr().cast()), _mm_loadu_si128(keys[high].as_ptr().cast()))
             };
@@ -238,7 +245,7 @@ impl Doubles {
     }
 }
 
-/// There is none.
+/// Cannot be created on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Doubles {}
