@@ -1,41 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: what the workers' heads hold, and where the next addition stands in them.
+//! Control side: contents of the workers' deltas, and the position of the next addition in them.
 
 use crate::tuples::Tuples;
 use crate::{KeyPlan, NONE};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// Fewest rules that a head can walk; more once the base itself walks many.
+/// Least number of rules that a delta may walk. The limit grows with the number of rules that the base walks.
 const WALKED_MIN: usize = 64;
 
-/// Where an addition stands in a head.
+/// Position of an addition in a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Its tuple.
+    /// Number of its tuple.
     pub tuple: u32,
-    /// Its bucket; a new one has the next free number.
+    /// Number of its bucket. A new bucket has the next free number.
     pub bucket: u32,
-    /// The hash under which the bucket is found.
+    /// Hash under which the bucket is found.
     pub hash: u64,
-    /// The addition that it comes after in the bucket, or [`NONE`].
+    /// Slot of the addition that precedes it in the bucket, or [`NONE`].
     pub before: u32,
 }
 
-/// The heads' additions: all workers' heads hold the same.
+/// Additions in the deltas. All workers' deltas have the same content.
 #[derive(Debug)]
 pub struct Additions {
     capacity: usize,
     tuples: Tuples,
-    /// For each bucket its living additions, best first.
+    /// Active additions of each bucket, best first.
     buckets: Vec<BTreeSet<(Reverse<u16>, u32)>>,
-    /// For each addition its bucket and priority.
+    /// Bucket and priority of each addition.
     places: Vec<(u32, u16)>,
 }
 
 impl Additions {
-    /// None, with room for `capacity`, in tuples of these masks to begin with. `base_walked` is how many rules the base
-    /// walks.
+    /// Creates bookkeeping for at most `capacity` additions.
+    ///
+    /// `masks` are the masks of the first tuples. `base_walked` is the number of rules that the base walks in
+    /// each lookup.
     #[must_use]
     pub fn new<'m>(
         plan: &KeyPlan,
@@ -52,8 +54,8 @@ impl Additions {
         }
     }
 
-    /// Adds a rule as the last of its priority: the row for the heads, its place there and its slot; none if there is
-    /// no room.
+    /// Adds a rule behind all others of its priority. Returns the row for the deltas, its position and its
+    /// slot; `None` if the deltas have no space for it.
     pub fn add(&mut self, priority: u16, value: &[u64], mask: &[u64]) -> Option<(Box<[u64]>, Link, u32)> {
         if self.places.len() == self.capacity {
             return None;
@@ -74,7 +76,7 @@ impl Additions {
         Some((row, Link { tuple: spot.tuple, bucket: spot.bucket, hash: spot.hash, before }, slot))
     }
 
-    /// Takes an addition away.
+    /// Removes an addition.
     pub fn remove(&mut self, slot: u32) {
         let Some(&(bucket, priority)) = self.places.get(slot as usize) else { return };
         if self.buckets[bucket as usize].remove(&(Reverse(priority), slot)) {
@@ -82,13 +84,13 @@ impl Additions {
         }
     }
 
-    /// Additions there is room for.
+    /// Returns the maximum number of additions.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Masks of the tuples.
+    /// Returns the masks of the tuples.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
         (0..self.tuples.len() as u32).map(|tuple| self.tuples.mask(tuple))
     }

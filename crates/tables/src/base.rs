@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table's compiled rules: immutable, shared by all workers. A new engine is a new file and a variant here.
+//! Compiled rules of a table: immutable, and shared by all workers. A new engine is a new file and a variant
+//! of [`Engine`].
 
 use crate::choice::Choice;
 use crate::exact::Exact;
@@ -12,35 +13,36 @@ use flow::EntryId;
 use std::fmt;
 use std::sync::Arc;
 
-/// The engine a base was compiled with.
+/// Engine that a base was compiled with.
 #[derive(Debug)]
 pub enum Engine {
-    /// One mask for all rules but those that match everything.
+    /// One mask for all rules, except rules that match everything.
     Exact(Exact),
     /// Prefixes of one field.
     Lpm(Lpm),
-    /// Any rules.
+    /// Arbitrary rules.
     Mask(Mask),
-    /// Any rules, if few.
+    /// Arbitrary rules, if they are few.
     Scan(Scan),
-    /// One of the caller's: what benchmarks compare with.
+    /// An engine from outside this crate. Benchmarks use it for comparison.
     Foreign(Box<dyn Lookup>),
 }
 
-/// An engine from outside of this crate.
+/// An engine from outside this crate.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Looks up `slots.len()` keys: for each the best rule that is not dead, by its place among the rows that the engine
-    /// was made of, or [`crate::NONE`].
+    /// Looks up `slots.len()` keys. Stores for each the best rule that is not in `dead`, as its index in the
+    /// rows that the engine was made from, or [`crate::NONE`].
     fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]);
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     fn bytes(&self) -> usize;
 }
 
-/// Makes an engine of rows of values and masks, best first, or leaves it to ours. The choice is what we would take.
+/// Creates an engine from rows of values and masks, best first. Returns `None` to use this crate's engine of
+/// the given choice.
 pub type Maker = fn(Choice, &KeyPlan, &[u64], &[u64]) -> Option<Box<dyn Lookup>>;
 
-/// Compiled rules in order of precedence: a rule's slot is its place in it.
+/// Compiled rules in order of precedence. A rule's slot is its index in that order.
 #[derive(Debug)]
 pub struct Base {
     plan: Arc<KeyPlan>,
@@ -61,26 +63,27 @@ impl Default for Base {
 }
 
 impl Base {
-    /// Puts an engine and its slots' ids and priorities together.
+    /// Creates a base from an engine and its slots' ids and priorities.
     #[must_use]
     pub fn new(plan: Arc<KeyPlan>, engine: Engine, ids: Vec<EntryId>, priorities: Vec<u16>) -> Self {
         debug_assert_eq!(ids.len(), priorities.len());
         Self { plan, engine, ids, priorities }
     }
 
-    /// The engine.
+    /// Returns the engine.
     #[must_use]
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// The layout of the keys.
+    /// Returns the layout of the keys.
     #[must_use]
     pub fn plan(&self) -> &Arc<KeyPlan> {
         &self.plan
     }
 
-    /// Looks up `slots.len()` keys: for each the best rule that is not dead, or [`crate::NONE`].
+    /// Looks up `slots.len()` keys. Stores for each the slot of the best rule that is not in `dead`, or
+    /// [`crate::NONE`].
     #[inline]
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         match &self.engine {
@@ -92,14 +95,14 @@ impl Base {
         }
     }
 
-    /// The entry of a slot.
+    /// Returns the entry of a slot.
     #[must_use]
     #[inline]
     pub fn id(&self, slot: u32) -> EntryId {
         self.ids[slot as usize]
     }
 
-    /// Makes the entries of slots, where there are any.
+    /// Replaces slots by the ids of their entries. [`NONE`] stays.
     #[inline]
     pub(crate) fn name(&self, slots: &mut [u32]) {
         for slot in slots.iter_mut().filter(|slot| **slot != NONE) {
@@ -107,33 +110,33 @@ impl Base {
         }
     }
 
-    /// Prefetches what [`Base::name`] reads.
+    /// Prefetches the ids that [`Base::name`] reads.
     #[inline]
     pub(crate) fn ask(&self, slots: &[u32]) {
         let last = self.ids.len().saturating_sub(1);
         slots.iter().for_each(|slot| prefetch(&self.ids, last.min(*slot as usize)));
     }
 
-    /// The priority of a slot.
+    /// Returns the priority of a slot.
     #[must_use]
     #[inline]
     pub fn priority(&self, slot: u32) -> u16 {
         self.priorities[slot as usize]
     }
 
-    /// Rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// True without rules.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
-    /// The engine `exact`, if the rules are looked up by it.
+    /// Returns the engine `exact`, if the base uses it.
     #[must_use]
     pub(crate) fn exact(&self) -> Option<&Exact> {
         match &self.engine {
@@ -142,7 +145,7 @@ impl Base {
         }
     }
 
-    /// The engine's name.
+    /// Returns the name of the engine.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
         match self.engine {
@@ -154,7 +157,7 @@ impl Base {
         }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let engine = match &self.engine {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A fixed-size set of slots.
 
-/// A set of slot numbers below its capacity. Nothing allocates after `new`.
+/// A set of slot numbers below a fixed capacity. It allocates only in `new`.
 #[derive(Clone, Debug, Default)]
 pub struct BitSet {
     words: Box<[u64]>,
@@ -9,13 +9,13 @@ pub struct BitSet {
 }
 
 impl BitSet {
-    /// An empty set for slots 0 to `capacity` - 1.
+    /// Creates an empty set for slots 0 to `capacity` - 1.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { words: vec![0; capacity.div_ceil(64)].into_boxed_slice(), count: 0 }
     }
 
-    /// Puts a slot in. A slot beyond the capacity is ignored: it holds nothing that could be found.
+    /// Inserts a slot. A slot beyond the capacity is ignored, because no rule has it.
     pub fn insert(&mut self, slot: u32) {
         if let Some(word) = self.words.get_mut(slot as usize / 64) {
             let bit = 1 << (slot % 64);
@@ -24,27 +24,27 @@ impl BitSet {
         }
     }
 
-    /// Whether a slot is in.
+    /// Returns whether the set contains a slot.
     #[must_use]
     #[inline]
     pub fn contains(&self, slot: u32) -> bool {
         self.words.get(slot as usize / 64).is_some_and(|word| word >> (slot % 64) & 1 != 0)
     }
 
-    /// Slots 64 times `at` and up, one bit each.
+    /// Returns slots `64 * at` to `64 * at + 63`, one bit each.
     #[must_use]
     #[inline]
     pub(crate) fn word(&self, at: u32) -> u64 {
         self.words.get(at as usize).copied().unwrap_or_default()
     }
 
-    /// Slots in the set.
+    /// Returns the number of slots in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// True without any slot: the common case, asked before each lookup.
+    /// Returns whether the set is empty, which is the common case and checked before each lookup.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which engine serves a table, chosen from its rules each time they are compiled (docs/adr/0011).
+//! Choice of the engine that serves a table, made from its rules each time they are compiled (docs/adr/0011).
 //!
-//! 1. One mask for all rules, but for rules that match everything and come last: `exact`.
-//! 2. Prefixes of one field, whatever else they examine under one mask, and rules that match everything: `lpm`, if there
-//!    are more than [`SCAN_PREFIXES_MAX`]. Priorities need not follow the lengths.
+//! 1. One mask for all rules, except rules that match everything and come last: `exact`.
+//! 2. Prefixes of one field, with other fields under one mask, and rules that match everything: `lpm`, if
+//!    there are more than [`SCAN_PREFIXES_MAX`]. Priorities need not follow the lengths.
 //! 3. More than [`SCAN_MAX`] rules, of which at least one examines a field: `mask`.
-//! 4. All else: `scan`; comparing so few costs less than a few probes, and of rules that all match everything the first
-//!    living one is the answer. So only `scan` meets keys of no words.
+//! 4. All others: `scan`. Comparing so few rules costs less than a few probes. If all rules match everything,
+//!    the first active one is the result. So only `scan` gets keys without words.
 
 use crate::shape::{Shape, Signature};
 use flow::{Field, FieldMatch};
 
-/// Most prefixes of one field that are walked.
+/// Maximum number of prefixes of one field that are walked.
 pub const SCAN_PREFIXES_MAX: usize = 16;
 
-/// Most rules of any masks that are walked.
+/// Maximum number of rules with arbitrary masks that are walked.
 pub const SCAN_MAX: usize = 96;
 
-/// The engine for a table.
+/// Engine for a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// Walks the rules.
     Scan,
-    /// Hashes them under their only mask.
+    /// Hashes the rules under their only mask.
     Exact,
     /// Searches prefixes of this field.
     Lpm(Field),
-    /// Hashes them under several masks.
+    /// Searches rules of several masks.
     Mask,
 }
 
-/// Chooses.
+/// Chooses the engine for rules of this shape.
 #[must_use]
 pub fn choose(shape: &Shape) -> Choice {
     if shape.is_exact() {
@@ -46,10 +46,10 @@ pub fn choose(shape: &Shape) -> Choice {
     }
 }
 
-/// The field of which all rules are prefixes while the rest of their signatures is equal.
+/// Returns the field of which all rules are prefixes, if the rest of their signatures is equal.
 fn prefix_field<'s>(mut signatures: impl Iterator<Item = &'s Signature> + Clone) -> Option<Field> {
     let first = signatures.next()?;
-    // Two signatures differ in that field; if there is but one, the rules differ in no mask.
+    // Two signatures must differ in that field. A single signature means that no masks differ.
     let second = signatures.clone().next()?;
     let differing = |of: &Signature, from: &Signature| of.iter().find(|c| !from.contains(c)).map(|c| c.0);
     let field = differing(first, second).or_else(|| differing(second, first))?;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's additions to a base since it was compiled. All room is there from the start. The control side's
-//! [`crate::additions::Additions`] decides where an addition stands; adding and taking away are a few stores each,
-//! however many rules there are. Slots count additions, dead ones included.
+//! Delta of a worker: additions to a base since it was compiled.
+//!
+//! All memory is allocated when the delta is created. The control side's [`crate::additions::Additions`]
+//! decides the position of each addition. Adding and removing take a few stores each, however many rules
+//! there are. Slots count additions, including removed ones.
 
 pub mod screen;
 mod sieve;
@@ -16,65 +18,66 @@ use flow::EntryId;
 use screen::{Byte, Ranks, Screen};
 use sieve::Sieve;
 
-/// Directory word: high half a tag of the hash, low half number of the bucket + 1; 0 is free.
+/// A directory word has a tag of the hash in its high half and the bucket number + 1 in its low half; 0 marks
+/// a free place.
 const TAG_SHIFT: u32 = 32;
 
-/// Keys in one pass.
+/// Number of keys processed in one pass.
 pub(crate) const GROUP: usize = 32;
 
-/// Bits of the filter for each bucket there is room for.
+/// Filter bits per bucket of the delta's capacity.
 const FILTER_BITS: usize = 8;
 
-/// What hangs off an addition's slot.
+/// Data of an addition, by slot.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     id: EntryId,
     priority: u16,
-    /// [`NONE`] once it is dead.
+    /// Number of the bucket; [`NONE`] once the addition was removed.
     bucket: u32,
-    /// Neighbours in the bucket, which stands in order of precedence.
+    /// Neighbours in the bucket, which is sorted by precedence.
     before: u32,
     after: u32,
 }
 
-/// Additions, with room for a fixed number of them.
+/// Additions, with a fixed capacity.
 #[derive(Debug)]
 pub struct Head {
     words: usize,
     capacity: usize,
     seed: Seed,
     directory: Box<[u64]>,
-    /// One bit for each hash that is in the directory, at its highest bits: most keys have no addition, and the filter stays in
-    /// caches that the directory does not fit.
+    /// One bit for each hash in the directory, selected by high bits of the hash. Most keys match no
+    /// addition, and the filter fits into caches that the directory does not fit into.
     filter: Box<[u64]>,
-    /// For each bucket its first addition.
+    /// First addition of each bucket.
     buckets: Vec<u32>,
     places: Vec<Place>,
-    /// For each addition values, then masks.
+    /// Values, then masks, of each addition.
     rows: Vec<u64>,
-    /// For each tuple its mask.
+    /// Mask of each tuple.
     masks: Vec<u64>,
-    /// Tuples with additions, and the highest priority that each has had; highest first.
+    /// Tuples with additions, each with the highest priority it has had, sorted by descending priority.
     order: Vec<(u16, u32)>,
     living: usize,
     gate: Gate,
 }
 
-/// What the base's rules tell about where to look for additions.
+/// Properties of the base's rules that help to filter keys before additions are searched.
 #[derive(Clone, Debug, Default)]
 pub enum Hint {
-    /// Nothing.
+    /// No property is known.
     #[default]
     None,
-    /// They are prefixes of a field, whose first bits stand here.
+    /// The rules are prefixes of a field, whose first bits are here.
     Field(Piece),
-    /// They have one mask.
+    /// The rules have one mask.
     Mask(Vec<u64>),
-    /// They are told apart best by these bytes of a key, and have these priorities.
+    /// The rules are distinguished best by these bytes of a key, and have these priorities.
     Rules(Vec<Byte>, Ranks),
 }
 
-/// Keeps keys away that match no addition, as most do.
+/// Filter for keys that match no addition, as most do.
 #[derive(Clone, Debug)]
 enum Gate {
     Open,
@@ -82,8 +85,9 @@ enum Gate {
     Screen(Screen),
 }
 
-/// With the same room: nothing is allocated when additions follow. The directory, whose places are taken in no order, is
-/// in memory for good afterwards; the rest is touched page by page as additions come.
+/// A clone has the same capacity, so that later additions allocate nothing. The directory is copied as a
+/// whole, because its places are used in random order. All other memory is touched page by page as additions
+/// arrive.
 impl Clone for Head {
     fn clone(&self) -> Self {
         let mut made = Self {
@@ -116,7 +120,7 @@ impl Default for Head {
 }
 
 impl Head {
-    /// A head for so many additions, with the masks of its first tuples.
+    /// Creates a delta for `capacity` additions, with the masks of its first tuples.
     #[must_use]
     pub fn new<'m>(
         words: usize,
@@ -143,7 +147,7 @@ impl Head {
             order: Vec::with_capacity(tuples),
             living: 0,
             gate: match hint {
-                // Keys without words are the only ones that there are.
+                // A key without words cannot be filtered.
                 _ if words == 0 => Gate::Open,
                 Hint::None => Gate::Open,
                 Hint::Field(piece) => Gate::Sieve(Sieve::of_field(seed, words, capacity, *piece)),
@@ -153,8 +157,8 @@ impl Head {
         }
     }
 
-    /// Adds a rule: `row` holds its values and masks, and behind them, if its tuple is new, the tuple's mask. The
-    /// control side never sends more than the head has room for; one too many is not taken.
+    /// Adds a rule. `row` holds its values and masks, followed by the tuple's mask if the tuple is new. The
+    /// control side never sends more rules than the capacity; an excess rule is ignored.
     pub fn add(&mut self, id: EntryId, priority: u16, row: &[u64], link: &Link) {
         if self.places.len() == self.capacity {
             debug_assert!(false, "the control side counts the head's additions");
@@ -196,7 +200,7 @@ impl Head {
         self.filter[word] |= bit;
     }
 
-    /// Keeps the tuples in order of their highest priority.
+    /// Keeps the tuples sorted by their highest priority.
     fn rank(&mut self, tuple: u32, priority: u16) {
         let known = self.order.iter().position(|(_, other)| *other == tuple);
         if known.is_some_and(|at| self.order[at].0 >= priority) {
@@ -209,7 +213,7 @@ impl Head {
         self.order.insert(at, (priority, tuple));
     }
 
-    /// Takes an addition away.
+    /// Removes an addition.
     pub fn kill(&mut self, slot: u32) {
         let Some(place) = self.places.get_mut(slot as usize) else { return };
         let bucket = std::mem::replace(&mut place.bucket, NONE);
@@ -227,15 +231,15 @@ impl Head {
         self.living -= 1;
     }
 
-    /// Where a hash stands in the filter: word and bit.
+    /// Returns the position of a hash in the filter: word and bit.
     #[inline]
     fn filter_place(&self, hash: u64) -> (usize, u64) {
-        // The lowest bits place it in the directory.
+        // The lowest bits are not used, because they select the place in the directory.
         ((hash >> 32) as usize & (self.filter.len() - 1), 1 << (hash >> 58))
     }
 
-    /// Which of up to [`GROUP`] keys, one row of words each, may match an addition that beats what the base holds for them, at
-    /// `slots`: one bit each.
+    /// Returns one bit for each of up to [`GROUP`] keys, one row of words each. The bit is set if the key may
+    /// match an addition that beats the base's result, whose slot is in `slots`.
     #[inline]
     pub fn may_match(&self, keys: &[u64], slots: &[u32]) -> u32 {
         match &self.gate {
@@ -250,8 +254,10 @@ impl Head {
         &self.masks[tuple as usize * self.words..][..self.words]
     }
 
-    /// For each of up to [`GROUP`] keys, one row of words each, that `wanted` has a bit for, the best living addition that
-    /// matches and has at least the priority in `least`, or what is in `found`. `least` is used up.
+    /// Looks up those of up to [`GROUP`] keys, one row of words each, that have a bit in `wanted`.
+    ///
+    /// Stores the best active addition that matches and has at least the priority in `least`; else `found`
+    /// stays unchanged. `least` is overwritten.
     pub fn lookup(&self, keys: &[u64], mut wanted: u32, least: &mut [u32], found: &mut [u32]) {
         let row = |at: usize| &keys[at * self.words..][..self.words];
         let mut places = [0; GROUP];
@@ -263,7 +269,8 @@ impl Head {
         }
         let mut hashes = [0u64; GROUP];
         for &(highest, tuple) in &self.order {
-            // What a key has beats this tuple and all after it; of equal priority it may hold one that was added earlier.
+            // A key is done if its result beats this tuple, because all later tuples have lower priorities.
+            // At equal priority the tuple may hold an addition that is older than the result.
             let mut left = 0;
             for at in 0..count {
                 let place = places[at];
@@ -275,7 +282,8 @@ impl Head {
                 break;
             }
             let mask = self.mask(tuple);
-            // Of all keys before the first is sought: then no load waits for another.
+            // All keys are hashed and filtered before the first is searched, so that the cache misses
+            // overlap.
             let mut maybe = 0u32;
             for &at in &places[..count] {
                 hashes[at] = bucket_hash(self.seed, tuple, row(at), mask);
@@ -290,7 +298,8 @@ impl Head {
         }
     }
 
-    /// The best addition of the buckets of a hash in a tuple, if it is better than `best`; else that. `least` follows.
+    /// Returns the best addition in the buckets of a hash if it beats `best`, else `best`. Raises `least`
+    /// accordingly.
     #[inline(never)]
     fn find(&self, key: &[u64], hash: u64, least: &mut u32, mut best: u32) -> u32 {
         let mut at = hash as usize & (self.directory.len() - 1);
@@ -328,13 +337,13 @@ impl Head {
         key.iter().zip(values).zip(masks).all(|((key, value), mask)| key & mask == *value)
     }
 
-    /// The entry of a slot.
+    /// Returns the entry of a slot.
     #[must_use]
     pub fn id(&self, slot: u32) -> EntryId {
         self.places[slot as usize].id
     }
 
-    /// True without a living addition.
+    /// Returns whether there is no active addition.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `index`: kind linear, the entry is picked by its number. An array of ids, private to the worker: setting and
-//! clearing a place is one store.
+//! Engine `index` for linear tables, whose entries are selected by an index. It is an array of ids, private
+//! to a worker, so that setting and clearing an index is one store.
 
 use crate::NONE;
 
-/// Entries by number.
+/// Entries by index.
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     ids: Box<[u32]>,
 }
 
 impl Index {
-    /// Room for numbers 0 to `capacity` - 1, all free.
+    /// Creates an array for indices 0 to `capacity` - 1, all free.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self { ids: vec![NONE; capacity].into_boxed_slice() }
     }
 
-    /// The same with room for `capacity` numbers.
+    /// Returns a copy with a capacity of at least `capacity` indices.
     #[must_use]
     pub fn longer(&self, capacity: usize) -> Self {
         let mut longer = Self::new(capacity.max(self.ids.len()));
@@ -25,21 +25,21 @@ impl Index {
         longer
     }
 
-    /// Puts an entry (or [`NONE`]) at a number; a number beyond the capacity is ignored.
+    /// Sets the entry (or [`NONE`]) of an index. An index beyond the capacity is ignored.
     pub fn set(&mut self, index: u32, id: u32) {
         if let Some(place) = self.ids.get_mut(index as usize) {
             *place = id;
         }
     }
 
-    /// The entry at a number, or [`NONE`].
+    /// Returns the entry of an index, or [`NONE`].
     #[must_use]
     #[inline]
     pub fn get(&self, index: u32) -> u32 {
         self.ids.get(index as usize).copied().unwrap_or(NONE)
     }
 
-    /// Numbers there is room for.
+    /// Returns the number of indices that fit.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.ids.len()

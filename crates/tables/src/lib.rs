@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table engines, the choice among them, and their updates. Knows nothing of ports or protocols: a packet's value is
-//! a row of 64-bit words, laid out by a [`KeyPlan`].
+//! Table engines, the choice among them, and their updates.
 //!
-//! Control side: a [`Master`] holds a table's rules, compiles [`Base`]s and turns changes into [`TableUpdate`]s.
-//! Worker side: a [`Table`] is a shared immutable base, a small private head of additions and two dead sets; applying
-//! an update takes bounded, short time whatever the table's size, and frees nothing.
+//! The crate knows nothing of ports or protocols: a packet's value is a row of 64-bit words, laid out by a
+//! [`KeyPlan`]. A lookup allocates nothing and takes no lock. Vector instructions are used in `simd` modules
+//! only.
+//!
+//! - Control side: a [`Master`] holds a table's rules, compiles [`Base`]s and turns changes into
+//!   [`TableUpdate`]s.
+//! - Worker side: a [`Table`] is a shared immutable base, a small private delta of additions, and tombstones
+//!   for removed rules of the base. Applying an update takes short time, whatever the table's size, and frees
+//!   nothing.
+//!
+//! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`master`] (updates).
 
 pub mod additions;
 pub mod base;
@@ -34,5 +41,5 @@ pub use master::Master;
 pub use plan::{KeyPlan, Part};
 pub use table::{Place, Table, TableUpdate};
 
-/// "No slot", "no entry".
+/// Stands for "no slot" or "no entry".
 pub const NONE: u32 = u32::MAX;

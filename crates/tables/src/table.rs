@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's view of a table: shared base, private head of additions, dead sets, places by number.
+//! A worker's view of a table: shared base, tombstones, private delta of additions, and entries by index.
 
 use crate::additions::Link;
 use crate::head::{GROUP, Head};
@@ -8,46 +8,46 @@ use crate::{Base, BitSet, KeyPlan, NONE};
 use flow::EntryId;
 use std::sync::Arc;
 
-/// Where a living rule stands.
+/// Position of an active rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Slot of the base.
     Base(u32),
-    /// Slot of the head.
+    /// Slot of the delta.
     Head(u32),
-    /// Number in a linear table.
+    /// Index in a linear table.
     Index(u32),
 }
 
-/// A change of one worker's view. Applying it leaves in it what is no longer used, so that the control thread can free
-/// it.
+/// A change of one worker's view. Applying it leaves in it what is no longer used, for the control thread to
+/// free.
 #[derive(Debug)]
 pub enum TableUpdate {
-    /// Adds a rule to the head.
+    /// Adds a rule to the delta.
     Add {
-        /// Its entry.
+        /// Id of its entry.
         id: EntryId,
         /// Its priority.
         priority: u16,
-        /// Its row: values, then masks, then its tuple's mask if that is new.
+        /// Its row: values, then masks, then its tuple's mask if the tuple is new.
         row: Box<[u64]>,
-        /// Where it stands.
+        /// Its position in the delta.
         link: Link,
     },
-    /// Puts an entry at a number.
+    /// Sets the entry of an index.
     AddIndex {
-        /// The number.
+        /// The index.
         index: u32,
-        /// The entry.
+        /// Id of the entry.
         id: EntryId,
     },
-    /// Takes a rule away.
+    /// Removes a rule.
     Remove(Place),
     /// Replaces the whole view.
     Swap(Box<Table>),
 }
 
-/// One worker's view of a table. A clone shares the base and has the same room.
+/// A worker's view of a table. A clone shares the base and has the same capacity.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     base: Arc<Base>,
@@ -57,29 +57,30 @@ pub struct Table {
 }
 
 impl Table {
-    /// A view of a base, with an empty head.
+    /// Creates a view of a base without tombstones.
     #[must_use]
     pub fn new(base: Arc<Base>, head: Head, index: Index) -> Self {
         let dead = BitSet::new(base.len());
         Self { base, dead, head, index }
     }
 
-    /// The base.
+    /// Returns the base.
     pub(crate) fn base(&self) -> &Arc<Base> {
         &self.base
     }
 
-    /// Rules of the base that are dead.
+    /// Returns the tombstones: dead rules of the base.
     pub(crate) fn dead(&self) -> &BitSet {
         &self.dead
     }
 
-    /// Numbers of a linear table that there is room for.
+    /// Returns the number of indices of a linear table that fit.
     pub(crate) fn index_capacity(&self) -> usize {
         self.index.capacity()
     }
 
-    /// Makes room for a number of a linear table, and for `least` of them; true if there was.
+    /// Extends a linear table so that it has space for `index` and for at least `least` indices. Returns
+    /// false if it had to be extended.
     pub(crate) fn make_room(&mut self, index: u32, least: usize) -> bool {
         let fits = (index as usize) < self.index.capacity();
         if !fits {
@@ -88,25 +89,25 @@ impl Table {
         fits
     }
 
-    /// Takes the numbers of a linear table, for another view of it.
+    /// Takes the entries of a linear table, to move them to another view.
     pub(crate) fn take_index(&mut self) -> Index {
         std::mem::take(&mut self.index)
     }
 
-    /// Puts them into it.
+    /// Sets the entries of a linear table.
     pub(crate) fn put_index(&mut self, index: Index) {
         self.index = index;
     }
 
-    /// The layout of the keys.
+    /// Returns the layout of the keys.
     #[must_use]
     #[inline]
     pub fn plan(&self) -> &KeyPlan {
         self.base.plan()
     }
 
-    /// Looks up `ids.len()` keys, one row of words each: for each the entry of highest priority, among equals the
-    /// first added, or [`NONE`].
+    /// Looks up `ids.len()` keys, one row of words each. Stores for each the entry of highest priority, among
+    /// equals the first added, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], ids: &mut [EntryId]) {
         self.base.lookup(keys, &self.dead, ids);
         if self.head.is_empty() {
@@ -115,7 +116,7 @@ impl Table {
         let row_words = self.plan().words() * GROUP;
         for (number, slots) in ids.chunks_mut(GROUP).enumerate() {
             let keys = &keys[number * row_words..];
-            // What the base's rules are comes from far while keys pass the gate.
+            // Prefetches the base's entry ids while the filter screens the keys.
             self.base.ask(slots);
             let mut wanted = self.head.may_match(keys, slots) & u32::MAX >> (GROUP - slots.len());
             if wanted == 0 {
@@ -135,20 +136,20 @@ impl Table {
         }
     }
 
-    /// Looks for additions that beat what the base holds, for the keys that `wanted` has a bit for.
+    /// Searches additions that beat the base's results, for the keys that have a bit in `wanted`.
     #[inline(never)]
     fn look_in_head(&self, keys: &[u64], wanted: u32, slots: &[u32], found: &mut [u32; GROUP]) {
         let mut least = [0; GROUP];
         for (at, least) in least.iter_mut().enumerate().take(slots.len()) {
             if wanted >> at & 1 != 0 && slots[at] != NONE {
-                // Whatever the base holds was added before what the head holds: of equal priority it wins.
+                // Rules of the base are older than additions, so they win at equal priority.
                 *least = u32::from(self.base.priority(slots[at])) + 1;
             }
         }
         self.head.lookup(keys, wanted, &mut least, found);
     }
 
-    /// The entry at a number of a linear table, or [`NONE`].
+    /// Returns the entry of an index of a linear table, or [`NONE`].
     #[must_use]
     #[inline]
     pub fn at_index(&self, index: u32) -> EntryId {
@@ -167,7 +168,7 @@ impl Table {
         }
     }
 
-    /// The engine's name.
+    /// Returns the name of the engine.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
         self.base.engine_name()
