@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: compiles a table's rules into a base. What is to be compiled is told by sharing, so that it costs little to
-//! ask for: the last base's rules with those that are dead, and what was added since. A [`Job`] may run on another thread while
-//! the rules go on changing; what has changed meanwhile is put into the head and the dead set of the new base.
+//! Control side: compiles a table's rules into a base.
+//!
+//! A job shares its input with the table, so that creating it costs little: the rules of the last base, their
+//! tombstones, and the rules added since. A [`Job`] may run on another thread while the rules continue to
+//! change. Later changes go to the delta and the tombstones of the new base.
 
 use crate::additions::Additions;
 use crate::base::{Engine, Maker};
@@ -19,13 +21,14 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A head has room for this part of the base: then adding n rules one by one compiles fewer than five times n rules. For more
-/// than so many only if that is this smaller part: each new base takes a new head, whose memory is written.
+/// Capacity of a delta: 1/4 of the base. Adding n rules one by one then compiles fewer than 5 n rules in
+/// total. Above [`HEAD_LARGE`] additions the capacity is 1/[`HEAD_LARGE_PART`] of the base, because each new
+/// base needs a new delta, whose memory must be written.
 const HEAD_PART: usize = 4;
 const HEAD_LARGE: usize = 16_384;
 const HEAD_LARGE_PART: usize = 16;
 
-/// Fewest additions a head has room for.
+/// Minimum capacity of a delta, additions.
 pub(crate) const HEAD_MIN: usize = 64;
 
 /// How many additions a head has room for beside a base of this many rules.
@@ -37,7 +40,7 @@ fn head_room(rules: usize) -> usize {
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub entry: Arc<FlowEntry>,
-    /// When it was added: of equal priorities the first is the best.
+    /// Number of the addition in the table. Among equal priorities the lowest number wins.
     pub sequence: u64,
 }
 
@@ -53,35 +56,35 @@ pub struct Job {
     pub(crate) plan: Arc<KeyPlan>,
     pub(crate) choice: Choice,
     pub(crate) maker: Option<Maker>,
-    /// The last base, its rules in order of precedence, and those of them that are dead.
+    /// Last base, its rules in order of precedence, and its tombstones.
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
     pub(crate) dead: BitSet,
-    /// Living rules that were added since, in the order they came.
+    /// Active rules added since, in order of addition.
     pub(crate) added: Arc<Vec<Row>>,
-    /// Of the last rule that the table has had.
+    /// Sequence number of the table's last rule.
     pub(crate) sequence: u64,
-    /// Bases that the table had before.
+    /// Number of bases that the table had before.
     pub(crate) compiled: usize,
 }
 
-/// What a job makes.
+/// Result of a job.
 #[derive(Debug)]
 pub struct Compiled {
     pub(crate) base: Arc<Base>,
     pub(crate) rows: Arc<Vec<Row>>,
-    /// For each entry's number its slot.
+    /// Slot of each entry, by entry id.
     pub(crate) slots: HashMap<EntryId, u32>,
-    /// An empty head's.
+    /// Bookkeeping of an empty delta.
     pub(crate) additions: Additions,
-    /// What heads make use of.
+    /// Hint for the filter of the deltas.
     pub(crate) hint: Hint,
     pub(crate) sequence: u64,
     pub(crate) compiled: usize,
 }
 
 impl Job {
-    /// Compiles. Takes time in proportion to the rules.
+    /// Compiles the rules, in time proportional to their number.
     #[must_use]
     pub fn run(self) -> Compiled {
         let (rows, before) = self.merged();
@@ -111,8 +114,8 @@ impl Job {
         }
     }
 
-    /// The living rules in order of precedence, which those of the last base are in already, with the slots that they had in
-    /// it.
+    /// Returns the active rules in order of precedence, with their slots in the last base. The rules of the
+    /// last base are sorted already, so only the additions are sorted and merged in.
     fn merged(&self) -> (Vec<Row>, Vec<u32>) {
         let mut added: Vec<&Row> = self.added.iter().collect();
         added.sort_unstable_by_key(|row| row.precedence());
@@ -135,7 +138,8 @@ impl Job {
         (merged, before)
     }
 
-    /// The engine, how many rules come before those that match everything, if it hashes them, and a hint for heads.
+    /// Returns the engine, the number of rules before those that match everything (if the engine is `exact`),
+    /// and a hint for the deltas.
     fn engine(&self, rows: &[Row], before: &[u32]) -> (Engine, usize, Hint) {
         let words = self.plan.words();
         let hashed = self.choice == Choice::Exact;
@@ -143,7 +147,7 @@ impl Job {
         let mut masks = Vec::with_capacity(if hashed { words } else { words * rows.len() });
         let keyed =
             if hashed { rows.partition_point(|row| !row.entry.matching.is_any()) } else { rows.len() };
-        // Rows that stay as they were are not encoded again.
+        // Rows of unchanged rules are copied from the last base instead of being encoded again.
         let known = if hashed && *self.plan == **self.base.plan() { self.base.exact() } else { None };
         let known = known.map(Exact::rows);
         for (row, slot) in rows[..keyed].iter().zip(before) {

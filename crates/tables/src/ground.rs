@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: a base with what has changed since, as each worker sees it. While the next base is caught up with, there are
-//! two of them.
+//! Control side: a copy of the workers' view of a table, with the bookkeeping that turns rule changes into
+//! updates. There are two of them while a new base catches up.
 
 use crate::additions::Additions;
 use crate::compile::{Compiled, Row};
@@ -12,37 +12,38 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// More dead rules of one match than this are not kept in a base: a lookup may meet them all, one by one. What else it
-/// meets of the dead is bounded by how rules of different matches stand together.
+/// Maximum number of dead rules with the same match in a base, because a lookup may visit them all one by
+/// one. The number of other dead rules it visits is bounded by the structure of the engines.
 const DEAD_EQUAL_MAX: u32 = 64;
 
-/// A living rule.
+/// An active rule.
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub entry: Arc<FlowEntry>,
-    /// When it was added, among all rules of the table.
+    /// Number of the addition, among all rules of the table.
     pub sequence: u64,
 }
 
-/// A base and what stands beside it.
+/// A base, and the changes applied to it since.
 #[derive(Debug, Default)]
 pub(crate) struct Ground {
     pub view: Table,
-    /// The base's rules, dead ones too, and for each entry's number its slot.
+    /// Rules of the base including dead ones, and the slot of each entry by entry id.
     pub rows: Arc<Vec<Row>>,
     slots: HashMap<EntryId, u32>,
-    /// Of the last rule that went into the base.
+    /// Sequence number of the last rule in the base.
     base_sequence: u64,
-    /// What the heads hold; none before the first base.
+    /// Contents of the deltas; `None` before the first base, or if nothing can be added.
     additions: Option<Additions>,
-    /// Where each rule behind the base's last one stands in the heads, in the order of adding; none if it is not there.
+    /// Delta slot of each rule behind the last one of the base, in order of addition; [`NONE`] if it is not
+    /// in the deltas.
     heads: Vec<u32>,
-    /// For the hash of each match how many rules of the base are dead.
+    /// Number of dead rules in the base for each match, by the hash of the match.
     dead_equal: HashMap<u64, u32>,
     hasher: RandomState,
 }
 
-/// What nobody needs any more: to free it takes long.
+/// Data that is no longer used. Freeing it takes long, so the caller decides where that happens.
 #[derive(Debug)]
 pub struct Spent {
     _ground: Ground,
@@ -50,7 +51,7 @@ pub struct Spent {
 }
 
 impl Ground {
-    /// A base as it was made; heads are empty.
+    /// Starts with a new base and empty deltas.
     pub fn new(compiled: Compiled, index: Index) -> Self {
         let Compiled { base, rows, slots, additions, hint, sequence, .. } = compiled;
         let (words, room) = (base.plan().words(), additions.capacity());
@@ -65,17 +66,17 @@ impl Ground {
         }
     }
 
-    /// Additions beside the base, whether they live or not.
+    /// Returns the number of rules added beside the base, including removed ones.
     pub fn added(&self) -> usize {
         self.heads.len()
     }
 
-    /// Of the last rule that it knows of.
+    /// Returns the sequence number of the last rule taken in.
     pub fn sequence(&self) -> u64 {
         self.base_sequence + self.heads.len() as u64
     }
 
-    /// Takes in the next rule of the table: what workers are told. Nothing if it takes another base.
+    /// Adds the table's next rule and returns the update for workers; `None` if the rule needs another base.
     pub fn add(&mut self, entry: &FlowEntry) -> Option<TableUpdate> {
         let linked = self.link(entry);
         self.heads.push(linked.as_ref().map_or(NONE, |(_, slot)| *slot));
@@ -93,18 +94,18 @@ impl Ground {
         Some((TableUpdate::Add { id: entry.id, priority: entry.priority, row, link }, slot))
     }
 
-    /// The next rule of the table is gone already, or is none that is looked up by a key.
+    /// Skips the table's next rule, because it was removed already or is not looked up by a key.
     pub fn pass_over(&mut self) {
         self.heads.push(NONE);
     }
 
-    /// Nothing can be added any more: the next rule takes another base.
+    /// Refuses further additions, so that the next rule needs another base.
     pub fn close(&mut self) {
         self.additions = None;
     }
 
-    /// Takes a rule away that it knows of: what workers are told. True if a base with so many dead rules of one match should
-    /// not go on.
+    /// Removes a rule that was taken in. Returns the update for workers, and whether the base has too many
+    /// dead rules of one match and should be replaced.
     pub fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         let mut many = false;
         let place = if let Some(index) = rule.entry.matching.index() {
@@ -121,7 +122,7 @@ impl Ground {
         (TableUpdate::Remove(place), many)
     }
 
-    /// Takes a rule of the base away, by its entry's number when it was made.
+    /// Removes a rule of the base, by the entry id that it had when the base was made.
     pub fn remove_from_base(&mut self, id: EntryId) {
         let slot = self.slots.get(&id).copied().unwrap_or(NONE);
         let Some(row) = self.rows.get(slot as usize) else { return };
@@ -130,7 +131,7 @@ impl Ground {
         self.view.apply(&mut TableUpdate::Remove(Place::Base(slot)));
     }
 
-    /// Notes that a rule of the base is dead. True if there are too many of its match.
+    /// Counts a dead rule of the base. Returns whether there are too many with its match.
     fn bury(&mut self, matching: &Match) -> bool {
         let dead = self.dead_equal.entry(self.hasher.hash_one(matching)).or_default();
         *dead += 1;
@@ -139,7 +140,7 @@ impl Ground {
 }
 
 impl Spent {
-    /// A base of no use any more, and additions that were kept for the one after it.
+    /// Wraps a base and the additions that were kept for its successor.
     pub(crate) fn new(ground: Ground, added: Arc<Vec<Row>>) -> Self {
         Self { _ground: ground, _added: added }
     }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: all rules of a table, the engine chosen from them, and for each change what the workers must
-//! do. Small changes go to heads and dead sets. Many changes at once become one swap, of views with the same base as long
-//! as they fit its head. A head that is full, or a rule that does not suit the base, means a new base.
+//! Control side: all rules of a table, the engine chosen from them, and the updates that each change means
+//! for workers.
+//!
+//! Small changes go to deltas and tombstones. Many changes at once become one swap, of views with the same
+//! base as long as they fit into its delta. A full delta, or a rule that does not suit the base, needs a new
+//! base.
 
 use crate::base::Maker;
 use crate::choice::choose;
@@ -15,34 +18,36 @@ use flow::{EntryId, FlowEntry};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// More changes than this in one operation become swaps. An addition takes a worker 55 to 145 ns in a large table, so
-/// many take 3 to 9 us.
+/// Maximum number of changes in one operation that workers apply one by one; more become swaps. An addition
+/// takes a worker 55 to 145 ns in a large table, so this many take 3 to 9 us.
 const SINGLY: usize = 64;
 
-/// A base is compiled for more changes at once than this part of it: then a change compiles no more than so many rules.
+/// A new base is compiled at once for more changes than this fraction of the base (1/16). A change then
+/// compiles at most 16 rules on average.
 const COMPILED_PART: usize = 16;
 
-/// Fewest dead rules for which a base is compiled anew; above it, half of its rules.
+/// Minimum number of dead rules for which a base is compiled anew. In large bases half of the rules must be
+/// dead.
 const DEAD_MIN: usize = 1024;
 
-/// A base is worth being compiled aside once additions stand beside it that are this part of it, or as many of its rules are
-/// dead: what lookups pay for them grows, and the head must not be full before the next base is there.
+/// Fraction of a base (1/128) that must be added or dead before background compilation is worthwhile. Lookups
+/// get slower with these rules, and the delta must not be full before the next base is ready.
 const ASIDE_PART: usize = 128;
 
-/// Of what has changed while a base was compiled aside, so much is put beside it with each further change: more than one, so
-/// that it ends, and few, so that no change waits for it.
+/// Queued changes replayed into the new base per rule change. Above 1, so that catching up ends; small, so
+/// that no change waits long.
 const CATCH_UP: usize = 3;
 
-/// The base that comes next.
+/// The next base, compiled in the background.
 #[derive(Debug)]
 struct Next {
-    /// What was added since the last base and goes into this one.
+    /// Rules added since the last base that go into this one.
     added: Arc<Vec<Row>>,
-    /// Of the last rule that does.
+    /// Sequence number of the last of these rules.
     sequence: u64,
-    /// Rules in it that have gone since, by their entries' numbers.
+    /// Entry ids of rules in it that were removed since.
     removed: Vec<EntryId>,
-    /// Compiled, and about to know what else has changed.
+    /// The compiled base while it catches up with later changes; `None` until it is compiled.
     ground: Option<Ground>,
 }
 
@@ -51,49 +56,53 @@ pub use crate::ground::Spent;
 /// A change of the rules.
 #[derive(Clone, Debug)]
 pub enum RuleChange {
-    /// A new rule.
+    /// Adds a rule.
     Add(Arc<FlowEntry>),
-    /// A rule goes.
+    /// Removes the rule of this entry.
     Remove(EntryId),
 }
 
-/// A table's rules on the control side.
+/// Rules of a table on the control side.
 #[derive(Debug, Default)]
 pub struct Master {
     rules: HashMap<EntryId, Rule>,
     shape: Shape,
-    /// What workers have when they have applied all updates.
+    /// State of the workers' views after all updates.
     now: Ground,
-    /// What will be in its place, if that is being made.
+    /// Successor of `now`, if one is being compiled.
     next: Option<Next>,
-    /// What was added behind the last rule of the last base that was asked for, in order; none in the place of what has gone, and of
+    /// Rules added since the last base was requested, in order. `None` stands for removed rules and for
     /// entries of linear tables.
     log: Vec<Option<Row>>,
-    /// Of that rule.
+    /// Sequence number of the last rule before the log.
     log_from: u64,
-    /// Of the last rule.
+    /// Sequence number of the last rule.
     sequence: u64,
-    /// Changes so far.
+    /// Number of changes so far.
     changes: u64,
     compiled: usize,
     compiled_aside: usize,
     spent: Vec<Spent>,
-    /// Makes engines in place of ours.
+    /// Creates engines in place of this crate's.
     maker: Option<Maker>,
 }
 
 impl Master {
-    /// Lets `maker` have a say in the engine of each base from now on. A table of one mask stays hashed.
+    /// Installs a function that may create the engine of each later base. A table of one mask always uses
+    /// `exact`.
     pub fn set_maker(&mut self, maker: Maker) {
         self.maker = Some(maker);
     }
 
-    /// Takes the changes that one operation makes to this table and returns, for each of `workers`, the updates that
-    /// bring its view along. `in_all` is how many changes the operation makes to all tables: a worker applies it as a
-    /// whole, in one go.
+    /// Applies the changes that one operation makes to this table. Returns the updates for each of `workers`
+    /// workers.
+    ///
+    /// `in_all` is the number of changes that the operation makes to all tables, because a worker applies an
+    /// operation as a whole.
     ///
     /// # Errors
-    /// When the rules no longer fit one key. The changes are taken all the same; the caller asks first.
+    /// Returns an error if the rules no longer fit one key. The changes are applied nevertheless, so callers
+    /// check beforehand.
     pub fn change(
         &mut self,
         changes: &[RuleChange],
@@ -128,12 +137,13 @@ impl Master {
         Ok((0..workers).map(|_| updates.iter().map(copy_of).collect()).collect())
     }
 
-    /// A swap for each worker to the view as it is now.
+    /// Returns for each worker a swap to the current view.
     fn swaps(&self, workers: usize) -> Vec<Vec<TableUpdate>> {
         (0..workers).map(|_| vec![TableUpdate::Swap(Box::new(self.now.view.clone()))]).collect()
     }
 
-    /// Takes a rule in. How workers put it where it stands; none if that takes a new base, or one comes anyway.
+    /// Adds a rule. Returns the update for workers; `None` if a new base is needed, or if one is compiled
+    /// anyway.
     fn add(&mut self, entry: &Arc<FlowEntry>, compile: bool) -> Option<TableUpdate> {
         self.sequence += 1;
         let (id, sequence) = (entry.id, self.sequence);
@@ -144,7 +154,7 @@ impl Master {
             self.now.pass_over();
             let fits = self.now.view.make_room(index, HEAD_MIN);
             self.now.view.apply(&mut TableUpdate::AddIndex { index, id });
-            // Workers get a longer one by a swap.
+            // Workers get the longer array by a swap.
             return fits.then_some(TableUpdate::AddIndex { index, id });
         }
         self.log.push(Some(Row { entry: Arc::clone(entry), sequence }));
@@ -155,7 +165,8 @@ impl Master {
         self.now.add(entry)
     }
 
-    /// Takes a rule out that is none of `rules` any more. True if the base should be compiled for it.
+    /// Removes a rule that is no longer in `rules`. Returns the update, and whether the base should be
+    /// compiled anew.
     fn remove(&mut self, id: EntryId, rule: &Rule) -> (TableUpdate, bool) {
         self.shape.remove(&rule.entry.matching, rule.entry.priority);
         if let Some(at) = rule.sequence.checked_sub(self.log_from + 1)
@@ -177,7 +188,8 @@ impl Master {
         self.now.remove(id, rule)
     }
 
-    /// Compiles all rules into a new base; heads start empty. Whatever is being compiled aside is of no use any more.
+    /// Compiles all rules into a new base with empty deltas, on this thread. Discards any background
+    /// compilation.
     fn compile(&mut self) -> Result<(), PlanError> {
         let plan = KeyPlan::new(&self.shape.fields()).inspect_err(|_| self.now.close())?;
         let mut added: Vec<Row> = Vec::new();
@@ -209,20 +221,23 @@ impl Master {
         }
     }
 
-    /// A base that is worth being compiled on another thread: what was added or is dead (`least` rules or more) makes lookups
-    /// slower, or there will soon be no room for more. None while one is under way. Rules may go on changing; what the job
-    /// makes is for [`Master::install`].
+    /// Returns a job for background compilation, or `None` if it is not worthwhile yet or one is in progress.
+    ///
+    /// It is worthwhile if at least `least` rules were added or are dead, because they slow lookups down and
+    /// fill the delta. Rules may continue to change while the job runs. Pass its result to
+    /// [`Master::install`].
     pub fn job_aside(&mut self, least: usize) -> Option<Job> {
         let part = self.now.view.base().len() / ASIDE_PART;
         if self.beside() < least.max(part) { None } else { self.job_at_rest() }
     }
 
-    /// What was added since the base or is dead in it, whichever is more.
+    /// Returns the number of rules added beside the base or dead in it, whichever is greater.
     fn beside(&self) -> usize {
         self.now.added().max(self.now.view.dead().len())
     }
 
-    /// The same however little stands beside the base, if anything does: for a table that will not change for a while.
+    /// Returns a job for background compilation if any rule was added or is dead. For tables that do not
+    /// change for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 {
             return None;
@@ -236,8 +251,8 @@ impl Master {
         Some(self.job(plan, added))
     }
 
-    /// Takes what a job has made. It is in force when it knows what has changed meanwhile, which it is told by and by, with
-    /// each further change and by [`Master::catch_up`].
+    /// Takes the result of a job. The new base becomes active when it has caught up with the changes made
+    /// since, step by step with each further change and with [`Master::catch_up`].
     pub fn install(&mut self, compiled: Compiled) {
         let is_wanted = compiled.compiled == self.compiled;
         let ground = Ground::new(compiled, Index::default());
@@ -247,15 +262,16 @@ impl Master {
         }
     }
 
-    /// Tells a base that was compiled aside more of what has changed meanwhile: the swaps for `workers` when it knows all.
+    /// Replays queued changes into a base compiled in the background. Returns swaps for `workers` workers
+    /// once it has caught up.
     ///
     /// # Errors
-    /// As for [`Master::change`].
+    /// Returns an error like [`Master::change`].
     pub fn catch_up(&mut self, workers: usize) -> Result<Option<Vec<Vec<TableUpdate>>>, PlanError> {
         Ok(self.step(CATCH_UP)?.then(|| self.swaps(workers)))
     }
 
-    /// So many steps of it; true if the base is in force.
+    /// Replays at most `steps` changes. Returns true if the new base has become active.
     fn step(&mut self, steps: usize) -> Result<bool, PlanError> {
         let Some(Next { removed, ground: Some(ground), .. }) = &mut self.next else { return Ok(false) };
         for _ in 0..steps {
@@ -267,7 +283,7 @@ impl Master {
                 None => break,
                 Some(None) => ground.pass_over(),
                 Some(Some(row)) if ground.add(&row.entry).is_some() => {}
-                // Rules that all came in no time, and have no place beside the new base.
+                // The new base cannot take so many rules at once, so everything is compiled anew.
                 Some(Some(_)) => return self.compile().map(|()| true),
             }
         }
@@ -283,42 +299,42 @@ impl Master {
         Ok(true)
     }
 
-    /// What is no longer used since the last call: to free it takes long.
+    /// Returns the data that is no longer used since the last call. Freeing it takes long.
     pub fn take_spent(&mut self) -> Vec<Spent> {
         std::mem::take(&mut self.spent)
     }
 
-    /// Rules.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rules.len()
     }
 
-    /// True without rules.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// How many changes there were.
+    /// Returns the number of changes so far.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// How many bases were compiled.
+    /// Returns the number of bases compiled so far.
     #[must_use]
     pub fn compiled(&self) -> usize {
         self.compiled
     }
 
-    /// How many of them were compiled aside.
+    /// Returns how many of them were compiled in the background.
     #[must_use]
     pub fn compiled_aside(&self) -> usize {
         self.compiled_aside
     }
 
-    /// The bits of a row that some rule examines, in the layout of the base.
+    /// Returns the mask of the bits of a row that any rule examines, in the layout of the base.
     #[must_use]
     pub fn examined(&self) -> Vec<u64> {
         let (mut values, mut masks) = (Vec::new(), Vec::new());
@@ -334,20 +350,20 @@ impl Master {
         self.shape.examined()
     }
 
-    /// The layout of the base.
+    /// Returns the layout of the base.
     #[must_use]
     pub fn plan(&self) -> &Arc<KeyPlan> {
         self.now.view.base().plan()
     }
 
-    /// Name of the engine in use.
+    /// Returns the name of the engine in use.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
         let base = self.now.view.base();
         if self.now.view.index_capacity() > 0 && base.is_empty() { "index" } else { base.engine_name() }
     }
 
-    /// Bytes of the compiled base.
+    /// Returns the size of the compiled base, bytes.
     #[must_use]
     pub fn base_bytes(&self) -> usize {
         self.now.view.base().bytes()
@@ -361,7 +377,7 @@ fn copy_of(update: &TableUpdate) -> TableUpdate {
         }
         TableUpdate::AddIndex { index, id } => TableUpdate::AddIndex { index: *index, id: *id },
         TableUpdate::Remove(place) => TableUpdate::Remove(*place),
-        // Views are made one by one, for the worker that gets them.
+        // Views are cloned separately for each worker.
         TableUpdate::Swap(_) => TableUpdate::Swap(Box::default()),
     }
 }

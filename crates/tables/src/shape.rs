@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: what a table's rules look like as a whole: from it the layout of keys and the engine are chosen.
+//! Control side: statistics of a table's rules, from which the key layout and the engine are chosen.
 
 use flow::{Field, Match};
 use std::collections::{BTreeMap, HashMap};
 
-/// Which fields a rule examines, and under which masks.
+/// Fields that a rule examines, with their masks.
 pub type Signature = Box<[(Field, u128)]>;
 
-/// Counts over a table's rules.
+/// Counters over a table's rules.
 #[derive(Debug, Default)]
 pub struct Shape {
     signatures: HashMap<Signature, usize>,
@@ -16,7 +16,7 @@ pub struct Shape {
     len: usize,
 }
 
-/// The signature of a rule.
+/// Returns the signature of a rule.
 #[must_use]
 pub fn signature(matching: &Match) -> Signature {
     matching.fields().map(|c| (c.field, c.mask)).collect()
@@ -36,7 +36,7 @@ fn uncount<K: Ord>(map: &mut BTreeMap<K, usize>, key: &K) {
 }
 
 impl Shape {
-    /// Counts a rule in.
+    /// Adds a rule to the counters.
     pub fn add(&mut self, matching: &Match, priority: u16) {
         if matching.index().is_some() {
             return;
@@ -50,7 +50,7 @@ impl Shape {
         }
     }
 
-    /// Counts a rule out.
+    /// Removes a rule from the counters.
     pub fn remove(&mut self, matching: &Match, priority: u16) {
         if matching.index().is_some() {
             return;
@@ -70,7 +70,7 @@ impl Shape {
         }
     }
 
-    /// The fields examined, without repeats.
+    /// Returns the examined fields, without repeats.
     #[must_use]
     pub fn fields(&self) -> Vec<Field> {
         let mut fields: Vec<Field> =
@@ -80,7 +80,7 @@ impl Shape {
         fields
     }
 
-    /// Each field examined, with the bits of it that some rule looks at.
+    /// Returns each examined field with the bits of it that any rule examines.
     #[must_use]
     pub fn examined(&self) -> Vec<(Field, u128)> {
         let mut masks: BTreeMap<Field, u128> = BTreeMap::new();
@@ -90,7 +90,8 @@ impl Shape {
         masks.into_iter().collect()
     }
 
-    /// True when all rules share one mask, but for rules that match everything and come after all others.
+    /// Returns whether all rules share one mask, except rules that match everything and have a lower priority
+    /// than all others.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.signatures.len() == 1
@@ -100,18 +101,18 @@ impl Shape {
             }
     }
 
-    /// Which fields rules examine, and under which masks, without repeats and without rules that match everything.
+    /// Returns the signatures without repeats, and without that of rules that match everything.
     pub fn signatures(&self) -> impl Iterator<Item = &Signature> + Clone {
         self.signatures.keys()
     }
 
-    /// Rules, but those of linear tables.
+    /// Returns the number of rules, without those of linear tables.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True without rules.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -1,29 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: which rules stand together in one hash table. Rules of arbitrary masks are spread over few tuples, each
-//! with a mask that is part of its rules' masks; rules that are equal under a tuple's mask share a bucket.
+//! Control side: assignment of rules to hash tables (tuples). Rules of arbitrary masks are spread over few
+//! tuples. The mask of a tuple is part of the masks of its rules, and rules that are equal under it share a
+//! bucket.
 //!
-//! A tuple for each mask that occurs (tuple space search, Srinivasan et al., SIGCOMM 1999) means hundreds of probes a
-//! packet for real access lists. As in TupleMerge (Daly et al., ToN 2019) a tuple therefore leaves bits out so that
-//! rules of close masks share it, and a rule whose bucket is full goes to a tuple with more bits.
+//! One tuple for each mask that occurs (tuple space search, Srinivasan et al., SIGCOMM 1999) means hundreds
+//! of probes per packet for real access lists. As in TupleMerge (Daly et al., ToN 2019), a tuple therefore
+//! leaves bits out so that rules of similar masks share it. A rule whose bucket is full goes to a tuple with
+//! more bits.
 
 use crate::KeyPlan;
 use crate::hash::{Hashed, Seed};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Rules of a bucket, but for those with exactly the tuple's mask: these are equal, the best of them hides the others.
+/// Maximum number of rules in a bucket. Rules with exactly the tuple's mask do not count: they are equal, and
+/// the best hides the others.
 pub const BUCKET_MAX: u32 = 32;
 
-/// Tuples, the one without bits included: what a lookup probes at most.
+/// Maximum number of tuples that a lookup probes, including the one without bits.
 pub const TUPLES_MAX: usize = 128;
 
-/// The tuple without bits: all its rules share one bucket. For what no other takes.
+/// Tuple without bits, whose rules share one bucket. It takes the rules that no other tuple takes.
 pub const WALKED: u32 = 0;
 
-/// Pieces of fields at least this long make the coarsest masks: addresses tell rules apart best.
+/// Minimum length of the field pieces that form the coarsest masks, because addresses distinguish rules best.
 const LONG_BITS: u8 = 32;
 
-/// Bits a coarse mask's prefixes are multiples of; the last step before a rule's own mask is the finest.
+/// Coarse masks to try, in order: the minimum length of pieces, and the number of bits that prefix lengths
+/// are multiples of. The rule's own mask comes last.
 const STEPS: [(u8, u32); 4] = [(LONG_BITS, 16), (1, 16), (LONG_BITS, 8), (1, 4)];
 
 /// A set of rules that are hashed under one mask.
@@ -41,14 +45,14 @@ struct Bucket {
     len: u32,
 }
 
-/// Where a rule stands.
+/// Position of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Its tuple.
+    /// Number of its tuple.
     pub tuple: u32,
-    /// The hash under which a lookup finds the bucket.
+    /// Hash under which a lookup finds the bucket.
     pub hash: u64,
-    /// Its bucket, numbered from 0 in order of appearance.
+    /// Number of its bucket, counted from 0 in order of creation.
     pub bucket: u32,
 }
 
@@ -59,7 +63,7 @@ pub struct Tuples {
     /// Field pieces: word, shift, bits.
     pieces: Vec<(usize, u8, u8)>,
     tuples: Vec<Tuple>,
-    /// Tuples but the walked one, most bits first.
+    /// Tuples except the walked one, most bits first.
     finest_first: Vec<u32>,
     buckets: Vec<Bucket>,
     by_hash: HashMap<u64, u32, BuildHasherDefault<Hashed>>,
@@ -68,7 +72,8 @@ pub struct Tuples {
 }
 
 impl Tuples {
-    /// No rules yet; `masks` are those of tuples to begin with, `walked_max` is how many rules the walked tuple takes.
+    /// Creates tuples of the given masks, without rules. `walked_max` is the maximum number of rules in the
+    /// walked tuple.
     #[must_use]
     pub fn new<'m>(plan: &KeyPlan, masks: impl IntoIterator<Item = &'m [u64]>, walked_max: u32) -> Self {
         let pieces =
@@ -90,25 +95,25 @@ impl Tuples {
         made
     }
 
-    /// The mask of a tuple.
+    /// Returns the mask of a tuple.
     #[must_use]
     pub fn mask(&self, tuple: u32) -> &[u64] {
         &self.tuples[tuple as usize].mask
     }
 
-    /// Tuples.
+    /// Returns the number of tuples, including the walked one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tuples.len()
     }
 
-    /// True without a tuple beside the walked one.
+    /// Returns whether there is no tuple beside the walked one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.finest_first.is_empty()
     }
 
-    /// Finds a place for a rule; none if only the walked tuple could take it, and that is full.
+    /// Finds a position for a rule; `None` if only the walked tuple could take it and is full.
     pub fn place(&mut self, value: &[u64], mask: &[u64]) -> Option<Spot> {
         for at in 0..self.finest_first.len() {
             let number = self.finest_first[at];
@@ -142,7 +147,7 @@ impl Tuples {
         }
     }
 
-    /// Takes a rule out of its bucket.
+    /// Removes a rule from its bucket.
     pub fn leave(&mut self, bucket: u32) {
         let bucket = &mut self.buckets[bucket as usize];
         bucket.len = bucket.len.saturating_sub(1);
@@ -158,12 +163,13 @@ impl Tuples {
         Spot { tuple, hash, bucket }
     }
 
-    /// Tuple and hash of each bucket.
+    /// Returns tuple and hash of each bucket.
     pub fn buckets(&self) -> impl Iterator<Item = (u32, u64)> {
         self.buckets.iter().map(|bucket| (bucket.tuple, bucket.hash))
     }
 
-    /// The coarsest mask for such a rule that no tuple has; none if there is none, or no room for a tuple.
+    /// Returns the coarsest mask for a rule that no tuple has; `None` if there is none or the number of
+    /// tuples is at its maximum.
     fn fresh_mask(&self, mask: &[u64]) -> Option<Box<[u64]>> {
         if self.tuples.len() == TUPLES_MAX {
             return None;
@@ -173,7 +179,7 @@ impl Tuples {
         candidates.find(|fresh| self.tuples.iter().all(|tuple| tuple.mask != *fresh))
     }
 
-    /// The leading bits of each piece of at least `long` bits, as many as are a multiple of `step`.
+    /// Returns the leading bits of each piece of at least `long` bits, rounded down to a multiple of `step`.
     fn rounded(&self, mask: &[u64], long: u8, step: u32) -> Box<[u64]> {
         let mut coarse = vec![0; mask.len()];
         for &(word, shift, bits) in self.pieces.iter().filter(|(_, _, bits)| *bits >= long) {
@@ -197,7 +203,8 @@ impl Tuples {
     }
 }
 
-/// The hash of a value's bucket in a tuple. Two values of one hash share a bucket, which costs a comparison.
+/// Returns the hash of a value's bucket in a tuple. Two values with equal hashes share a bucket, which costs
+/// a comparison.
 #[must_use]
 #[inline]
 pub fn bucket_hash(seed: Seed, tuple: u32, value: &[u64], mask: &[u64]) -> u64 {
@@ -284,7 +291,7 @@ mod tests {
     fn buckets_of_different_masks_stay_small() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
         let mut tuples = Tuples::new(&plan, [], u32::MAX);
-        // All alike in the first 16 bits, each under a mask of its own.
+        // The first 16 bits are similar in all rules, and each rule has a different mask.
         let mut sizes: HashMap<u32, u32> = HashMap::new();
         let mut probed = 0;
         for rule in 0..4_000u64 {
