@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `exact`: one mask for all rules, a hash table on what of the masked values tells rules apart. Rules of the same
-//! value and different priority may stand beside each other; behind them come rules that match everything (the table-miss
-//! entry).
+//! Engine `exact`: one mask for all rules.
 //!
-//! A lookup hashes a key, reads a byte ([`pilots`]) and one cache line ([`store`]), whether the key is there or not; a group
-//! of keys waits for its lines together (docs/adr/0023).
+//! It is a hash table on those bits of the masked values that distinguish rules. Several rules may have the
+//! same value and different priorities. Rules that match everything (the table-miss entry) come last.
+//!
+//! A lookup hashes a key, then reads one byte ([`pilots`]) and one cache line ([`store`]), whether the value
+//! is found or not. The cache misses of a group of keys overlap (docs/adr/0023).
 
 pub mod chains;
 pub mod columns;
@@ -30,22 +31,22 @@ pub struct Exact {
     seed: Seed,
     wide: Option<Box<Wide>>,
     store: Box<Store>,
-    /// For each slot the next one of the same value; empty if all values differ.
+    /// For each slot the next slot of the same value; empty if all values differ.
     later: Box<[u32]>,
-    /// Slots at and above this one match everything.
+    /// First slot of the rules that match everything.
     catch_all_from: u32,
     len: u32,
 }
 
 impl Exact {
     /// Compiles rules given in order of precedence. `values` holds `words` masked words for each of the first
-    /// `keyed` rules; those from `keyed` to `len` match everything.
+    /// `keyed` rules. Rules `keyed` to `len` - 1 match everything.
     #[must_use]
     pub fn new(words: usize, mask: &[u64], values: Vec<u64>, keyed: usize, len: usize) -> Self {
         Self::with_level(Level::found(), words, mask, values, keyed, len)
     }
 
-    /// The same with instructions of at most a level, which the core must have.
+    /// Compiles like [`Exact::new`], with instructions of at most `level`. The core must support them.
     #[must_use]
     pub fn with_level(
         level: Level,
@@ -58,7 +59,7 @@ impl Exact {
         Self::with_tries(PILOTS, level, (words, mask), values, keyed, len)
     }
 
-    /// The same, trying so many pilots for a group.
+    /// Compiles like [`Exact::with_level`], trying at most `tries` pilots per group.
     fn with_tries(
         tries: u8,
         level: Level,
@@ -70,7 +71,7 @@ impl Exact {
         let columns = Columns::new(mask, &values);
         let wide = Wide::new(level.min(Level::found()), &columns);
         let seed = Seed::of_process();
-        // Rows of no words are for other engines: `choice.rs`.
+        // Tables with rows of 0 words use other engines; see `choice.rs`.
         let stored = columns.stored().len();
         let mut packed = vec![0; keyed * stored];
         for (row, packed) in values.chunks_exact(words.max(1)).zip(packed.chunks_exact_mut(stored.max(1))) {
@@ -94,7 +95,8 @@ impl Exact {
         Self { columns, seed, wide, store, later, catch_all_from: keyed as u32, len: len as u32 }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
+    /// that is not in `dead`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         let catch_all = (self.catch_all_from..self.len).find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
         let words = self.columns.words().max(1) * GROUP;
@@ -116,7 +118,7 @@ impl Exact {
         }
     }
 
-    /// The first living rule of a value behind a dead one.
+    /// Returns the next active rule of the same value behind a dead one.
     fn living(&self, dead_slot: u32, dead: &BitSet) -> u32 {
         let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
         let mut slot = next(dead_slot);
@@ -126,7 +128,7 @@ impl Exact {
         slot
     }
 
-    /// The masked values of all slots below those that match everything, a row of words each.
+    /// Returns the masked values of all slots below those that match everything, one row of words each.
     #[must_use]
     pub fn rows(&self) -> Vec<u64> {
         let words = self.columns.words();
@@ -145,19 +147,20 @@ impl Exact {
         rows
     }
 
-    /// The mask of all rules but those that match everything.
+    /// Returns the mask of all rules except those that match everything.
     #[must_use]
     pub fn mask(&self) -> &[u64] {
         self.columns.mask()
     }
 
-    /// Values that found no bucket and take longer to find: none, unless the hash fails.
+    /// Returns the number of values that found no bucket and take longer to find. It is 0 unless the hash is
+    /// bad.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.store.spilled()
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.store.bytes() + self.columns.bytes() + self.later.len() * 4

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hash of keys: a folded 64 x 64 -> 128 bit multiplication for two words, seeded once a process so that nobody outside
-//! can choose colliding packets.
+//! Hash of lookup keys: one folded 64 x 64 -> 128 bit multiplication per two words. The seed is drawn once
+//! per process, so that outsiders cannot choose packets that collide.
 
 pub mod simd;
 
 use std::hash::{BuildHasher, DefaultHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
 
-/// Seeds of the key hash.
+/// Seed of the key hash.
 #[derive(Clone, Copy, Debug)]
 pub struct Seed {
     first: u64,
@@ -17,7 +17,7 @@ pub struct Seed {
 static SEED: OnceLock<Seed> = OnceLock::new();
 
 impl Seed {
-    /// The process's seed, drawn from the operating system's randomness at first use.
+    /// Returns the process's seed, drawn from the operating system's randomness at first use.
     #[must_use]
     pub fn of_process() -> Self {
         *SEED.get_or_init(|| {
@@ -26,21 +26,22 @@ impl Seed {
         })
     }
 
-    /// The seed of a number that anybody may know.
+    /// Returns the seed derived from a number. It is not secret.
     #[must_use]
     pub fn of_number(seed: u64) -> Self {
         Self { first: fold(seed, 0x9e37_79b9_7f4a_7c15) | 1, second: fold(!seed, 0xd1b5_4a32_d192_ed03) | 1 }
     }
 
-    /// Makes this the process's seed, if none has been drawn yet: for simulations, which must come out the same again.
-    /// Returns whether it is; a switch whose packets others can choose must not.
+    /// Makes this the process's seed if none has been drawn yet, for reproducible simulations. Returns
+    /// whether the process now uses it. Do not call it in a switch that forwards packets of untrusted
+    /// senders.
     pub fn fix(seed: u64) -> bool {
         let known = Self::of_number(seed);
         let fixed = *SEED.get_or_init(|| known);
         (fixed.first, fixed.second) == (known.first, known.second)
     }
 
-    /// Another secret of the process: those of different numbers tell nothing of each other.
+    /// Derives another secret from the seed. Secrets of different numbers reveal nothing about each other.
     #[must_use]
     pub fn derive(self, number: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
@@ -48,21 +49,22 @@ impl Seed {
         hasher.finish()
     }
 
-    /// The hash of a key's words under their masks.
+    /// Returns the hash of a key under a mask.
     #[must_use]
     #[inline]
     pub fn hash(self, key: &[u64], mask: &[u64]) -> u64 {
         self.hash_words(key.len().min(mask.len()), |at| key[at] & mask[at])
     }
 
-    /// The hash of a key in which bits that do not count are 0 already.
+    /// Returns the hash of a key whose unexamined bits are 0.
     #[must_use]
     #[inline]
     pub fn hash_masked(self, key: &[u64]) -> u64 {
         self.hash_words(key.len(), |at| key[at])
     }
 
-    /// Two words a multiplication. Keys of one table have the same length: an odd last word needs no mark.
+    /// Hashes two words per multiplication. Keys of one table have equal length, so an odd last word needs no
+    /// padding mark.
     #[inline(always)]
     fn hash_words(self, words: usize, word: impl Fn(usize) -> u64) -> u64 {
         let mut sum = self.second;
@@ -76,14 +78,14 @@ impl Seed {
     }
 }
 
-/// Both halves of a product, one laid over the other: each bit of the factors counts for the highest and the lowest.
+/// Returns the XOR of both halves of the product, so that each bit of the factors affects high and low bits.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
     let wide = u128::from(a) * u128::from(b);
     wide as u64 ^ (wide >> 64) as u64
 }
 
-/// The hash of what is a hash.
+/// Hasher for keys that are hashes themselves.
 #[derive(Default)]
 pub(crate) struct Hashed(u64);
 
@@ -93,7 +95,7 @@ impl Hasher for Hashed {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        // Only u64 keys are used; anything else is folded in, byte by byte.
+        // Only `u64` keys are used. Other types are folded in byte by byte.
         for byte in bytes {
             self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }

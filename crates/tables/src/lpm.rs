@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `lpm`: rules that are prefixes of one field of up to 128 bits, beside other fields under one mask (a routing
-//! table with its EtherType, or several, told apart by a VLAN).
+//! Engine `lpm`: rules that are prefixes of one field of up to 128 bits, combined with other fields under one
+//! mask. An example is a routing table with its EtherType, or several such tables distinguished by a VLAN.
 //!
-//! Prefixes cut a field's values into intervals, at most two for each prefix, and all values of an interval have the
-//! same longest prefix. Where no prefix has more than 32 bits, a compressed trie of 64-way nodes leads to the interval
-//! (`trie.rs`), else a search tree of nine-way nodes (`forest.rs`). From the longest prefix a chain leads through all
-//! rules that match (`chains.rs`). Priorities may contradict lengths: then the best rule of each chain is kept beside
-//! it. Memory is linear in the rules whatever the prefixes are; a lookup takes at most seven steps in a trie, at most
-//! 2 + log9(2 x rules) in a tree (twice that for prefixes beyond 64 bits), and one more for each dead rule that it
-//! meets. Up to 32 keys go from step to step together (docs/adr/0024).
+//! Prefixes divide the values of a field into intervals, at most two per prefix. All values of an interval
+//! have the same longest prefix. If no prefix has more than 32 bits, a compressed trie of 64-way nodes finds
+//! the interval (`trie.rs`), else a search tree of nine-way nodes (`forest.rs`). From the longest prefix a
+//! chain leads through all rules that match (`chains.rs`). Priorities may contradict lengths. In that case
+//! the best rule of each chain is stored beside it.
+//!
+//! Memory is linear in the number of rules, whatever the prefixes are. A lookup takes at most seven steps in
+//! a trie, or at most 2 + log9(2 x rules) steps in a tree (twice that for prefixes beyond 64 bits), and one
+//! more for each dead rule that it visits. Up to 32 keys are processed step by step together (docs/adr/0024).
 
 mod build;
 mod chains;
@@ -27,19 +29,19 @@ use keys::{BURST, Keys};
 use simd::Kernel;
 use trie::Trie;
 
-/// Where the prefixes' field stands in the key: the word, the position of its last bit there, and its bits.
+/// Position of the prefixes' field, or of up to 64 bits of it, in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     /// Word of the key.
     pub word: usize,
-    /// Position of the last of these bits, from the least significant.
+    /// Position of the last bit in the word, counted from the least significant.
     pub shift: u32,
-    /// How many, 1 to 64.
+    /// Number of bits, 1 to 64.
     pub bits: u32,
 }
 
 impl Piece {
-    /// The pieces of a field in a plan's keys, its first bits first.
+    /// Returns the pieces of a field in a plan's keys, beginning with the field's first bits.
     #[must_use]
     pub fn of_field(plan: &KeyPlan, field: Field) -> Vec<Self> {
         let mut parts: Vec<_> = plan.parts().iter().filter(|part| part.field == field).collect();
@@ -49,7 +51,7 @@ impl Piece {
         parts.into_iter().map(piece).collect()
     }
 
-    /// The piece's bits of a row, right-aligned.
+    /// Returns the piece's bits of a row, right-aligned.
     #[must_use]
     #[inline]
     pub fn of(self, row: &[u64]) -> u64 {
@@ -61,37 +63,38 @@ impl Piece {
         row[self.word] << (64 - self.bits - self.shift) & u64::MAX << (64 - self.bits)
     }
 
-    /// The piece's bits in its word.
+    /// Returns the mask of the piece's bits in their word.
     #[must_use]
     pub fn mask(self) -> u64 {
         u64::MAX >> (64 - self.bits) << self.shift
     }
 }
 
-/// From a value to the number of its longest prefix, in each group.
+/// Search structure from a value to the number of its longest prefix, in each group.
 #[derive(Debug)]
 enum Search {
     Trie(Trie),
     Forest(Forest),
 }
 
-/// Prefixes of one field that lead to numbers.
+/// Prefixes of one field, each with a number.
 #[derive(Debug)]
 pub struct Prefixes {
     keys: Keys,
-    /// From the other fields' value to a group, if they have several values.
+    /// Maps the value of the other fields to a group, if they have several values.
     others: Option<Exact>,
     none_dead: BitSet,
-    /// For each group the number of the prefix of length 0, or none.
+    /// Number of the prefix of length 0 in each group, or [`NONE`].
     wholes: Vec<u32>,
-    /// The field's bits behind the first 64.
+    /// Bits of the field behind the first 64.
     low: Option<Piece>,
     search: Search,
     kernel: Kernel,
 }
 
 impl Prefixes {
-    /// Looks up `numbers.len()` keys, one row of words each: for each the number of the longest prefix, or [`NONE`].
+    /// Looks up `numbers.len()` keys, one row of words each. Stores the number of each key's longest prefix,
+    /// or [`NONE`].
     pub fn lookup(&self, keys: &[u64], numbers: &mut [u32]) {
         for (rows, numbers) in keys.chunks(BURST * self.keys.words).zip(numbers.chunks_mut(BURST)) {
             if let Some(others) = &self.others {
@@ -101,7 +104,8 @@ impl Prefixes {
         }
     }
 
-    /// Up to [`BURST`] keys, one by one. `numbers` hold their groups, where there are several.
+    /// Looks up at most [`BURST`] keys one by one. If there are several groups, `numbers` holds the groups on
+    /// entry.
     #[inline(always)]
     fn each(&self, rows: &[u64], numbers: &mut [u32], count: impl Fn(&Node, u64) -> u32 + Copy) {
         for (row, number) in rows.chunks_exact(self.keys.words).zip(numbers) {
@@ -128,7 +132,7 @@ impl Prefixes {
         }
     }
 
-    /// Goes on with what intervals of the first 64 bits do not tell.
+    /// Continues with the field's second piece if the first 64 bits do not decide.
     #[inline(always)]
     fn second(&self, forest: &Forest, number: u32, row: &[u64], count: impl Fn(&Node, u64) -> u32) -> u32 {
         match (forest.second(number), self.low) {
@@ -137,7 +141,7 @@ impl Prefixes {
         }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let search = match &self.search {
@@ -152,7 +156,7 @@ impl Prefixes {
 /// Rules that are prefixes of one field.
 #[derive(Debug)]
 pub struct Lpm {
-    /// They lead to the first rule of the longest prefix.
+    /// Maps a key to the first rule of its longest prefix.
     prefixes: Box<Prefixes>,
     chains: Chains,
     /// Rules that match everything, best first.
@@ -160,15 +164,17 @@ pub struct Lpm {
 }
 
 impl Lpm {
-    /// Compiles `len` rules given in order of precedence, `words` words each in `values` and `masks`, that are prefixes
-    /// of the field in `field` (one piece or two, the first bits first), or match everything; whatever else they
-    /// examine they examine under one mask.
+    /// Compiles `len` rules given in order of precedence, `words` words each in `values` and `masks`.
+    ///
+    /// Each rule is a prefix of the field in `field` (one or two pieces, the first bits first) or matches
+    /// everything. All other bits must be examined under one mask.
     #[must_use]
     pub fn new(words: usize, field: &[Piece], len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(Level::found(), words, field, len, values, masks)
     }
 
-    /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
+    /// that is not in `dead`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         let catch_all = self.catch_alls.iter().copied().find(|&slot| !dead.contains(slot)).unwrap_or(NONE);
         self.prefixes.lookup(keys, slots);
@@ -180,13 +186,13 @@ impl Lpm {
         }
     }
 
-    /// Rules that match everything.
+    /// Returns the number of rules that match everything.
     #[must_use]
     pub fn catch_alls(&self) -> usize {
         self.catch_alls.len()
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.prefixes.bytes() + self.chains.bytes() + self.catch_alls.len() * 4

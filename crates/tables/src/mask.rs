@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Engine `mask`: rules of arbitrary masks and priorities (docs/adr/0025).
 //!
-//! The bits that tell rules apart are put together to a dense key ([`layout`]). While there are more rules than
-//! [`LABELED_MAX`], trees take those that are exact in the bits that a tree cuts ([`trees`]): a step is one load, and a
-//! leaf compares four whole rules in one instruction. What trees leave, mostly rules that are open in all long fields, is
-//! found by labels ([`labels`]): one for each 16 bits of the key, joined by tables until one tells the rule ([`joining`]),
-//! or, where that takes too much memory, by the bit vectors behind them, which taken together leave the rules that match.
-//! A lookup does all that in stages, each for all keys of a group, and takes the best of what it finds.
+//! The bits that distinguish rules are packed into a dense key ([`layout`]). If there are more than
+//! [`LABELED_MAX`] rules, trees take the rules that are exact in the bits that a tree cuts ([`trees`]). A
+//! step in a tree is one load, and a leaf compares four whole rules with one instruction.
 //!
-//! What neither takes, or takes too much memory for, is hashed in merged tuples ([`buckets`]): rules made for it, and keys
-//! of more than 512 bits that tell rules apart.
+//! The remaining rules, which mostly leave all long fields open, are found by labels ([`labels`]). There is
+//! one label for each 16 bits of the key. Tables join labels until one identifies the rule ([`joining`]).
+//! Where these tables take too much memory, each label has a bit vector of rules, and the AND of the vectors
+//! gives the rules that match.
+//!
+//! A lookup runs all this in stages, each for all keys of a group, and takes the best result.
+//!
+//! Rules that neither structure takes, or only with too much memory, are hashed in merged tuples
+//! ([`buckets`]). Such rules can be constructed on purpose, or need more than 512 bits to be distinguished.
 
 use crate::simd::Level;
 use crate::{BitSet, KeyPlan, NONE};
@@ -36,16 +40,17 @@ mod whole;
 
 pub use vain::Vain;
 
-/// Rules that need no trees, whatever trees could take: as many as have their bits in four lines.
+/// Maximum number of rules that use labels without trees: the bits of so many rules fit into four cache
+/// lines.
 const LABELED_MAX: usize = 2_048;
 
-/// Keys in one pass.
+/// Number of keys processed in one pass.
 const GROUP: usize = 32;
 
-/// Set in the slot of a rule that examines more than the words compared in blocks.
+/// Flag in the slot of a rule that examines more words than blocks compare.
 const PARTIAL: u32 = 1 << 31;
 
-/// Bits of a dense word that stand in a tree's word.
+/// Bits of a dense word that are copied into a tree's word.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     word: usize,
@@ -56,12 +61,12 @@ struct Piece {
 /// A tree.
 #[derive(Debug)]
 struct Tree {
-    /// What its word is made of.
+    /// Pieces that the tree's word is built from.
     pieces: Vec<Piece>,
     root: u32,
-    /// Steps to the deepest leaf.
+    /// Number of steps to the deepest leaf.
     depth: u32,
-    /// Its best rule.
+    /// Best rule in the tree.
     first: u32,
 }
 
@@ -70,16 +75,16 @@ struct Tree {
 struct Wide {
     width: Width,
     layout: Layout,
-    /// Best first.
+    /// Trees, the one with the best rule first.
     trees: Vec<Tree>,
     nodes: Nodes,
-    /// Dense rules by slot, if they are longer than what blocks compare.
+    /// Dense rules by slot, if they are longer than blocks compare.
     rows: Vec<u64>,
-    /// What no tree took.
+    /// Labels of the rules that no tree took.
     labels: Option<Labels>,
 }
 
-/// Rules of any masks.
+/// Rules of arbitrary masks.
 #[derive(Debug)]
 pub struct Mask {
     wide: Option<Box<Wide>>,
@@ -88,19 +93,21 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Compiles `len` rules given in order of precedence, a row of the plan's words each in `values` and `masks`.
+    /// Compiles `len` rules given in order of precedence, one row of the plan's words each in `values` and
+    /// `masks`.
     #[must_use]
     pub fn new(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64]) -> Self {
         Self::with_level(plan, len, values, masks, Level::found())
     }
 
-    /// The same for a core of no more than this level.
+    /// Compiles like [`Mask::new`], with instructions of at most `level`. The core must support them.
     #[must_use]
     pub fn with_level(plan: &KeyPlan, len: usize, values: &[u64], masks: &[u64], level: Level) -> Self {
         Self::again(plan, len, values, masks, (level, Vain::default()))
     }
 
-    /// The same for rules much like those of another table, which [tells](Self::vain) what need not be tried.
+    /// Compiles rules similar to those of an earlier engine, whose [`vain`](Self::vain) lists attempts that
+    /// need not be repeated.
     #[must_use]
     pub fn again(
         plan: &KeyPlan,
@@ -118,13 +125,14 @@ impl Mask {
         Self { wide, buckets, vain }
     }
 
-    /// What was tried in vain while it was compiled.
+    /// Returns which attempts failed while this engine was compiled.
     #[must_use]
     pub fn vain(&self) -> Vain {
         self.vain
     }
 
-    /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
+    /// that is not in `dead`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         match &self.buckets {
             None => slots.fill(NONE),
@@ -135,18 +143,18 @@ impl Mask {
         }
     }
 
-    /// Masks of the tuples that are probed.
+    /// Returns the masks of the tuples that are probed.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
         self.buckets.iter().flat_map(Buckets::masks)
     }
 
-    /// Rules that are walked.
+    /// Returns the number of rules that are walked.
     #[must_use]
     pub fn walked(&self) -> usize {
         self.buckets.as_ref().map_or(0, Buckets::walked)
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.wide.as_ref().map_or(0, |wide| wide.bytes()) + self.buckets.as_ref().map_or(0, Buckets::bytes)
@@ -154,7 +162,8 @@ impl Mask {
 }
 
 impl Wide {
-    /// Compiles; the second are the rules that it has no room for. None if no bits tell the rules apart, or too many.
+    /// Compiles the rules and returns the ones that found no place as second element. `None` if no bits
+    /// distinguish the rules, or too many bits do.
     fn new(
         words: usize,
         len: usize,
@@ -180,7 +189,7 @@ impl Wide {
             }
             let before = left.len();
             let rest = grove.grow(left.clone());
-            // A tree that takes but few is not worth its steps.
+            // A tree that takes only few rules is not worth its steps.
             if labels.is_some() && rest.len() > before / 2 {
                 grove.fell();
                 break labels;
@@ -214,7 +223,7 @@ struct Lookup<'l> {
 impl Work for Lookup<'_> {
     #[inline(always)]
     fn run<K: Kernel>(self, kernel: K) {
-        // Fewer keys need less room, which has to be cleared.
+        // Small groups use small arrays, because these must be cleared.
         match self.slots.len() {
             0..=1 => self.groups::<K, 1>(kernel),
             2..=8 => self.groups::<K, 8>(kernel),
@@ -256,7 +265,8 @@ impl Wide {
             for (at, (leaf, found)) in leaves.iter().zip(&mut *slots).enumerate() {
                 let key: [u64; COMPARED] = std::array::from_fn(|word| dense[word][at]);
                 let slot = self.nodes.first(kernel, *leaf, key);
-                // Further blocks, words that are not compared, dead rules: all seldom, or in all keys alike.
+                // Slow path for further blocks, words that blocks do not compare, and dead rules. These are
+                // rare, or concern all keys alike.
                 if *leaf >> MORE_SHIFT != 0 || slot.wrapping_add(1) > PARTIAL || dead.contains(slot) {
                     *found = self.search(kernel, *leaf, &dense, at, dead, *found);
                 } else {
@@ -266,7 +276,7 @@ impl Wide {
         }
     }
 
-    /// The best living rule of a leaf that a key matches, if it beats `found`; else `found`.
+    /// Returns the best active rule of a leaf that matches the key, if it beats `found`; else `found`.
     #[inline(always)]
     fn search<K: Kernel, const G: usize>(
         &self,
@@ -290,7 +300,7 @@ impl Wide {
             }
             differing == 0
         };
-        // Of the best rules first, those that no longer beat what was found end it.
+        // Rules are visited best first, so the first rule that does not beat `found` ends the search.
         let wanted = |slot: u32| {
             let (partial, slot) = (slot & PARTIAL != 0, slot & !PARTIAL);
             slot >= found || ((!partial || fits(slot)) && !dead.contains(slot))

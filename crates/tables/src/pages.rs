@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Huge pages for large tables. Lookups go to a place at random: with pages of 4 KiB, most of them miss the core's cache of
-//! translations as well, once a table is larger than that reaches.
+//! Huge pages for large tables. Lookups access memory at random. With pages of 4 KiB most accesses to a large
+//! table also miss the TLB.
 #![allow(unsafe_code)]
 
 use rustix::mm::{Advice, madvise};
 
-/// A huge page.
+/// Size of a huge page, bytes.
 const PAGE_BYTES: usize = 2 << 20;
 
-/// What is smaller has nothing from it.
+/// Minimum size that benefits from huge pages, bytes.
 const LEAST_BYTES: usize = 16 * PAGE_BYTES;
 
-/// So many words of zeros, in huge pages if they are many and the system has some.
+/// Returns `count` zero words, in huge pages if they are many and the system provides them.
 #[must_use]
 pub fn zeros(count: usize) -> Box<[u64]> {
     let zeros = vec![0u64; count].into_boxed_slice();
@@ -20,8 +20,9 @@ pub fn zeros(count: usize) -> Box<[u64]> {
     let pages = bytes.saturating_sub(to_page) / PAGE_BYTES;
     if bytes >= LEAST_BYTES && pages > 0 {
         let first = zeros.as_ptr().cast::<u8>().wrapping_add(to_page).cast_mut().cast();
-        // SAFETY: these pages are all in the slice, and the advice leaves what they hold as it is. Nothing of them was touched yet,
-        // so that huge ones come at the first touch. Without it they are ordinary.
+        // SAFETY: `to_page` and `pages` are computed from the slice, so the range lies within it, and the
+        // advice does not change its content. The pages are untouched, so huge ones are used at first touch.
+        // On failure they stay ordinary.
         let _ = unsafe { madvise(first, pages * PAGE_BYTES, Advice::LinuxHugepage) };
     }
     zeros

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table's match-field list as a key layout: which bits stand where in the row of words that a lookup compares.
+//! Key layout of a table: the position of each match field in the row of words that a lookup compares.
 //!
-//! Fields are packed first-fit by decreasing length, from a word's most significant bit down: neighbours in a packet
-//! (addresses, ports) are neighbours in the key and come with one load, and two plans whose fields have the same
-//! lengths have the same layout. Where a field can be absent, word 0 holds presence bits: the low half those of the
-//! headers (`wire::layers::header`), the high half one for each slice; a rule that examines a field also examines its
-//! presence, so an absent field (all zeros in the key) never matches.
+//! Fields are packed first-fit by decreasing length, from a word's most significant bit down. Neighbours in a
+//! packet (addresses, ports) are neighbours in the key and are read with one load. Two plans whose fields
+//! have equal lengths have the same layout.
+//!
+//! If a field can be absent, word 0 holds presence bits: headers (`wire::layers::header`) in the low half,
+//! and one bit per slice in the high half. A rule that examines a field also examines its presence bit, so an
+//! absent field (all zeros in the key) never matches.
 
 use flow::{Field, FieldMatch, Limits, Match};
 
@@ -14,17 +16,17 @@ use flow::{Field, FieldMatch, Limits, Match};
 pub struct Part {
     /// The field.
     pub field: Field,
-    /// First of these bits in the field, from its most significant.
+    /// Index of the part's first bit in the field, from the most significant.
     pub from_bit: u16,
-    /// How many, 1 to 64.
+    /// Number of bits, 1 to 64.
     pub bits: u8,
     /// Word of the key.
     pub word: u8,
-    /// Position of the last of these bits in the word, from the least significant.
+    /// Position of the part's last bit in the word, from the least significant.
     pub shift: u8,
 }
 
-/// The layout of a table's keys.
+/// Layout of a table's keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyPlan {
     fields: Vec<Field>,
@@ -34,7 +36,7 @@ pub struct KeyPlan {
     slices: Vec<Field>,
 }
 
-/// Why fields cannot stand in one key.
+/// Reason why fields do not fit one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanError {
     /// More slices than [`Limits::SLICES_PER_TABLE`].
@@ -56,10 +58,10 @@ impl std::fmt::Display for PlanError {
 impl std::error::Error for PlanError {}
 
 impl KeyPlan {
-    /// Lays out these fields (in any order, without repeats).
+    /// Lays out the given fields, in any order and without repeats.
     ///
     /// # Errors
-    /// When there are more slices than the limit allows.
+    /// Returns an error if there are more slices than [`Limits::SLICES_PER_TABLE`].
     pub fn new(fields: &[Field]) -> Result<Self, PlanError> {
         let mut fields = fields.to_vec();
         fields.sort_unstable();
@@ -78,7 +80,7 @@ impl KeyPlan {
                 from += bits;
             }
         }
-        // Stable: pieces of one length keep the order of their fields.
+        // The sort is stable, so pieces of equal length keep the order of their fields.
         pieces.sort_by_key(|&(_, _, bits)| std::cmp::Reverse(bits));
         let presence = usize::from(needs != 0 || !slices.is_empty());
         let mut used: Vec<u8> = vec![64; presence];
@@ -98,54 +100,55 @@ impl KeyPlan {
         Ok(Self { fields, parts, words: used.len(), needs, slices })
     }
 
-    /// Words of a key.
+    /// Returns the length of a key, words.
     #[must_use]
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// The fields' parts.
+    /// Returns the parts of all fields.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The fields, in field order.
+    /// Returns the fields, sorted.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// Header bits in the low half of word 0.
+    /// Returns the headers whose presence bits are in the low half of word 0.
     #[must_use]
     pub fn needs(&self) -> u32 {
         self.needs
     }
 
-    /// The slices, whose presence bits are 32, 33 ... of word 0.
+    /// Returns the slices, whose presence bits are bits 32, 33 and so on of word 0.
     #[must_use]
     pub fn slices(&self) -> &[Field] {
         &self.slices
     }
 
-    /// True when keys begin with a word of presence bits.
+    /// Returns whether keys begin with a word of presence bits.
     #[must_use]
     pub fn has_presence(&self) -> bool {
         self.needs != 0 || !self.slices.is_empty()
     }
 
-    /// True when every field of `matching` has its place.
+    /// Returns whether every field of `matching` is part of the layout.
     #[must_use]
     pub fn covers(&self, matching: &Match) -> bool {
         matching.fields().all(|c| self.fields.binary_search(&c.field).is_ok())
     }
 
-    /// Appends the row of `matching` to `values` and `masks`. Fields must be covered.
+    /// Appends the row of `matching` to `values` and `masks`. The layout must cover its fields.
     pub fn encode(&self, matching: &Match, values: &mut Vec<u64>, masks: &mut Vec<u64>) {
         self.encode_fields(matching.fields(), values, masks);
     }
 
-    /// Appends the row of these fields, each at most once, to `values` and `masks`. Fields must be covered.
+    /// Appends the row of the given fields, each at most once, to `values` and `masks`. The layout must cover
+    /// them.
     pub fn encode_fields(
         &self,
         fields: impl IntoIterator<Item = FieldMatch>,
@@ -226,7 +229,7 @@ mod tests {
         let many: Vec<Field> =
             (0..33).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 8, 8).unwrap())).collect();
         assert_eq!(KeyPlan::new(&many), Err(PlanError::TooManySlices));
-        // With as many slices as are allowed, all of the longest, beside all named fields: still one key.
+        // The maximum number of slices, all of the greatest length, fits one key beside all named fields.
         let wide: Vec<Field> =
             (0..32).map(|i| Field::Slice(Slice::new(SliceBase::Packet, i * 128, 128).unwrap())).collect();
         let all: Vec<Field> = wide.iter().chain(Field::NAMED).copied().collect();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `scan`: compares a key with all rules and takes the first that matches. For small tables of any kind, and for
-//! rules that all match everything. Rules stand in blocks of eight, word by word, and 64 of them are compared without a
-//! branch on what is found: a key costs the same whichever rule it matches.
+//! Engine `scan`: compares a key with all rules and returns the first that matches.
+//!
+//! It serves small tables of any kind, and rules that all match everything. Rules are stored in blocks of
+//! eight, word by word. 64 rules are compared without a branch, so a key costs the same whichever of them it
+//! matches.
 
 mod simd;
 
@@ -9,21 +11,21 @@ use crate::simd::Level;
 use crate::{BitSet, NONE};
 use simd::Kernel;
 
-/// Rules in a block.
+/// Number of rules in a block.
 const BLOCK: usize = 8;
 
-/// Blocks that are compared before anything is made of it.
+/// Number of blocks compared before the result is evaluated.
 const BLOCKS: usize = 8;
 
-/// Keys that are compared with a block together.
+/// Number of keys compared with a block together.
 const KEYS: usize = 4;
 
-/// Rules in order of precedence; the slot is the place in it.
+/// Rules in order of precedence. A rule's slot is its index in that order.
 #[derive(Debug, Default)]
 pub struct Scan {
     words: usize,
     len: usize,
-    /// For each block, for each word: eight values, then eight masks.
+    /// Eight values, then eight masks, for each word of each block.
     rows: Vec<u64>,
     kernel: Kernel,
 }
@@ -35,7 +37,7 @@ impl Scan {
         Self::with_level(Level::found(), words, len, values, masks)
     }
 
-    /// The same with instructions of at most a level, which the core must have.
+    /// Compiles like [`Scan::new`], with instructions of at most `level`. The core must support them.
     #[must_use]
     pub fn with_level(level: Level, words: usize, len: usize, values: &[u64], masks: &[u64]) -> Self {
         let blocks = len.div_ceil(BLOCK);
@@ -47,7 +49,8 @@ impl Scan {
                     rows[at] = values[slot * words + word];
                     rows[at + BLOCK] = masks[slot * words + word];
                 } else {
-                    // No key has a bit under an empty mask: the slots that fill the last block never match.
+                    // Padding slots in the last block never match, because a key masked with 0 has no bits
+                    // set.
                     rows[at] = u64::MAX;
                 }
             }
@@ -55,7 +58,8 @@ impl Scan {
         Self { words, len, rows, kernel: Kernel::new(level) }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each; a slot is the first matching rule that is not dead.
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the first matching
+    /// rule that is not in `dead`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         let wanted = |slot: u32| !dead.contains(slot);
         if self.words == 0 {
@@ -80,13 +84,13 @@ impl Scan {
         }
     }
 
-    /// The first of the rules before `end` that matches the key and is wanted, or [`NONE`].
+    /// Returns the first rule before `end` that matches the key and is wanted, or [`NONE`].
     #[inline]
     pub fn find_if(&self, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
         self.find_from(0, key, end, wanted)
     }
 
-    /// The same from a group of [`BLOCKS`] blocks on.
+    /// Returns the same, beginning with group number `group` of [`BLOCKS`] blocks.
     #[inline]
     fn find_from(&self, group: usize, key: &[u64], end: usize, wanted: impl Fn(u32) -> bool) -> u32 {
         let groups = self.rows.chunks(self.group()).enumerate().skip(group);
@@ -100,20 +104,20 @@ impl Scan {
         NONE
     }
 
-    /// Words of [`BLOCKS`] blocks.
+    /// Returns the size of [`BLOCKS`] blocks, words.
     #[inline]
     fn group(&self) -> usize {
         BLOCKS * self.words * 2 * BLOCK
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows.len() * 8
     }
 }
 
-/// The first of the rules from `first` on that has a bit and is wanted, or [`NONE`].
+/// Returns the first rule, counted from `first`, that has a bit in `hits` and is wanted, or [`NONE`].
 #[inline(always)]
 fn pick(mut hits: u64, first: u32, wanted: impl Fn(u32) -> bool) -> u32 {
     while hits != 0 {
@@ -153,7 +157,7 @@ mod tests {
         assert_eq!(slots, [0, 0]);
         Scan::new(2, 0, &[], &[]).lookup(&[0; 4], &BitSet::new(0), &mut slots);
         assert_eq!(slots, [NONE, NONE]);
-        // The unused slots of a block match nothing, not even a key of all ones.
+        // Padding slots of a block match nothing, not even a key of all ones.
         Scan::new(1, 1, &[1], &[u64::MAX]).lookup(&[u64::MAX, 0], &BitSet::new(1), &mut slots);
         assert_eq!(slots, [NONE, NONE]);
     }

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which wide instructions an engine may use, asked when it is compiled: those of the core, unless the process does
-//! without. Each engine's kernels stand in a `simd` module of its own; what needs an instruction can only be made where
-//! [`Level::found`] has told of it.
+//! Levels of vector instructions that engines may use.
+//!
+//! The level is determined when an engine is compiled. The kernels of each engine are in its `simd` module. A
+//! kernel that needs an instruction can only be created if [`Level::found`] reports it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static PORTABLE: AtomicBool = AtomicBool::new(false);
 
-/// Whether what is compiled from now on, in this process, does without the wide instructions that the core has.
+/// Sets whether engines compiled from now on, in this process, avoid the core's vector instructions.
 pub fn set_portable(portable: bool) {
     PORTABLE.store(portable, Ordering::Relaxed);
 }
 
-/// Whether [`set_portable`] said so.
+/// Returns the setting of [`set_portable`].
 #[must_use]
 pub fn is_portable() -> bool {
     PORTABLE.load(Ordering::Relaxed)
 }
 
-/// Sets of instructions, the least first.
+/// Set of instructions, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// What every core has.
+    /// Instructions that every core has.
     Portable,
     /// AVX2, BMI1, BMI2, POPCNT: vectors of 256 bits with gathers.
     Avx2,
-    /// AVX-512 F, BW, VL, DQ: vectors of 512 bits with masks, beside those of [`Level::Avx2`].
+    /// [`Level::Avx2`] and AVX-512 F, BW, VL, DQ: vectors of 512 bits with masks.
     Avx512,
 }
 
 impl Level {
-    /// All of them, the least first.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 3] = [Self::Portable, Self::Avx2, Self::Avx512];
 
-    /// The most that this core has and the process may use.
+    /// Returns the highest level that the core supports and the process may use.
     #[must_use]
     pub fn found() -> Self {
         if is_portable() { Self::Portable } else { Self::of_core() }
