@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: compiles prefixes into intervals, in one walk over them in order with a stack of those that are open.
+//! Control side: compiles prefixes into intervals, in one pass over the sorted prefixes with a stack of the
+//! open ones.
 
 use super::chains::Chains;
 use super::forest::Forest;
@@ -12,7 +13,7 @@ use crate::simd::Level;
 use crate::{BitSet, NONE};
 use std::collections::HashMap;
 
-/// Longest prefixes that a trie tells apart.
+/// Maximum length of prefixes that a trie can hold.
 const TRIE_BITS: u32 = 32;
 
 /// A rule as a prefix.
@@ -31,16 +32,17 @@ impl Prefix {
     }
 }
 
-/// Rules as prefixes, and what else all of them examine.
+/// Rules as prefixes, and the other bits that all of them examine.
 struct Rules {
     words: usize,
     field: Vec<Piece>,
-    /// Mask of what all examine beside the field; presence bits that only rules with the field examine.
+    /// Mask of the bits that all rules examine beside the field. `present` has the presence bits that only
+    /// rules with the field examine.
     others: Vec<u64>,
     present: u64,
-    /// Sorted.
+    /// Prefixes, sorted.
     prefixes: Vec<Prefix>,
-    /// The other fields' values, by group.
+    /// Values of the other fields, by group.
     numbers: Numbers,
     catch_alls: Vec<u32>,
 }
@@ -67,19 +69,19 @@ impl Rules {
                 slot: slot as u32,
             });
         }
-        // Of equal prefixes the first slot is the best.
+        // The sort puts the best of equal prefixes first, because it has the lowest slot.
         prefixes.sort_unstable();
         Self { words, field: field.to_vec(), others, present, prefixes, numbers, catch_alls }
     }
 
-    /// What finds the numbers of the intervals.
+    /// Builds the search structure for the numbers of the intervals.
     fn find(self, level: Level, intervals: &Intervals, wholes: Vec<u32>) -> Prefixes {
         let longest = self.prefixes.iter().map(|prefix| prefix.length).max().unwrap_or(0);
         let groups = wholes.len();
         let (mask, value, others) = if groups == 1 {
             (self.others, self.numbers.values, None)
         } else {
-            // Nothing is left to compare: their number tells the group.
+            // The group number replaces the comparison of the other fields.
             let exact = Exact::new(self.words, &self.others, self.numbers.values, groups, groups);
             (vec![0; self.words], vec![0; self.words], Some(exact))
         };
@@ -96,8 +98,10 @@ impl Rules {
 }
 
 impl Prefixes {
-    /// Compiles rules as [`Lpm::new`] does, of which each leads to its number (below 2^31) in `numbers`; several may lead
-    /// to one, and then take less room than as many rules. Rules that match everything lead nowhere.
+    /// Compiles rules like [`Lpm::new`], each of which leads to its number (below 2^31) in `numbers`.
+    ///
+    /// Several rules may have the same number, and then take less memory than separate rules. Rules that
+    /// match everything are ignored.
     #[must_use]
     pub fn new(
         level: Level,
@@ -117,7 +121,7 @@ impl Prefixes {
 }
 
 impl Lpm {
-    /// The same as [`Self::new`], with no more than the instructions of a level.
+    /// Compiles like [`Self::new`], with instructions of at most `level`.
     #[must_use]
     pub fn with_level(
         level: Level,
@@ -145,10 +149,10 @@ fn number_of(numbers: &[u32], slot: u32) -> u32 {
     numbers.get(slot as usize).copied().unwrap_or(NONE)
 }
 
-/// The best of each prefix's chain, for rules whose priorities contradict their lengths.
+/// Returns the best rule of each prefix's chain, for priorities that contradict lengths.
 fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     let mut best: Vec<u32> = (0..up.len() as u32).collect();
-    // What contains a prefix stands before it.
+    // Prefixes are sorted, so a prefix comes after the prefixes that contain it.
     for prefix in prefixes {
         if let Some(above) = best.get(up[prefix.slot as usize] as usize) {
             best[prefix.slot as usize] = prefix.slot.min(*above);
@@ -157,7 +161,8 @@ fn best_of_chains(prefixes: &[Prefix], up: &[u32]) -> Vec<u32> {
     best
 }
 
-/// The mask of what all rules examine beside the field, and the presence bits that only rules with the field examine.
+/// Returns the mask of the bits that all rules examine beside the field, and the presence bits that only
+/// rules with the field examine.
 fn other_bits(words: usize, field: &[Piece], masks: &[u64]) -> (Vec<u64>, u64) {
     let mut all = vec![u64::MAX; words];
     let mut any = 0;
@@ -181,7 +186,7 @@ fn joined(field: &[Piece], row: &[u64]) -> u128 {
     field.iter().fold(0, |value, piece| value << piece.bits | u128::from(piece.of(row)))
 }
 
-/// Numbers for the values of the other fields.
+/// Assigns numbers to the values of the other fields.
 #[derive(Default)]
 struct Numbers {
     known: HashMap<Box<[u64]>, u32>,
@@ -191,7 +196,7 @@ struct Numbers {
 
 impl Numbers {
     fn of(&mut self, value: &[u64], mask: &[u64]) -> u32 {
-        // Most tables have but one value.
+        // Most tables have a single value.
         if let Some((last, number)) = &self.last
             && last.iter().zip(value).zip(mask).all(|((last, value), mask)| value & mask == *last)
         {
@@ -210,14 +215,15 @@ impl Numbers {
 
 #[derive(Default)]
 struct Intervals {
-    /// First values, left-aligned, and first rules of the longest prefixes, group by group.
+    /// First values of the intervals, left-aligned, and `longest`, the first rule of each interval's longest
+    /// prefix. Both are ordered by group.
     starts: Vec<u128>,
     longest: Vec<u32>,
-    /// Where each group ends.
+    /// End index of each group.
     ends: Vec<usize>,
     up: Vec<u32>,
     equal: Vec<u32>,
-    /// Some prefixes are equal.
+    /// Whether some prefixes are equal.
     repeats: bool,
 }
 
@@ -226,12 +232,13 @@ impl Intervals {
         Self { up: vec![NONE; len], equal: vec![NONE; len], ..Self::default() }
     }
 
-    /// Adds the prefixes of all groups, sorted. For each group the first one of length 0, or none.
+    /// Adds the sorted prefixes of all groups. Returns for each group its first prefix of length 0, or
+    /// [`NONE`].
     fn add_all(&mut self, prefixes: &[Prefix]) -> Vec<u32> {
         prefixes.chunk_by(|a, b| a.group == b.group).map(|group| self.add(group)).collect()
     }
 
-    /// Lets rules lead to numbers; neighbours that come to lead to the same become one.
+    /// Replaces rules by numbers, and merges neighbouring intervals of equal number.
     fn renumber(&mut self, numbers: &[u32]) {
         let old = std::mem::take(self);
         let mut from = 0;
@@ -245,7 +252,7 @@ impl Intervals {
         }
     }
 
-    /// Adds a group's prefixes, sorted. The first one of length 0, or none.
+    /// Adds the sorted prefixes of a group. Returns its first prefix of length 0, or [`NONE`].
     fn add(&mut self, prefixes: &[Prefix]) -> u32 {
         let from = self.starts.len();
         self.begin(from, 0, NONE);
@@ -275,7 +282,7 @@ impl Intervals {
         whole
     }
 
-    /// Ends the innermost prefix: what contains it goes on behind it.
+    /// Closes the innermost prefix: the prefix that contains it continues behind it.
     fn close(&mut self, from: usize, open: &mut Vec<Prefix>) {
         let Some(ended) = open.pop() else { return };
         if ended.end() != u128::MAX {
@@ -295,7 +302,8 @@ impl Intervals {
         self.longest.push(longest);
     }
 
-    /// What finds the interval of a value, if no prefix is longer than this.
+    /// Builds the structure that finds the interval of a value. `longest` is the length of the longest
+    /// prefix, bits.
     fn search(&self, longest: u32) -> Search {
         let ranges = self.ends.iter().scan(0, |from, &end| Some(std::mem::replace(from, end)..end));
         if longest <= TRIE_BITS {

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules that match a value, from the first one of its longest prefix on: equal prefixes, then shorter ones. Dead
-//! rules and priorities that contradict lengths cost steps on this chain, not correctness.
+//! Chains of the rules that match a value: from the first rule of its longest prefix through equal prefixes
+//! to shorter ones. Dead rules, and priorities that contradict lengths, cost steps on the chain.
 
 use crate::{BitSet, NONE};
 
-/// See above.
+/// Chains of all prefixes; see the module's page.
 #[derive(Debug)]
 pub(super) struct Chains {
-    /// For each rule the first one of the next shorter prefix that contains its own.
+    /// For each rule the first rule of the next shorter prefix that contains its prefix.
     pub up: Vec<u32>,
-    /// For each rule the next one of the same prefix; empty if there are no two of one.
+    /// For each rule the next rule of the same prefix; empty if all prefixes differ.
     pub equal: Vec<u32>,
-    /// For each first rule of a prefix the best of its chain; empty if that is always the rule itself.
+    /// For each first rule of a prefix the best rule of its chain; empty if that is always the rule itself.
     pub best: Vec<u32>,
 }
 
 impl Chains {
-    /// Whether the first rule of each chain is its best that is not dead.
+    /// Returns whether the first rule of each chain is always the result: no rule is dead, and priorities
+    /// follow lengths.
     #[inline]
     pub fn are_plain(&self, dead: &BitSet) -> bool {
         self.best.is_empty() && dead.is_empty()
     }
 
-    /// The best rule of a chain that is not dead.
+    /// Returns the best rule of a chain that is not dead, or [`NONE`].
     #[inline]
     pub fn living(&self, first: u32, dead: &BitSet) -> u32 {
         if first == NONE {
@@ -35,7 +36,7 @@ impl Chains {
         let mut found = NONE;
         let mut prefix = first;
         while prefix != NONE {
-            // Of equal prefixes the first that lives is the best.
+            // Among equal prefixes the first active rule is the best.
             let mut slot = prefix;
             while slot < found && dead.contains(slot) {
                 slot = self.equal.get(slot as usize).copied().unwrap_or(NONE);
@@ -51,7 +52,7 @@ impl Chains {
         found
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         (self.up.len() + self.equal.len() + self.best.len()) * 4
     }

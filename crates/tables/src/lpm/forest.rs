@@ -1,48 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of up to 128 bits to numbers, by search trees over the intervals' first 64 bits, in the manner of PlanB (NSDI
-//! 2026): a node is a cache line of eight keys, compared at once, and its nine children are found by counting; nodes
-//! stand level by level, without pointers. Where intervals differ behind the first 64 bits, a second tree of the same
-//! forest tells them apart.
+//! Search trees from values of up to 128 bits to numbers, similar to PlanB (NSDI 2026).
+//!
+//! A tree covers the first 64 bits of the intervals. A node is a cache line of eight keys, which are compared
+//! at once. The number of keys below the value selects one of nine children. Nodes are stored level by level,
+//! without pointers. Where intervals differ only behind the first 64 bits, a second tree of the same forest
+//! distinguishes them.
 
 use crate::NONE;
 
-/// Keys of a node.
+/// Number of keys in a node.
 pub(super) const NODE: usize = 8;
 
-/// Children of a node.
+/// Number of children of a node.
 pub(super) const WAYS: u32 = NODE as u32 + 1;
 
-/// A number that is a tree's: of those whose first 64 bits are equal.
+/// Flag of a number that refers to a second tree, for intervals with equal first 64 bits.
 const SECOND: u32 = 1 << 31;
 
-/// A cache line of keys, ascending: the last values before intervals. Behind the last the greatest there is, which is below
-/// none.
+/// A cache line of keys in ascending order. A key is the last value before an interval. Unused keys are
+/// `u64::MAX`, which is below no value.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Node(pub [u64; NODE]);
 
-/// A tree, the root's level first.
+/// A tree, stored from the root's level down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tree {
     level: u32,
     depth: u32,
-    /// Numbers of its intervals.
+    /// Index of the number of its first interval.
     number: u32,
 }
 
-/// Search trees, one for each group of rules, and second ones.
+/// Search trees: one for each group of rules, followed by second trees.
 #[derive(Debug)]
 pub(super) struct Forest {
     pub nodes: Vec<Node>,
-    /// The first node of each level.
+    /// Index of the first node of each level.
     levels: Vec<u32>,
     trees: Vec<Tree>,
     numbers: Vec<u32>,
 }
 
 impl Forest {
-    /// One tree for each group of intervals: `starts` are their first values, left-aligned and ascending from 0,
-    /// `numbers` (below 2^31, or [`NONE`]) what their values lead to.
+    /// Builds one tree for each group of intervals. `starts` are their first values, left-aligned and
+    /// ascending from 0. `numbers` (below 2^31, or [`NONE`]) are the results of their values.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u128], &'i [u32])> + Clone) -> Self {
         let mut made = Self { nodes: Vec::new(), levels: Vec::new(), trees: Vec::new(), numbers: Vec::new() };
         made.trees.resize(groups.clone().count(), Tree::default());
@@ -53,12 +55,13 @@ impl Forest {
         made
     }
 
-    /// Intervals of the first 64 bits; second trees where that is not all.
+    /// Returns the intervals of the first 64 bits. Builds second trees for intervals that differ behind
+    /// these.
     fn first_bits(&mut self, starts: &[u128], numbers: &[u32]) -> (Vec<u64>, Vec<u32>) {
         let high = |start: &u128| (*start >> 64) as u64;
         let (mut firsts, mut made) = (Vec::with_capacity(starts.len()), Vec::with_capacity(starts.len()));
         let mut begin = |start: u64, number: u32| {
-            // An interval that ended right here is none.
+            // An interval that ends where it begins is dropped.
             if firsts.last() == Some(&start) {
                 firsts.pop();
                 made.pop();
@@ -94,7 +97,7 @@ impl Forest {
     fn tree(&mut self, starts: &[u64], numbers: &[u32]) -> Tree {
         let number = self.numbers.len() as u32;
         self.numbers.extend_from_slice(numbers);
-        // The first interval is where nothing is counted.
+        // The first interval needs no key, because it is found if no key is below the value.
         let keys = starts.get(1..).unwrap_or_default();
         let mut sizes = Vec::new();
         let mut size = keys.len().div_ceil(NODE);
@@ -108,7 +111,8 @@ impl Forest {
             self.levels.push(first);
             for node in 0..*size {
                 let key = |at: usize| {
-                    // Of leaves each key; above, the first of what hangs off each child but the first.
+                    // In a leaf these are all keys. Above, each key is the first key of a child's subtree,
+                    // except the first child's.
                     let leaves = (WAYS as usize).pow((height as u32).saturating_sub(1));
                     let place = match height {
                         0 => node * NODE + at,
@@ -122,37 +126,37 @@ impl Forest {
         Tree { level, depth: sizes.len() as u32, number }
     }
 
-    /// The first node of each level of a tree, the root's first.
+    /// Returns the index of the first node of each level of a tree, the root's first.
     #[inline(always)]
     pub fn levels_of(&self, tree: Tree) -> &[u32] {
         &self.levels[tree.level as usize..][..tree.depth as usize]
     }
 
-    /// A group's tree.
+    /// Returns the tree of a group.
     #[inline(always)]
     pub fn tree_of(&self, group: u32) -> Tree {
         self.trees[group as usize]
     }
 
-    /// The numbers of a tree's intervals.
+    /// Returns the numbers of a tree's intervals.
     #[inline(always)]
     pub fn numbers_of(&self, tree: Tree) -> &[u32] {
         &self.numbers[tree.number as usize..]
     }
 
-    /// Whether a number stands for several, which a tree tells apart.
+    /// Returns whether a number refers to a second tree.
     #[inline(always)]
     pub fn is_second(number: u32) -> bool {
         (SECOND..NONE).contains(&number)
     }
 
-    /// The tree that tells apart what this number stands for, if it does for several.
+    /// Returns the second tree that a number refers to, if it does.
     #[inline(always)]
     pub fn second(&self, number: u32) -> Option<Tree> {
         Self::is_second(number).then(|| self.trees[(number ^ SECOND) as usize])
     }
 
-    /// The number of a value's first 64 bits.
+    /// Returns the number of a value's first 64 bits.
     #[inline(always)]
     pub fn find(&self, tree: Tree, value: u64, count: impl Fn(&Node, u64) -> u32) -> u32 {
         let Some((leaves, inner)) = self.levels_of(tree).split_last() else {
@@ -164,7 +168,7 @@ impl Forest {
         self.numbers_of(tree)[place as usize]
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.nodes)
             + size_of_val(&*self.levels)
@@ -173,7 +177,7 @@ impl Forest {
     }
 }
 
-/// Keys below a value.
+/// Returns the number of keys below a value.
 #[inline(always)]
 pub(super) fn count(node: &Node, value: u64) -> u32 {
     node.0.iter().map(|key| u32::from(*key < value)).sum()

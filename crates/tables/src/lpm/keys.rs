@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What rows of words tell: whether a row has what all rules examine beside the field, whether it has the field at all,
-//! and the field's first bits. Each word of a row that matters is read once.
+//! Interpretation of a row: whether it has the bits that all rules examine beside the field, whether it has
+//! the field, and the field's first bits. Each relevant word of a row is read once.
 
 use super::Piece;
 
-/// Rows that are looked up together.
+/// Number of rows that are looked up together.
 pub(super) const BURST: usize = 32;
 
-/// A word of a row that matters, and what it is for.
+/// A relevant word of a row, and its use.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Column {
-    /// The word.
+    /// Index of the word.
     pub word: usize,
-    /// What all rules examine in it beside the field, and under it their only value.
+    /// Bits that all rules examine in the word beside the field, and `value`, their only value.
     pub mask: u64,
     pub value: u64,
-    /// Bits that must be set for a prefix longer than 0: without them the field is absent, not zero.
+    /// Bits that must be set for a prefix longer than 0. Without them the field is absent, not zero.
     pub present: u64,
-    /// The field's first bits in it, if it has them: so far to the left, and then under this mask.
+    /// Left shift of the word after which the field's first bits are under the mask `field`, if the word has
+    /// them.
     pub left: u32,
     pub field: u64,
 }
 
-/// What matters in rows of so many words.
+/// Relevant words of rows of `words` words.
 #[derive(Debug)]
 pub(super) struct Keys {
     pub words: usize,
     pub columns: Box<[Column]>,
 }
 
-/// What a row told.
+/// Result of reading a row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seen {
-    /// It has the only value of what all rules examine beside the field.
+    /// Whether the row has the value that all rules need beside the field.
     pub ours: bool,
-    /// It has the field.
+    /// Whether the row has the field.
     pub present: bool,
-    /// The field's first bits, left-aligned.
+    /// First bits of the field, left-aligned.
     pub high: u64,
 }
 
 impl Keys {
-    /// `others` is the mask and the only value of what all rules examine beside the field; a mask of zeros where they
-    /// have several values.
+    /// Creates the description of rows. `mask` and `value` are the bits that all rules examine beside the
+    /// field; `mask` is 0 if the rules have several values there.
     pub fn new(words: usize, field: &[Piece], present: u64, mask: &[u64], value: &[u64]) -> Self {
         let columns = (0..words).map(|word| {
             let first = field.first().filter(|piece| piece.word == word);
@@ -72,7 +73,7 @@ impl Keys {
         Seen { ours: differing == 0, present: missing == 0, high }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.columns)
     }

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The same steps with wide instructions. AVX2: what a compiler makes of the portable code if it may use it. AVX-512: 8
-//! rows, 16 values of a trie or one node of a tree at a time, without branches on what they are.
+//! Vector versions of the lookup. AVX2: the portable code, vectorized by the compiler. AVX-512: 8 rows, 16
+//! values in a trie or one node of a tree at a time, without data-dependent branches.
 #![allow(unsafe_code)]
 
 use super::Prefixes;
 use crate::simd::Level;
 
-/// Which instructions are used. Only [`Kernel::new`] makes one.
+/// Instructions to use. Only [`Kernel::new`] creates one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,
 }
 
 impl Kernel {
-    /// Those of a level, as far as the core has them.
+    /// Returns the kernel of a level, limited to what the core supports.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()).min(most()) }
     }
 
-    /// Up to [`super::BURST`] keys ([`Prefixes::each`]).
+    /// Looks up at most [`super::BURST`] keys; see [`Prefixes::each`].
     #[inline]
     pub fn look_up(self, prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found these instructions, and nothing else makes a `Kernel`.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
             Level::Avx512 => unsafe { wide::look_up(prefixes, rows, numbers) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
             Level::Avx2 => unsafe { half::look_up(prefixes, rows, numbers) },
             _ => prefixes.each(rows, numbers, super::forest::count),
         }
     }
 }
 
-/// Beside the level's own instructions, AVX-512's part counts bits.
+/// Returns the highest usable level. The AVX-512 code also needs VPOPCNTDQ, which the level does not include.
 #[cfg(target_arch = "x86_64")]
 fn most() -> Level {
     if is_x86_feature_detected!("avx512vpopcntdq") { Level::Avx512 } else { Level::Avx2 }
@@ -64,15 +64,15 @@ mod wide {
     use crate::NONE;
     use std::arch::x86_64::*;
 
-    /// So many keys are looked up one by one.
+    /// Maximum number of keys that are looked up one by one.
     const FEW: usize = 4;
 
-    /// Sixteen words, and a bit for each of them and another.
+    /// Result of reading sixteen rows: two flags and the field of each.
     #[derive(Clone, Copy)]
     struct Rows {
         ours: u16,
         present: u16,
-        /// The fields' first bits, left-aligned.
+        /// First bits of the fields, left-aligned.
         high: [__m512i; 2],
     }
 
@@ -85,7 +85,7 @@ mod wide {
         }
     }
 
-    /// Up to sixteen times `V` keys.
+    /// Looks up at most `16 * V` keys.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn together<const V: usize>(prefixes: &Prefixes, rows: &[u64], numbers: &mut [u32]) {
@@ -96,14 +96,15 @@ mod wide {
             seen[v] = read(&prefixes.keys, rows, 16 * v, len.saturating_sub(16 * v).min(16));
             if prefixes.others.is_some() {
                 let lanes = ((1u32 << len.saturating_sub(16 * v).min(16)) - 1) as u16;
-                // SAFETY: as many as there are.
+                // SAFETY: the load is masked to the elements of `numbers` from `16 * v` on, because `len` is
+                // at most its length.
                 groups[v] = unsafe { _mm512_maskz_loadu_epi32(lanes, numbers.as_ptr().add(16 * v).cast()) };
                 let known = _mm512_cmpneq_epi32_mask(groups[v], _mm512_set1_epi32(-1));
                 seen[v].ours &= known;
                 seen[v].present &= known;
             }
         }
-        // Where rows are ours and lack the field.
+        // Rows that pass the other comparisons but lack the field.
         let mut absent = 0u32;
         for (v, seen) in seen.iter().enumerate() {
             absent |= u32::from(seen.ours & !seen.present) << (16 * v);
@@ -123,7 +124,7 @@ mod wide {
         }
     }
 
-    /// Reads up to sixteen rows ([`Keys::read`]).
+    /// Reads up to sixteen rows; see [`Keys::read`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn read(keys: &Keys, rows: &[u64], from: usize, len: usize) -> Rows {
@@ -138,8 +139,9 @@ mod wide {
             let (mut ours, mut present) = (all, all);
             let mut first = _mm512_setzero_si512();
             for column in &keys.columns {
-                // SAFETY: behind the first `from` rows and 8 to a block there are as many as `all` has bits, of `words`
-                // words each, and a column's word is one of them (`Keys::new`). Nothing is read if there is none.
+                // SAFETY: `all` has a bit for each row of this block that is within `rows`, and `Keys::new`
+                // keeps `column.word` below `words`. The full loads are used only for eight rows of two
+                // words. Nothing is read if there is no row.
                 let word = unsafe {
                     let from = rows.as_ptr().wrapping_add((from + 8 * block) * words);
                     if words == 2 && all == u8::MAX {
@@ -165,7 +167,7 @@ mod wide {
         seen
     }
 
-    /// Numbers of values in tries ([`Trie::find`]).
+    /// Finds the numbers of values in tries; see [`Trie::find`].
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq,avx2,bmi1,bmi2,popcnt")]
     fn descend<const V: usize>(
@@ -179,14 +181,15 @@ mod wide {
         let zero = _mm512_setzero_si512();
         let none = each(trie.none);
         let (mut rest, mut items, mut active) = ([zero; V], [zero; V], [0u16; V]);
-        // What the next step reads is asked for before any of it is used.
+        // Each pass prefetches what the next one reads, so that the cache misses overlap.
         let (mut nodes, mut bases, mut inner) = ([zero; V], [zero; V], [zero; V]);
         for v in 0..V {
             let lanes = seen[v].present;
             let [low, high] = seen[v].high;
             let value = narrow(_mm512_srli_epi64::<32>(low), _mm512_srli_epi64::<32>(high));
             let (at, bits) = if grouped {
-                // SAFETY: the groups of rows that are ours are those that there are roots for.
+                // SAFETY: `lanes` excludes rows without a group. `Exact` returns numbers below the number of
+                // groups, and `Trie::new` makes a root for each group.
                 unsafe {
                     let from = trie.roots.as_ptr();
                     let at = _mm512_mask_i32gather_epi32::<8>(zero, lanes, groups[v], from.cast());
@@ -199,13 +202,14 @@ mod wide {
             let place = _mm512_srlv_epi32(value, _mm512_sub_epi32(each(u32::BITS), bits));
             let word = _mm512_add_epi32(at, _mm512_srli_epi32::<6>(place));
             rest[v] = _mm512_sllv_epi32(value, bits);
-            // SAFETY: a root has a word for each 64 places, of two words of 64 bits.
+            // SAFETY: `place` has as many bits as the root, and `Draft::add` makes a word of two 64-bit
+            // halves for each 64 places.
             let ([low, high], infos) = unsafe {
                 let word = _mm512_slli_epi32::<1>(word);
                 let from = trie.words.as_ptr().cast::<u64>();
                 (gather(lanes, word, from), gather(lanes, word, from.add(1)))
             };
-            // The places up to the value's own go to the upper end.
+            // Shifts the places up to the value's own to the upper end.
             let [low_up, high_up] = lengthen(_mm512_andnot_si512(place, each(63)));
             let (low, high) = (_mm512_sllv_epi64(low, low_up), _mm512_sllv_epi64(high, high_up));
             let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
@@ -213,7 +217,7 @@ mod wide {
             let first = narrow(infos[0], infos[1]);
             bases[v] = narrow(_mm512_srli_epi64::<32>(infos[0]), _mm512_srli_epi64::<32>(infos[1]));
             let node = _mm512_add_epi32(_mm512_add_epi32(first, rank), each(NONE));
-            // Of lanes that are not wanted the first.
+            // Unused elements read node 0, which always exists.
             nodes[v] = _mm512_maskz_mov_epi32(lanes, node);
             inner[v] = _mm512_mask_srli_epi32::<{ u32::BITS - STEP }>(each(63), own, rest[v]);
             ask(trie.maps.as_ptr().cast(), nodes[v], size_of::<u64>());
@@ -222,8 +226,9 @@ mod wide {
         let mut widths = [zero; V];
         for v in 0..V {
             let lanes = seen[v].present;
-            // SAFETY: a word's starts are as many as the nodes from its first one on, and a node has a map, and an offset
-            // with another behind it.
+            // SAFETY: `rank` is at most the number of bits in the word's `starts`, and `Draft::add` makes a
+            // node for each. Each node has a map and an offset, and one more offset follows for the 4-byte
+            // read.
             let (maps, offset) = unsafe {
                 let offsets = trie.offsets.as_ptr().cast();
                 let maps = gather(lanes, nodes[v], trie.maps.as_ptr());
@@ -238,7 +243,8 @@ mod wide {
         }
         for v in 0..V {
             let lanes = seen[v].present;
-            // SAFETY: a node has an item for each of its bits, and behind the last there are bytes.
+            // SAFETY: `Draft::trie` stores an item for each bit of a node's map, and 8 bytes of padding
+            // behind the last.
             let word = unsafe {
                 let byte = _mm512_srli_epi32::<3>(bits[v]);
                 _mm512_mask_i32gather_epi32::<1>(zero, lanes, byte, trie.items.as_ptr().cast())
@@ -252,7 +258,8 @@ mod wide {
                 rest[v] = _mm512_slli_epi32::<STEP>(rest[v]);
                 let node = _mm512_sub_epi32(_mm512_sub_epi32(items[v], none), each(1));
                 let node = _mm512_slli_epi32::<{ UNIT.ilog2() }>(node);
-                // SAFETY: where a node begins there is a map.
+                // SAFETY: every active item is a child offset, and `Draft::trie` puts an 8-byte map, and
+                // padding, at each of them in `below`.
                 let maps = unsafe {
                     let from = trie.below.as_ptr();
                     let (low, high) = (_mm512_castsi512_si256(node), _mm512_extracti64x4_epi64::<1>(node));
@@ -263,7 +270,8 @@ mod wide {
                 };
                 let (rank, width) = rank_of(trie, maps, _mm512_srli_epi32::<{ u32::BITS - STEP }>(rest[v]));
                 let bit = _mm512_mullo_epi32(rank, width);
-                // SAFETY: a node has an item for each of its bits behind its map, and behind the last there are bytes.
+                // SAFETY: `Draft::trie` stores an item for each bit of the map behind it, and 8 bytes of
+                // padding behind the last node.
                 let word = unsafe {
                     let byte = _mm512_add_epi32(node, _mm512_srli_epi32::<3>(bit));
                     let from = trie.below.as_ptr().add(size_of::<u64>()).cast();
@@ -276,7 +284,8 @@ mod wide {
         for v in 0..V {
             let some = _mm512_mask_cmpneq_epi32_mask(seen[v].present, items[v], none);
             let lanes = ((1u32 << numbers.len().saturating_sub(16 * v).min(16)) - 1) as u16;
-            // SAFETY: an array of 32 numbers, of which 16 begin here; and no more are stored than there is room for.
+            // SAFETY: `wholes` has 32 elements and `v` is at most 1. The store is masked to the elements of
+            // `numbers` from `16 * v` on.
             unsafe {
                 let wholes = _mm512_loadu_si512(wholes.as_ptr().add(16 * v).cast());
                 let found = _mm512_mask_mov_epi32(wholes, some, items[v]);
@@ -285,14 +294,14 @@ mod wide {
         }
     }
 
-    /// Prefetches what stands at sixteen places of things of a size.
+    /// Prefetches sixteen places in an array of elements of `size` bytes.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn ask(from: *const u8, places: __m512i, size: usize) {
         let mut each = [0u32; 16];
-        // SAFETY: an array of sixteen numbers.
+        // SAFETY: `each` is an array of sixteen numbers, the length of the store.
         unsafe { _mm512_storeu_si512(each.as_mut_ptr().cast(), places) };
-        // Read back from memory: taken out of a vector one by one they cost more.
+        // The places are read back from memory, because extracting them from a vector one by one costs more.
         for place in *std::hint::black_box(&each) {
             _mm_prefetch::<_MM_HINT_T0>(from.wrapping_add(place as usize * size).cast());
         }
@@ -304,16 +313,16 @@ mod wide {
         _mm512_set1_epi32(number.cast_signed())
     }
 
-    /// The words at sixteen places.
+    /// Returns the words at sixteen places.
     ///
     /// # Safety
-    /// There are words at the places that `lanes` have a bit for.
+    /// Each place that has a bit in `lanes` must be the index of a word behind `from`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     unsafe fn gather(lanes: u16, places: __m512i, from: *const u64) -> [__m512i; 2] {
         let zero = _mm512_setzero_si512();
         let (low, high) = (_mm512_castsi512_si256(places), _mm512_extracti64x4_epi64::<1>(places));
-        // SAFETY: as the caller says.
+        // SAFETY: the caller guarantees a word at each place in `lanes`; other elements are not read.
         unsafe {
             [
                 _mm512_mask_i32gather_epi64::<8>(zero, lanes as u8, low, from.cast()),
@@ -322,7 +331,7 @@ mod wide {
         }
     }
 
-    /// The ranks of places in maps, from 0, and the widths of their items.
+    /// Returns the ranks of places in maps, counted from 0, and the widths of their items in bits.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vpopcntdq")]
     fn rank_of(trie: &Trie, [low, high]: [__m512i; 2], places: __m512i) -> (__m512i, __m512i) {
@@ -336,7 +345,7 @@ mod wide {
         (_mm512_sub_epi32(rank, each(1)), width)
     }
 
-    /// Items from the words that they begin in.
+    /// Returns the items from the words that contain them.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn item_of(words: __m512i, bits: __m512i, widths: __m512i) -> __m512i {
@@ -351,7 +360,7 @@ mod wide {
         [_mm512_cvtepu32_epi64(_mm512_castsi512_si256(numbers)), _mm512_cvtepu32_epi64(high)]
     }
 
-    /// The low halves of sixteen words.
+    /// Returns the low halves of sixteen 64-bit words.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     fn narrow(low: __m512i, high: __m512i) -> __m512i {
@@ -359,8 +368,8 @@ mod wide {
         _mm512_inserti64x4::<1>(low, _mm512_cvtepi64_epi32(high))
     }
 
-    /// Numbers of the first `len` values in one tree: eight go from level to level together, and what the last steps read is
-    /// asked for before any of it is used.
+    /// Finds the numbers of the first `found.len()` values in one tree. Eight values descend together, and
+    /// each pass prefetches what the next one reads.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb_one(forest: &Forest, tree: Tree, values: &[u64; BURST], found: &mut [u32]) {
@@ -374,7 +383,8 @@ mod wide {
                 let mut at = [0; 8];
                 for first in inner {
                     for (at, value) in at.iter_mut().zip(values) {
-                        // SAFETY: no count leads beyond a level's last node: its fillings are below no value.
+                        // SAFETY: `Forest::tree` fills unused keys with `u64::MAX`, which no value exceeds. A
+                        // count therefore never leads past the last node of a level.
                         let node = unsafe { forest.nodes.get_unchecked(*first as usize + *at) };
                         *at = apart(*at * WAYS as usize + count(node, *value) as usize);
                     }
@@ -385,7 +395,8 @@ mod wide {
                 }
             }
             for (place, value) in places[..len].iter_mut().zip(values) {
-                // SAFETY: as above.
+                // SAFETY: `Forest::tree` fills unused keys with `u64::MAX`, so `place` is at most the last
+                // leaf of the tree.
                 let count = count(unsafe { forest.nodes.get_unchecked(*place) }, *value) as usize;
                 *place = (*place - *leaves as usize) * NODE + count;
                 _mm_prefetch::<_MM_HINT_T0>(numbers.as_ptr().wrapping_add(*place).cast());
@@ -396,17 +407,19 @@ mod wide {
         }
     }
 
-    /// The number, in a register of its own: eight of them in one vector would wait for each other.
+    /// Forces the number into a register of its own. The compiler would otherwise keep eight in one vector,
+    /// whose elements wait for each other.
     #[inline(always)]
     fn apart(mut number: usize) -> usize {
-        // SAFETY: there are no instructions.
+        // SAFETY: the assembly contains no instruction.
         unsafe {
             std::arch::asm!("/* {0} */", inout(reg) number, options(pure, nomem, nostack, preserves_flags));
         }
         number
     }
 
-    /// Numbers of values in trees ([`Forest::find`]): all values from level to level together, if they have one tree.
+    /// Finds the numbers of values in trees; see [`Forest::find`]. All values descend together if they have
+    /// one tree.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn climb<const V: usize>(
@@ -421,7 +434,7 @@ mod wide {
         let mut wanted = 0u32;
         for (v, seen) in seen.iter().enumerate() {
             for (block, high) in seen.high.iter().enumerate() {
-                // SAFETY: an array of 32 words, of which eight begin here.
+                // SAFETY: `values` has 32 words, and `16 * v + 8 * block` is at most 24.
                 unsafe { _mm512_storeu_si512(values.as_mut_ptr().add(16 * v + 8 * block).cast(), *high) };
             }
             wanted |= u32::from(seen.present) << (16 * v);
@@ -440,7 +453,7 @@ mod wide {
                 numbers[at] = wholes[at];
             }
         }
-        // Few intervals of the first 64 bits are told apart by more.
+        // Few intervals need bits behind the first 64.
         if numbers.iter().fold(false, |any, number| any | Forest::is_second(*number)) {
             let each_row = rows.chunks_exact(prefixes.keys.words).enumerate();
             for (number, (at, row)) in numbers.iter_mut().zip(each_row) {
@@ -454,7 +467,7 @@ mod wide {
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx2,bmi1,bmi2,popcnt")]
     fn count(node: &Node, value: u64) -> u32 {
-        // SAFETY: a node is eight words, aligned as it takes.
+        // SAFETY: a `Node` is eight words, aligned to 64 bytes by its type.
         let keys = unsafe { _mm512_load_si512(node.0.as_ptr().cast()) };
         _mm512_cmplt_epu64_mask(keys, _mm512_set1_epi64(value.cast_signed())).count_ones()
     }

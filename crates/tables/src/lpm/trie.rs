@@ -1,45 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values of up to 32 bits to numbers, by a trie of 64-way nodes in the manner of Poptrie (Asai, Ohara, SIGCOMM 2015): a
-//! node is a bitmap of the places where something new begins, and the rank of a place among those bits leads to its item.
+//! Trie from values of up to 32 bits to numbers, with 64-way nodes like Poptrie (Asai, Ohara, SIGCOMM 2015).
+//! A node is a bitmap of the places where a new item begins. The rank of a place among those bits is the
+//! index of its item.
 //!
-//! Most values are found in the front, in three steps. A bitmap over the values' first 18 bits (in small tables fewer) tells
-//! where a node begins, its rank the node; in the node's bitmap the next six bits tell the item; items are packed to as
-//! many bits as they need. Where nothing differs within a place no node begins: then the last item of the node before it
-//! counts. What differs behind the front hangs below it, nodes with their items right behind their bitmaps.
+//! Most values are found in the front, in three steps:
+//!
+//! 1. A bitmap over the first 18 bits of the values (fewer in small tables) marks where nodes begin; the rank
+//!    gives the node.
+//! 2. In the node's bitmap the next six bits give the item.
+//! 3. Items are read from an array packed to as few bits as they need.
+//!
+//! Where no interval begins within a place, no node begins, and the last item of the node before it counts.
+//! Intervals that differ in later bits are found below the front, in nodes with their items right behind
+//! their bitmaps.
 
 use crate::NONE;
 
-/// Bits of a node's step.
+/// Number of bits that a node resolves.
 pub(super) const STEP: u32 = 6;
 
-/// First bits that the front's places have: leaves whole steps to the 24th bit.
+/// Possible numbers of bits that the front's places resolve. They leave whole steps up to bit 24.
 const FRONT_BITS: [u32; 3] = [18, 12, 6];
 
-/// A front takes no more than so many bytes for an interval.
+/// Maximum size of a front per interval, bytes.
 const FRONT_BYTES: usize = 64;
 
-/// Most bits of an item: with those before it in its byte they are read at once.
+/// Maximum width of an item, bits. An item and the bits before it in its first byte are read with one 4-byte
+/// load.
 const WIDTH_MAX: u32 = 25;
 
-/// An item that leads to a node below.
+/// Flag of an item that leads to a node below.
 const CHILD: u32 = 1 << 31;
 
-/// Nodes below begin at every second byte.
+/// Alignment of nodes below, bytes.
 pub(super) const UNIT: u32 = 2;
 
-/// Items of the front's nodes begin at every second bit.
+/// Alignment of the items of the front's nodes, bits.
 pub(super) const ITEM_UNIT: u32 = 2;
 
-/// Of so many items one may be deeper than where lookups begin to ask.
+/// At most one of this many items may be deeper than the steps that every lookup takes.
 const RARE: usize = 32;
 
-/// The front of a tree.
+/// Front of a tree.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Root {
-    /// Its first word.
+    /// Index of its first word.
     pub at: u32,
-    /// First bits of a value that pick a place.
+    /// Number of a value's first bits that select a place.
     pub bits: u32,
 }
 
@@ -47,11 +55,11 @@ pub(super) struct Root {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(super) struct Word {
-    /// The places where a node begins; the first always.
+    /// Places where a node begins; the first place always has one.
     pub starts: u64,
-    /// The first node.
+    /// Index of the first node.
     pub node: u32,
-    /// Where the items of its nodes begin, in units.
+    /// Position where the items of its nodes begin, in units of [`ITEM_UNIT`] bits.
     pub base: u32,
 }
 
@@ -60,25 +68,26 @@ pub(super) struct Word {
 pub(super) struct Trie {
     pub roots: Vec<Root>,
     pub words: Vec<Word>,
-    /// For each node of the front the places where an item begins (the first one always; its bit tells whether items are
-    /// wide), and where its items begin from its word's base, in units; one more offset.
+    /// For each node of the front the places where an item begins. The first place always has one, and its
+    /// bit says whether the items are wide. `offsets` holds the position of its items relative to its word's
+    /// base, in units, and one element more.
     pub maps: Vec<u64>,
     pub offsets: Vec<u16>,
-    /// Their items: a number, or `none`, or behind it, if they are wide, where a node below begins. Readable a few bytes
-    /// beyond the last.
+    /// Items of the front. An item is a number or `none`; wide items may also be positions of nodes below,
+    /// counted from `none` + 1. Padded so that a 4-byte load of the last item is in range.
     pub items: Vec<u8>,
-    /// Nodes below: a map of eight bytes, then the items. Readable in the same way.
+    /// Nodes below: a map of eight bytes each, then the items. Padded in the same way.
     pub below: Vec<u8>,
-    /// Bits of an item, and of a wide one.
+    /// Width of an item, bits; `wide` is that of wide items.
     pub width: u32,
     pub wide: u32,
-    /// The item for nothing.
+    /// Item of values without a number.
     pub none: u32,
-    /// Steps below the front that are worth taking at once.
+    /// Number of steps below the front that every lookup takes.
     steps: u32,
 }
 
-/// A node to be made: its first value and bits, and the intervals that meet it.
+/// A node to be built: its first value, number of bits, and the intervals that overlap it.
 struct Pending {
     start: u64,
     bits: u32,
@@ -87,8 +96,10 @@ struct Pending {
 }
 
 impl Trie {
-    /// One trie for each group of intervals: `starts` are their first values, left-aligned and ascending from 0, with no
-    /// bit behind the 32nd; `numbers` what their values lead to. None if there are too many of them.
+    /// Builds one trie for each group of intervals; `None` if they take too many bits.
+    ///
+    /// `starts` are the first values, left-aligned, ascending from 0, with no bit behind the 32nd. `numbers`
+    /// are the results of their values.
     pub fn new<'i>(groups: impl Iterator<Item = (&'i [u64], &'i [u32])> + Clone) -> Option<Self> {
         let numbers = groups.clone().flat_map(|(_, numbers)| numbers.iter());
         let none = numbers.filter(|number| **number != NONE).max().map_or(0, |most| most + 1);
@@ -97,14 +108,14 @@ impl Trie {
         draft.trie()
     }
 
-    /// The number of a value, of which the first 32 bits count, or [`NONE`].
+    /// Returns the number of a value, of which the first 32 bits count, or [`NONE`].
     #[inline(always)]
     pub fn find(&self, group: u32, value: u64) -> u32 {
         let root = self.roots[group as usize];
         let place = value >> (u64::BITS - root.bits);
         let word = self.words[root.at as usize + (place / 64) as usize];
         let mut rest = value << root.bits;
-        // The places up to the value's own go to the upper end.
+        // Shifts the places up to the value's own to the upper end.
         let starts = word.starts << (63 - place % 64);
         let node = (word.node + starts.count_ones() - 1) as usize;
         let inner = if starts >> 63 != 0 { rest >> (u64::BITS - STEP) } else { 63 };
@@ -123,7 +134,7 @@ impl Trie {
         if item == self.none { NONE } else { item }
     }
 
-    /// What is found in a node below at the place that a value's first bits tell.
+    /// Returns the item of a node below, at the place given by the value's next bits.
     #[inline(always)]
     fn below(&self, node: u32, rest: u64) -> u32 {
         let node = (node * UNIT) as usize;
@@ -131,7 +142,7 @@ impl Trie {
         self.item(&self.below, (node + size_of::<u64>()) * 8, map, rest >> (u64::BITS - STEP))
     }
 
-    /// The item of a node's place, of those that begin at a bit.
+    /// Returns the item of a place in a node whose items begin at bit `first`.
     #[inline(always)]
     fn item(&self, items: &[u8], first: usize, map: u64, place: u64) -> u32 {
         let rank = ((map | 1) << (63 - place)).count_ones() - 1;
@@ -141,18 +152,18 @@ impl Trie {
         word >> (bit % 8) & !(u32::MAX << width)
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         let front = size_of_val(&*self.words) + size_of_val(&*self.maps) + size_of_val(&*self.offsets);
         size_of_val(&*self.roots) + front + self.items.len() + self.below.len()
     }
 }
 
-/// Nodes that are not in their places yet; items that are children tell the node's number.
+/// Nodes without final positions. Items that are children hold the node's number.
 #[derive(Default)]
 struct Nodes {
     maps: Vec<u64>,
-    /// Where each node's items begin.
+    /// Index of the first item of each node.
     firsts: Vec<usize>,
     items: Vec<u32>,
 }
@@ -163,7 +174,7 @@ impl Nodes {
         &self.items[self.firsts[node]..end]
     }
 
-    /// Each node's map, with the flag for wide items, those items, and how wide they are.
+    /// Returns each node's map with the flag for wide items, its items, and their width in bits.
     fn each(&self, width: u32, wide: u32) -> impl Iterator<Item = (u64, &[u32], u32)> {
         (0..self.maps.len()).map(move |node| {
             let items = self.items_of(node);
@@ -173,18 +184,18 @@ impl Nodes {
     }
 }
 
-/// A trie whose nodes are not in their places yet.
+/// A trie whose nodes have no final positions yet.
 #[derive(Default)]
 struct Draft {
     none: u32,
     roots: Vec<Root>,
-    /// Words of fronts, without bases.
+    /// Words of the fronts, without bases.
     words: Vec<Word>,
     front: Nodes,
     below: Nodes,
-    /// Nodes below that have a number, whether they are drawn or not.
+    /// Number of nodes below that have a number, whether they are built or not.
     numbered: u32,
-    /// For each step below the items that it leads to.
+    /// Number of items reached with each step below the front.
     found: [usize; 8],
 }
 
@@ -266,11 +277,13 @@ impl Draft {
         nodes.firsts.push(first);
     }
 
-    /// Puts everything in its place; nowhere if that takes too many bits.
+    /// Assigns positions to all nodes and packs them; `None` if items would take more than [`WIDTH_MAX`]
+    /// bits.
     fn trie(mut self) -> Option<Trie> {
         let bits_of = |number: usize| usize::BITS - number.leading_zeros();
         let width = bits_of(self.none as usize);
-        // Wide items tell where nodes begin, and the wider they are the later some begin.
+        // Wide items hold positions of nodes. Wider items move the nodes further back, so the width is
+        // searched.
         let (wide, places) = (width..=WIDTH_MAX).find_map(|wide| {
             let places = self.places(width, wide);
             let end = places.last().copied().unwrap_or(0) / UNIT as usize;
@@ -314,7 +327,7 @@ impl Draft {
         Some(Trie { roots, words, maps, offsets, items: packed, below, width, wide, none, steps })
     }
 
-    /// Where each node below begins, and where the last one ends.
+    /// Returns the position of each node below, and the end of the last one.
     fn places(&self, width: u32, wide: u32) -> Vec<usize> {
         let mut at = 0;
         let mut places = vec![0];
@@ -326,7 +339,7 @@ impl Draft {
         places
     }
 
-    /// Steps below the front that all but a few items are found in.
+    /// Returns the number of steps below the front within which all but a few items are found.
     fn steps(&self) -> u32 {
         let all = self.front.items.len() + self.below.items.len();
         let deeper = |steps: &u32| self.found[*steps as usize..].iter().sum::<usize>() <= all / RARE;
@@ -334,13 +347,14 @@ impl Draft {
     }
 }
 
-/// Puts an item where there are zeros.
+/// Writes an item into bits that are 0.
 fn put(bytes: &mut [u8], bit: usize, item: u32) {
     let item = (u64::from(item) << (bit % 8)).to_le_bytes();
     bytes[bit / 8..].iter_mut().zip(item).take(4).for_each(|(to, byte)| *to |= byte);
 }
 
-/// The intervals that meet the values that begin with `bits` bits of `start`; the one at `from` begins no later.
+/// Returns the intervals that overlap the values with the first `bits` bits of `start`. The interval `from`
+/// must begin no later.
 fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
     let end = start | u64::MAX.checked_shr(bits).unwrap_or(0);
     let next = |mut at: usize, to: u64| {
