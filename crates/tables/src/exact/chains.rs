@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: rules of one value, of which only the best is hashed and leads to the others.
+//! Control side: chains of rules with the same value. Only the best rule of a value is hashed, and it leads
+//! to the others.
 
 use crate::NONE;
 use std::cmp::Ordering;
 
-/// Rules in a part that is sorted by itself, on average.
+/// Average number of rules in a part that is sorted separately.
 const PART: usize = 4;
 
-/// The best rule of each value, and what hangs behind it.
+/// Best rule of each value, and the rules chained behind it.
 #[derive(Debug)]
 pub struct Chains {
     /// Slots that are the best of their values, in no order.
     pub firsts: Vec<u32>,
-    /// For each slot the next one of the same value, or [`NONE`]; empty if all values differ.
+    /// For each slot the next slot of the same value, or [`NONE`]; empty if all values differ.
     pub later: Box<[u32]>,
 }
 
 impl Chains {
-    /// Sorts slots by value: `hashes` holds the hash of each slot's value, `compare` orders values in any way. Takes time
-    /// in proportion to n log n whatever the hashes and values are.
+    /// Groups slots by value. `hashes` holds the hash of each slot's value, and `compare` is any total order
+    /// of the values. Takes O(n log n) time, whatever the hashes and values are.
     #[must_use]
     pub fn new(hashes: &[u64], compare: impl Fn(u32, u32) -> Ordering) -> Self {
         let len = hashes.len();
@@ -32,7 +33,7 @@ impl Chains {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0u32; len];
-        // Each part's end moves from its beginning to its end.
+        // `ends` holds the begin of each part, and is advanced to its end.
         for (slot, &hash) in hashes.iter().enumerate() {
             let end = &mut ends[part(hash)];
             order[*end as usize] = slot as u32;

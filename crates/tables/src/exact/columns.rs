@@ -1,26 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which words of a row tell rules apart. A word that is the same in all of them (presence, `EtherType`) is kept once, and
-//! of the others only what the mask lets through is stored, word behind word.
+//! Selection of the words of a row that distinguish rules. A word that is equal in all rules (presence,
+//! `EtherType`) is kept once. Only the other words are stored per rule, masked and packed.
 
 use super::lines::LINE;
 
-/// Rows that fit in a line, with a slot, are stored whole if so many of their words tell rules apart.
+/// Minimum number of distinguishing words for which rows are stored whole, if a row and its slot fit into a
+/// cache line.
 const WHOLE_MIN: usize = 4;
 
-/// Words of a row, sorted by whether they tell rules apart.
+/// Words of a row, divided by whether they distinguish rules.
 #[derive(Debug)]
 pub struct Columns {
     mask: Box<[u64]>,
-    /// What every rule has in the words that tell nothing apart; 0 in the others.
+    /// Values of the words that are equal in all rules; 0 in the others.
     common: Box<[u64]>,
-    /// Words that every rule has alike and that are examined.
+    /// Examined words that are equal in all rules.
     alike: Box<[usize]>,
-    /// Words that are stored; at least one.
+    /// Stored words; at least one.
     stored: Box<[usize]>,
 }
 
 impl Columns {
-    /// Looks through rules, masked, `mask.len()` words each.
+    /// Analyses masked rules of `mask.len()` words each.
     #[must_use]
     pub fn new(mask: &[u64], values: &[u64]) -> Self {
         let words = mask.len();
@@ -35,7 +36,7 @@ impl Columns {
         let (mut alike, mut stored): (Vec<usize>, Vec<usize>) =
             (0..words).partition(|&word| differing[word] == 0);
         if stored.len() >= WHOLE_MIN && words < LINE {
-            // A row of its own has room for all of it: what is compared need not be picked out first.
+            // A whole row fits anyway, and words need not be picked from it before the comparison.
             stored = (0..words).collect();
             alike.clear();
         }
@@ -47,33 +48,34 @@ impl Columns {
         Self { mask: mask.into(), common: common.into(), alike: alike.into(), stored: stored.into() }
     }
 
-    /// The mask of a row.
+    /// Returns the mask of a row.
     #[must_use]
     pub fn mask(&self) -> &[u64] {
         &self.mask
     }
 
-    /// Words of a row.
+    /// Returns the length of a row, words.
     #[must_use]
     #[inline]
     pub fn words(&self) -> usize {
         self.mask.len()
     }
 
-    /// Which words of a row are stored, in this order.
+    /// Returns the indices of the stored words, in the order of storage.
     #[must_use]
     #[inline]
     pub fn stored(&self) -> &[usize] {
         &self.stored
     }
 
-    /// What rules have in words that are not stored; 0 in the others.
+    /// Returns the values of words that are not stored; 0 in the others.
     #[must_use]
     pub fn common(&self) -> &[u64] {
         &self.common
     }
 
-    /// Leaves a row's stored words in `into` and tells whether its other words are what rules have in them.
+    /// Writes a row's stored words to `into`. Returns whether its other words have the values that all rules
+    /// need.
     #[inline(always)]
     pub fn pack(&self, row: &[u64], into: &mut [u64]) -> bool {
         for (into, &word) in into.iter_mut().zip(&self.stored) {
@@ -85,7 +87,7 @@ impl Columns {
             == 0
     }
 
-    /// The row of stored words.
+    /// Reconstructs a row from its stored words.
     pub fn unpack(&self, stored: &[u64], row: &mut [u64]) {
         row.copy_from_slice(&self.common);
         for (value, &word) in stored.iter().zip(&self.stored) {
@@ -93,7 +95,7 @@ impl Columns {
         }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.mask.len() + self.common.len() + self.alike.len() + self.stored.len()) * 8

@@ -1,32 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which bucket a value stands in: a hash sends it to a group of a few values, and the group's pilot, one byte, sends all
-//! of them to buckets that have room, so that a lookup reads one bucket and no other. (Perfect hashing with pilots: Pibiri
-//! and Trani, PTHash, SIGIR 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025. Here buckets may hold several
-//! values, and some are left free, so that nearly all pilots are found at once.)
+//! Assignment of values to buckets by perfect hashing with pilots.
+//!
+//! A hash maps a value to a group of a few values. The group's pilot, one byte, maps all of them to buckets
+//! with free places, so that a lookup reads exactly one bucket. (Pilots: Pibiri and Trani, PTHash, SIGIR
+//! 2021; pilots of one byte: Groot Koerkamp, PtrHash, SEA 2025.) Here a bucket may hold several values, and
+//! some places stay free, so that nearly all pilots are found at once.
 
 use crate::NONE;
 
-/// Pilots.
+/// Number of pilots to try.
 pub const PILOTS: u8 = u8::MAX;
 
-/// Pilot of a group for which there is none: its values are spilled.
+/// Pilot of a group for which none was found: its values are spilled.
 const SPILLED: u8 = PILOTS;
 
-/// Bytes behind the last pilot: whoever loads a pilot may load eight bytes.
+/// Bytes behind the last pilot, so that a pilot can be read with an 8-byte load.
 pub const PADDING: usize = 8;
 
-/// What spreads pilots, and what mixes them with hashes (odd).
+/// Multiplier that spreads pilots. Odd.
 pub const SPREAD: u32 = 0x9e37_79b1;
-/// See above.
+/// Multiplier that mixes spread pilots with hashes. Odd.
 pub const MIX: u32 = 0x85eb_ca6b;
 
-/// From here on the product of both is mixed best: 32 bits of it.
+/// First bit of the product's 32 best-mixed bits.
 pub const MIX_SHIFT: u32 = 16;
 
-/// A group of more values is spilled: no hash makes one that is not broken.
+/// Maximum number of values in a group; larger groups are spilled. A sound hash does not produce them.
 const GROUP_MAX: usize = 64;
 
-/// Buckets, and the pilot of each group.
+/// Number of buckets, and the pilot of each group.
 #[derive(Debug)]
 pub struct Pilots {
     pilots: Box<[u8]>,
@@ -35,11 +37,15 @@ pub struct Pilots {
 }
 
 impl Pilots {
-    /// Finds pilots for values of these hashes, for buckets of `ways` places, and for each value its place: its bucket times
-    /// `ways`, and which of its places; or [`NONE`] if it is spilled. Tries `tries` pilots for a group.
+    /// Finds pilots for values with these hashes, in buckets of `ways` places, trying `tries` pilots per
+    /// group.
+    ///
+    /// Also returns the place of each value: its bucket times `ways` plus its index in the bucket, or
+    /// [`NONE`] if it is spilled.
     #[must_use]
     pub fn new(hashes: &[u64], ways: usize, tries: u8) -> (Self, Vec<u32>) {
-        // The fewer ways, the more room it takes to find pilots quickly: places taken, percent, and values in a group, tenths.
+        // With fewer ways more places must stay free for pilots to be found quickly. Occupied places in
+        // percent, and values per group in tenths.
         let (load, in_group) = match ways {
             1 => (80, 25),
             2 => (84, 30),
@@ -65,7 +71,7 @@ impl Pilots {
             }
             for &value in values {
                 let bucket = made.bucket(hashes[value as usize]);
-                // Ways are told from the last to the first.
+                // The index within the bucket is added by `number_ways`, from the last to the first.
                 places[value as usize] = (bucket * ways) as u32;
             }
         }
@@ -73,7 +79,7 @@ impl Pilots {
         (made, places)
     }
 
-    /// Values sorted by their groups, and where each group begins.
+    /// Returns values sorted by group, and the index at which each group begins.
     fn sorted(&self, hashes: &[u64]) -> (Vec<u32>, Vec<u32>) {
         let mut ends = vec![0u32; self.groups as usize + 2];
         for &hash in hashes {
@@ -83,7 +89,7 @@ impl Pilots {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0; hashes.len()];
-        // The beginning of each group moves to its end, which is the beginning of the next.
+        // `ends` holds the begin of each group, and is advanced to its end, where the next group begins.
         for (value, &hash) in (0..).zip(hashes) {
             let next = &mut ends[self.group(hash) + 1];
             order[*next as usize] = value;
@@ -93,7 +99,8 @@ impl Pilots {
         (order, ends)
     }
 
-    /// The first pilot that sends all of a group's values to buckets with room, which is taken.
+    /// Returns the first pilot that maps all values of a group to buckets with free places, and occupies
+    /// these.
     fn pilot(&self, hashes: &[u64], values: &[u32], room: Room<'_>) -> Option<u8> {
         let Room { ways, tries, lens } = room;
         (0..tries).find(|&pilot| {
@@ -112,42 +119,42 @@ impl Pilots {
         })
     }
 
-    /// Buckets.
+    /// Returns the number of buckets.
     #[must_use]
     #[inline(always)]
     pub fn buckets(&self) -> u32 {
         self.buckets
     }
 
-    /// Groups.
+    /// Returns the number of groups.
     #[must_use]
     #[inline(always)]
     pub fn groups(&self) -> u32 {
         self.groups
     }
 
-    /// The pilots, and [`PADDING`].
+    /// Returns the pilots, followed by [`PADDING`] bytes.
     #[must_use]
     #[inline(always)]
     pub fn pilots(&self) -> &[u8] {
         &self.pilots
     }
 
-    /// The group of a hash: by its lower half.
+    /// Returns the group of a hash, from its lower half.
     #[must_use]
     #[inline(always)]
     pub fn group(&self, hash: u64) -> usize {
         (((hash & 0xffff_ffff) * u64::from(self.groups)) >> 32) as usize
     }
 
-    /// The bucket of a hash: by its upper half and its group's pilot.
+    /// Returns the bucket of a hash, from its upper half and its group's pilot.
     #[must_use]
     #[inline(always)]
     pub fn bucket(&self, hash: u64) -> usize {
         self.bucket_by(hash, self.pilots[self.group(hash)])
     }
 
-    /// The bucket of a hash, by its upper half, for a pilot.
+    /// Returns the bucket of a hash, from its upper half and a given pilot.
     #[must_use]
     #[inline(always)]
     pub fn bucket_by(&self, hash: u64, pilot: u8) -> usize {
@@ -156,28 +163,28 @@ impl Pilots {
         ((mixed * u64::from(self.buckets)) >> 32) as usize
     }
 
-    /// Whether the value of a hash is spilled, if it is there at all.
+    /// Returns whether a value with this hash would be spilled.
     #[must_use]
     #[inline]
     pub fn is_spilled(&self, hash: u64) -> bool {
         self.pilots[self.group(hash)] == SPILLED
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pilots.len()
     }
 }
 
-/// What is taken of the buckets on the way.
+/// Occupancy of the buckets during construction.
 struct Room<'l> {
     ways: usize,
     tries: u8,
     lens: &'l mut [u8],
 }
 
-/// Numbers the values of each bucket, of which `lens` tells how many there are.
+/// Adds the index within the bucket to each place. `lens` holds the number of values in each bucket.
 fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     for place in places.iter_mut().filter(|place| **place != NONE) {
         let len = &mut lens[*place as usize / ways];
@@ -186,7 +193,7 @@ fn number_ways(places: &mut [u32], ways: usize, lens: &mut [u8]) {
     }
 }
 
-/// Groups, the largest first: while there is room for them.
+/// Returns the groups, largest first, while many places are free for them.
 fn by_size(ends: &[u32]) -> Vec<usize> {
     let size = |group: usize| ((ends[group + 1] - ends[group]) as usize).min(GROUP_MAX + 1);
     let groups = ends.len() - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefetches, and lookups by AVX-512 and AES instructions for rows of up to eight words: several keys are hashed at once,
-//! a bucket is compared by one instruction, and nothing but the rare branches on what a key finds.
+//! Lookups with AVX-512 and AES instructions, for rows of up to eight words. Several keys are hashed at once,
+//! and a bucket is compared with one instruction. Only rare cases branch on the data.
 #![allow(unsafe_code)]
 
 use super::columns::Columns;
@@ -10,36 +10,37 @@ use crate::hash::Seed;
 use crate::hash::simd::Aes;
 use crate::simd::Level;
 
-/// What lookups of one table have in common.
+/// Constants of the lookups in one table.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Wide {
     mask: [u64; LINE],
-    /// Which words of a row are stored, over and over, as they stand in a bucket.
+    /// Indices of the stored words of a row, repeated as they are laid out in a bucket.
     picked: [u64; LINE],
-    /// What rules have in words that are not stored, and the mask of those, for eight rows one behind the other.
+    /// Values of the words that are not stored, and `alike`, the mask of these words, for eight successive
+    /// rows.
     common: [u64; LINE * LINE],
     alike: [u64; LINE * LINE],
-    /// For each set of words of a bucket that equal those of a key, a bit each, the byte where the slot of a value stands that
-    /// does as a whole, or else [`NO_SLOT_AT`].
+    /// For each combination of equal words between a bucket and a key (one bit each): the byte offset of the
+    /// slot of the value that is equal as a whole, or [`NO_SLOT_AT`].
     slot_at: [u8; 256],
     pub(super) aes: Aes,
-    /// A bit for each word of a row, and for each stored word, counted.
+    /// One bit for each word of a row; `stored` has one for each stored word.
     all: u8,
     stored: u8,
     words: usize,
-    /// Two words of a row are stored, and the second is the next after the first.
+    /// Whether two words of a row are stored, the second next to the first.
     is_pair: bool,
-    /// There are words that are not stored but examined.
+    /// Whether examined words exist that are not stored.
     has_alike: bool,
 }
 
 impl Wide {
-    /// None where the core, or the level, lacks the instructions, or rows are longer.
+    /// Returns `None` if the core or the level lacks the instructions, or if rows have more than eight words.
     #[must_use]
     pub fn new(level: Level, columns: &Columns) -> Option<Box<Self>> {
         let (words, stored) = (columns.words(), columns.stored());
-        // A bucket of more than a line is not for these instructions.
+        // A bucket of more than one cache line is not supported.
         if level < Level::Avx512 || words > LINE || stored.len() >= LINE {
             return None;
         }
@@ -61,7 +62,7 @@ impl Wide {
     }
 }
 
-/// The byte of a bucket where the slot of the value stands whose words all equal those of a key.
+/// Returns the byte offset, in a bucket, of the slot of the value whose words all equal the key's.
 fn slot_at(words: usize, equal: u8) -> u8 {
     let ways = ways(words);
     let all = (1u8 << words) - 1;
@@ -89,17 +90,16 @@ mod x86 {
     };
     use std::mem::MaybeUninit;
 
-    /// `a | (b & c)`.
+    /// Truth table of `a | (b & c)`.
     const OR_BOTH: i32 = 0xf8;
 
-    /// Bytes of a line, as a power of two.
+    /// Binary logarithm of the size of a cache line in bytes.
     const LINE_SHIFT: u32 = 6;
 
-    /// Keys of one pass of the loop.
+    /// Number of keys in one iteration of the loop.
     const STEP: usize = 8;
 
-    /// What is kept of the keys of a group from the first pass to the second: their stored words, and where their buckets
-    /// begin, bytes.
+    /// Data of a group's keys kept between the two passes: stored words, and byte offsets of their buckets.
     #[repr(C, align(64))]
     struct Kept<const WORDS: usize> {
         keys: [[u64; WORDS]; GROUP],
@@ -115,8 +115,8 @@ mod x86 {
             if count == 0 {
                 return;
             }
-            // SAFETY: `new` has found these instructions, and nothing else makes a `Wide`; it was made for the columns of
-            // this store.
+            // SAFETY: only `new` creates a `Wide`, and it has checked that the core has these instructions.
+            // `self` was created for the columns of this store, and `keys` was cut to `count` rows above.
             unsafe {
                 match of.words {
                     _ if count < STEP => self.lookup_few(of, keys, slots),
@@ -155,7 +155,8 @@ mod x86 {
             }
         }
 
-        /// Nothing is found for rows that differ from all rules in words that these have alike.
+        /// Sets the slots of foreign rows to [`NONE`]: rows that differ from all rules in words that are
+        /// equal in all rules.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_foreign(&self, keys: &[u64], slots: &mut [u32]) {
@@ -170,26 +171,28 @@ mod x86 {
             }
         }
 
-        /// The same for rows of so many words: eight rows are as many lines as a row has words. First it is asked whether
-        /// there are any at all: mostly not.
+        /// Does the same for rows of `WORDS` words: eight rows fill as many cache lines as a row has words. A
+        /// first pass checks whether there are any foreign rows, because mostly there are none.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_rows<const WORDS: usize>(&self, keys: &[u64], slots: &mut [u32]) {
             let zero = _mm512_setzero_si512();
             let (mut common, mut alike, mut differing) = ([zero; WORDS], [zero; WORDS], [zero; WORDS]);
             for at in 0..WORDS {
-                // SAFETY: arrays of 64 lines, aligned: the words of a row over and over are the same in each eighth row.
+                // SAFETY: both arrays have eight aligned lines, and `at` is below `WORDS`, at most 8. Their
+                // content repeats every eight rows.
                 unsafe {
                     common[at] = _mm512_load_si512(self.common.as_ptr().add(at * LINE).cast());
                     alike[at] = _mm512_load_si512(self.alike.as_ptr().add(at * LINE).cast());
                 }
             }
             let line = |words: &[u64], at: usize| match words.get(at * LINE..) {
-                // SAFETY: 64 bytes.
+                // SAFETY: the match arm checks that `line` has at least 64 bytes.
                 Some(line) if line.len() >= LINE => unsafe { _mm512_loadu_si512(line.as_ptr().cast()) },
                 Some(line) => {
                     let all = ((1u16 << line.len()) - 1) as u8;
-                    // SAFETY: no more words are loaded than there are. In place of others stands what makes no difference.
+                    // SAFETY: the load is masked to the words of `line`. The other elements are copied from
+                    // `common`, so they do not differ.
                     unsafe { _mm512_mask_loadu_epi64(common[at], all, line.as_ptr().cast()) }
                 }
                 None => common[at],
@@ -204,25 +207,25 @@ mod x86 {
             if _mm512_test_epi64_mask(any, any) == 0 {
                 return;
             }
-            // By masks and not by branches: which rows are foreign is nothing that a core can foretell.
+            // Masks instead of branches: the core cannot predict which rows are foreign.
             let none = _mm256_set1_epi32(NONE.cast_signed());
             let firsts = (0..8).fold(0, |firsts, row| firsts | 1u64 << (row * WORDS));
             for (eight, slots) in keys.chunks(WORDS * LINE).zip(slots.chunks_mut(LINE)) {
-                // A bit a word.
+                // One bit per word.
                 let mut words = 0u64;
                 for at in 0..WORDS {
                     let bits = _mm512_xor_si512(line(eight, at), common[at]);
                     words |= u64::from(_mm512_test_epi64_mask(bits, alike[at])) << (at * LINE);
                 }
-                // And of each row the first word's bit tells of all.
+                // The first word's bit of each row is the OR of all its bits.
                 let rows = (0..WORDS).fold(0, |rows, word| rows | words >> word);
                 let rows = _pext_u64(rows, firsts) as u8 & (u8::MAX >> (LINE - slots.len()));
-                // SAFETY: no more slots are stored than there are.
+                // SAFETY: the store is masked to the elements of `slots`, at most eight.
                 unsafe { _mm256_mask_storeu_epi32(slots.as_mut_ptr().cast(), rows, none) };
             }
         }
 
-        /// Looks up keys of which `W` words are stored, one or two; of a `PAIR` the second is the next.
+        /// Looks up keys with one or two stored words (`W`). With `PAIR` the second is next to the first.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_short<const W: usize, const PAIR: bool>(
             &self,
@@ -238,7 +241,8 @@ mod x86 {
             let mask = _mm512_broadcast_i64x2(_mm_set_epi64x(if W == 2 { wide(1) } else { 0 }, wide(0)));
             let evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
             for from in steps(slots.len()) {
-                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `steps`.
+                // SAFETY: `steps` yields offsets of eight rows within `slots.len()` rows. `keys` has as many
+                // rows, and `kept` has space for [`GROUP`].
                 unsafe {
                     let rows = keys.as_ptr().add(from * self.words);
                     let row = |at: usize| self.packed::<W, PAIR>(rows.add(at * self.words));
@@ -258,7 +262,7 @@ mod x86 {
                 }
             }
             for (at, slot) in slots.iter_mut().enumerate() {
-                // SAFETY: both were stored above.
+                // SAFETY: the loop above has stored key and bucket of every row below `slots.len()`.
                 *slot = unsafe {
                     let key = (&raw const (*kept).keys).cast::<__m128i>().add(at);
                     let key = if W == 2 {
@@ -271,14 +275,15 @@ mod x86 {
             }
         }
 
-        /// The words of a row that are stored, one or two.
+        /// Returns the stored words of a row, one or two.
         ///
         /// # Safety
-        /// There is a row.
+        /// `row` must point to a row of `self.words` words.
         #[inline]
         #[target_feature(enable = "avx512f")]
         unsafe fn packed<const W: usize, const PAIR: bool>(&self, row: *const u64) -> __m128i {
-            // SAFETY: the words are in the row: `new`.
+            // SAFETY: `new` takes `picked` from the indices of the row's words, and the caller guarantees a
+            // row.
             unsafe {
                 let first = row.add(self.picked[0] as usize);
                 if PAIR {
@@ -292,7 +297,7 @@ mod x86 {
             }
         }
 
-        /// Looks up keys of which three to seven words are stored: the `WHOLE` row, or some.
+        /// Looks up keys with three to seven stored words: the `WHOLE` row, or some of its words.
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_long<const WHOLE: bool>(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let mut kept = MaybeUninit::<Kept<LINE>>::uninit();
@@ -300,8 +305,8 @@ mod x86 {
             let rounds = self.aes.rounds();
             let (mask, picked) = self.columns();
             for from in steps(slots.len()) {
-                // SAFETY: the rows are among the keys, and there is room for eight at `from`: `steps`. No more words are
-                // loaded than a row has.
+                // SAFETY: `steps` yields offsets of eight rows within `slots.len()` rows. `keys` has as many
+                // rows, and `kept` has space for [`GROUP`]. The loads are masked to the words of a row.
                 unsafe {
                     let rows = keys.as_ptr().add(from * self.words);
                     for at in 0..STEP {
@@ -317,7 +322,7 @@ mod x86 {
                 }
             }
             for (at, slot) in slots.iter_mut().enumerate() {
-                // SAFETY: both were stored above.
+                // SAFETY: the loop above has stored key and bucket of every row below `slots.len()`.
                 *slot = unsafe {
                     let key = _mm512_load_si512((&raw const (*kept).keys).cast::<__m512i>().add(at));
                     self.slot_in(of, *(&raw const (*kept).buckets).cast::<u64>().add(at), key)
@@ -325,25 +330,27 @@ mod x86 {
             }
         }
 
-        /// Looks up fewer keys than a step has.
+        /// Looks up fewer keys than [`STEP`].
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,aes,vaes,bmi1,bmi2,popcnt")]
         fn lookup_few(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let mut kept = [(_mm512_setzero_si512(), 0u64); STEP];
             let rounds = self.aes.rounds();
             let (mask, picked) = self.columns();
             for (row, (key, byte)) in keys.chunks_exact(self.words).zip(&mut kept) {
-                // SAFETY: no more words are loaded than the row has.
+                // SAFETY: the load is masked to `self.words` words, the length of the row.
                 let row = unsafe { _mm512_maskz_loadu_epi64(self.all, row.as_ptr().cast()) };
                 *key = _mm512_permutexvar_epi64(picked, _mm512_and_si512(row, mask));
                 let packed = _mm512_maskz_mov_epi64(self.stored, *key);
                 let hash = if of.words > 2 { rounds.one(packed) } else { rounds.one_block(packed) };
-                // SAFETY: a group is below the number of groups, of which each has a pilot.
+                // SAFETY: `Pilots::group` returns a number below the number of groups, and each group has a
+                // pilot.
                 let pilot = unsafe { *of.pilots.pilots().as_ptr().add(of.pilots.group(hash)) };
                 *byte = (of.pilots.bucket_by(hash, pilot) as u64) << LINE_SHIFT;
                 prefetch(of.buckets(), *byte as usize / 8);
             }
             for ((key, byte), slot) in kept.into_iter().zip(slots) {
-                // SAFETY: a bucket begins there.
+                // SAFETY: `bucket_by` returns a number below the number of buckets, each of which is one
+                // cache line.
                 *slot = unsafe { self.slot_in(of, byte, key) };
             }
         }
@@ -351,21 +358,22 @@ mod x86 {
         #[inline]
         #[target_feature(enable = "avx512f")]
         fn columns(&self) -> (__m512i, __m512i) {
-            // SAFETY: arrays of 64 bytes, aligned.
+            // SAFETY: both fields are arrays of 64 bytes, and aligned by the type's layout.
             unsafe {
                 (_mm512_load_si512(self.mask.as_ptr().cast()), _mm512_load_si512(self.picked.as_ptr().cast()))
             }
         }
 
-        /// The slot of a key in the bucket that begins at a byte, or [`NONE`].
+        /// Returns the slot of a key in the bucket at byte offset `byte`, or [`NONE`].
         ///
         /// # Safety
-        /// A bucket of the store begins there.
+        /// `byte` must be the offset of a bucket of the store.
         #[inline]
         #[target_feature(enable = "avx512f")]
         unsafe fn slot_in(&self, of: &Store, byte: u64, key: __m512i) -> u32 {
             debug_assert!(byte as usize / 8 + LINE <= of.buckets().len());
-            // SAFETY: a bucket is a line, and `slot_at` leads to one of its words.
+            // SAFETY: the caller guarantees a bucket, which is one aligned cache line. `slot_at` is at most
+            // [`NO_SLOT_AT`] (60), so the 4-byte read is within the line.
             unsafe {
                 let bucket = of.buckets().as_ptr().cast::<u8>().add(byte as usize);
                 let equal = _mm512_cmpeq_epi64_mask(_mm512_load_si512(bucket.cast()), key);
@@ -374,31 +382,34 @@ mod x86 {
         }
     }
 
-    /// Where the steps of a group of at least eight keys begin. The last eight may have been in part among those before.
+    /// Returns the offsets of the steps in a group of at least eight keys. The last step may overlap the one
+    /// before it.
     #[inline(always)]
     fn steps(count: usize) -> impl Iterator<Item = usize> {
         debug_assert!((STEP..=GROUP).contains(&count));
         (0..count.div_ceil(STEP)).map(move |step| (step * STEP).min(count - STEP))
     }
 
-    /// Leaves at `at` where the buckets of eight hashes begin, bytes, as [`Pilots::bucket`] has it, and asks for them.
+    /// Stores the byte offsets of the buckets of eight hashes at `at`, like [`Pilots::bucket`], and
+    /// prefetches the buckets.
     ///
     /// # Safety
-    /// There is room for eight numbers.
+    /// `at` must be valid for writes of eight numbers.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn ask(of: &Store, hashes: __m512i, at: *mut u64) {
         let pilots: &Pilots = &of.pilots;
         let wide = |number: u32| _mm512_set1_epi64(i64::from(number));
         let groups = _mm512_srli_epi64::<32>(_mm512_mul_epu32(hashes, wide(pilots.groups())));
-        // SAFETY: a group is below the number of groups, of which each has a pilot and seven bytes behind it at least.
+        // SAFETY: groups are below the number of groups. `Pilots::new` puts [`PADDING`] bytes behind the last
+        // pilot, so the 8-byte reads are within the array.
         let pilot = unsafe { _mm512_i64gather_epi64::<1>(groups, pilots.pilots().as_ptr().cast()) };
         let spread = _mm512_mul_epu32(_mm512_and_si512(pilot, wide(0xff)), wide(SPREAD));
         let mixed = _mm512_mul_epu32(_mm512_xor_si512(_mm512_srli_epi64::<32>(hashes), spread), wide(MIX));
         let mixed = _mm512_srli_epi64::<MIX_SHIFT>(mixed);
         let bucket = _mm512_srli_epi64::<32>(_mm512_mul_epu32(mixed, wide(pilots.buckets())));
-        // SAFETY: as the caller says. Read again, where a compiler would rather take vectors apart; the hints are harmless at
-        // any address.
+        // SAFETY: the caller guarantees space for eight numbers, and a prefetch is harmless at any address.
+        // The volatile read keeps the compiler from extracting the elements from the vector, which is slower.
         unsafe {
             _mm512_storeu_si512(at.cast(), _mm512_slli_epi64::<LINE_SHIFT>(bucket));
             for byte in at.cast::<[u64; STEP]>().read_volatile() {
@@ -410,7 +421,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 impl Wide {
-    /// Not to be had.
+    /// Does nothing, because no `Wide` exists on this architecture.
     pub fn lookup(&self, _: &super::store::Store, _: &[u64], _: &mut [u32]) {}
 }
 

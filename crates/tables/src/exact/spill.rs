@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values that found no room in their buckets: sorted, found by halving. There are none unless the hash fails; whatever it
-//! does, a lookup takes no more steps than the logarithm of the rules.
+//! Values that found no place in their buckets, sorted for binary search. There are none unless the hash is
+//! bad. Even then a lookup takes at most logarithmic time.
 
-/// Spilled values of some words each, and their slots.
+/// Spilled values of `words` words each, and their slots.
 #[derive(Debug, Default)]
 pub struct Spill {
     words: usize,
@@ -11,7 +11,7 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Takes values and their slots in any order.
+    /// Takes values and their slots, in any order.
     #[must_use]
     pub fn new(words: usize, mut values: Vec<(Vec<u64>, u32)>) -> Self {
         values.sort_unstable();
@@ -19,20 +19,20 @@ impl Spill {
         Self { words, rows: values.into_iter().flat_map(|(row, _)| row).collect(), slots }
     }
 
-    /// True without values.
+    /// Returns whether there are no values.
     #[must_use]
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Values.
+    /// Returns the number of values.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// The slot of a value.
+    /// Returns the slot of a value.
     #[must_use]
     pub fn find(&self, key: &[u64]) -> Option<u32> {
         let (mut low, mut high) = (0, self.slots.len());
@@ -51,12 +51,12 @@ impl Spill {
         &self.rows[at * self.words..][..self.words]
     }
 
-    /// Values and slots.
+    /// Returns all values and slots.
     pub fn iter(&self) -> impl Iterator<Item = (&[u64], u32)> {
         (0..).zip(&self.slots).map(|(at, slot)| (self.row(at), *slot))
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rows.len() * 8 + self.slots.len() * 4

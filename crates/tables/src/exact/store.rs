@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values in buckets of one cache line: as many as fit in with their slots; one value a bucket where it takes more than
-//! half of a line, and a bucket of more words where it takes more than a line.
+//! Values in buckets of one cache line.
+//!
+//! A bucket holds as many values as fit with their slots. If a value takes more than half of a line, it has a
+//! bucket of its own. If it takes more than a line, buckets are longer.
 
 use super::columns::Columns;
 use super::lines::{LINE, Lines};
@@ -10,51 +12,53 @@ use crate::NONE;
 use crate::hash::Seed;
 use crate::prefetch::prefetch;
 
-/// Keys in one pass over a burst.
+/// Number of keys in one pass over a burst.
 pub const GROUP: usize = 32;
 
-/// Words of keys that a pass keeps.
+/// Number of key words that a pass keeps.
 const KEPT: usize = 256;
 
-/// Values, each once, to be put in buckets.
+/// Distinct values to be stored in buckets.
 #[derive(Debug)]
 pub struct Values<'v> {
-    /// Their hashes.
+    /// Hashes of the values.
     pub hashes: &'v [u64],
-    /// Their best slots.
+    /// Best slots of the values.
     pub slots: &'v [u32],
-    /// Stored words of a value.
+    /// Number of stored words in a value.
     pub words: usize,
-    /// For each slot, whether it is the best of its value or not, its stored words.
+    /// Stored words of every slot, including slots that are not the best of their value.
     pub packed: &'v [u64],
 }
 
-/// Values in buckets. In a bucket stand values, then for each its slot in 32 bits, [`NONE`] if there is none; the last 32
-/// bits of a line are [`NONE`] too.
+/// Values in buckets.
+///
+/// A bucket holds values, followed by a 32-bit slot for each, [`NONE`] in free places. The last 32 bits of a
+/// line are [`NONE`], too.
 #[derive(Debug)]
 pub struct Store {
-    /// Words of a value.
+    /// Number of words in a value.
     pub(super) words: usize,
-    /// Values in a bucket.
+    /// Number of values in a bucket.
     ways: usize,
-    /// Words of a bucket.
+    /// Number of words in a bucket.
     pub(super) stride: usize,
     pub(super) pilots: Pilots,
     buckets: Lines,
     spill: Spill,
 }
 
-/// The byte of a line where no slot stands.
+/// Byte offset in a line that always holds [`NONE`].
 pub const NO_SLOT_AT: u8 = 60;
 
-/// Values that fit in a line with their slots, and 32 bits.
+/// Returns the number of values that fit into a line with their slots and 32 spare bits; at least 1.
 pub const fn ways(words: usize) -> usize {
     let ways = (LINE * 8 - 4) / (words * 8 + 4);
     if ways == 0 { 1 } else { ways }
 }
 
 impl Store {
-    /// Puts values in buckets, trying so many pilots for a group.
+    /// Stores values in buckets, trying `tries` pilots per group.
     #[must_use]
     pub fn new(values: &Values<'_>, tries: u8) -> Self {
         let (words, ways) = (values.words, ways(values.words));
@@ -74,19 +78,20 @@ impl Store {
             let (bucket, way) = (place as usize / ways, place as usize % ways);
             let bucket = &mut buckets.words_mut()[bucket * stride..][..stride];
             bucket[way * words..][..words].copy_from_slice(packed);
-            // Was all ones.
+            // The slot was all ones, so XOR with its complement sets it.
             bucket[ways * words + way / 2] ^= u64::from(!slot) << (way % 2 * 32);
         }
         Self { words, ways, stride, pilots, buckets, spill: Spill::new(words, spilled) }
     }
 
-    /// The buckets' words.
+    /// Returns the words of the buckets.
     #[inline(always)]
     pub(super) fn buckets(&self) -> &[u64] {
         self.buckets.words()
     }
 
-    /// Looks up keys, rows as `columns` describes them: a slot is the best one of the key's value, or [`NONE`].
+    /// Looks up keys, whose rows `columns` describes. Stores for each the best slot of its value, or
+    /// [`NONE`].
     pub fn lookup(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
         match self.words {
             1 => self.lookup_all::<1>(columns, seed, keys, slots),
@@ -99,9 +104,9 @@ impl Store {
         }
     }
 
-    /// `W` words of a value, if the compiler is to know; else 0.
+    /// `W` is the number of words in a value if it is known at compile time, else 0.
     fn lookup_all<const W: usize>(&self, columns: &Columns, seed: Seed, keys: &[u64], slots: &mut [u32]) {
-        // Long keys come in smaller groups.
+        // Long keys are processed in smaller groups.
         let at_once = (KEPT / self.words.max(1)).clamp(1, GROUP);
         let words = columns.words().max(1);
         for (keys, slots) in keys.chunks(at_once * words).zip(slots.chunks_mut(at_once)) {
@@ -146,25 +151,25 @@ impl Store {
         }
     }
 
-    /// Whether values are spilled.
+    /// Returns whether any value is spilled.
     #[inline(always)]
     pub(super) fn has_spilled(&self) -> bool {
         !self.spill.is_empty()
     }
 
-    /// The slot of a value, if it is spilled.
+    /// Returns the slot of a spilled value, or [`NONE`].
     #[cold]
     pub(super) fn find_spilled(&self, packed: &[u64], hash: u64) -> u32 {
         if self.pilots.is_spilled(hash) { self.spill.find(packed).unwrap_or(NONE) } else { NONE }
     }
 
-    /// Values that are spilled.
+    /// Returns the number of spilled values.
     #[must_use]
     pub fn spilled(&self) -> usize {
         self.spill.len()
     }
 
-    /// Each value and its slot.
+    /// Calls `each` with every value and its slot.
     pub fn for_each(&self, mut each: impl FnMut(&[u64], u32)) {
         for bucket in self.buckets().chunks_exact(self.stride).take(self.pilots.buckets() as usize) {
             for way in 0..self.ways {
@@ -177,7 +182,7 @@ impl Store {
         self.spill.iter().for_each(|(packed, slot)| each(packed, slot));
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.pilots.bytes() + self.buckets.bytes() + self.spill.bytes()
@@ -189,7 +194,7 @@ fn slot_in(bucket: &[u64], slots_at: usize, way: usize) -> u32 {
     (bucket[slots_at + way / 2] >> (way % 2 * 32)) as u32
 }
 
-/// The slot of a value in a bucket, or [`NONE`].
+/// Returns the slot of a value in a bucket, or [`NONE`].
 #[inline(always)]
 fn in_bucket(bucket: &[u64], ways: usize, packed: &[u64]) -> u32 {
     let mut found = NONE;
@@ -197,7 +202,7 @@ fn in_bucket(bucket: &[u64], ways: usize, packed: &[u64]) -> u32 {
         let values = bucket[way * packed.len()..].iter().zip(packed);
         let differing = values.fold(0, |differing, (a, b)| differing | a ^ b);
         let slot = slot_in(bucket, ways * packed.len(), way);
-        // Free places have no slot.
+        // Free places hold [`NONE`], so `min` ignores them.
         found = if differing == 0 { slot.min(found) } else { found };
     }
     found

@@ -8,7 +8,7 @@ fn levels() -> impl Iterator<Item = Level> {
 
 #[test]
 fn values_catch_all_and_the_dead() {
-    // Two rules of value 5 (the first is better), one of 6, a miss entry.
+    // Two rules of value 5 (the first is better), one rule of value 6, and a table-miss rule.
     let exact = Exact::new(1, &[0xff], vec![5, 6, 5], 3, 4);
     let mut dead = BitSet::new(4);
     let mut slots = [0; 3];
@@ -47,7 +47,7 @@ fn many_rules_of_one_value_cost_no_more_to_build_than_others() {
     assert_eq!(slots, [199_999, NONE]);
 }
 
-/// Rules over few values, and what a plain list finds.
+/// Rules over few values, and a linear search as reference.
 struct Plain {
     mask: Vec<u64>,
     values: Vec<u64>,
@@ -88,7 +88,7 @@ impl Plain {
         found.or_else(catch_all).unwrap_or(NONE)
     }
 
-    /// Keys of rules, with some bits turned.
+    /// Returns keys of rules, some with flipped bits.
     fn keys(&self, rng: &mut Rng, count: usize) -> Vec<u64> {
         let words = self.mask.len();
         let mut keys = Vec::new();
@@ -139,7 +139,7 @@ fn finds_what_a_plain_list_finds_by_any_instructions_and_however_many_are_spille
     }
 }
 
-/// Values as somebody would choose them who wants them to collide, by the hash's code but not its seed.
+/// Returns values chosen to collide by someone who knows the hash's code but not its seed.
 fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
     const RULES: u64 = 20_000;
     let row = |first: u64, rest: u64| (0..words as u64).map(move |word| if word == 0 { first } else { rest });
@@ -151,7 +151,7 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             })
             .collect()
     };
-    // Of a block of AES the bytes 0, 5, 10 and 15 are mixed with each other first, and 4, 9, 14 and 3.
+    // AES first mixes bytes 0, 5, 10 and 15 of a block with each other, and bytes 4, 9, 14 and 3.
     let diagonal =
         |at: u64| ((at & 0xff) | (at >> 8 & 0xff) << 40, (at & 0xff) << 16 | (at >> 8 & 0xff) << 56);
     let mut made = vec![
@@ -166,7 +166,7 @@ fn hostile(words: usize) -> Vec<(&'static str, Vec<u64>)> {
             rows(&|at| (1 << (at % 64) | (at / 64) << 50, 1 << (at / 64 % 64))),
         ),
     ];
-    // All in one of 64 parts of the table, were the seed the one that was guessed.
+    // These would all fall into one of 64 parts of the table if the seed were the guessed one.
     let guess = Seed::of_number(7);
     let aes = crate::hash::simd::Aes::new(guess);
     let hash = |key: &[u64]| {
@@ -195,7 +195,7 @@ fn no_choice_of_values_makes_buckets_overflow() {
             for level in levels() {
                 let mask = vec![u64::MAX; words];
                 let exact = Exact::with_level(level, words, &mask, values.clone(), len, len);
-                // A pair of hashes that agree in 40 of 64 bits is bad luck that happens.
+                // Two hashes that agree in 40 of 64 bits occur by chance.
                 assert!(
                     exact.spilled() <= 8,
                     "{name}, {words} words, {level:?}: {} of {len}",
