@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The hash of keys of up to eight words by AES rounds, four blocks of two words at once.
+//! Hash of keys of up to eight words by AES rounds, for four blocks of two words at once.
 //!
-//! Each block is added to a secret of its own and goes through two rounds; the sum of the blocks goes through two more, so
-//! that every bit of a key goes through four rounds of secrets. Of keys that differ in one block, no two have the same sum;
-//! of others, whoever knows the code and not the secrets finds two with the same sum with a chance of 2^-30 at best (two
-//! rounds have at least five active S-boxes, of 2^-6 each).
+//! Each block is combined with a secret and passes two rounds. The XOR of the blocks passes two more, so that
+//! every bit of a key passes four secret rounds. Keys that differ in one block only never have the same XOR.
+//! For other keys, an attacker who knows the code but not the secrets finds two of the same XOR with a
+//! probability of at most 2^-30: two rounds have at least five active S-boxes, of 2^-6 each.
 #![allow(unsafe_code)]
 
 use super::Seed;
 
-/// Words of a block.
+/// Number of words in a block.
 const BLOCK: usize = 2;
 
-/// Blocks of a key.
+/// Number of blocks in a key.
 const BLOCKS: usize = 4;
 
-/// Words of a key at most.
+/// Maximum number of words in a key.
 pub const WORDS_MAX: usize = BLOCK * BLOCKS;
 
-/// Secrets of the hash; there are none where the core has no such instructions.
+/// Secrets of the hash. They can only be created on a core that has the instructions.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Aes {
@@ -27,7 +27,7 @@ pub struct Aes {
 }
 
 impl Aes {
-    /// The secrets that a seed makes.
+    /// Derives the secrets from a seed. Returns `None` if the core lacks the instructions.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn new(seed: Seed) -> Option<Self> {
@@ -39,14 +39,15 @@ impl Aes {
         found.then(|| Self { blocks: [0, 1, 2, 3].map(block), rounds: [4, 5, 6, 7].map(block) })
     }
 
-    /// None: only one kind of core has these instructions.
+    /// Returns `None`: only x86-64 has the instructions.
     #[cfg(not(target_arch = "x86_64"))]
     #[must_use]
     pub fn new(_: Seed) -> Option<Self> {
         None
     }
 
-    /// The hash of a key of at most [`WORDS_MAX`] words; of those of one length.
+    /// Returns the hash of a key of at most [`WORDS_MAX`] words. Hashes are comparable among keys of equal
+    /// length only.
     #[must_use]
     pub fn hash(&self, key: &[u64]) -> u64 {
         let mut words = [0; WORDS_MAX];
@@ -54,7 +55,7 @@ impl Aes {
             *word = *key;
         }
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: `new` has found these instructions, and nothing else makes an `Aes`.
+        // SAFETY: only `new` creates an `Aes`, and it has checked that the core has these instructions.
         unsafe {
             self.hash_words(&words, key.len())
         }
@@ -76,7 +77,7 @@ mod x86 {
         _mm512_loadu_si512, _mm512_xor_si512,
     };
 
-    /// The secrets in registers.
+    /// Secrets in vector registers.
     #[derive(Clone, Copy, Debug)]
     pub struct Rounds {
         blocks: __m512i,
@@ -94,7 +95,7 @@ mod x86 {
             };
             let [a, b, c, d] = self.rounds;
             Rounds {
-                // SAFETY: an array of 64 bytes.
+                // SAFETY: `blocks` is an array of 64 bytes, the length of the load.
                 blocks: unsafe { _mm512_loadu_si512(self.blocks.as_ptr().cast()) },
                 first: wide(self.blocks[0]),
                 rounds: [wide(a), wide(b), wide(c), wide(d)],
@@ -103,7 +104,7 @@ mod x86 {
 
         #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
         pub(super) fn hash_words(&self, words: &[u64; WORDS_MAX], len: usize) -> u64 {
-            // SAFETY: an array of 64 bytes.
+            // SAFETY: `words` is an array of 64 bytes, the length of the load.
             let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
             let rounds = self.rounds();
             if len <= BLOCK { rounds.one_block(words) } else { rounds.one(words) }
@@ -111,7 +112,8 @@ mod x86 {
     }
 
     impl Rounds {
-        /// The hashes of four keys of one or two words (the second 0 if there is none): the lower half of each block.
+        /// Returns the hashes of four keys of one or two words, in the lower half of each block. A missing
+        /// second word must be 0.
         #[inline]
         #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
         #[must_use]
@@ -121,7 +123,7 @@ mod x86 {
             _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, b), c), d)
         }
 
-        /// The same for one key.
+        /// Returns the hash of one key of one or two words.
         #[inline]
         #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
         #[must_use]
@@ -132,7 +134,7 @@ mod x86 {
             _mm_cvtsi128_si64(_mm_aesenc_si128(_mm_aesenc_si128(key, c), d)).cast_unsigned()
         }
 
-        /// The hash of one key of three to eight words, those that it does not have being 0.
+        /// Returns the hash of one key of three to eight words. Missing words must be 0.
         #[inline]
         #[target_feature(enable = "avx512f,avx512dq,aes,vaes")]
         #[must_use]

@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which keys may match an addition that beats what the base holds for them, of tables of rules of any masks: most match none,
-//! and are not looked for under each mask. Additions stand in 64 sets, by where their priorities lie among the base's. For
-//! some bytes of the key there are 256 words each: for each value of the byte one bit a set, whether an addition there suits
-//! it. The words of a key's bytes taken together name the sets that may have one; those behind the rule that the base holds
-//! for the key do not count. Additions that are taken away leave their bits: a base made anew begins without any.
+//! Filter for tables of rules with arbitrary masks: selects the keys that may match an addition that beats
+//! the base's result. Most keys match none, and need not be looked up under each mask.
+//!
+//! Additions are divided into 64 sets, by the position of their priorities among the base's priorities. For
+//! some bytes of the key there is a table of 256 words, one for each value of the byte. A word has one bit
+//! per set: whether an addition of the set matches the value. The AND of the words of a key's bytes gives the
+//! sets that may hold a match. Sets behind the rule that the base found for the key are ignored. Bits of
+//! removed additions stay until a new base starts without any.
 
 use crate::NONE;
 use std::ops::Range;
 
-/// Bytes of a key that are asked for: those that tell the base's rules apart best.
+/// Maximum number of key bytes used: those that distinguish the base's rules best.
 const BYTES: usize = 8;
 
-/// Of them, those that are asked for first: mostly they suffice.
+/// Number of bytes checked first, which mostly decide.
 const FIRST: usize = 4;
 
-/// Sets of additions.
+/// Number of sets of additions.
 const SETS: usize = 64;
 
-/// Rules that the bytes are chosen by, spread over all.
+/// Number of rules, spread evenly, that the bytes are chosen by.
 const SAMPLE: usize = 512;
 
 /// A byte of a key.
@@ -33,7 +36,8 @@ impl Byte {
         usize::from((row[usize::from(self.word)] >> self.shift) as u8)
     }
 
-    /// The bytes of a key that tell rules apart best, of `words` words each in `values` and `masks`.
+    /// Returns the bytes of a key that distinguish rules best. The rules have `words` words each in `values`
+    /// and `masks`.
     #[must_use]
     pub fn best(words: usize, values: &[u64], masks: &[u64]) -> Vec<Self> {
         let step = (values.len() / words.max(1)).div_ceil(SAMPLE).max(1);
@@ -44,14 +48,14 @@ impl Byte {
         let bytes = (0..words as u8).flat_map(|word| (0..8).map(move |at| Self { word, shift: 8 * at }));
         let mut ranked: Vec<(u64, Self)> =
             bytes.map(|byte| (byte.alike(words, &values, &masks), byte)).collect();
-        // A byte that all rules suit tells nothing.
+        // A byte in which all rules match each other distinguishes nothing.
         let len = (values.len() / words.max(1)) as u64;
         ranked.retain(|(alike, _)| *alike < len * len);
         ranked.sort_by_key(|(alike, _)| *alike);
         ranked.into_iter().map(|(_, byte)| byte).take(BYTES).collect()
     }
 
-    /// How many pairs of rules there are of which one suits the other's value in this byte.
+    /// Returns the number of pairs of rules of which one matches the other's value in this byte.
     fn alike(self, words: usize, values: &[u64], masks: &[u64]) -> u64 {
         let rules = || values.chunks_exact(words).zip(masks.chunks_exact(words));
         let rules = || rules().map(|(value, mask)| (self.of(value), self.of(mask)));
@@ -66,24 +70,24 @@ impl Byte {
     }
 }
 
-/// The values of a byte that are one under a mask.
+/// Returns the values of a byte that match `value` under `mask`.
 fn suited(value: usize, mask: usize) -> impl Iterator<Item = usize> {
     let open = !mask & 0xff;
     let others = std::iter::successors(Some(open), move |others| (*others != 0).then(|| (others - 1) & open));
     others.map(move |others| value & mask | others)
 }
 
-/// Where priorities lie among a base's.
+/// Positions of priorities among the priorities of a base.
 #[derive(Clone, Debug)]
 pub struct Ranks {
-    /// The priorities of the rules at which the second and the other sets begin.
+    /// Priority at which each set begins, except the first set.
     bounds: Vec<u16>,
-    /// Sets for each rule of the base, times 2^32, rounded up.
+    /// Number of sets per rule of the base, times 2^32, rounded up.
     scale: u64,
 }
 
 impl Ranks {
-    /// Among priorities in descending order.
+    /// Computes the positions from priorities in descending order.
     #[must_use]
     pub fn new(priorities: &[u16]) -> Self {
         let len = priorities.len();
@@ -94,33 +98,34 @@ impl Ranks {
         }
     }
 
-    /// The set of additions of a priority.
+    /// Returns the set of additions of a priority.
     fn set_of(&self, priority: u16) -> u32 {
         self.bounds.partition_point(|bound| *bound >= priority) as u32
     }
 
-    /// The sets that hold all additions which beat the base's rule at a slot, or nothing.
+    /// Returns the sets that contain all additions which beat the base's rule at a slot. For [`NONE`] these
+    /// are all sets.
     #[inline(always)]
     fn sets_before(&self, slot: u32) -> u64 {
-        // Too much for a word only if there is no slot.
+        // The product overflows only for [`NONE`], whose result is not used.
         let last = (u64::from(slot).wrapping_mul(self.scale) >> 32).min(SETS as u64 - 1);
         if slot == NONE { u64::MAX } else { u64::MAX >> (SETS as u64 - 1 - last) }
     }
 }
 
-/// See above.
+/// Filter for rules with arbitrary masks; see the module's page.
 #[derive(Clone, Debug)]
 pub(super) struct Screen {
     ranks: Ranks,
     bytes: Vec<Byte>,
-    /// For each byte the sets with an addition that it does not matter to.
+    /// For each byte the sets with an addition that does not examine it.
     open: Vec<u64>,
-    /// For each byte the sets of each of its values.
+    /// For each byte the sets that match each of its values.
     sets: Vec<[u64; 256]>,
 }
 
 impl Screen {
-    /// Without additions, by these bytes of a key.
+    /// Creates a filter on these bytes of a key, without additions.
     pub fn new(bytes: &[Byte], ranks: &Ranks) -> Self {
         Self {
             ranks: ranks.clone(),
@@ -130,7 +135,7 @@ impl Screen {
         }
     }
 
-    /// Takes an addition in.
+    /// Adds a rule to the filter.
     pub fn add(&mut self, priority: u16, value: &[u64], mask: &[u64]) {
         let set = 1 << self.ranks.set_of(priority);
         for ((byte, open), sets) in self.bytes.iter().zip(&mut self.open).zip(&mut self.sets) {
@@ -142,8 +147,8 @@ impl Screen {
         }
     }
 
-    /// Which keys, `words` words each, may match an addition that beats what the base holds for them, at `slots`: one bit each
-    /// for the first 32.
+    /// Returns one bit for each of the first 32 keys, `words` words each. The bit is set if the key may match
+    /// an addition that beats the base's result, whose slot is in `slots`.
     #[inline]
     pub fn marks(&self, keys: &[u64], words: usize, slots: &[u32]) -> u32 {
         let first = self.bytes.len().min(FIRST);
@@ -156,7 +161,7 @@ impl Screen {
         rows.rev().fold(0, |marks, row| marks << 1 | u32::from(passes(row)))
     }
 
-    /// The sets that have an addition which some bytes of the row suit.
+    /// Returns the sets with an addition that matches the row in these bytes.
     #[inline(always)]
     fn sets(&self, row: &[u64], bytes: Range<usize>) -> u64 {
         let of = |at: usize| self.sets[at][self.bytes[at].of(row)] | self.open[at];

@@ -1,35 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which keys additions may be for, where the base's rules examine one field's prefixes or have one mask: of a routing table
-//! with a few thousand additions most keys lie near none, and are not looked for in the head. A few parts of a key (a
-//! field's first bits at some depths, or all that the mask keeps) are hashed to one bit each; an addition sets the bits of
-//! what it holds for. A base made anew begins without any.
+//! Filter for tables whose base has prefixes of one field, or one mask: selects the keys that may match an
+//! addition. In a routing table with a few thousand additions, most keys match none and skip the delta.
+//!
+//! Parts of a key (the first bits of the field at a few depths, or all bits under the mask) are hashed to one
+//! bit each. An addition sets the bits of all values that it matches. A new base starts without any.
 
 use super::simd::Kernel;
 use crate::hash::Seed;
 use crate::lpm::Piece;
 use crate::simd::Level;
 
-/// First bits of a field that are asked for, of fields up to 32 bits long and of longer ones. A prefix is noted at the least
-/// depth that is not less than its own, longer ones at the last.
+/// Depths, in bits, at which prefixes of fields of up to 32 bits are recorded; [`DEPTHS_LONG`] is for longer
+/// fields. A prefix is recorded at the least depth that is not below its length, or else at the last depth.
 const DEPTHS: &[u32] = &[16, 24];
 const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 
-/// Bits for each addition that there is room for; as a power of two, at least and at most: 512 B to 128 KiB.
+/// Filter bits per addition of the capacity. The size is a power of two within [`BITS`]: 512 B to 128 KiB.
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
-/// An addition for more values of a part than this is for all: to note them one by one would take long.
+/// Maximum number of values that an addition may match in a part. Recording more would take too long, so that
+/// such an addition makes the filter accept all keys.
 const VALUES_MAX: u32 = 256;
 
-/// Under which number the secrets are derived.
+/// Number under which the secrets are derived from the seed.
 const SECRET: u64 = 0x0073_6965_7665;
 
-/// A word's share in a part's hash.
+/// Share of a word in a part's hash.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     pub word: usize,
     pub mask: u64,
-    /// Odd.
+    /// Odd multiplier.
     pub factor: u64,
 }
 
@@ -40,38 +42,38 @@ pub(super) struct Part {
     pub salt: u64,
 }
 
-/// See above.
+/// Filter for prefixes or one mask; see the module's page.
 #[derive(Clone, Debug)]
 pub(super) struct Sieve {
-    /// Words of a key.
+    /// Number of words in a key.
     words: usize,
     kernel: Kernel,
-    /// Those that follow have the bits of those before, and others.
+    /// Parts, each with the bits of the part before it and more.
     parts: Vec<Part>,
-    /// The parts that something is noted at: one bit each.
+    /// Parts in which anything is recorded, one bit each.
     used: u32,
     bits: Bits,
-    /// Additions are for all keys: nothing is left to note.
+    /// Whether an addition may match any key, so that the filter accepts all.
     all: bool,
 }
 
-/// A power of two of bits.
+/// A bit array whose size is a power of two.
 #[derive(Clone, Debug)]
 pub(super) struct Bits {
     words: Box<[u64]>,
-    /// How far a place is from a hash's last bit.
+    /// Right shift from a hash to its position in the array.
     pub down: u32,
 }
 
 impl Sieve {
-    /// For so many additions to prefixes of the field whose first bits are in `piece`.
+    /// Creates a filter for `capacity` additions to prefixes of the field whose first bits are in `piece`.
     pub fn of_field(seed: Seed, words: usize, capacity: usize, piece: Piece) -> Self {
         let depths = if piece.bits > 32 { DEPTHS_LONG } else { DEPTHS };
         let mask = |depth: &u32| piece.mask() & piece.mask() << (piece.bits - (*depth).min(piece.bits));
         Self::new(seed, words, capacity, depths.iter().map(|depth| vec![(piece.word, mask(depth))]))
     }
 
-    /// For so many additions with one mask.
+    /// Creates a filter for `capacity` additions under one mask.
     pub fn of_mask(seed: Seed, words: usize, capacity: usize, mask: &[u64]) -> Self {
         let terms = mask.iter().copied().enumerate().filter(|(_, mask)| *mask != 0);
         Self::new(seed, words, capacity, [terms.collect()].into_iter())
@@ -105,7 +107,7 @@ impl Sieve {
         }
     }
 
-    /// Notes what an addition is for. Bits behind one that it does not examine are taken as open.
+    /// Records an addition. Mask bits behind the first unexamined bit of a word are treated as unexamined.
     pub fn add(&mut self, value: &[u64], mask: &[u64]) {
         let Some(last) = self.parts.last() else { return };
         let suits = |part: &Part| {
@@ -118,7 +120,8 @@ impl Sieve {
             let highest = u64::MAX.checked_shr((term.mask & !mask[term.word]).leading_zeros()).unwrap_or(0);
             term.mask & highest
         };
-        // All values of the only word that is not examined whole, and what the others make of the hash.
+        // Records all values of the only word that is not examined completely, combined with the hash of the
+        // other words.
         let mut opened = part.terms.iter().filter(|term| open(term) != 0);
         let (first, more) = (opened.next(), opened.next());
         let (left, factor) = first.map_or((0, 0), |term| (open(term), term.factor));
@@ -142,7 +145,7 @@ impl Sieve {
         self.used |= 1 << at;
     }
 
-    /// Which of the first 32 keys additions may be for: one bit each.
+    /// Returns one bit for each of the first 32 keys, set if an addition may match the key.
     #[inline]
     pub fn marks(&self, keys: &[u64]) -> u32 {
         if self.all {
@@ -154,7 +157,7 @@ impl Sieve {
 }
 
 impl Part {
-    /// The hash of a row.
+    /// Returns the hash of a row.
     #[inline(always)]
     pub fn hash(&self, row: &[u64]) -> u64 {
         let term = |term: &Term| (row[term.word] & term.mask).wrapping_mul(term.factor);
@@ -163,7 +166,7 @@ impl Part {
 }
 
 impl Bits {
-    /// Word and bit of a hash.
+    /// Returns word and bit of a hash.
     #[inline(always)]
     fn place(&self, hash: u64) -> (usize, u64) {
         let place = hash >> self.down;
@@ -176,7 +179,7 @@ impl Bits {
         self.words[word] & bit != 0
     }
 
-    /// The words, as many as hashes lead to.
+    /// Returns the words of the array; their number is a power of two.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -187,7 +190,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// All keys that additions are for are marked, at each level. How many of others are, at the worst level, per 32.
+    /// Checks that all keys which match an addition are marked, at each level. Returns how many of 32 random
+    /// keys are marked at the worst level.
     fn check(sieve: &Sieve, additions: &[(Vec<u64>, Vec<u64>)]) -> u32 {
         let mut most = 0;
         let mut rng = Rng::with_seed(9);
@@ -265,13 +269,13 @@ mod tests {
                         .map(|_| (vec![0x0800, rng.u64(..) & mask, 0], vec![0xffff, mask, 0]))
                         .collect();
                     let most = check(&sieve, &additions);
-                    // Longer than this they are noted bit by bit.
+                    // Longer prefixes are recorded value by value.
                     if length >= if bits > 32 { 18 } else { 10 } {
                         (marked, tried) = (marked + most, tried + 32);
                     }
                 }
                 assert!(marked * 16 <= tried, "{bits} bits, shift {shift}: {marked} of {tried}");
-                // With holes.
+                // Masks with holes.
                 let mask = rng.u64(..) & piece.mask();
                 check(&sieve, &[(vec![0, rng.u64(..) & mask, 0], vec![0, mask, 0])]);
             }

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys put through the sieve, eight at a time with AVX-512.
+//! Kernels of the filter in [`super::sieve`]: eight keys at a time with AVX-512.
 #![allow(unsafe_code)]
 
 use super::sieve::{Bits, Part};
 use crate::simd::Level;
 
-/// Which instructions are used. Only [`Kernel::new`] makes one.
+/// Instructions to use. Only [`Kernel::new`] creates one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,
 }
 
 impl Kernel {
-    /// Those of a level, as far as the core has them.
+    /// Returns the kernel of a level, limited to what the core supports.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }
 
-    /// Which of the first 32 keys, `words` words each, have their bit: one bit each.
+    /// Returns one bit for each of the first 32 keys, `words` words each, set if the key's bit is set in
+    /// `bits`.
     #[inline]
     pub fn marks(self, part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found these instructions, and nothing else makes a `Kernel`.
+            // SAFETY: only `new` creates a `Kernel`, and it has limited the level to what the core supports.
             Level::Avx512 => unsafe { wide::marks(part, bits, keys, words) },
             _ => {
                 let rows = keys.chunks_exact(words).take(32);
@@ -37,11 +38,11 @@ mod wide {
     use super::{Bits, Part};
     use std::arch::x86_64::*;
 
-    /// See [`super::Kernel::marks`].
+    /// AVX-512 version of [`super::Kernel::marks`].
     #[target_feature(enable = "avx512f,avx512dq")]
     pub fn marks(part: &Part, bits: &Bits, keys: &[u64], words: usize) -> u32 {
         let count = (keys.len() / words).min(32);
-        // What is gathered lies in the rows, and among the bits' words.
+        // Bounds of the gathers below: words of a row, and words of the bit array.
         assert!(part.terms.iter().all(|term| term.word < words), "a part's words are a key's");
         let last = bits.words().len() as u64 - 1;
         let each = |number: u64| _mm512_set1_epi64(number.cast_signed());
@@ -53,7 +54,8 @@ mod wide {
             let mut sum = each(part.salt);
             for term in &part.terms {
                 let from = keys.as_ptr().wrapping_add(8 * block * words + term.word);
-                // SAFETY: `lanes` has a bit for each row that is there, and the term's word lies in it.
+                // SAFETY: `lanes` has a bit only for rows within `keys`, and the assertion above bounds the
+                // term's word in a row.
                 let word = unsafe {
                     _mm512_mask_i64gather_epi64::<8>(_mm512_setzero_si512(), lanes, rows, from.cast())
                 };
@@ -62,7 +64,8 @@ mod wide {
             }
             let place = _mm512_srl_epi64(sum, down);
             let at = _mm512_and_si512(_mm512_srli_epi64::<6>(place), each(last));
-            // SAFETY: there are a power of two of words, one at least, so all places are among them.
+            // SAFETY: `at` is masked by `last`. The number of words is a power of two, so each index is below
+            // it.
             let word = unsafe { _mm512_i64gather_epi64::<8>(at, bits.words().as_ptr().cast()) };
             let bit = _mm512_sllv_epi64(each(1), _mm512_and_si512(place, each(63)));
             marks |= u32::from(_mm512_mask_test_epi64_mask(lanes, word, bit)) << (8 * block);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keys compared with blocks of rules: eight rules in one instruction with AVX-512, and as a compiler makes it of plain code
-//! with AVX2 and less.
+//! Kernels that compare keys with blocks of rules: eight rules per instruction with AVX-512, and portable
+//! code that the compiler vectorizes for AVX2.
 #![allow(unsafe_code)]
 
 use super::{BLOCK, BLOCKS};
 use crate::simd::Level;
 
-/// Which instructions are used. Only [`Kernel::new`] makes one, but for that of every core.
+/// Instructions to use. Only [`Kernel::new`] creates one above the portable level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kernel {
     level: Level,
@@ -19,20 +19,23 @@ impl Default for Kernel {
 }
 
 impl Kernel {
-    /// Those of a level, as far as the core has them.
+    /// Returns the kernel of a level, limited to what the core supports.
     pub fn new(level: Level) -> Self {
         Self { level: level.min(Level::found()) }
     }
 
-    /// For each of `N` keys, `words` words each, which of the rules in up to [`BLOCKS`] blocks it matches: one bit each.
+    /// Returns for each of `N` keys, `words` words each, which rules in up to [`BLOCKS`] blocks it matches,
+    /// one bit each.
     #[inline]
     pub fn hits<const N: usize>(self, blocks: &[u64], keys: &[u64], words: usize) -> [u64; N] {
         match self.level {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` has found these instructions, and nothing else makes such a `Kernel`.
+            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to what the
+            // core supports.
             Level::Avx512 => unsafe { wide::hits(blocks, keys, words) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: only `new` creates a `Kernel` of this level, and it has limited the level to what the
+            // core supports.
             Level::Avx2 => unsafe { half::hits(blocks, keys, words) },
             _ => plain(blocks, keys, words),
         }
@@ -71,7 +74,7 @@ mod wide {
     use super::{BLOCK, BLOCKS};
     use std::arch::x86_64::*;
 
-    /// `key & mask ^ value`, as a table of its results.
+    /// Truth table of `key & mask ^ value` for the ternary logic instruction.
     const DIFFERS: i32 = 0x6a;
 
     #[target_feature(enable = "avx512f")]
@@ -80,7 +83,7 @@ mod wide {
         for (number, block) in blocks.chunks_exact(words * 2 * BLOCK).take(BLOCKS).enumerate() {
             let mut differing = [_mm512_setzero_si512(); N];
             for (word, row) in block.as_chunks::<{ 2 * BLOCK }>().0.iter().enumerate() {
-                // SAFETY: a row is eight values and eight masks.
+                // SAFETY: `row` is an array of eight values and eight masks, the length of both loads.
                 let (values, masks) = unsafe {
                     (
                         _mm512_loadu_si512(row.as_ptr().cast()),
