@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: labels of two sources are joined to one, until one table tells the rule (recursive flow classification).
+//! Control side: joins the labels of two sources to one until one table identifies the rule (recursive flow
+//! classification).
 //!
-//! A join's labels stand for what both mean together. Of the joins that can be done, the one is chosen that leaves the
-//! smallest part of the combinations: it joins what belongs together, as the halves of an address. Rules that can no
-//! longer be the first, whatever the rest of a key is, tell no labels apart.
+//! A label of a join stands for the rules that match both operands. Among all possible joins, the one is
+//! chosen that leaves the smallest fraction of the label combinations. This joins sources that belong
+//! together, such as the halves of an address. Rules that can no longer win, whatever the rest of a key is,
+//! are ignored when labels are compared.
 
 use super::ends::{Ends, Node};
 use super::layout::Dense;
@@ -14,33 +16,34 @@ use super::simd::Line;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Pairs of labels of a table that leads to labels.
+/// Maximum number of label pairs in a table that leads to labels.
 const PAIRS_MAX: usize = 1 << 19;
 
-/// Pairs of labels of the table that leads to rules.
+/// Maximum number of label pairs in the table that leads to rules.
 const ENDS_MAX: usize = 1 << 22;
 
-/// Labels of a side that are joined when it is judged what comes of it.
+/// Number of labels of each operand that are joined to estimate the result.
 const SAMPLE: usize = 32;
 
-/// Tables of no more entries are read in one step.
+/// Maximum number of entries in a table that is stored without pages.
 const JOINS_DIRECT: usize = 1 << 14;
 
-/// Bytes of the tables at most.
+/// Maximum size of all tables, bytes.
 const BYTES_MAX: usize = 1 << 21;
 
-/// Words of vectors, and rules, that are looked at while sources are joined.
+/// Maximum number of vector words and rules examined while sources are joined.
 const STEPS_MAX: usize = 1 << 24;
 
-/// Entries of a block of a table, of which equal ones are kept once: their logarithm.
+/// Binary logarithm of the number of entries in a page; equal pages are stored once.
 const BLOCK_BITS: u32 = 4;
 
-/// What a source's labels mean: vectors of `length` lines, one behind the other.
+/// Rules that the labels of a source match: one vector of `length` lines per label, stored one behind the
+/// other.
 #[derive(Clone, Debug)]
 pub(super) struct Side {
     pub lines: Vec<Line>,
     pub length: usize,
-    /// The bits of a dense key that are looked at.
+    /// Bits of a dense key that the source examines.
     pub covers: Dense,
 }
 
@@ -54,15 +57,16 @@ impl Side {
     }
 }
 
-/// What is not joined yet.
+/// A source that is not joined yet.
 struct Open<'s> {
     node: Node,
-    /// Which of all there have been.
+    /// Serial number among all sources and joins.
     number: usize,
     side: Cow<'s, Side>,
 }
 
-/// Joins the sources of rules; none if there is but one, or it would take too much memory or time.
+/// Joins the sources of rules; `None` if there is only one source, or if joining takes too much memory or
+/// time.
 pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
     let mut open: Vec<Open> = (0..)
         .zip(sides)
@@ -70,7 +74,7 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .collect();
     let mut numbers = open.len();
     let mut steps = STEPS_MAX;
-    // What part of the combinations of labels is left by a join; none if it cannot be done.
+    // Fraction of the label combinations left by each join; `None` if the join is impossible.
     let mut known: BTreeMap<(usize, usize), Option<f64>> = BTreeMap::new();
     while open.len() > 2 {
         let mut best: Option<(f64, usize, usize)> = None;
@@ -106,8 +110,8 @@ pub(super) fn joined(sides: &[Side], rules: Ranked) -> Option<Ends> {
         .filter(|ends| ends.bytes() <= BYTES_MAX)
 }
 
-/// What part of the combinations of labels is left if two sides are joined, judged by some of them; none if that is not to
-/// be tried.
+/// Estimates, from a sample of labels, which fraction of the label combinations a join leaves. `None` if it
+/// should not be tried.
 fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     if a.count() * b.count() > PAIRS_MAX {
         return None;
@@ -122,7 +126,8 @@ fn part_left(a: &Side, b: &Side, steps: &mut usize) -> Option<f64> {
     Some(met.count() as f64 / table.len() as f64)
 }
 
-/// For each pair of labels the label of both, and what those mean; none if there are too many.
+/// Returns the label of the join for each pair of labels, and the vectors of these labels; `None` if there
+/// are too many.
 fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16>, Side)> {
     let (mut table, mut met) = meet(a, b, steps)?;
     let length = a.length;
@@ -142,7 +147,7 @@ fn join(a: &Side, b: &Side, rules: Ranked, steps: &mut usize) -> Option<(Vec<u16
     Some((table, Side { lines: met.lines, length, covers }))
 }
 
-/// For each pair of labels the label of both, and their vectors.
+/// Returns the label of the join for each pair of labels, and their vectors, without ignoring any rules.
 fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
     let mut table = Vec::with_capacity(a.count() * b.count());
     let mut met = Met::new(a.length);
@@ -164,14 +169,15 @@ fn meet(a: &Side, b: &Side, steps: &mut usize) -> Option<(Vec<u16>, Met)> {
     Some((table, met))
 }
 
-/// For each pair of labels, those of `a` times `scale`, the first bit of both, or `rules`.
+/// Returns for each pair of labels (that of `a` times `scale`, plus that of `b`) the first rule in both
+/// vectors, or `rules`.
 fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize) -> Option<Vec<u16>> {
     let size = a.count() * scale;
     let none = u16::try_from(rules).ok()?;
     if size > ENDS_MAX {
         return None;
     }
-    // For each rule the labels of `b` that it suits.
+    // For each rule the labels of `b` that it matches.
     let words = b.count().div_ceil(64);
     let mut suited = vec![0u64; rules * words];
     for (label, vector) in b.vectors().enumerate() {
@@ -205,7 +211,7 @@ fn first_bits(a: &Side, b: &Side, scale: usize, rules: usize, steps: &mut usize)
     Some(table)
 }
 
-/// The bits of a vector that are set.
+/// Returns the bits of a vector that are set.
 fn bits(vector: &[Line]) -> impl Iterator<Item = usize> {
     let words = vector.iter().flat_map(|line| line.0).enumerate();
     words.flat_map(|(at, mut word)| {
@@ -225,7 +231,8 @@ mod tests {
     use fastrand::Rng;
     use std::collections::HashSet;
 
-    /// Rows of one dense word, of 16 bits each for up to three fields; `None` asks for nothing.
+    /// Returns whether rules can be joined. A rule has up to three fields of 16 bits each in one dense word;
+    /// `None` leaves a field open.
     fn joinable(rules: impl Iterator<Item = [Option<u64>; 3]>) -> bool {
         let rows: Vec<u64> = rules
             .flat_map(|fields| {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: which values of a chunk the same rules suit, and the vector of each such set of values.
+//! Control side: labels of a chunk's values. Values that match the same rules share a label, whose vector
+//! lists these rules.
 
 use super::joining::Side;
 use super::labels::{Kind, Source};
@@ -9,26 +10,29 @@ use super::simd::{LINE_BITS, Line, SOURCES_MAX};
 use super::whole::Whole;
 use std::collections::BTreeMap;
 
-/// Lines of all vectors: what hostile rules can take.
+/// Maximum number of lines of all vectors, which bounds the memory for hostile rules.
 const LINES_MAX: usize = 1 << 17;
 
-/// Values that are looked at while labels are made, all rules together.
+/// Maximum number of values examined while labels are made, for all rules together.
 const STEPS_MAX: usize = 1 << 26;
 
-/// Bits of a chunk.
+/// Number of bits in a chunk.
 const CHUNK_BITS: u32 = 16;
 
-/// Lower bits of a chunk: mostly, but few of the upper ones lead to more than one label.
+/// Number of low bits of a chunk within a page. Most pages have a single label, so few distinct pages remain.
 const BLOCK_BITS: u32 = 8;
 
-/// Chunks of no more values are looked up in one step.
+/// Maximum number of values of a chunk that is stored without pages.
 const DIRECT: usize = 1 << 10;
 
-/// A dense word that rules examine whole or not at all is hashed if they examine more bits of it.
+/// Minimum number of examined bits for which a dense word is hashed, if every rule examines all of them or
+/// none.
 const WHOLE_MIN: u32 = 24;
 
-/// What becomes labels, with the vectors of each one's, for rules of these slots, in order of precedence, of rows of
-/// `dense` values and as many masks; none if they would take too much memory or time. A vector has `length` lines.
+/// Builds the sources of labels, each with the vectors of its labels.
+///
+/// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each slot.
+/// A vector has `length` lines. Returns `None` if the sources would take too much memory or time.
 pub(super) fn sources(
     slots: &[u32],
     rows: &[u64],
@@ -69,7 +73,7 @@ pub(super) fn sources(
     Some(made)
 }
 
-/// The rules, by what they ask for.
+/// Groups the rules by mask and value.
 fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     let mut pairs: BTreeMap<(u64, u64), Vec<Line>> = BTreeMap::new();
     for (bit, (value, mask)) in asked.iter().enumerate() {
@@ -79,7 +83,7 @@ fn pairs(asked: &[(u64, u64)], length: usize) -> Vec<((u64, u64), Vec<Line>)> {
     pairs.into_iter().collect()
 }
 
-/// None if the values find no places.
+/// Builds a hashed source; `None` if the values find no places.
 fn whole(mask: u64, asked: &[(u64, u64)], length: usize) -> Option<(Kind, Side)> {
     let pairs = pairs(asked, length);
     let open = match pairs.first() {
@@ -105,11 +109,11 @@ fn direct(
     let pairs = pairs(asked, length);
     let size = 1usize << (64 - mask.leading_zeros());
     let mut labels = vec![0u16; size];
-    // Pair by pair a label is divided into the values that the pair suits and the others. Labels that are left
-    // without values go at last.
+    // Each pair divides every label into the values that match the pair and those that do not. Labels without
+    // values are removed at the end.
     let mut vectors: Vec<Vec<Line>> = vec![vec![Line([0; 8]); length]];
     let mut counts = vec![size];
-    // For each label the last pair that divided it, and the label of what the pair suits.
+    // For each label the last pair that divided it, and the label of the matching values.
     let mut divided = vec![(usize::MAX, 0u16)];
     for (number, ((mask, value), vector)) in pairs.iter().enumerate() {
         let open = !mask & (size as u64 - 1);
@@ -148,7 +152,7 @@ fn direct(
         lines.extend_from_slice(vector);
     }
     labels.iter_mut().for_each(|label| *label = names[usize::from(*label)]);
-    // Bits above those examined, which other rules may examine, change nothing.
+    // Higher bits, which rules of other chunks may examine, are masked out.
     let kind = Kind::Chunk { shift, mask: size as u32 - 1, labels: paged(&labels, BLOCK_BITS, DIRECT)? };
     Some((kind, Side { lines, length, covers: [0; DENSE_MAX] }))
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Up to a few thousand rules by labels: for each chunk of a dense key, the values that the same rules suit have one
-//! label. Labels of two chunks are joined to one, time and again, by tables of what both mean together; the last tells
-//! the rule.
+//! Lookup of up to a few thousand rules by labels.
 //!
-//! For each label there is a vector of the rules it suits, one bit each, best first. The chunks' vectors taken together
-//! leave the rules that a key matches, and the first bit is the best of them: that is asked where the rule found is
-//! dead, and where joining would take too much memory.
+//! In each chunk of a dense key, values that match the same rules share a label. Tables join the labels of
+//! two chunks to one, repeatedly; the last table gives the rule.
 //!
-//! A dense word that rules examine as a whole or not at all (an interface identifier) is no chunks but one hashed value.
+//! Each label also has a vector of the rules it matches, one bit each, best first. The AND of the chunks'
+//! vectors gives the rules that a key matches, and its first bit is the best of them. Vectors are used if the
+//! rule found is dead, and where the tables would take too much memory.
+//!
+//! A dense word that every rule examines completely or not at all (an interface identifier) is hashed instead
+//! of divided into chunks.
 
 use super::ends::Ends;
 use super::joining::{Side, joined};
@@ -20,45 +22,48 @@ use super::vain::Vain;
 use super::whole::Whole;
 use crate::{BitSet, NONE};
 
-/// Rules at most.
+/// Maximum number of rules.
 pub(super) const RULES_MAX: usize = LENGTH_MAX * LINE_BITS as usize;
 
-/// Lines of a vector at most.
+/// Maximum number of lines in a vector.
 const LENGTH_MAX: usize = 8;
 
-/// Keys in one pass for which vectors are met: one label after the other takes longer.
+/// Maximum number of keys in a pass that uses vectors instead of tables: for so few keys, table after table
+/// takes longer.
 const ALONE_MAX: usize = 1;
 
-/// Where a label comes from: a dense word, and what is done with it.
+/// Source of a label: a dense word and the way it is processed.
 #[derive(Debug)]
 pub(super) struct Source {
     pub word: u8,
     pub kind: Kind,
 }
 
-/// How a dense word leads to a label.
+/// Way from a dense word to a label.
 #[derive(Debug)]
 pub(super) enum Kind {
-    /// By its bits from `shift` on that `mask` leaves.
+    /// By the bits from `shift` on that `mask` selects.
     Chunk { shift: u32, mask: u32, labels: Paged },
-    /// As a whole.
+    /// By the hash of the whole word.
     Whole(Whole),
 }
 
-/// Rules of any masks.
+/// Labels of rules of arbitrary masks.
 #[derive(Debug)]
 pub(super) struct Labels {
     sources: Vec<Source>,
     ends: Option<Ends>,
     vectors: Vectors,
-    /// Each bit's slot, and behind them [`NONE`].
+    /// Slot of each bit, followed by [`NONE`].
     slots: Vec<u32>,
     living: Living,
 }
 
 impl Labels {
-    /// For rules of these slots, in order of precedence, of rows of `dense` values and as many masks; none if they would
-    /// take too much memory. `vain` tells whether joins are worth a try, and is told.
+    /// Compiles rules; `None` if there are too many or they would take too much memory.
+    ///
+    /// `slots` are the rules in order of precedence. `rows` holds `dense` values and as many masks for each
+    /// slot. `vain` decides whether joins are tried, and records failure.
     pub fn new(slots: &[u32], rows: &[u64], dense: usize, vain: &mut Vain) -> Option<Self> {
         if slots.is_empty() || slots.len() > RULES_MAX {
             return None;
@@ -87,12 +92,12 @@ impl Labels {
         Some(Self { sources, ends, vectors, slots, living })
     }
 
-    /// Whether the rule is found without vectors.
+    /// Returns whether rules are found by tables, without vectors.
     pub fn has_ends(&self) -> bool {
         self.ends.is_some()
     }
 
-    /// For each key the best living rule that it matches, if it beats what is in `slots`.
+    /// Stores for each key the best active rule that it matches, if that beats the rule in `slots`.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
@@ -117,7 +122,7 @@ impl Labels {
             }
             return;
         }
-        // Keys whose rule is dead are looked up again.
+        // Keys whose rule is dead are looked up again by vectors.
         let (mut again, mut which, mut count) = ([[0; G]; DENSE_MAX], [0; G], 0);
         for (at, found) in found.enumerate().take(slots.len()) {
             if found >= slots[at] {
@@ -139,7 +144,7 @@ impl Labels {
         }
     }
 
-    /// For `len` keys the best living rule that their labels' vectors leave: to `found`.
+    /// Calls `found` for each of `len` keys that matches an active rule, with the best of them. Uses vectors.
     #[inline(always)]
     fn search<K: Kernel, const G: usize>(
         &self,
@@ -155,7 +160,7 @@ impl Labels {
             self.vectors.starts(nth, starts);
         }
         let wanted = |bit: u32| dead.is_empty() || !dead.contains(self.slots[bit as usize]);
-        // Asked for once for all keys of a group, and if the first rule of one is dead.
+        // Computed at most once per line and group, and only if the first rule of a key is dead.
         let (mut lines, mut known) = ([Line([0; 8]); LENGTH_MAX], 0u32);
         let living = |line: u32| {
             let at = line as usize % LENGTH_MAX;
@@ -170,7 +175,7 @@ impl Labels {
         });
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         let source = |source: &Source| match &source.kind {
             Kind::Chunk { labels, .. } => labels.bytes(),
@@ -186,7 +191,7 @@ impl Labels {
 }
 
 impl Source {
-    /// The labels of `len` keys.
+    /// Stores the labels of `len` keys.
     #[inline(always)]
     fn labels<K: Kernel, const G: usize>(
         &self,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The inner loops of trees and labels, and what they need of a core: bits gathered, rules compared, memory asked for.
-//! What is looked up without asking for bounds is held against them when it is made.
+//! Inner loops of trees and labels, and the operations they need from a core: bit extraction, comparison of
+//! rules, prefetch. Constructors check all indices, so that lookups need no bounds checks.
 #![allow(unsafe_code)]
 
 use super::layout::DENSE_MAX;
 use crate::NONE;
 use crate::simd::Level;
 
-/// Rules of a block.
+/// Number of rules in a block.
 pub(super) const LANES: usize = 4;
 
-/// Words of a dense key that a block compares.
+/// Number of words of a dense key that a block compares.
 pub(super) const COMPARED: usize = 2;
 
-/// Four rules' first dense words: values, then masks.
+/// First dense words of four rules: values, then masks.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(128))]
 pub(super) struct Block {
@@ -22,33 +22,33 @@ pub(super) struct Block {
 }
 
 impl Block {
-    /// One that no key matches.
+    /// A block that no key matches.
     pub const EMPTY: Self = Self { values: [1; LANES * COMPARED], masks: [0; LANES * COMPARED] };
 }
 
-/// A node, or a leaf.
+/// A node or a leaf.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C, align(16))]
 pub(super) struct Entry {
-    /// The bits of the tree's word that choose a child; none for a leaf.
+    /// Bits of the tree's word that select a child; 0 for a leaf.
     pub mask: u64,
-    /// The first child, or a leaf's own place.
+    /// Index of the first child, or of the leaf itself.
     pub next: u32,
-    /// A leaf's first block, and from [`MORE_SHIFT`] on how many follow.
+    /// First block of a leaf (low [`MORE_SHIFT`] bits) and number of further blocks (high bits).
     pub leaf: u32,
 }
 
-/// Where the number of further blocks stands in `Entry::leaf`.
+/// Position of the number of further blocks in `Entry::leaf`.
 pub(super) const MORE_SHIFT: u32 = 27;
 
 impl Entry {
-    /// Where to go from here: a leaf stays.
+    /// Returns the index of the next entry. A leaf returns its own.
     #[inline(always)]
     fn follow<K: Kernel>(&self, kernel: K, word: u64) -> u32 {
         self.next + kernel.extract(word, self.mask) as u32
     }
 
-    /// The leaf's blocks.
+    /// Returns the indices of the leaf's blocks.
     #[inline(always)]
     pub fn blocks(&self) -> std::ops::RangeInclusive<usize> {
         let first = (self.leaf & ((1 << MORE_SHIFT) - 1)) as usize;
@@ -61,12 +61,12 @@ impl Entry {
 pub(super) struct Nodes {
     entries: Vec<Entry>,
     blocks: Vec<Block>,
-    /// For each rule of a block its slot, or [`NONE`]; block 0 has none.
+    /// Slot of each rule in a block, or [`NONE`]; block 0 has no rules.
     slots: Vec<[u32; LANES]>,
 }
 
 impl Nodes {
-    /// None if an entry leads where nothing is.
+    /// Creates the nodes; `None` if any entry leads out of bounds.
     pub fn new(entries: Vec<Entry>, blocks: Vec<Block>, slots: Vec<[u32; LANES]>) -> Option<Self> {
         let leads = |entry: &Entry| {
             let last = u64::from(entry.next) + (1u64 << entry.mask.count_ones().min(32)) - 1;
@@ -77,7 +77,7 @@ impl Nodes {
         sound.then_some(Self { entries, blocks, slots })
     }
 
-    /// Follows the words of keys from `root` to leaves, `depth` steps away at most.
+    /// Follows the words of keys from `root` to leaves, in at most `depth` steps.
     #[inline(always)]
     pub fn descend<K: Kernel>(&self, kernel: K, root: u32, depth: u32, words: &[u64], leaves: &mut [u32]) {
         let root = self.entries[root as usize];
@@ -87,14 +87,14 @@ impl Nodes {
         }
         for _ in 1..depth {
             for (leaf, word) in leaves.iter_mut().zip(words) {
-                // SAFETY: `new` has seen that each entry, and so the root, leads to entries only.
+                // SAFETY: `new` has checked that each entry, including the root, leads to valid entries only.
                 let entry = unsafe { self.entries.get_unchecked(*leaf as usize) };
                 *leaf = entry.follow(kernel, *word);
                 kernel.prefetch(&self.entries, *leaf as usize);
             }
         }
         for leaf in leaves {
-            // SAFETY: as above.
+            // SAFETY: `new` has checked that each entry leads to valid entries only.
             let entry = unsafe { self.entries.get_unchecked(*leaf as usize) };
             *leaf = entry.leaf;
             let first = *entry.blocks().start();
@@ -104,19 +104,23 @@ impl Nodes {
         }
     }
 
-    /// The first rule of a leaf's only block that suits a key in the words compared, or [`NONE`].
+    /// Returns the first rule of a leaf's only block that matches a key in the compared words, or [`NONE`].
     #[inline(always)]
     pub fn first<K: Kernel>(&self, kernel: K, leaf: u32, key: [u64; COMPARED]) -> u32 {
         let Some(block) = self.blocks.get(leaf as usize) else { return NONE };
         let found = kernel.suiting(block, key);
         let lane = found.trailing_zeros() as usize / 2 % LANES;
         let at = if found == 0 { 0 } else { leaf as usize };
-        // SAFETY: there are as many rows of slots as blocks, of which there is one at least.
+        // SAFETY: `new` has checked that `slots` has one row per block and at least one. `at` is 0 or the
+        // index of a block.
         unsafe { self.slots.get_unchecked(at)[lane] }
     }
 
-    /// The first rule of a leaf that suits a key in the words compared and is `wanted`, or [`NONE`]. Loops as plain as this one are
-    /// laid out in place: iterators would be calls to code that may not use a kernel's instructions.
+    /// Returns the first rule of a leaf that matches a key in the compared words and is `wanted`, or
+    /// [`NONE`].
+    ///
+    /// The loops are plain so that they are inlined. Iterators would become calls to code compiled without
+    /// the kernel's instructions.
     #[inline(always)]
     pub fn first_wanted<K: Kernel>(
         &self,
@@ -141,40 +145,41 @@ impl Nodes {
         NONE
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         self.entries.len() * size_of::<Entry>() + self.blocks.len() * (size_of::<Block>() + 4 * LANES)
     }
 }
 
-/// 512 bits of a vector: one for each rule.
+/// 512 bits of a vector, one for each rule.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Line(pub [u64; 8]);
 
-/// Bits of a line.
+/// Number of bits in a line.
 pub(super) const LINE_BITS: u32 = 512;
 
-/// A table of numbers below 2^16. Of blocks that are equal only one is kept: it is mostly so, and what is looked up often
-/// stays in the nearest caches.
+/// A table of numbers below 2^16. Equal pages are stored once. Most pages are equal to others, so the hot
+/// ones stay in the L1 cache.
 #[derive(Debug)]
 pub(super) struct Paged {
-    /// For each block its place among those kept; none if all are kept in their order. Two more than are used: a core may
-    /// read four bytes.
+    /// Index of each page among the stored pages; empty if all are stored in order. Two unused elements
+    /// follow, because a gather reads four bytes.
     pages: Vec<u16>,
-    /// Two more than are used.
+    /// Entries of the stored pages. Two unused elements follow.
     items: Vec<u16>,
-    /// Entries of a block: their logarithm.
+    /// Binary logarithm of the number of entries in a page.
     shift: u32,
-    /// The last entry.
+    /// Index of the last entry.
     last: u32,
 }
 
 impl Paged {
-    /// For so many entries, in blocks of `1 << shift` of which `pages` tells the place, if it is not empty; none if there
-    /// are no entries, or not all of them stand in `items`.
+    /// Creates a table of `entries` entries. `pages` holds the index of each page of `1 << shift` entries;
+    /// empty for a table without pages. `None` if there are no entries, or if any is out of bounds in
+    /// `items`.
     pub fn new(mut pages: Vec<u16>, mut items: Vec<u16>, shift: u32, entries: usize) -> Option<Self> {
-        // A core takes places for signed numbers.
+        // Gathers take indices as signed numbers.
         let last = i32::try_from(entries).ok()?.cast_unsigned().checked_sub(1)?;
         let end = |page: &u16| (usize::from(*page) + 1) << shift;
         let sound = if pages.is_empty() {
@@ -189,11 +194,12 @@ impl Paged {
         (sound && shift <= u16::BITS).then_some(Self { pages, items, shift, last })
     }
 
-    /// What stands at `at`; beyond the end, the last.
+    /// Returns the entry at `at`, or the last entry if `at` is beyond the end.
     #[inline(always)]
     fn find(&self, at: u32) -> u32 {
         let mut at = at.min(self.last) as usize;
-        // SAFETY: `new` alone makes tables: each block has a page, and each page a whole block.
+        // SAFETY: only `new` creates a `Paged`. It has checked that `pages` covers all entries up to `last`,
+        // and that each page is complete in `items`. `at` is limited to `last`.
         unsafe {
             if !self.pages.is_empty() {
                 let page = *self.pages.get_unchecked(at >> self.shift);
@@ -203,47 +209,49 @@ impl Paged {
         }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         (self.pages.len() + self.items.len()) * 2
     }
 }
 
-/// The vectors of all labels: which rules suit.
+/// Vectors of all labels: the rules that each label matches.
 #[derive(Debug)]
 pub(super) struct Vectors {
     lines: Vec<Line>,
-    /// Lines of a vector.
+    /// Number of lines in a vector.
     length: u32,
-    /// For each source the first line of its labels' vectors.
+    /// Index of the first line of each source's vectors.
     bases: Vec<u32>,
 }
 
-/// Sources of labels at most.
+/// Maximum number of sources of labels.
 pub(super) const SOURCES_MAX: usize = DENSE_MAX * 4;
 
-/// The labels of a group, source by source.
+/// Labels of a group, source by source.
 pub(super) type Found<const G: usize> = [[u32; G]; SOURCES_MAX];
 
-/// Lines that stay in a core's own cache: asking for them early would only take time.
+/// Maximum number of lines that stay in a core's own cache, where prefetching only takes time.
 const NEAR_LINES: usize = 1 << 12;
 
 impl Vectors {
-    /// None if there is no vector, or too many are wanted for a key.
+    /// Creates the vectors; `None` if there are no lines or too many lines or sources.
     pub fn new(lines: Vec<Line>, length: u32, bases: Vec<u32>) -> Option<Self> {
         let sound = bases.len() <= SOURCES_MAX && 0 < length && length as usize <= lines.len();
         (sound && u32::try_from(lines.len()).is_ok()).then_some(Self { lines, length, bases })
     }
 
-    /// Turns a source's labels into the first lines of their vectors.
+    /// Replaces a source's labels by the indices of the first lines of their vectors.
     #[inline(always)]
     pub fn starts<const G: usize>(&self, source: usize, labels: &mut [u32; G]) {
         let base = self.bases.get(source).copied().unwrap_or_default();
         labels.iter_mut().for_each(|label| *label = base + *label * self.length);
     }
 
-    /// For each of `len` keys the first bit that all vectors from its `starts` have and that is `wanted`: to `found`. `living`
-    /// has all bits of a line that are.
+    /// Calls `found` for each of `len` keys with the first bit that all vectors at its `starts` have in
+    /// common and that is `wanted`.
+    ///
+    /// `living` returns all wanted bits of a line.
     #[inline(always)]
     pub fn lookup<K: Kernel, const G: usize>(
         &self,
@@ -263,7 +271,7 @@ impl Vectors {
         self.first(kernel, starts, len, wanted, living, found);
     }
 
-    /// The same, behind what is asked for early.
+    /// Does the same after prefetching.
     #[inline(always)]
     fn first<K: Kernel, const G: usize>(
         &self,
@@ -274,7 +282,7 @@ impl Vectors {
         living: impl FnMut(u32) -> Line,
         found: impl FnMut(usize, u32),
     ) {
-        // The usual counts: the compiler lays these out one after the other.
+        // For the usual numbers of sources the compiler unrolls the loop.
         match self.bases.len() {
             5 => self.first_of::<K, G, 5>(kernel, starts, len, wanted, living, found),
             6 => self.first_of::<K, G, 6>(kernel, starts, len, wanted, living, found),
@@ -298,7 +306,7 @@ impl Vectors {
     ) {
         let count = if N == 0 { self.bases.len().min(SOURCES_MAX) } else { N };
         let last = self.lines.len() - self.length as usize;
-        // SAFETY: behind each line up to `last` there are as many as a vector has.
+        // SAFETY: the start is limited to `last`, behind which `lines` has a whole vector of `length` lines.
         let vector = |start: u32| unsafe { self.lines.as_ptr().add((start as usize).min(last)) };
         #[allow(clippy::needless_range_loop, reason = "of each chunk's starts, the one at `at`")]
         'keys: for at in 0..len {
@@ -309,7 +317,7 @@ impl Vectors {
                         Some(first) => *first,
                         None => vector(starts[nth][at]),
                     };
-                    // SAFETY: as above, and vectors are not longer.
+                    // SAFETY: `first` is the start of a whole vector, and `line` is below its length.
                     unsafe { &*first.add(line as usize) }
                 };
                 let mut bits = kernel.line(of(0));
@@ -328,59 +336,60 @@ impl Vectors {
         }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         self.lines.len() * size_of::<Line>()
     }
 }
 
-/// A core's way to do it. One that needs special instructions only exists inside of [`Width::run`], which has asked for them.
+/// Operations of a core. A kernel that needs special instructions exists only inside [`Width::run`], which
+/// has checked for them.
 pub(super) trait Kernel: Copy {
-    /// The bits of `word` under a mask, put together at the lower end.
+    /// Returns the bits of `word` selected by a mask, packed at the lower end.
     fn extract(self, word: u64, mask: u64) -> u64;
 
-    /// The rules of a block that a key matches in the words compared: bits 0, 2, 4 and 6.
+    /// Returns the rules of a block that a key matches in the compared words, as bits 0, 2, 4 and 6.
     fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32;
 
-    /// For each of a group's words what stands in a table at its bits from `shift` on that `mask` leaves.
+    /// Looks up each word of a group in a table, by the bits from `cut.0` on that `cut.1` selects.
     fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: (u32, u32), labels: &mut [u32; G]);
 
-    /// Turns each of a group's numbers, times `scale` and with its fellow added, into what stands there in a table.
+    /// Replaces each number of a group by the table entry at that number times `scale` plus its fellow.
     fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]);
 
-    /// What lines have in common.
+    /// Intersection of lines.
     type Meet: Copy;
 
-    /// A line.
+    /// Loads a line.
     fn line(self, line: &Line) -> Self::Meet;
 
-    /// What a line has in common with others.
+    /// Returns the intersection with another line.
     fn meet(self, others: Self::Meet, line: &Line) -> Self::Meet;
 
-    /// The first bit that is set, or [`LINE_BITS`].
+    /// Returns the first bit that is set, or [`LINE_BITS`].
     fn first_bit(self, of: Self::Meet) -> u32;
 
-    /// Asks for the cache line of `at`, which need not be there.
+    /// Prefetches the first cache line of element `at`, which may be out of bounds.
     fn prefetch<T>(self, of: &[T], at: usize);
 
-    /// Asks for the cache line in which `at` ends, which need not be there.
+    /// Prefetches the last cache line of element `at`, which may be out of bounds.
     fn prefetch_end<T>(self, of: &[T], at: usize);
 }
 
 /// Work to be done with a kernel.
 pub(super) trait Work {
-    /// Does it; must be inlined.
+    /// Does the work. Must be inlined, so that it is compiled with the kernel's instructions.
     fn run<K: Kernel>(self, kernel: K);
 }
 
-/// What every core can do.
+/// Kernel without special instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Portable;
 
 impl Kernel for Portable {
     #[inline(always)]
     fn extract(self, word: u64, mask: u64) -> u64 {
-        // Run by run: masks are mostly made of a few.
+        // Copies run by run, because most masks consist of a few runs.
         let (mut left, mut made, mut shift) = (mask, 0, 0);
         while left != 0 {
             let from = left.trailing_zeros();
@@ -451,25 +460,25 @@ impl Kernel for Portable {
     fn prefetch_end<T>(self, _: &[T], _: usize) {}
 }
 
-/// The level that kernels are chosen by: one that was found.
+/// Level of instructions for choosing a kernel; never above what the core supports.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Width(Level);
 
 impl Width {
-    /// This level, or what was found if that is less.
+    /// Returns the given level, limited to what the core supports.
     pub fn new(level: Level) -> Self {
         Self(level.min(Level::found()))
     }
 
-    /// Does work with the best kernel there is.
+    /// Does work with the best kernel of the level.
     #[inline]
     pub fn run(self, work: impl Work) {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `new` alone makes a width, of what was found.
+            // SAFETY: only `new` creates a `Width`, and it has limited the level to what the core supports.
             Level::Avx512 => unsafe { wide::run_avx512(work) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: only `new` creates a `Width`, and it has limited the level to what the core supports.
             Level::Avx2 => unsafe { wide::run_avx2(work) },
             _ => work.run(Portable),
         }
@@ -499,20 +508,21 @@ mod wide {
     #[inline(always)]
     fn prefetch<T>(of: &[T], at: usize, byte: usize) {
         let place = of.as_ptr().wrapping_add(at).cast::<i8>().wrapping_add(byte);
-        // SAFETY: asking for a line reads nothing; the address is not followed.
+        // SAFETY: a prefetch reads nothing visible to the program, so any address is allowed.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(place) };
     }
 
     impl Kernel for Avx2 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {
-            // SAFETY: an `Avx2` exists in `run_avx2` only.
+            // SAFETY: an `Avx2` exists only in `run_avx2`, whose caller has checked for BMI2.
             unsafe { _pext_u64(word, mask) }
         }
 
         #[inline(always)]
         fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
-            // SAFETY: as above; a block has eight values and eight masks, and is aligned.
+            // SAFETY: an `Avx2` exists only in `run_avx2`, whose caller has checked for AVX2. `at` is 0 or 4,
+            // so each load reads four of a block's eight values or masks. Blocks are aligned to 128 bytes.
             unsafe {
                 let key =
                     _mm256_broadcastsi128_si256(_mm_set_epi64x(key[1].cast_signed(), key[0].cast_signed()));
@@ -527,7 +537,7 @@ mod wide {
             }
         }
 
-        // Gathers of eight win nothing over eight loads.
+        // Gathers of eight are not faster than eight loads.
         #[inline(always)]
         fn label<const G: usize>(
             self,
@@ -572,14 +582,15 @@ mod wide {
         }
     }
 
-    /// [`Paged::find`] for sixteen.
+    /// Looks up sixteen entries; see [`Paged::find`].
     ///
     /// # Safety
-    /// The core must have AVX-512.
+    /// The core must support AVX-512.
     #[inline(always)]
     unsafe fn sixteen(table: &Paged, at: __m512i) -> __m512i {
-        // SAFETY: as the caller promises. What is gathered are four bytes each, from where `find` reads two, and there are
-        // four more at the ends.
+        // SAFETY: the caller guarantees AVX-512. `at` is limited to `last`, as in [`Paged::find`], and each
+        // gather reads four bytes where `find` reads two. `Paged::new` puts two unused elements behind both
+        // arrays.
         unsafe {
             let mut at = _mm512_min_epu32(at, _mm512_set1_epi32(table.last.cast_signed()));
             let half = _mm512_set1_epi32(0xffff);
@@ -598,13 +609,14 @@ mod wide {
     impl Kernel for Avx512 {
         #[inline(always)]
         fn extract(self, word: u64, mask: u64) -> u64 {
-            // SAFETY: an `Avx512` exists in `run_avx512` only.
+            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for BMI2.
             unsafe { _pext_u64(word, mask) }
         }
 
         #[inline(always)]
         fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32 {
-            // SAFETY: as above; a block has eight values and eight masks, and is aligned.
+            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512. A block
+            // has eight values and eight masks of 64 bytes each, aligned to 128 bytes.
             unsafe {
                 let key = _mm512_broadcast_i64x2(_mm_set_epi64x(key[1].cast_signed(), key[0].cast_signed()));
                 let value = _mm512_load_si512(block.values.as_ptr().cast());
@@ -623,13 +635,14 @@ mod wide {
             labels: &mut [u32; G],
         ) {
             if G < 16 {
-                // Eight loads take no longer than a gather, and the first is there sooner.
+                // Eight loads take no longer than a gather, and the first result is available sooner.
                 return Portable.label(table, words, (shift, mask), labels);
             }
             let (words, _) = words.as_chunks::<16>();
             let (labels, _) = labels.as_chunks_mut::<16>();
             for (words, labels) in words.iter().zip(labels) {
-                // SAFETY: as above; sixteen words are 128 bytes, as many labels 64.
+                // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512.
+                // `words` is an array of 128 bytes (two loads), `labels` one of 64.
                 unsafe {
                     let half = |at: usize| {
                         let words = _mm512_loadu_si512(words.as_ptr().add(at).cast());
@@ -650,7 +663,8 @@ mod wide {
             let (numbers, _) = numbers.as_chunks_mut::<16>();
             let (fellows, _) = fellows.as_chunks::<16>();
             for (numbers, fellows) in numbers.iter_mut().zip(fellows) {
-                // SAFETY: as above; sixteen numbers are 64 bytes.
+                // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512.
+                // `numbers` and `fellows` are arrays of 64 bytes.
                 unsafe {
                     let at = _mm512_loadu_si512(numbers.as_ptr().cast());
                     let at = _mm512_mullo_epi32(at, _mm512_set1_epi32(scale.cast_signed()));
@@ -664,19 +678,22 @@ mod wide {
 
         #[inline(always)]
         fn line(self, line: &Line) -> __m512i {
-            // SAFETY: as above; a line is 64 bytes, and aligned.
+            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512. A line
+            // is 64 aligned bytes.
             unsafe { _mm512_load_si512(line.0.as_ptr().cast()) }
         }
 
         #[inline(always)]
         fn meet(self, others: __m512i, line: &Line) -> __m512i {
-            // SAFETY: as above; a line is 64 bytes, and aligned.
+            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512. A line
+            // is 64 aligned bytes.
             unsafe { _mm512_and_si512(others, _mm512_load_si512(line.0.as_ptr().cast())) }
         }
 
         #[inline(always)]
         fn first_bit(self, of: __m512i) -> u32 {
-            // SAFETY: as above.
+            // SAFETY: an `Avx512` exists only in `run_avx512`, whose caller has checked for AVX-512. No
+            // memory is accessed.
             unsafe {
                 let words = _mm512_test_epi64_mask(of, of);
                 if words == 0 {

@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: how trees grow. A tree takes the rules that are exact enough in the bits it cuts; what is not goes to
-//! the next tree, whose bits suit it better.
+//! Control side: construction of trees. A tree takes the rules that are exact enough in the bits it cuts. The
+//! remaining rules go to the next tree, whose bits suit them better.
 
 use super::layout::extract;
 use super::simd::{Block, COMPARED, Entry, LANES, MORE_SHIFT};
 use super::{PARTIAL, Piece, Tree};
 use crate::NONE;
 
-/// Trees of a table at most.
+/// Maximum number of trees in a table.
 const TREES_MAX: usize = 6;
 
-/// Steps from a tree's root to a leaf at most.
+/// Maximum number of steps from a tree's root to a leaf.
 const DEPTH_MAX: u32 = 4;
 
-/// Rules of a leaf at most; what is more goes to the next tree.
+/// Maximum number of rules in a leaf; excess rules go to the next tree.
 const LEAF_MAX: usize = 32;
 
-/// Rules for which a leaf is not divided.
+/// Number of rules up to which a leaf is not divided.
 const LEAF_WANTED: usize = LANES;
 
-/// A node cuts at most so many bits.
+/// Maximum number of bits that a node cuts.
 const BITS_MAX: u32 = 14;
 
-/// Bits are chosen after looking at no more rules than this.
+/// Maximum number of rules examined to choose bits.
 const SAMPLE: usize = 1_024;
 
-/// Copies of a rule in a tree: one that is open in more of the bits than give so many goes to the next tree.
+/// Limits of the number of copies of a rule in a tree. A rule that leaves more of the cut bits open goes to
+/// the next tree.
 const COPIES_MIN: u32 = 4;
 const COPIES_MAX: u32 = 16;
 
-/// Blocks for each rule of a tree beyond which nothing is copied any more.
+/// Number of blocks per rule of a tree above which no rule is copied.
 const BLOCKS_PART: usize = 1;
 
-/// No more bits are chosen when groups have so few rules.
+/// Average group size at which no more bits are chosen, rules.
 const GROUP_WANTED: f32 = 2.0;
 
-/// A bit is worth choosing if it parts a pair for each so many rules.
+/// A bit is worth choosing if it separates at least one pair per this many rules.
 const WORTH_MIN: f32 = 50.0;
 
 /// Rules as dense rows: `dense` values, then as many masks.
@@ -51,7 +52,7 @@ impl Rules<'_> {
     }
 }
 
-/// Trees as they grow.
+/// Trees under construction.
 pub(super) struct Grove<'r> {
     rules: Rules<'r>,
     pub entries: Vec<Entry>,
@@ -59,16 +60,16 @@ pub(super) struct Grove<'r> {
     pub slots: Vec<[u32; LANES]>,
     pub trees: Vec<Tree>,
     expelled: Vec<u32>,
-    /// For each rule its values and masks in the bits of the tree that grows.
+    /// Values and masks of each rule in the bits of the tree under construction.
     projected: Vec<(u64, u64)>,
     depth: u32,
-    /// Blocks of the trees before the last.
+    /// Number of blocks before the last tree.
     blocks_before: usize,
-    /// Blocks beyond which nothing is copied any more.
+    /// Number of blocks above which no rule is copied.
     blocks_max: usize,
 }
 
-/// A rule, or a share of it, while bits are chosen.
+/// A rule, or a part of it, while bits are chosen.
 #[derive(Clone, Copy)]
 struct Share {
     value: u64,
@@ -93,15 +94,15 @@ impl<'r> Grove<'r> {
         }
     }
 
-    /// Whether another tree may grow.
+    /// Returns whether another tree may be built.
     pub fn has_room(&self) -> bool {
         self.trees.len() < TREES_MAX
     }
 
-    /// Grows a tree for these rules, in order of precedence. Returns what it did not take.
+    /// Builds a tree for these rules, in order of precedence. Returns the rules that it did not take.
     pub fn grow(&mut self, rules: Vec<u32>) -> Vec<u32> {
         let first = rules.first().copied().unwrap_or(NONE);
-        // The fewer rules are left, the more copies of each there is room for.
+        // The fewer rules are left, the more copies of each fit.
         let copies = (self.projected.len() / rules.len().max(1)) as u32;
         let pieces = self.project(&rules);
         let root = self.entries.len() as u32;
@@ -118,7 +119,7 @@ impl<'r> Grove<'r> {
         left
     }
 
-    /// Takes the tree away that has grown last.
+    /// Removes the tree built last.
     pub fn fell(&mut self) {
         if let Some(tree) = self.trees.pop() {
             self.entries.truncate(tree.root as usize);
@@ -187,7 +188,7 @@ impl<'r> Grove<'r> {
         Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
     }
 
-    /// The bits to cut; none if nothing is won.
+    /// Returns the bits to cut; `None` if no cut is worthwhile.
     fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
         let step = rules.len().div_ceil(SAMPLE);
         let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
@@ -199,7 +200,8 @@ impl<'r> Grove<'r> {
         (cut != 0).then_some(cut)
     }
 
-    /// The 64 bits that tell these rules apart best, and the rules' values and masks in them.
+    /// Chooses the up to 64 bits that distinguish these rules best, and extracts the rules' values and masks
+    /// in them.
     fn project(&mut self, rules: &[u32]) -> Vec<Piece> {
         let mut counts = vec![(0u64, 0u64); self.rules.dense * 64];
         for &rule in rules {
@@ -241,7 +243,7 @@ impl<'r> Grove<'r> {
     }
 }
 
-/// The bits to cut.
+/// Returns the bits to cut.
 fn choose_in(shares: &mut Vec<Share>, copies: u32, bits_max: u32, step: f32) -> u64 {
     let all = shares.len() as f32;
     let (mut zeros, mut ones) = (0, 0);
