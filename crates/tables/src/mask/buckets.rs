@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules hashed under few coarse masks (see [`crate::tuples`]): for what trees and labels do not take.
+//! Rules hashed under few coarse masks (see [`crate::tuples`]), for rules that trees and labels do not take.
 //!
-//! A lookup probes the tuples in the order of their best rules and stops when what it found beats all that are left.
-//! In a bucket the rules are compared one by one, best first. Rules of tuples that hold next to nothing are walked
-//! in blocks, last.
+//! A lookup probes the tuples in the order of their best rules, and stops when its result beats all remaining
+//! rules. Rules of a bucket are compared one by one, best first. Rules of tuples that hold very few are
+//! walked in blocks, last.
 //!
-//! At worst a lookup probes [`crate::tuples::TUPLES_MAX`] tuples, compares [`crate::tuples::BUCKET_MAX`] rules in each
-//! with what is dead beside them, and walks, eight at a time, the rules that no tuple took: none unless the rules have
-//! hundreds of masks that share no leading bits of any field.
+//! In the worst case a lookup probes [`crate::tuples::TUPLES_MAX`] tuples and compares
+//! [`crate::tuples::BUCKET_MAX`] rules in each, plus dead rules. It also walks the rules that no tuple took,
+//! eight at a time. There are none unless the rules have hundreds of masks that share no leading bits of any
+//! field.
 
 use crate::hash::Seed;
 use crate::scan::Scan;
 use crate::tuples::{Tuples, WALKED, bucket_hash};
 use crate::{BitSet, KeyPlan, NONE};
 
-/// Keys in one pass.
+/// Number of keys in one pass.
 const GROUP: usize = 32;
 
-/// Directory word: high half a tag of the hash, low half place of the bucket's first rule + 1; 0 is free.
+/// A directory word has a tag of the hash in its high half and the place of the bucket's first rule + 1 in
+/// its low half; 0 marks a free place.
 const TAG_SHIFT: u32 = 32;
 
-/// Set in the slot of a bucket's last rule.
+/// Flag in the slot of a bucket's last rule.
 const LAST: u32 = 1 << 31;
 
-/// Tuples of no more rules than this are walked: a probe costs as much as comparing a few rules in blocks.
+/// Maximum number of rules in a tuple that is walked. A probe costs as much as comparing a few rules in
+/// blocks.
 const SPARSE: usize = 2;
 
-/// But not more rules than this.
+/// Maximum number of walked rules from such tuples.
 const SPARSE_TOTAL: usize = 64;
 
 /// Rules hashed under one mask.
@@ -34,19 +37,19 @@ const SPARSE_TOTAL: usize = 64;
 struct Tuple {
     mask: Box<[u64]>,
     number: u32,
-    /// Its best rule.
+    /// Best rule of the tuple.
     first: u32,
     directory: Box<[u64]>,
 }
 
-/// Rules of any masks.
+/// Rules of arbitrary masks.
 #[derive(Debug)]
 pub(super) struct Buckets {
     words: usize,
     seed: Seed,
-    /// Best first.
+    /// Tuples, the one with the best rule first.
     tuples: Vec<Tuple>,
-    /// Bucket by bucket, best first: values, then masks.
+    /// Values, then masks, of each rule, bucket by bucket and best first.
     rows: Vec<u64>,
     slots: Vec<u32>,
     walked: Scan,
@@ -54,8 +57,8 @@ pub(super) struct Buckets {
 }
 
 impl Buckets {
-    /// Compiles rules of these slots, in order of precedence; rows of the plan's words of all slots are in `values` and
-    /// `masks`.
+    /// Compiles the rules of the slots in `chosen`, in order of precedence. `values` and `masks` hold the
+    /// rows of all slots, in the plan's layout.
     pub fn new(plan: &KeyPlan, chosen: &[u32], values: &[u64], masks: &[u64]) -> Self {
         let len = chosen.len();
         let words = plan.words();
@@ -116,10 +119,11 @@ impl Buckets {
         Self { words, seed: Seed::of_process(), tuples: made, rows, slots, walked, walked_slots }
     }
 
-    /// Looks up `slots.len()` keys, one row of words each; a slot is the best matching rule that is not dead.
+    /// Looks up `slots.len()` keys, one row of words each. Stores for each the slot of the best matching rule
+    /// that is not in `dead`, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         for (keys, slots) in keys.chunks(GROUP * self.words).zip(slots.chunks_mut(GROUP)) {
-            // Short keys, of a length known to the compiler, are compared without loops.
+            // A length known at compile time lets the compiler unroll the comparison of short keys.
             match self.words {
                 2 => self.lookup_group::<2>(keys, dead, slots),
                 3 => self.lookup_group::<3>(keys, dead, slots),
@@ -140,7 +144,7 @@ impl Buckets {
         let mut count = slots.len();
         let mut places = [(0u64, 0u64); GROUP];
         for tuple in &self.tuples {
-            // What a key has found beats this tuple and all after it.
+            // A key is done if its result beats this tuple, because all later tuples are worse.
             let mut left = 0;
             for at in 0..count {
                 let key = waiting[at];
@@ -151,7 +155,8 @@ impl Buckets {
             if count == 0 {
                 break;
             }
-            // All directory words of the group are asked for before the first is used.
+            // All directory words of the group are loaded before the first is used, so that the cache misses
+            // overlap.
             for (place, key) in places.iter_mut().zip(&waiting[..count]) {
                 let hash = bucket_hash(self.seed, tuple.number, row(*key), &tuple.mask[..words]);
                 *place = (hash, tuple.directory[hash as usize & (tuple.directory.len() - 1)]);
@@ -170,7 +175,7 @@ impl Buckets {
         }
     }
 
-    /// The best living rule that a tuple has for the key, if it beats `found`; else `found`.
+    /// Returns the tuple's best active rule for the key if it beats `found`, else `found`.
     #[inline(always)]
     fn find(&self, tuple: &Tuple, key: &[u64], hash: u64, word: u64, dead: &BitSet, mut found: u32) -> u32 {
         let (mut at, mut word) = (hash as usize, word);
@@ -210,7 +215,7 @@ impl Buckets {
         found
     }
 
-    /// The best living rule among the walked, if it beats `found`; else `found`.
+    /// Returns the best active rule among the walked ones if it beats `found`, else `found`.
     fn walk(&self, key: &[u64], dead: &BitSet, found: u32) -> u32 {
         let below = self.walked_slots.partition_point(|slot| *slot < found);
         match self.walked.find_if(key, below, |place| !dead.contains(self.walked_slots[place as usize])) {
@@ -219,17 +224,17 @@ impl Buckets {
         }
     }
 
-    /// Masks of the tuples that are probed.
+    /// Returns the masks of the tuples that are probed.
     pub fn masks(&self) -> impl Iterator<Item = &[u64]> {
         self.tuples.iter().map(|tuple| &*tuple.mask)
     }
 
-    /// Rules that are walked.
+    /// Returns the number of rules that are walked.
     pub fn walked(&self) -> usize {
         self.walked_slots.len()
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         let tuples: usize = self
             .tuples
@@ -248,7 +253,8 @@ fn enter(directory: &mut [u64], hash: u64, place: usize) {
     directory[at] = hash >> TAG_SHIFT << TAG_SHIFT | (place as u64 + 1);
 }
 
-/// Which tuples' rules are walked: the walked one's, and those of next to no rules.
+/// Returns for each tuple whether its rules are walked: those of the walked tuple, and of tuples with very
+/// few rules.
 fn sparse(sizes: &[usize]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..sizes.len()).filter(|tuple| *tuple != WALKED as usize).collect();
     order.sort_unstable_by_key(|tuple| sizes[*tuple]);

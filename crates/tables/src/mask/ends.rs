@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What joined labels lead to: the steps from a key to its best rule, by tables alone.
+//! Program that maps the labels of a key to its best rule, by table lookups alone.
 
 use super::simd::{Kernel, Paged};
 
-/// Labels that are held at a time while a key is looked up.
+/// Maximum number of labels held while a key is looked up.
 const HELD_MAX: usize = 8;
 
-/// A step from a key to its best rule; `into` is the place of a label that is held.
+/// A step of the program. `into` is the index of a held label.
 #[derive(Debug)]
 enum Step {
-    /// A source's label.
+    /// Reads the label of a source.
     Read { source: u8, into: u8 },
-    /// Two labels become one, that of `into` and its neighbour: one, times `scale`, and the other are a place in a table.
+    /// Joins the label at `into` with its neighbour: one of them times `scale`, plus the other, is an index
+    /// of the table.
     Join { into: u8, swapped: bool, scale: u32, table: Paged },
 }
 
-/// From a key to its best rule.
+/// Program from a key's labels to its best rule.
 #[derive(Debug)]
 pub(super) struct Ends {
     steps: Vec<Step>,
 }
 
 impl Ends {
-    /// The steps to a label; none if too many others have to be held.
+    /// Compiles the tree of joins; `None` if it would hold more than [`HELD_MAX`] labels.
     pub fn new(root: Node) -> Option<Self> {
         let mut steps = Vec::new();
         if usize::from(root.held()) > HELD_MAX {
@@ -32,7 +33,8 @@ impl Ends {
         Some(Self { steps })
     }
 
-    /// For each key of a group the bit of its best rule, or as many as there are. `read` gives a source's labels.
+    /// Returns for each key of a group the bit of its best rule, or the number of rules if none matches.
+    /// `read` stores the labels of a source.
     #[inline(always)]
     pub fn find<K: Kernel, const G: usize>(&self, kernel: K, read: impl Fn(u8, &mut [u32; G])) -> [u32; G] {
         let mut held = [[0; G]; HELD_MAX];
@@ -53,17 +55,17 @@ impl Ends {
         held[0]
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         let table = |step: &Step| if let Step::Join { table, .. } = step { table.bytes() } else { 0 };
         self.steps.iter().map(|step| size_of::<Step>() + table(step)).sum()
     }
 }
 
-/// What a label is made of.
+/// Origin of a label.
 pub(super) enum Node {
     Source(u8),
-    /// The first, times the number, and the second are a place in the table.
+    /// Join of two labels: the first times the number, plus the second, is an index of the table.
     Join(Box<(Node, Node)>, u32, Paged),
 }
 
@@ -72,7 +74,7 @@ impl Node {
         Self::Join(Box::new((first, second)), scale, table)
     }
 
-    /// Labels held to make it.
+    /// Returns the number of labels held while the label is computed.
     fn held(&self) -> u8 {
         match self {
             Self::Source(_) => 1,
@@ -83,7 +85,7 @@ impl Node {
         }
     }
 
-    /// The steps to it. What takes more labels to make comes first.
+    /// Appends the steps that compute the label. The operand that holds more labels comes first.
     fn steps(self, into: u8, steps: &mut Vec<Step>) {
         match self {
             Self::Source(source) => steps.push(Step::Read { source, into }),

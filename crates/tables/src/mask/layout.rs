@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bits of a key that tell rules apart, close together: what trees cut and leaves compare.
+//! Dense keys: the bits of a key that distinguish rules, packed together. Trees cut these bits and leaves
+//! compare them.
 //!
-//! A bit that no rule examines is left out. Bits that the same rules examine, all with one value (an `EtherType`, a
-//! prefix that a whole table lies in, the presence of a header), count as one: whether they all have that value. The
-//! others are ranked by how many pairs of rules they tell apart, so that the first dense words hold the best.
+//! Bits that no rule examines are left out. Bits that the same rules examine, all with one value (an
+//! `EtherType`, a prefix that contains a whole table, the presence of a header), are reduced to one bit:
+//! whether they have that value. Words whose bits are examined by most rules come first.
 
 use super::simd::{COMPARED, Kernel, Portable};
 
-/// Words of a dense key.
+/// Maximum number of words in a dense key.
 pub(super) const DENSE_MAX: usize = 8;
 
-/// Bits of one word that the same rules examine with one value become one bit if they are at least as many.
+/// Minimum number of bits of a word that are reduced to one bit.
 const COMMON_MIN: u32 = 3;
 
-/// A dense key; words that a table does not use are 0.
+/// A dense key. Unused words are 0.
 pub(super) type Dense = [u64; DENSE_MAX];
 
-/// The dense keys of a group, word by word.
+/// Dense keys of a group, stored word by word.
 pub(super) type Group<const G: usize> = [[u64; G]; DENSE_MAX];
 
-/// Bits of a key word that stand in a dense word, in their order.
+/// Bits of a key word that are copied to a dense word in their order.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     word: u8,
@@ -28,7 +29,7 @@ struct Step {
     mask: u64,
 }
 
-/// Bits of a key word that count as one.
+/// Bits of a key word that are reduced to one bit.
 #[derive(Clone, Copy, Debug)]
 struct Common {
     word: u8,
@@ -38,7 +39,7 @@ struct Common {
     value: u64,
 }
 
-/// Where the bits of a dense key come from.
+/// Origin of the bits of a dense key.
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     words: usize,
@@ -47,12 +48,13 @@ pub(super) struct Layout {
     commons: Vec<Common>,
 }
 
-/// What the rules ask of a bit.
+/// Use of a bit by the rules: how many need 0 and how many need 1.
 #[derive(Clone, Copy, Default)]
 struct Asked {
     zeros: u64,
     ones: u64,
-    /// The sum of the asking rules' marks: equal, as good as certainly, for bits that the same rules ask for.
+    /// Sum of the marks of these rules. It is equal for bits that the same rules examine, and otherwise
+    /// almost never.
     marks: u64,
 }
 
@@ -63,10 +65,12 @@ impl Asked {
 }
 
 impl Layout {
-    /// The layout for rules of `words` words each in `values` and `masks`; none if more bits than fit tell them apart.
+    /// Creates the layout for rules of `words` words each in `values` and `masks`. `None` if no bits or too
+    /// many bits distinguish the rules.
     pub fn new(words: usize, values: &[u64], masks: &[u64]) -> Option<Self> {
         let asked = count(words, values, masks);
-        // Taking bits together takes time for each key, so it is done only where all rules agree, or it saves dense words.
+        // Reducing bits takes time for each key. It is done only where all rules examine the bits, or where
+        // it saves dense words.
         let commons = commons(words, values, masks, &asked);
         let len = (values.len() / words) as u64;
         let always =
@@ -81,7 +85,7 @@ impl Layout {
     }
 
     fn of(words: usize, asked: &[Asked], mut commons: Vec<Common>) -> Self {
-        // What most rules ask for comes first.
+        // Words with the bits that most rules examine come first.
         let mut units: Vec<(u64, u8, u64)> = Vec::new();
         for word in 0..words {
             let of = &asked[word * 64..][..64];
@@ -92,7 +96,7 @@ impl Layout {
             units.extend(most.map(|most| (most, word as u8, mask)));
         }
         units.sort_by_key(|(most, word, mask)| (mask.count_ones() < 16, std::cmp::Reverse(*most), *word));
-        // Long pieces end at multiples of 16 bits, as fields mostly do; short ones fill what that leaves.
+        // Long pieces end at multiples of 16 bits, as most fields do. Short pieces fill the gaps.
         let mut used: Vec<u64> = Vec::new();
         let mut room = |bits: u32| {
             let run = u64::MAX >> (64 - bits);
@@ -121,20 +125,21 @@ impl Layout {
         Self { words, dense, steps, commons }
     }
 
-    /// Words of a key.
+    /// Returns the length of a key, words.
     pub fn words(&self) -> usize {
         self.words
     }
 
-    /// Words in use of a dense key.
+    /// Returns the number of dense words in use.
     pub fn dense(&self) -> usize {
         self.dense
     }
 
-    /// The dense keys of `len` keys. Dense keys must be 0 before.
+    /// Computes the dense keys of `len` keys. `dense` must be 0 on entry.
     #[inline(always)]
     pub fn keys<K: Kernel, const G: usize>(&self, kernel: K, keys: &[u64], len: usize, dense: &mut Group<G>) {
-        // Counted by hand: chunks of a length that only now is known cost a division each time.
+        // The offset is advanced by hand, because chunks of a length known only at run time cost a division
+        // each time.
         for step in &self.steps {
             let mut from = usize::from(step.word);
             for dense in &mut dense[usize::from(step.to) % DENSE_MAX][..len.min(G)] {
@@ -151,7 +156,7 @@ impl Layout {
         }
     }
 
-    /// The dense values and masks of a rule.
+    /// Returns the dense values and masks of a rule.
     pub fn rule(&self, value: &[u64], mask: &[u64]) -> (Dense, Dense) {
         let (mut values, mut masks) = ([0; DENSE_MAX], [0; DENSE_MAX]);
         for step in &self.steps {
@@ -168,7 +173,7 @@ impl Layout {
         (values, masks)
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         self.steps.len() * size_of::<Step>() + self.commons.len() * size_of::<Common>()
     }
@@ -197,7 +202,8 @@ fn count(words: usize, values: &[u64], masks: &[u64]) -> Vec<Asked> {
     asked
 }
 
-/// The sets of bits that count as one. Held against every rule: that their marks are equal proves nothing.
+/// Returns the sets of bits that can be reduced to one. Each set is verified against every rule, because
+/// equal marks are not proof.
 fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<Common> {
     let mut sets: Vec<(u64, Common)> = Vec::new();
     for (at, of) in asked.iter().enumerate() {
@@ -223,7 +229,7 @@ fn commons(words: usize, values: &[u64], masks: &[u64], asked: &[Asked]) -> Vec<
     found
 }
 
-/// The bits of a word under a mask, put together at the lower end.
+/// Returns the bits of a word selected by a mask, packed at the lower end (PEXT).
 pub(super) fn extract(word: u64, mask: u64) -> u64 {
     Portable.extract(word, mask)
 }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which rules behind the bits of a vector live, a line at a time: so that dead ones cost a step, however many there are.
+//! Active rules of a vector, one line at a time. With it a lookup skips all dead rules of a line in one step.
 
 use super::simd::{Kernel, LINE_BITS, Line};
 use crate::BitSet;
 
-/// Slots of one word of a set, put together at the next bits of a line.
+/// Slots of one word of the tombstones, which become the next bits of a line.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     word: u32,
     mask: u64,
 }
 
-/// Where the slots of each line's bits stand in a set of all slots.
+/// Positions of the slots of each line's bits in the tombstones.
 #[derive(Debug)]
 pub(super) struct Living {
     pieces: Vec<Piece>,
-    /// For each line its first piece, and behind them the number of pieces.
+    /// Index of the first piece of each line, followed by the number of pieces.
     lines: Vec<u32>,
 }
 
 impl Living {
-    /// For bits of these slots, which are in order.
+    /// Creates the positions for the slots of a vector's bits, in ascending order.
     pub fn new(slots: &[u32]) -> Self {
         let mut made = Self { pieces: Vec::new(), lines: vec![0] };
         for slots in slots.chunks(LINE_BITS as usize) {
@@ -33,7 +33,7 @@ impl Living {
         made
     }
 
-    /// A bit for each rule of a line that is not dead.
+    /// Returns one bit for each rule of a line that is not dead.
     #[inline(always)]
     pub fn line<K: Kernel>(&self, kernel: K, line: u32, dead: &BitSet) -> Line {
         let line = line as usize;
@@ -44,7 +44,7 @@ impl Living {
         let (mut bits, mut at) = ([0u64; 8], 0);
         for Piece { word, mask } in pieces {
             let living = kernel.extract(!dead.word(*word), *mask);
-            // No more than there are bits in a line.
+            // The pieces of a line have at most as many bits as the line, so the index does not wrap.
             let (word, shift) = (at / 64 % 8, at % 64);
             bits[word] |= living << shift;
             if shift > 0 {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: vectors that come of others, each of them once.
+//! Control side: set of vectors, each stored once and numbered by a label.
 
 use super::simd::Line;
 use crate::hash::{Hashed, Seed};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-/// Labels at most.
+/// Maximum number of labels.
 const LABELS_MAX: usize = 1 << 14;
 
-/// Vectors of `length` lines and their labels, which are counted from 0.
+/// Vectors of `length` lines and their labels, counted from 0.
 pub(super) struct Met {
     pub length: usize,
     pub lines: Vec<Line>,
-    /// For each word what it is hashed with.
+    /// Secret that each word is hashed with.
     secrets: Vec<u64>,
-    /// Labels by hashes; where two vectors have the same, one stands at the next number.
+    /// Labels by hash. If two vectors have the same hash, one is stored under the next number.
     known: HashMap<u64, u16, BuildHasherDefault<Hashed>>,
 }
 
@@ -26,18 +26,19 @@ impl Met {
         Self { length, lines: Vec::new(), secrets, known: HashMap::default() }
     }
 
-    /// How many there are.
+    /// Returns the number of vectors.
     pub fn count(&self) -> usize {
         self.lines.len() / self.length
     }
 
-    /// What a word adds to the hash of its vector: nothing if it is 0.
+    /// Returns a word's contribution to the hash of its vector: 0 for a word of 0.
     pub fn hash(&self, at: usize, word: u64) -> u64 {
         let wide = u128::from(word) * u128::from(self.secrets[at]);
         wide as u64 ^ (wide >> 64) as u64
     }
 
-    /// The label of a vector with this hash, a new one if it has none; none if there are too many.
+    /// Returns the label of a vector with this hash, and stores the vector if it is new. `None` if there are
+    /// too many.
     pub fn label(&mut self, mut hash: u64, vector: &[Line]) -> Option<u16> {
         while let Some(label) = self.known.get(&hash) {
             let known = &self.lines[usize::from(*label) * self.length..][..self.length];

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: tables of which blocks that are equal are kept once, if that saves half of the memory.
+//! Control side: tables whose equal pages are stored once, if that saves half of the memory.
 
 use super::simd::Paged;
 use std::collections::HashMap;
 
-/// A table of these entries, in blocks of `1 << shift` if there are more than `direct`; none if there are no entries, or
-/// too many.
+/// Builds a table of the entries. If there are more than `direct`, it has pages of `1 << shift` entries.
+/// `None` if there are no entries or too many pages.
 pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged> {
     let whole = || Paged::new(Vec::new(), entries.to_vec(), shift, entries.len());
     if entries.len() <= direct {
@@ -14,7 +14,7 @@ pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged>
     let mut known: HashMap<&[u16], u16> = HashMap::new();
     let (mut pages, mut items) = (Vec::new(), Vec::new());
     for block in entries.chunks(1 << shift) {
-        // The last may be short.
+        // The last page may be short.
         let next = items.len().div_ceil(1 << shift);
         let page = match known.get(block) {
             Some(page) => *page,

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: what is left of rules once a part of a key has been looked at, and which rules can then never be the first.
+//! Control side: the unexamined rest of each rule while a key is processed, and the rules that can no longer
+//! win.
 
 use super::layout::Dense;
 use super::simd::Line;
 use std::collections::HashMap;
 
-/// What rules ask for behind a join, if it is to be seen which rules can never win.
+/// Maximum number of different rests for which hidden rules are searched.
 const SHARES_MAX: usize = 512;
 
-/// Rules, of slots in order of precedence, of rows of `dense` values and as many masks.
+/// Rules in order of precedence. `rows` holds `dense` values and as many masks for each slot.
 #[derive(Clone, Copy)]
 pub(super) struct Ranked<'r> {
     pub slots: &'r [u32],
@@ -17,7 +18,7 @@ pub(super) struct Ranked<'r> {
 }
 
 impl<'r> Ranked<'r> {
-    /// How many there are.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -26,7 +27,8 @@ impl<'r> Ranked<'r> {
         self.rows[self.slots[bit] as usize * 2 * self.dense..][..2 * self.dense].split_at(self.dense)
     }
 
-    /// Whether all that is left of a rule, once `covered` has been looked at, suits another's keys too.
+    /// Returns whether every key that matches the uncovered rest of rule `other` also matches that of rule
+    /// `bit`.
     fn hides(&self, bit: usize, other: usize, covered: &Dense) -> bool {
         let ((values, masks), (others, other_masks)) = (self.row(bit), self.row(other));
         (0..self.dense).all(|word| {
@@ -36,18 +38,17 @@ impl<'r> Ranked<'r> {
     }
 }
 
-/// What rules ask for in the bits of a key that are not covered yet: which rule's share is whose, and which shares suit
-/// all keys that another suits.
+/// Uncovered rests of rules: the number of each rule's rest, and which rests hide which others.
 pub(super) struct Shares {
-    /// By rule.
+    /// Number of each rule's rest.
     numbers: Vec<u32>,
-    /// By share a bit for each of those that hide it.
+    /// For each rest one bit per rest that hides it.
     hiding: Vec<u64>,
     words: usize,
 }
 
 impl Shares {
-    /// None if there are too many for it to be worth while.
+    /// Computes the rests; `None` if there are too many to be worthwhile.
     pub fn new(rules: Ranked, covered: &Dense) -> Option<Self> {
         let mut known: HashMap<Vec<u64>, u32> = HashMap::new();
         let mut firsts = Vec::new();
@@ -77,7 +78,7 @@ impl Shares {
         Some(Self { numbers, hiding, words })
     }
 
-    /// Takes out of a vector the rules that are never the first. Returns how many rules were looked at.
+    /// Removes the rules from a vector that can never win. Returns the number of rules examined.
     pub fn hide(&self, vector: &mut [Line]) -> usize {
         let mut seen = vec![0u64; self.words];
         let mut count = 0;

@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: joins that were tried in vain take a third of the time of compiling an access list. While a table changes
-//! a little at a time it is compiled again and again, and they are not tried each time.
+//! Control side: memory of failed joins. Failed joins take a third of the time of compiling an access list. A
+//! table that changes a little at a time is compiled often, and need not retry them each time.
 
-/// A table of which more than this part has changed is another one.
+/// Fraction of a table (1/4) whose change makes the memory void.
 const CHANGED_PART: usize = 4;
 
-/// With so much less than what could not be joined it is tried again: an eighth.
+/// Joins are retried with fewer rules by at least this fraction, as a binary logarithm: an eighth.
 const FEWER_SHIFT: u32 = 3;
 
-/// How many rules could not be joined, and how many rules have changed since that was tried.
+/// Number of rules whose joins failed, and number of rules changed since then.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Vain {
-    /// 0 if nothing was tried in vain.
+    /// Number of rules whose joins failed; 0 if none did.
     rules: usize,
     changed: usize,
 }
 
 impl Vain {
-    /// What is known of a table of `len` rules, of which `changed` more are not those that they were.
+    /// Returns the memory for a table of `len` rules, of which `changed` more have changed.
     #[must_use]
     pub fn after(self, changed: usize, len: usize) -> Self {
         let changed = self.changed + changed;
         if changed * CHANGED_PART > len { Self::default() } else { Self { changed, ..self } }
     }
 
-    /// Whether so many rules are worth a try.
+    /// Returns whether joining so many rules is worth a try.
     pub(super) fn suits(self, rules: usize) -> bool {
         self.rules == 0 || rules < self.rules - (self.rules >> FEWER_SHIFT)
     }
 
-    /// So many rules were tried in vain.
+    /// Records that joining so many rules failed.
     pub(super) fn note(&mut self, rules: usize) {
-        // What was known before was about more.
+        // An earlier failure was with more rules.
         *self = Self { rules, changed: 0 };
     }
 }

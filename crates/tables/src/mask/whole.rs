@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A dense word that rules examine as a whole or not at all: each value has a place of its own, which is found without a
-//! branch that depends on it.
+//! Hash table for a dense word that every rule examines completely or not at all. Each value has a place of
+//! its own, which is found without a data-dependent branch (perfect hashing).
 
 use crate::hash::{Seed, fold};
 
-/// Pilots that are tried for the values of a bucket.
+/// Number of pilots tried for the values of a bucket.
 const PILOTS: u16 = 1 << 12;
 
-/// A bucket of more values has no pilot: no hash makes one that is not broken.
+/// Maximum number of values in a bucket. A sound hash does not produce larger ones.
 const MEMBERS_MAX: usize = 24;
 
-/// Pairs of secrets that are tried: about one in thirty leaves some bucket without a pilot.
+/// Number of pairs of secrets tried. About one in thirty leaves a bucket without a pilot.
 const SECRETS: u64 = 8;
 
-/// The values that rules ask for, and their labels.
+/// Values that rules examine, and their labels.
 #[derive(Debug)]
 pub(super) struct Whole {
-    /// The bits that rules examine.
+    /// Bits that rules examine.
     mask: u64,
     secrets: [u64; 2],
-    /// For each bucket of values what keeps their places apart.
+    /// Pilot of each bucket, which maps its values to different places.
     pilots: Box<[u16]>,
-    /// A value and its label; 0 where there is none.
+    /// Value and label at each place; the label is 0 in a free place.
     places: Box<[(u64, u32)]>,
 }
 
 impl Whole {
-    /// For these values under a mask, of which none comes twice: their labels are counted from 1. None if they find no
-    /// places.
+    /// Creates the table for distinct values under a mask, with labels counted from 1. `None` if the values
+    /// find no places.
     pub fn new(mask: u64, values: &[u64]) -> Option<Self> {
         let secret = |at: u64| Seed::of_process().derive(mask ^ at) | 1;
         (0..SECRETS).find_map(|pair| Self::with([secret(2 * pair + 1), secret(2 * pair + 2)], mask, values))
@@ -79,7 +79,7 @@ impl Whole {
         (mixed >> 32) as usize & (self.places.len() - 1)
     }
 
-    /// The label of a value; 0 if it has none.
+    /// Returns the label of a value; 0 if it has none.
     #[inline(always)]
     pub fn label(&self, value: u64) -> u32 {
         let value = value & self.mask;
@@ -88,7 +88,7 @@ impl Whole {
         if known == value { label } else { 0 }
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         self.pilots.len() * 2 + self.places.len() * 16
     }
