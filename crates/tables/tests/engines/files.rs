@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists and routing tables from files: samples beside this file always, the whole sets if they are there.
+//! Access lists and routing tables from files: always the samples beside this file, and the complete sets if
+//! present.
 
 use crate::rig::Rig;
 use crate::sets::{access_list, routes};
@@ -13,7 +14,7 @@ pub fn sample(name: &str) -> String {
         .unwrap()
 }
 
-/// A file of the whole sets, unpacked; none, and a word about it, where the sets are not.
+/// Returns an unpacked file of the complete sets; `None`, with a message, if the sets are not present.
 fn whole(name: &str) -> Option<String> {
     let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
@@ -25,7 +26,8 @@ fn whole(name: &str) -> Option<String> {
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Rules with priorities that keep the list's order; an access list has more rules than there are priorities.
+/// Assigns priorities that keep the order of the list. An access list has more rules than there are
+/// priorities.
 fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
     let len = list.len();
     let priority = |place: usize| (65_535 - place * 65_535 / len.max(1)) as u16;
@@ -35,7 +37,8 @@ fn ranked(list: Vec<Vec<Match>>) -> Vec<(u16, Match)> {
         .collect()
 }
 
-/// A routing table: priorities follow the lengths, all below 1,000; a default route and a miss entry at the end.
+/// A routing table whose priorities follow the prefix lengths, all below 1,000, with a default route and a
+/// table-miss entry at the end.
 fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     let length = |route: &Match| route.fields().last().map_or(0, |c| c.mask.count_ones() as u16);
     let ether_type = routes[0].get(Field::EthType);
@@ -45,7 +48,7 @@ fn by_length(routes: Vec<Match>) -> Vec<(u16, Match)> {
     made
 }
 
-/// Adds half of the rules at once and half one by one, takes a third away, and looks things up on the way.
+/// Adds half of the rules at once and half one by one, then removes a third. Checks lookups in between.
 fn through_churn(rules: Vec<(u16, Match)>, engine: &str, lookups: usize) -> Rig {
     let mut rng = Rng::with_seed(7);
     let mut rig = Rig::default();
@@ -101,13 +104,13 @@ fn whole_access_lists() {
     }
 }
 
-/// A full table: loaded at once, then changed, checked against a search by length.
+/// Loads and changes a full routing table, and checks lookups against a linear search.
 #[test]
 fn whole_routes() {
     for name in ["rib/ipv4_full.txt.gz", "rib/ipv6_full.txt.gz"] {
         let Some(text) = whole(name) else { return };
         let mut rules = by_length(routes(&text));
-        // The plain list is slow: some lookups among all routes, many among a part of them.
+        // The linear search is slow: few lookups among all routes, many among a part of them.
         let mut rig = Rig::default();
         rig.add(rules.clone());
         assert_eq!((rig.master.engine_name(), rig.master.len()), ("lpm", rules.len()));
@@ -123,7 +126,7 @@ fn whole_routes() {
     }
 }
 
-/// Rules that are all equal under any coarse mask: only one field, of 16 bits, tells them apart.
+/// Rules that are equal under any coarse mask: only one field of 16 bits distinguishes them.
 #[test]
 fn many_rules_of_one_coarse_value() {
     let mut rng = Rng::with_seed(3);
@@ -150,7 +153,7 @@ fn many_rules_of_one_coarse_value() {
     assert_eq!(rig.master.engine_name(), "mask");
     let packets = rig.packets(&mut rng, 50);
     rig.check(&packets, "64k of one coarse value");
-    // The same rules at other priorities: of each value a hundred, the best of which hides the others.
+    // The same rules at other priorities: a hundred per value, of which the best hides the others.
     rig.add((0..6_400).map(|at| (200 + at / 64, rule(u32::from(at % 64)))).collect::<Vec<_>>());
     rig.check(&packets, "a hundred of one value");
     let best: Vec<u32> = rig.entries.iter().filter(|(_, e)| e.priority > 250).map(|(id, _)| *id).collect();
@@ -161,7 +164,7 @@ fn many_rules_of_one_coarse_value() {
 
 #[test]
 fn adding_one_by_one_compiles_seldom() {
-    // Each with a mask of its own among many, no two alike in their leading bits.
+    // Each rule has a different mask, and the masks share no leading bits.
     let mut rng = Rng::with_seed(5);
     let mut holes = Rig::default();
     for _ in 0..20_000 {

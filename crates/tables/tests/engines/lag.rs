@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker that lags behind: what it has not applied yet changes nothing for it, whatever the control side compiled
-//! or shared since.
+//! A worker that lags behind: updates that it has not applied do not affect it, whatever the control side has
+//! compiled or shared since.
 
 use crate::packet::Packet;
 use crate::rig::{entry, plain_best};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine `mask` at every level of instructions, and `lpm` on routes of a real table, against a walk over the same rows.
+//! Engine `mask` at every level of instructions, and `lpm` on routes of a real table, compared with a linear
+//! search.
 
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, Slice, SliceBase};
@@ -34,7 +35,7 @@ impl Rows {
         Mask::with_level(&self.plan, self.matches.len(), &self.values, &self.masks, level)
     }
 
-    /// Keys near the rules.
+    /// Returns keys that match a rule, or differ from one in a bit.
     fn keys(&self, rng: &mut Rng, count: usize) -> Vec<u64> {
         let mut keys = Vec::new();
         for _ in 0..count {
@@ -49,7 +50,7 @@ impl Rows {
         keys
     }
 
-    /// Holds `mask` at all levels against a walk, with all rules alive and with a part of them dead.
+    /// Compares `mask` at all levels with a linear search, with all rules active and with some of them dead.
     fn check(&self, rng: &mut Rng, keys: usize) {
         let engine = |level| {
             let mask = self.mask(level);
@@ -58,7 +59,7 @@ impl Rows {
         self.hold(rng, keys, engine);
     }
 
-    /// The same for `lpm`.
+    /// Compares `lpm` in the same way.
     fn check_prefixes(&self, rng: &mut Rng, keys: usize, field: Field) {
         let pieces = Piece::of_field(&self.plan, field);
         let (words, len) = (self.plan.words(), self.matches.len());
@@ -95,11 +96,11 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?} of {len} rules, {} dead", dead.len());
             }
-            // What was found goes, and some of the others.
+            // Kill some of the rules that were hit, and some others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| dead.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| dead.insert(slot));
             if round == 3 {
-                // Few are left behind many.
+                // Only few rules stay active, behind many dead ones.
                 (0..len as u32).filter(|_| rng.u8(..50) > 0).for_each(|slot| dead.insert(slot));
             }
         }
@@ -113,7 +114,7 @@ fn prefix(field: Field, value: u128, length: u32) -> FieldMatch {
     FieldMatch { field, value: value & mask, mask }
 }
 
-/// Sizes for labels alone, for trees and labels, and for more trees.
+/// Sizes that lead to labels alone, to trees and labels, and to several trees.
 const SIZES: [usize; 4] = [40, 700, 3_000, 9_000];
 
 #[test]
@@ -174,7 +175,7 @@ fn masks_with_holes_on_long_keys() {
         &[Field::Metadata],
         &[Field::EthDst, Field::EthSrc, Field::InPort],
         &[slice(0), slice(1), slice(2), slice(3), Field::Metadata],
-        // More bits tell these apart than a dense key has.
+        // More bits distinguish these rules than a dense key has.
         &[slice(0), slice(1), slice(2), slice(3), slice(4), slice(5), slice(6), slice(7), slice(8)],
     ];
     for (seed, fields) in (10..).zip(kinds) {
@@ -196,7 +197,7 @@ fn masks_with_holes_on_long_keys() {
     }
 }
 
-/// Rules that all match one packet: what the worst of rules cost is bounded.
+/// Rules that all match one packet, to bound the cost of the worst case.
 #[test]
 fn rules_one_inside_the_other() {
     let mut matches = Vec::new();
@@ -219,14 +220,14 @@ fn rules_one_inside_the_other() {
     }
     let mut rng = Rng::with_seed(20);
     Rows::new(matches.clone()).check(&mut rng, 400);
-    // The widest first hides all others; in no order they hide each other.
+    // With the widest first, it hides all others. In random order they hide each other.
     matches.reverse();
     Rows::new(matches.clone()).check(&mut rng, 400);
     rng.shuffle(&mut matches);
     Rows::new(matches).check(&mut rng, 400);
 }
 
-/// Rules that no coarse mask tells apart, many equal ones among them.
+/// Rules that no coarse mask distinguishes, many of them equal.
 #[test]
 fn rules_alike_in_all_long_fields() {
     let mut rng = Rng::with_seed(21);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every engine and every head against a plain list of the same rules.
+//! Every engine and every delta, compared with a linear search over the same rules.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 

@@ -6,17 +6,17 @@ use flow::{Field, Match};
 use std::collections::BTreeMap;
 use tables::KeyPlan;
 
-/// What a lookup can know of a packet.
+/// Properties of a packet that a lookup can examine.
 #[derive(Clone, Debug, Default)]
 pub struct Packet {
-    /// Headers that are there (`wire::layers::header`).
+    /// Headers that are present (`wire::layers::header`).
     pub headers: u32,
-    /// Values; the field is there if its headers are.
+    /// Values of fields. A field is present if its headers are.
     pub values: BTreeMap<Field, u128>,
 }
 
 impl Packet {
-    /// A packet that the match holds for; bits that it leaves open are drawn.
+    /// Returns a packet that matches. Bits that the match leaves open are random.
     pub fn matching(rng: &mut Rng, of: &Match) -> Self {
         let mut made = Self::default();
         for c in of.fields() {
@@ -27,7 +27,7 @@ impl Packet {
         made
     }
 
-    /// The field's value, if the packet has it.
+    /// Returns the value of a field, if the packet has it.
     pub fn value(&self, field: Field) -> Option<u128> {
         let needs = field.location().needs;
         let value = self.values.get(&field).copied();
@@ -37,7 +37,7 @@ impl Packet {
         }
     }
 
-    /// The packet's key.
+    /// Returns the packet's key.
     pub fn key(&self, plan: &KeyPlan) -> Vec<u64> {
         let mut key = vec![0; plan.words()];
         if plan.has_presence() {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prefixes at every level of instructions, with bursts of every length, dead rules and groups, against a plain walk; and
-//! the worst that prefixes can be.
+//! Prefixes at every level of instructions, with bursts of every length, dead rules and groups, compared with
+//! a linear search. Also worst cases for prefixes.
 
 use fastrand::Rng;
 use tables::lpm::{Lpm, Piece, Prefixes};
 use tables::simd::Level;
 use tables::{BitSet, NONE};
 
-/// Rules as rows: word 0 has a presence bit of the field and a tag of 8 bits that all examine, the field begins in word 1.
+/// Rules as rows. Word 0 has a presence bit of the field and a tag of 8 bits that all rules examine. The
+/// field begins in word 1.
 struct Rows {
     field: Vec<Piece>,
     words: usize,
@@ -19,7 +20,8 @@ struct Rows {
 const PRESENT: u64 = 1 << 40;
 
 impl Rows {
-    /// A field of so many bits, not at the end of its word where there is room; `tags` values of the tag.
+    /// Creates rows for a field of `bits` bits, not aligned to the end of its word if it is shorter. The tag
+    /// has `tags` values.
     fn new(bits: u32, tags: u64) -> Self {
         let first = bits.min(64);
         let mut field = vec![Piece { word: 1, shift: (64 - first) / 2, bits: first }];
@@ -41,7 +43,7 @@ impl Rows {
         }
     }
 
-    /// A prefix, left-aligned in 128 bits; of length 0 it asks for the field all the same, or for nothing.
+    /// Adds a prefix, left-aligned in 128 bits. With length 0 the rule does not examine the field.
     fn push(&mut self, tag: u64, value: u128, length: u32) {
         let down = 128 - self.bits();
         let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
@@ -64,7 +66,7 @@ impl Rows {
             for ((key, value), mask) in key.iter_mut().zip(&self.values[at..]).zip(&self.masks[at..]) {
                 *key = *key & !mask | value;
             }
-            // Right beside it.
+            // A key that differs in one bit of the field.
             if rng.u8(..4) == 0 {
                 let piece = self.field[rng.usize(..self.field.len())];
                 key[piece.word] ^= 1 << (piece.shift + rng.u32(..piece.bits));
@@ -79,7 +81,7 @@ impl Rows {
         key
     }
 
-    /// The matching rules, best first.
+    /// Returns the matching rules, best first.
     fn matching<'r>(&'r self, key: &'r [u64]) -> impl Iterator<Item = u32> + 'r {
         let rows = self.values.chunks_exact(self.words).zip(self.masks.chunks_exact(self.words));
         rows.enumerate().filter_map(|(slot, (value, mask))| {
@@ -96,7 +98,7 @@ impl Rows {
         mask[1..].iter().map(|word| word.count_ones()).sum()
     }
 
-    /// Holds lookups by every level against a walk over all rules.
+    /// Compares lookups at every level with a linear search.
     fn check(&self, rng: &mut Rng, bursts: usize, dead: &BitSet, what: &str) {
         let numbers: Vec<u32> = (0..self.len() as u32).map(|slot| slot % 7).collect();
         for level in Level::ALL.into_iter().filter(|level| *level <= Level::found()) {
@@ -112,7 +114,7 @@ impl Rows {
                 for ((key, found), hop) in keys.iter().zip(found).zip(hops) {
                     let right = self.matching(key).find(|slot| !dead.contains(*slot)).unwrap_or(NONE);
                     assert_eq!(found, right, "{what}, {level:?}: {key:x?}");
-                    // The first of the longest.
+                    // The first rule among the longest prefixes.
                     let longest = self.matching(key).min_by_key(|slot| std::cmp::Reverse(self.length(*slot)));
                     let right = longest.map_or(NONE, |slot| numbers[slot as usize]);
                     assert_eq!(hop, right, "{what}, {level:?}, shared: {key:x?}");
@@ -142,7 +144,7 @@ fn every_level_finds_the_same() {
     }
 }
 
-/// Every length nested in the one before, ends of the range, and single values.
+/// Every length nested in the one before, ends of the value range, and single values.
 #[test]
 fn the_deepest_nesting() {
     for bits in [24, 32, 64, 128] {
@@ -160,11 +162,11 @@ fn the_deepest_nesting() {
     }
 }
 
-/// The n-th prefix.
+/// Returns the n-th prefix.
 type Hostile = fn(u32, &mut Rng) -> (u128, u32);
 
-/// What an attacker may load: 65,536 prefixes under one place of the root, every value of a range that differs only in its
-/// last bits, all lengths at once. Memory stays linear.
+/// Prefixes that an attacker may load: 65,536 prefixes under one place of the root, values of a range that
+/// differ in their last bits only, and all lengths at once. Memory must stay linear.
 #[test]
 fn memory_is_linear_in_hostile_prefixes() {
     let cases: [(&str, u32, Hostile); 6] = [

@@ -9,13 +9,13 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Cases of each kind; more by TABLES_CASES.
+/// Returns the number of cases of each kind, from the environment variable `TABLES_CASES` if set.
 fn cases() -> u64 {
     number("TABLES_CASES", 40)
 }
 
-/// Adds and removes rules of a kind, and holds lookups against the plain list on the way. Returns the engine that most
-/// steps were served by.
+/// Adds and removes rules of a kind, and compares lookups with a linear search in between. Returns the engine
+/// that served most steps.
 fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Match)) -> &'static str {
     let mut rig = Rig::with_aside(rng.bool().then(|| rng.usize(0..8)));
     let mut served: std::collections::BTreeMap<&'static str, usize> = Default::default();
@@ -31,7 +31,7 @@ fn churn(rng: &mut Rng, steps: usize, mut rule: impl FnMut(&mut Rng) -> (u16, Ma
                 rig.remove(&gone);
             }
             _ => {
-                // The best rules go first: what they hid must come to light.
+                // Remove the rules that were hit, so that the rules they hid must be found.
                 let packets = rig.packets(rng, 4);
                 let mut hit: Vec<u32> =
                     rig.lookup(&packets).into_iter().filter(|id| *id != tables::NONE).collect();
@@ -55,7 +55,7 @@ fn full(bits: u32) -> u128 {
 fn prefix(rng: &mut Rng, field: Field, near: u128, length: u32) -> FieldMatch {
     let bits = u32::from(field.location().length_bits);
     let mask = if length == 0 { 0 } else { full(bits) >> (bits - length) << (bits - length) };
-    // Values close to each other nest.
+    // Close values lead to nested prefixes.
     let value = if rng.u8(..4) == 0 { near ^ 1 << rng.u32(..bits) } else { near };
     FieldMatch { field, value: value & mask, mask }
 }
@@ -175,7 +175,7 @@ fn one_mask_and_a_few_others() {
     }
 }
 
-/// What is added may examine a part of the mask that all others have.
+/// Additions may examine a part of the mask that all other rules have.
 #[test]
 fn one_mask_with_holes_and_parts_of_it() {
     for seed in 0..cases() {
@@ -195,7 +195,7 @@ fn one_mask_with_holes_and_parts_of_it() {
     }
 }
 
-/// Keys of no words, as long as no rule examines a field.
+/// Keys have no words as long as no rule examines a field.
 #[test]
 fn rules_that_match_everything() {
     for seed in 0..cases() {

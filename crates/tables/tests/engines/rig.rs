@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table with its workers' views, beside a plain list of the same rules.
+//! A table with its workers' views, beside a list of the same rules.
 
 use crate::packet::Packet;
 use fastrand::Rng;
@@ -12,28 +12,29 @@ use tables::{Master, Table, TableUpdate};
 
 const WORKERS: usize = 2;
 
-/// Additions for which a base is compiled aside.
+/// Number of additions for which a base is compiled in the background.
 const LEAST: usize = 12;
 
 /// A table under test.
 #[derive(Default)]
 pub struct Rig {
-    /// Control side.
+    /// Control side of the table.
     pub master: Master,
     views: [Table; WORKERS],
-    /// By id, which is the order of adding.
+    /// Rules by id, which is the order of addition.
     pub entries: BTreeMap<u32, Arc<FlowEntry>>,
     next_id: u32,
     operations: usize,
-    /// Operations that became a swap.
+    /// Number of operations that became a swap.
     pub swaps: usize,
-    /// Bases are compiled aside: what a job makes comes after so many more operations.
+    /// Number of operations after which the result of a background compilation arrives; `None` for no such
+    /// compilation.
     aside: Option<usize>,
     job: Option<(usize, Job)>,
 }
 
 impl Rig {
-    /// A table whose bases are compiled aside.
+    /// Creates a table whose bases are compiled in the background if `aside` is set.
     pub fn with_aside(aside: Option<usize>) -> Self {
         Self { aside, ..Self::default() }
     }
@@ -60,7 +61,7 @@ impl Rig {
     }
 
     fn apply(&mut self, changes: &[RuleChange]) {
-        // Every third operation is one that changes many other tables too.
+        // Every third operation also changes many other tables.
         self.operations += 1;
         let in_all = if self.operations.is_multiple_of(3) { 1_000 } else { changes.len() };
         let updates = self.master.change(changes, in_all, WORKERS).unwrap();
@@ -86,7 +87,7 @@ impl Rig {
         }
     }
 
-    /// What the views find.
+    /// Looks up packets in all views, which must agree.
     pub fn lookup(&self, packets: &[Packet]) -> Vec<u32> {
         let plan = self.views[0].plan();
         let keys: Vec<u64> = packets.iter().flat_map(|packet| packet.key(plan)).collect();
@@ -98,7 +99,7 @@ impl Rig {
         found
     }
 
-    /// Holds lookups against the plain list.
+    /// Compares lookups with a linear search.
     pub fn check(&self, packets: &[Packet], what: &str) {
         let found = self.lookup(packets);
         for (packet, id) in packets.iter().zip(found) {
@@ -115,13 +116,14 @@ impl Rig {
         }
     }
 
-    /// Some living rule.
+    /// Returns some active rule.
     pub fn any_entry(&self, rng: &mut Rng) -> Option<&Arc<FlowEntry>> {
         let from = rng.u32(..self.next_id.max(1));
         self.entries.range(from..).chain(self.entries.range(..from)).next().map(|(_, entry)| entry)
     }
 
-    /// Packets near the rules: made for one of them, some bits of some of them turned.
+    /// Returns packets close to the rules: each matches a rule, may have headers of another, and some bits
+    /// are flipped.
     pub fn packets(&self, rng: &mut Rng, count: usize) -> Vec<Packet> {
         (0..count)
             .map(|_| {
@@ -153,7 +155,7 @@ impl Rig {
     }
 }
 
-/// The entry of highest priority, among equals the first: `entries` stand in the order they were added.
+/// Returns the entry of highest priority, among equals the first. `entries` must be in the order of addition.
 pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet: &Packet) -> u32 {
     let fits = |entry: &FlowEntry| {
         let mut conditions = entry.matching.fields();
@@ -168,7 +170,7 @@ pub fn plain_best<'e>(entries: impl Iterator<Item = &'e Arc<FlowEntry>>, packet:
     best.map_or(tables::NONE, |entry| entry.id)
 }
 
-/// An entry without instructions.
+/// Returns an entry without instructions.
 pub fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
     FlowEntry {
         id,

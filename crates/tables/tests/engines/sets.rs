@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rule sets from files: access lists in `ClassBench`'s format, routes as one prefix a line.
+//! Rule sets from files: access lists in the format of `ClassBench`, and routes with one prefix per line.
 
 use flow::{Field, FieldMatch, Match, Slice, SliceBase};
 
-/// Source and destination port as slices: OpenFlow's fields for ports cannot be masked.
+/// Returns source and destination port as slices, because OpenFlow's port fields cannot be masked.
 pub fn ports() -> Option<[Field; 2]> {
     let port = |offset| Slice::new(SliceBase::L4, offset, 16).ok().map(Field::Slice);
     Some([port(0)?, port(16)?])
 }
 
-/// An access list as matches, best first. OpenFlow has no port ranges: a rule becomes as many as its ranges have
-/// prefixes, all of the same place.
+/// Parses an access list to matches, best first. OpenFlow has no port ranges, so a rule becomes one match per
+/// pair of prefixes of its ranges, all at the same position.
 pub fn access_list(text: &str) -> Vec<Vec<Match>> {
     text.lines().filter(|line| line.starts_with('@')).filter_map(access_rule).collect()
 }
@@ -28,7 +28,7 @@ fn access_rule(line: &str) -> Option<Vec<Match>> {
         base.push(FieldMatch::exact(Field::IpProto, protocol));
     }
     if mask != 0xff || ![6, 17].contains(&protocol) {
-        // Ports of any protocol cannot be said in OpenFlow.
+        // OpenFlow cannot match ports of any protocol.
         return Some(vec![Match::new(base).ok()?]);
     }
     let [source, destination] = ports()?;
@@ -43,7 +43,7 @@ fn access_rule(line: &str) -> Option<Vec<Match>> {
     Some(made)
 }
 
-/// The prefixes of 16 bits that make up a range.
+/// Returns the 16-bit prefixes that make up a range.
 fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
     let mut made = Vec::new();
     let mut from = low;
@@ -58,7 +58,7 @@ fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
     made
 }
 
-/// Routes, one `address/length` a line, IPv4 or IPv6.
+/// Parses routes, one `address/length` per line, IPv4 or IPv6.
 pub fn routes(text: &str) -> Vec<Match> {
     text.lines().filter_map(route).collect()
 }
@@ -69,7 +69,7 @@ fn route(line: &str) -> Option<Match> {
     Match::new([FieldMatch::exact(Field::EthType, ether_type), prefix_match(field, line)?]).ok()
 }
 
-/// `address/length` as a condition.
+/// Parses `address/length` as a field match.
 fn prefix_match(field: Field, text: &str) -> Option<FieldMatch> {
     let (address, length) = text.trim().split_once('/')?;
     let value = match address.parse().ok()? {

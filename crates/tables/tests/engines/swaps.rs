@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is sent to workers, and when a base is compiled.
+//! Updates that are sent to workers, and the times at which bases are compiled.
 
 use crate::rig::{Rig, entry};
 use fastrand::Rng;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tables::master::RuleChange;
 use tables::{Master, TableUpdate};
 
-/// A route of 1 to 32 bits.
+/// Returns a route with a prefix of 1 to 32 bits.
 fn route(value: u32, length: u32) -> Match {
     let mask = u32::MAX << (32 - length);
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: (value & mask).into(), mask: mask.into() };
@@ -71,7 +71,7 @@ fn a_base_of_which_half_is_dead_is_compiled() {
     rig.check(&rig.packets(&mut rng, 50), "half gone");
 }
 
-/// A lookup meets the dead rules of one match one by one: few are left in a base.
+/// A lookup visits the dead rules of one match one by one, so a base may hold only few of them.
 #[test]
 fn a_base_with_many_dead_of_one_match_is_compiled() {
     let kinds = [("exact", 9..9, None), ("lpm", 9..31, None), ("mask", 9..31, Some(Field::InPort))];
@@ -83,7 +83,7 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
         let other = other.map(|field| (7, Match::new([FieldMatch::exact(field, 1)]).unwrap()));
         let ids = rig.add(equal.chain(longer).chain(other).collect::<Vec<_>>());
         assert_eq!((rig.master.engine_name(), rig.master.compiled()), (engine, 1));
-        // The best first.
+        // The best rules go first.
         for (gone, id) in ids[..1_000].iter().rev().take(500).enumerate() {
             rig.remove(&[*id]);
             assert_eq!(rig.master.compiled(), 1 + (gone + 1) / 65, "{engine}");
@@ -92,7 +92,8 @@ fn a_base_with_many_dead_of_one_match_is_compiled() {
     }
 }
 
-/// Rules that only a walk finds, beside bases that walk as many: the room for them grows with those.
+/// Rules that only a walk finds, beside bases that walk as many: the delta's limit grows with the base's
+/// walked rules.
 #[test]
 fn rules_that_match_everything_compile_seldom() {
     let exact = |at: u32| Match::new([FieldMatch::exact(Field::EthDst, at.into())]).unwrap();
@@ -108,7 +109,8 @@ fn rules_that_match_everything_compile_seldom() {
     }
 }
 
-/// One at a time, rules come and go while the next base is compiled: that the head fills up is never waited for.
+/// Rules are added and removed one by one while the next base is compiled. No change may have to wait for a
+/// full delta.
 #[test]
 fn bases_compiled_aside_come_before_the_head_is_full() {
     for later in [0, 1, 100, 300] {
@@ -132,7 +134,7 @@ fn bases_compiled_aside_come_before_the_head_is_full() {
     }
 }
 
-/// What is removed and comes back under its old number while a base is compiled is the new rule, not the old one.
+/// If a rule is removed and its id is used again while a base is compiled, the new rule must be found.
 #[test]
 fn numbers_may_be_used_again_while_a_base_is_compiled() {
     let mut master = Master::default();
@@ -147,13 +149,13 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     (1_000..1_100).for_each(|id| bring(master.change(&[add(id, id)], 1, 1).unwrap()));
     let job = master.job_aside(1).unwrap();
     assert!(master.job_aside(1).is_none(), "one at a time");
-    // One of the base, one of the head, one that the base being compiled does not have.
+    // One rule of the base, one of the delta, and one that the base being compiled does not have.
     for id in [5, 1_050, 1_100] {
         bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
         bring(master.change(&[add(id, 50_000 + id)], 1, 1).unwrap());
     }
     master.install(job.run());
-    // One of the new base, one that came after it.
+    // One rule of the new base, and one added after it.
     for id in [8, 1_100] {
         bring(master.change(&[RuleChange::Remove(id)], 1, 1).unwrap());
     }
@@ -161,7 +163,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
         bring(master.catch_up(1).unwrap().into_iter().flatten().collect());
     }
     assert_eq!((master.compiled(), master.compiled_aside()), (2, 1), "the new base knows all by now");
-    // And once more: their places are known.
+    // Once more, now that their positions are known.
     bring(master.change(&[RuleChange::Remove(1_050), RuleChange::Remove(6)], 2, 1).unwrap());
     let key = |value: u32| {
         let plan = Arc::clone(master.plan());
