@@ -114,8 +114,8 @@ fn upper_layer(frame: &mut Frame, layers: &Layers, change: Change<'_>) {
         change.within(frame, proto, before_proto, &mut delta);
     }
     if partial {
-        // With checksum offload, the field holds the pseudo-header's sum only. Hardware or the receiver adds
-        // the segment.
+        // With checksum offload, the field holds the pseudo-header's sum only. The device or the software
+        // that completes the checksum adds the sum of the segment.
         adjust(frame, at, |old| checksum::apply_partial(old, delta));
         return;
     }

@@ -5,9 +5,9 @@
 //! no system call. Frames come from the caller and leave through the trait [`Egress`], which the caller
 //! implements.
 //!
-//! Begin reading with [`burst`], which lists the stages of a packet in order. Continue with [`extract`]
-//! (keys), `execute` (instructions) and [`output`]. [`ffp`] is the fast-forwarding path, [`lanes`] the
-//! backlog, and [`update`] what the control thread sends to change the rules.
+//! Begin reading with [`Pipeline::forward`], through which a burst enters, and [`burst`], which processes it
+//! table by table. Continue with [`extract`] (keys), `execute` (instructions) and [`output`]. [`ffp`] is the
+//! fast-forwarding path, [`lanes`] the backlog, and [`update`] the operations of the control thread.
 
 mod action_set;
 mod bits;

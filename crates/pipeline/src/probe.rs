@@ -63,7 +63,7 @@ pub enum Step {
     Swap,
 }
 
-/// An instrument that the worker calls on its own thread. Every function has an empty default.
+/// An instrument that the worker calls on its own thread. Every function has a default that does nothing.
 pub trait Probe {
     /// Called after a step: the time since the last mark was spent on `units` units of `step`.
     #[inline]

@@ -236,7 +236,7 @@ impl RowCompare {
         None
     }
 
-    /// Unreachable in practice, because no `RowCompare` exists on this architecture.
+    /// Never called, because no `RowCompare` exists on this architecture.
     pub fn differing(self, _: &[u64], _: usize, _: &[u64], _: &[u32]) -> u32 {
         u32::MAX
     }

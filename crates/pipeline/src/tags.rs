@@ -22,6 +22,9 @@ const PBB_BYTES: usize = 2 + TAG_BYTES + MACS_BYTES;
 pub(crate) const FRAME_BYTES_MIN: usize = 60;
 
 /// Pushes a VLAN tag behind the MAC addresses. Its TCI is copied from the outermost tag, or 0 without one.
+///
+/// # Errors
+/// Returns `NoHeadroom` if the frame has no space in front.
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L2);
     let tci = packet.layers.vlan_tci;
@@ -35,7 +38,10 @@ pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Result<(), DropReason
     Ok(())
 }
 
-/// Pops the outermost VLAN tag. A packet without one is dropped as `missing_vlan`.
+/// Pops the outermost VLAN tag.
+///
+/// # Errors
+/// Returns `MissingVlan` for a packet without a tag, and `NoHeadroom` if the shorter frame cannot be padded.
 pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
     if !packet.has(header::VLAN) || !packet.frame.remove(TYPE_AT, TAG_BYTES) {
         return Err(DropReason::MissingVlan);
@@ -45,6 +51,10 @@ pub(crate) fn pop_vlan(packet: &mut Packet) -> Result<(), DropReason> {
 
 /// Pushes an MPLS shim behind the VLAN tags. Label, traffic class and TTL are copied from the outermost shim.
 /// Without one, the TTL is copied from the IP header.
+///
+/// # Errors
+/// Returns `MissingHeader` for an LLC frame or one without a layer 3, and `NoHeadroom` if it has no space in
+/// front.
 pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
@@ -71,6 +81,9 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRe
 }
 
 /// Pops the outermost MPLS shim and writes the EtherType of the payload.
+///
+/// # Errors
+/// Returns `MissingMpls` for a packet without a shim, and `NoHeadroom` if the shorter frame cannot be padded.
 pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     let there = packet.has(header::MPLS);
     let (l3, type_at) = (usize::from(packet.layers.l3), usize::from(packet.layers.type_at));
@@ -83,6 +96,9 @@ pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
 
 /// Pushes a PBB I-tag. The MAC addresses become the customer's and are repeated in front as the backbone's.
 /// The service instance is copied from an outer I-tag, the priority from a VLAN tag.
+///
+/// # Errors
+/// Returns `NoHeadroom` if the frame has no space in front.
 pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
     packet.locate(Depth::L3);
     let (layers, l3) = (packet.layers, usize::from(packet.layers.l3));
@@ -106,6 +122,10 @@ pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Result<(), DropRea
 }
 
 /// Pops the PBB I-tag that follows the MAC addresses and leaves the customer's frame.
+///
+/// # Errors
+/// Returns `MissingHeader` if the I-tag is missing, is not outermost or has no complete frame behind it.
+/// Returns `NoHeadroom` if the shorter frame cannot be padded.
 pub(crate) fn pop_pbb(packet: &mut Packet) -> Result<(), DropReason> {
     let outermost = packet.has(header::PBB) && usize::from(packet.layers.type_at) == TYPE_AT;
     // The customer's frame must have at least its MAC addresses and an EtherType.
@@ -116,6 +136,9 @@ pub(crate) fn pop_pbb(packet: &mut Packet) -> Result<(), DropReason> {
 }
 
 /// Pads the frame to the minimum length of Ethernet after a pop.
+///
+/// # Errors
+/// Returns `NoHeadroom` if the frame cannot be padded.
 pub(crate) fn pad(packet: &mut Packet) -> Result<(), DropReason> {
     packet.forget_layers();
     if packet.frame.pad_into_headroom(FRAME_BYTES_MIN) { Ok(()) } else { Err(DropReason::NoHeadroom) }

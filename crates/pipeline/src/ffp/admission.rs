@@ -3,8 +3,8 @@
 //!
 //! The first packet of a flow looks like any packet of a storm of values that occur once. Records therefore
 //! earn their place: the more periods a record was hit in, the longer it may be idle. A new value may
-//! displace a record that has been idle for too long, but only if the value was asked for before. A Bloom
-//! filter remembers such values. No storm can fill it, because it records a sample of the values asked for.
+//! displace a record that has been idle for too long, but only if the value has requested a place before. A
+//! Bloom filter remembers such values. No storm can fill it, because it records a sample of the requests.
 
 use super::lut::{Lut, WAYS};
 use flow::Nanos;
@@ -19,7 +19,7 @@ const REST_PERIODS: [u8; 4] = [0, 2, 8, 24];
 /// Periods that a normal record may be idle.
 const NORMAL_REST_PERIODS: u8 = 2;
 
-/// Bits of each filter half per record of the LUT, up to [`SEEN_BITS_MAX`] bits.
+/// Bits of each filter half per record of the LUT. A half has at most [`SEEN_BITS_MAX`] bits.
 const SEEN_BITS: usize = 64;
 const SEEN_BITS_MAX: usize = 1 << 17;
 
@@ -70,7 +70,7 @@ impl Use {
 pub(super) struct Seen {
     halves: [Box<[u64]>; 2],
     period: Nanos,
-    /// Number of values that asked in this period.
+    /// Number of requests in this period.
     asked: usize,
     /// Sampling interval: one of this many values is recorded.
     every: usize,
@@ -92,14 +92,14 @@ impl Seen {
         Self::bits(records) / 8 * 2
     }
 
-    /// Returns whether a value with this hash asked before. May record that it asked now.
+    /// Returns whether a value with this hash requested a place before. May record this request.
     fn ask(&mut self, hash: u64, period: Nanos) -> bool {
         let bits = self.halves[0].len() * 64;
         let quota = (bits / BITS_PER_VALUE).max(1);
         let now = period as usize & 1;
         if self.period != period {
             let follows = self.period + 1 == period;
-            // The recorded values must be a sample of all values that ask, not the first ones.
+            // The recorded values must be a sample of all requests, not the first ones.
             self.every = if follows { (self.asked / quota).max(1) } else { 1 };
             self.asked = 0;
             self.halves[now].fill(0);
@@ -206,7 +206,7 @@ mod tests {
             let taken_for_known = (0..200_000).filter(|_| seen.ask(fresh(), period)).count();
             assert!(taken_for_known < 200_000 / 100, "{taken_for_known} in period {period}");
         }
-        // A value that occurs often is recognized all the same.
+        // A value that occurs often is recognized nevertheless.
         let mut known = 0;
         for _ in 0..1_000 {
             known += usize::from(seen.ask(99, 8));

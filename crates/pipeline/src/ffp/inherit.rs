@@ -17,7 +17,7 @@ use crate::packet::Packet;
 use flow::{Limits, Nanos};
 use tables::NONE;
 
-/// Time for which the previous LUT serves.
+/// Time for which the previous LUT serves, ns.
 const SERVES_NS: Nanos = 2_000_000_000;
 
 /// The previous LUT.
@@ -26,7 +26,7 @@ pub(super) struct Previous {
     pub lut: Box<Lut>,
     /// Builds the previous LUT's rows; `None` if both layouts are equal.
     extractor: Option<Box<Extractor>>,
-    /// Time at which it ceases to serve; 0 before its first use.
+    /// Time at which it ceases to serve, ns; 0 before its first use.
     until_ns: Nanos,
 }
 
@@ -51,7 +51,8 @@ impl Lut {
     pub(super) fn inherit(&mut self, mut before: Box<Lut>) -> Option<Box<Lut>> {
         let Some(Inheritance { extractor }) = self.inheritance.take() else { return Some(before) };
         let older = before.previous.take();
-        // Changes in progress there have no row in the new layout, so they are moved to its list.
+        // Changes in progress there were made for the layout of a current LUT. They are moved to its list
+        // before it becomes the previous one.
         before.put_off();
         before.is_previous = true;
         self.previous = Some(Previous { lut: before, extractor, until_ns: 0 });

@@ -195,8 +195,8 @@ impl Lut {
         if self.holds(place as usize, key) { place } else { self.find(key, self.seed.hash_masked(key)) }
     }
 
-    /// Returns the first place whose tag matches a hash. It is nearly always that of the value, if the value
-    /// is known.
+    /// Returns the first place whose tag matches a hash. If the value has a record, this is nearly always its
+    /// place.
     #[inline(always)]
     fn candidate(&self, hash: u64) -> u32 {
         let [first, second] = self.sets(hash);

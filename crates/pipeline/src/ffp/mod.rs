@@ -127,8 +127,8 @@ impl Ffp {
         }
     }
 
-    /// Moves the packets that have just missed to the front of `waiting`, and gives each the row of `words`
-    /// words that the LUT was asked for. Returns their number.
+    /// Moves the packets that have just missed to the front of `waiting`, and copies the row of `words` words
+    /// that each was looked up with into `keys`. Returns their number.
     #[inline]
     pub fn recall(&self, packets: &[Packet], waiting: &mut [u16], keys: &mut [u64], words: usize) -> usize {
         if self.is_open() { self.recall_rows(packets, waiting, keys, words) } else { 0 }

@@ -110,6 +110,9 @@ impl KeyPush {
     }
 
     /// Pushes the header.
+    ///
+    /// # Errors
+    /// Returns `NoHeadroom` if the frame has no space in front.
     pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
         let key = self.key.get(..8 * usize::from(self.units)).unwrap_or_default();
         let first = keyflow::VERSION << 4 | self.epoch << 3;
@@ -133,6 +136,9 @@ impl PolkaPush {
     }
 
     /// Pushes the header.
+    ///
+    /// # Errors
+    /// Returns `NoHeadroom` if the frame has no space in front.
     pub(crate) fn run(&self, packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
         push_behind_type(packet, types.polka, &self.key, |inner| [0, self.ttl, inner[0], inner[1]])
     }
@@ -170,6 +176,9 @@ impl TfPush {
     }
 
     /// Pushes the tag.
+    ///
+    /// # Errors
+    /// Returns `NoHeadroom` if the frame has no space in front.
     pub(crate) fn run(&self, packet: &mut Packet, eth_type: u16) -> Result<(), DropReason> {
         if !packet.frame.insert(TYPE_AT, TF_BYTES) {
             return Err(DropReason::NoHeadroom);
@@ -183,6 +192,10 @@ impl TfPush {
 }
 
 /// Pops a KeyFlow or PolKA header.
+///
+/// # Errors
+/// Returns `MissingHeader` for a packet without a complete header, and `NoHeadroom` if the shorter frame
+/// cannot be padded.
 pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
     let bytes = packet.frame.bytes();
     let (inner_at, end) = match tag(bytes, types) {
@@ -199,6 +212,10 @@ pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Result<(), DropR
 }
 
 /// Pops a Tag-and-Forward tag of either form.
+///
+/// # Errors
+/// Returns `MissingHeader` for a packet without a complete tag, and `NoHeadroom` if the shorter frame cannot
+/// be padded.
 pub(crate) fn pop_tf(packet: &mut Packet, types: &TagTypes) -> Result<(), DropReason> {
     match tag(packet.frame.bytes(), types) {
         Some(Ok(Tag::Tf { .. })) => {

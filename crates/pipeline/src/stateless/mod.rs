@@ -36,7 +36,7 @@ const ETHERNET_BYTES: usize = 14;
 const TOGETHER: usize = 8;
 const KEYS_MIN: usize = 3;
 
-/// Minimum hop limit of KeyFlow and minimum TTL of PolKA. Packets below are dropped.
+/// Minimum hop limit of KeyFlow and minimum TTL of PolKA. Packets with lower values are dropped.
 const KEYFLOW_HOPS_MIN: u8 = 1;
 const POLKA_TTL_MIN: u8 = 2;
 
@@ -56,7 +56,7 @@ pub struct StatelessLane {
 struct PortRow {
     number: PortNo,
     is_trusted: bool,
-    /// Whether packets received at the port may go up.
+    /// Whether packets received at the port may follow the upward gate of their tag.
     assists: bool,
     mtu_bytes: u32,
 }
@@ -91,7 +91,7 @@ struct GateRule {
     gates: Box<[GateRow]>,
 }
 
-/// A gate.
+/// A port that is a gate, with its number.
 #[derive(Clone, Copy, Debug)]
 struct GateRow {
     number: u32,

@@ -29,7 +29,7 @@ impl Divisor {
         Some(Self { by, reciprocal: u64::try_from(reciprocal).unwrap_or(u64::MAX) })
     }
 
-    /// Returns the remainder of a number.
+    /// Returns the remainder of dividing a number by the divisor.
     #[must_use]
     #[inline]
     pub fn rest(self, number: u64) -> u32 {
@@ -77,8 +77,8 @@ impl Residue {
         })
     }
 
-    /// Returns the residue of a big-endian key. Its length must be a multiple of 8 bytes, at most
-    /// [`KEY_BYTES`].
+    /// Returns the residue of a big-endian key by the node ID. The key's length must be a multiple of 8
+    /// bytes, at most [`KEY_BYTES`].
     #[must_use]
     #[inline]
     pub fn of(&self, key: &[u8]) -> u32 {
