@@ -12,9 +12,9 @@ const WALKED_MIN: usize = 64;
 /// Position of an addition in a delta.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Number of its tuple.
+    /// Number of the addition's tuple.
     pub tuple: u32,
-    /// Number of its bucket. A new bucket has the next free number.
+    /// Number of the addition's bucket. A new bucket has the next free number.
     pub bucket: u32,
     /// Hash under which the bucket is found.
     pub hash: u64,

@@ -102,7 +102,7 @@ impl Base {
         self.ids[slot as usize]
     }
 
-    /// Replaces slots by the ids of their entries. [`NONE`] stays.
+    /// Replaces slots by the ids of their entries. Leaves [`NONE`] unchanged.
     #[inline]
     pub(crate) fn name(&self, slots: &mut [u32]) {
         for slot in slots.iter_mut().filter(|slot| **slot != NONE) {

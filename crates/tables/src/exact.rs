@@ -118,7 +118,7 @@ impl Exact {
         }
     }
 
-    /// Returns the next active rule of the same value behind a dead one.
+    /// Returns the first active rule behind a dead rule of the same value, or [`NONE`].
     fn living(&self, dead_slot: u32, dead: &BitSet) -> u32 {
         let next = |slot: u32| self.later.get(slot as usize).copied().unwrap_or(NONE);
         let mut slot = next(dead_slot);

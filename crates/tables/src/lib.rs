@@ -8,8 +8,8 @@
 //! - Control side: a [`Master`] holds a table's rules, compiles [`Base`]s and turns changes into
 //!   [`TableUpdate`]s.
 //! - Worker side: a [`Table`] is a shared immutable base, a small private delta of additions, and tombstones
-//!   for removed rules of the base. Applying an update takes short time, whatever the table's size, and frees
-//!   nothing.
+//!   for removed rules of the base. Applying an update takes short, bounded time, whatever the table's size,
+//!   and frees nothing.
 //!
 //! Begin reading with [`table`] (lookup), then [`base`] and [`choice`] (engines), and [`master`] (updates).
 

@@ -32,7 +32,7 @@ use trie::Trie;
 /// Position of the prefixes' field, or of up to 64 bits of it, in the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Word of the key.
+    /// Index of the word in the key.
     pub word: usize,
     /// Position of the last bit in the word, counted from the least significant.
     pub shift: u32,

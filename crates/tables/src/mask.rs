@@ -58,7 +58,7 @@ struct Piece {
     mask: u64,
 }
 
-/// A tree.
+/// A decision tree on one word of 64 bits, which is built from the dense key.
 #[derive(Debug)]
 struct Tree {
     /// Pieces that the tree's word is built from.
@@ -106,8 +106,8 @@ impl Mask {
         Self::again(plan, len, values, masks, (level, Vain::default()))
     }
 
-    /// Compiles rules similar to those of an earlier engine, whose [`vain`](Self::vain) lists attempts that
-    /// need not be repeated.
+    /// Compiles rules similar to those of an earlier engine. `vain` is that engine's record of failed joins,
+    /// which are not retried.
     #[must_use]
     pub fn again(
         plan: &KeyPlan,
@@ -125,7 +125,7 @@ impl Mask {
         Self { wide, buckets, vain }
     }
 
-    /// Returns which attempts failed while this engine was compiled.
+    /// Returns the record of joins that failed while this engine was compiled.
     #[must_use]
     pub fn vain(&self) -> Vain {
         self.vain
@@ -162,8 +162,8 @@ impl Mask {
 }
 
 impl Wide {
-    /// Compiles the rules and returns the ones that found no place as second element. `None` if no bits
-    /// distinguish the rules, or too many bits do.
+    /// Compiles the rules. Also returns the rules that found no place. `None` if no bits distinguish the
+    /// rules, or too many bits do.
     fn new(
         words: usize,
         len: usize,

@@ -236,7 +236,7 @@ impl Master {
         self.now.added().max(self.now.view.dead().len())
     }
 
-    /// Returns a job for background compilation if any rule was added or is dead. For tables that do not
+    /// Returns a job for background compilation if any rule was added or is dead. Used for tables that do not
     /// change for a while.
     pub fn job_at_rest(&mut self) -> Option<Job> {
         if self.next.is_some() || self.beside() == 0 {

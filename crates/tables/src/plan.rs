@@ -14,13 +14,13 @@ use flow::{Field, FieldMatch, Limits, Match};
 /// Bits of a field in a word of the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The field.
+    /// Field that the bits belong to.
     pub field: Field,
     /// Index of the part's first bit in the field, from the most significant.
     pub from_bit: u16,
     /// Number of bits, 1 to 64.
     pub bits: u8,
-    /// Word of the key.
+    /// Index of the word in the key.
     pub word: u8,
     /// Position of the part's last bit in the word, from the least significant.
     pub shift: u8,

@@ -49,8 +49,8 @@ impl Scan {
                     rows[at] = values[slot * words + word];
                     rows[at + BLOCK] = masks[slot * words + word];
                 } else {
-                    // Padding slots in the last block never match, because a key masked with 0 has no bits
-                    // set.
+                    // Padding slots in the last block never match: their value is all ones, but a key masked
+                    // with 0 is 0.
                     rows[at] = u64::MAX;
                 }
             }

@@ -25,18 +25,18 @@ pub enum Place {
 pub enum TableUpdate {
     /// Adds a rule to the delta.
     Add {
-        /// Id of its entry.
+        /// Id of the rule's entry.
         id: EntryId,
-        /// Its priority.
+        /// Priority of the rule.
         priority: u16,
-        /// Its row: values, then masks, then its tuple's mask if the tuple is new.
+        /// Row of the rule: values, then masks, then the mask of its tuple if the tuple is new.
         row: Box<[u64]>,
-        /// Its position in the delta.
+        /// Position of the rule in the delta.
         link: Link,
     },
     /// Sets the entry of an index.
     AddIndex {
-        /// The index.
+        /// Index in the linear table.
         index: u32,
         /// Id of the entry.
         id: EntryId,

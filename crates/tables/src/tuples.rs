@@ -48,11 +48,11 @@ struct Bucket {
 /// Position of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spot {
-    /// Number of its tuple.
+    /// Number of the rule's tuple.
     pub tuple: u32,
     /// Hash under which a lookup finds the bucket.
     pub hash: u64,
-    /// Number of its bucket, counted from 0 in order of creation.
+    /// Number of the rule's bucket, counted from 0 in order of creation.
     pub bucket: u32,
 }
 
@@ -60,7 +60,7 @@ pub struct Spot {
 #[derive(Debug)]
 pub struct Tuples {
     seed: Seed,
-    /// Field pieces: word, shift, bits.
+    /// Word, shift and number of bits of each piece of a field.
     pieces: Vec<(usize, u8, u8)>,
     tuples: Vec<Tuple>,
     /// Tuples except the walked one, most bits first.

@@ -33,7 +33,7 @@ impl Chains {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0u32; len];
-        // `ends` holds the begin of each part, and is advanced to its end.
+        // `ends` holds the start of each part, and is advanced to its end.
         for (slot, &hash) in hashes.iter().enumerate() {
             let end = &mut ends[part(hash)];
             order[*end as usize] = slot as u32;

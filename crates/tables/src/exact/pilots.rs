@@ -89,7 +89,7 @@ impl Pilots {
             ends[at] += ends[at - 1];
         }
         let mut order = vec![0; hashes.len()];
-        // `ends` holds the begin of each group, and is advanced to its end, where the next group begins.
+        // `ends` holds the start of each group, and is advanced to its end, where the next group begins.
         for (value, &hash) in (0..).zip(hashes) {
             let next = &mut ends[self.group(hash) + 1];
             order[*next as usize] = value;

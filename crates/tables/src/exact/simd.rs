@@ -108,7 +108,7 @@ mod x86 {
     }
 
     impl Wide {
-        /// Looks up a group of keys.
+        /// Looks up a group of at most [`GROUP`] keys.
         pub fn lookup(&self, of: &Store, keys: &[u64], slots: &mut [u32]) {
             let count = slots.len().min(GROUP).min(keys.len() / self.words.max(1));
             let (keys, slots) = (&keys[..count * self.words], &mut slots[..count]);
@@ -171,8 +171,9 @@ mod x86 {
             }
         }
 
-        /// Does the same for rows of `WORDS` words: eight rows fill as many cache lines as a row has words. A
-        /// first pass checks whether there are any foreign rows, because mostly there are none.
+        /// Sets the slots of foreign rows of `WORDS` words to [`NONE`]. Eight rows fill as many cache lines
+        /// as a row has words. A first pass checks whether there are foreign rows at all, because mostly
+        /// there are none.
         #[inline]
         #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,bmi1,bmi2,popcnt")]
         fn strike_rows<const WORDS: usize>(&self, keys: &[u64], slots: &mut [u32]) {

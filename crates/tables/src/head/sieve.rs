@@ -19,8 +19,8 @@ const DEPTHS_LONG: &[u32] = &[24, 32, 40, 48];
 const BITS_EACH: usize = 32;
 const BITS: std::ops::RangeInclusive<u32> = 12..=20;
 
-/// Maximum number of values that an addition may match in a part. Recording more would take too long, so that
-/// such an addition makes the filter accept all keys.
+/// Maximum number of values that an addition may match in a part. Recording more would take too long, so such
+/// an addition makes the filter accept all keys.
 const VALUES_MAX: u32 = 256;
 
 /// Number under which the secrets are derived from the seed.

@@ -209,7 +209,7 @@ mod wide {
                 let from = trie.words.as_ptr().cast::<u64>();
                 (gather(lanes, word, from), gather(lanes, word, from.add(1)))
             };
-            // Shifts the places up to the value's own to the upper end.
+            // Keeps only the places up to the value's own, shifted to the upper end.
             let [low_up, high_up] = lengthen(_mm512_andnot_si512(place, each(63)));
             let (low, high) = (_mm512_sllv_epi64(low, low_up), _mm512_sllv_epi64(high, high_up));
             let own = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
@@ -316,7 +316,7 @@ mod wide {
     /// Returns the words at sixteen places.
     ///
     /// # Safety
-    /// Each place that has a bit in `lanes` must be the index of a word behind `from`.
+    /// Each place that has a bit in `lanes` must be the index of a readable word, counted from `from`.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
     unsafe fn gather(lanes: u16, places: __m512i, from: *const u64) -> [__m512i; 2] {

@@ -115,7 +115,7 @@ impl Trie {
         let place = value >> (u64::BITS - root.bits);
         let word = self.words[root.at as usize + (place / 64) as usize];
         let mut rest = value << root.bits;
-        // Shifts the places up to the value's own to the upper end.
+        // Keeps only the places up to the value's own, shifted to the upper end.
         let starts = word.starts << (63 - place % 64);
         let node = (word.node + starts.count_ones() - 1) as usize;
         let inner = if starts >> 63 != 0 { rest >> (u64::BITS - STEP) } else { 63 };

@@ -32,14 +32,14 @@ const LENGTH_MAX: usize = 8;
 /// takes longer.
 const ALONE_MAX: usize = 1;
 
-/// Source of a label: a dense word and the way it is processed.
+/// Source of a label: a dense word and the method that derives a label from it.
 #[derive(Debug)]
 pub(super) struct Source {
     pub word: u8,
     pub kind: Kind,
 }
 
-/// Way from a dense word to a label.
+/// Method that derives a label from a dense word.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// By the bits from `shift` on that `mask` selects.

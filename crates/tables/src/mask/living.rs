@@ -55,7 +55,7 @@ impl Living {
         Line(bits)
     }
 
-    /// Bytes held.
+    /// Returns the size in memory, bytes.
     pub fn bytes(&self) -> usize {
         self.pieces.len() * size_of::<Piece>() + self.lines.len() * 4
     }

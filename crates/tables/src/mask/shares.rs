@@ -78,7 +78,7 @@ impl Shares {
         Some(Self { numbers, hiding, words })
     }
 
-    /// Removes the rules from a vector that can never win. Returns the number of rules examined.
+    /// Removes from a vector the rules that can never win. Returns the number of rules examined.
     pub fn hide(&self, vector: &mut [Line]) -> usize {
         let mut seen = vec![0u64; self.words];
         let mut count = 0;

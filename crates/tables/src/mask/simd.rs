@@ -271,7 +271,7 @@ impl Vectors {
         self.first(kernel, starts, len, wanted, living, found);
     }
 
-    /// Does the same after prefetching.
+    /// Finds the first common and wanted bit of each key, after the prefetches of [`Vectors::lookup`].
     #[inline(always)]
     fn first<K: Kernel, const G: usize>(
         &self,
@@ -351,10 +351,12 @@ pub(super) trait Kernel: Copy {
     /// Returns the rules of a block that a key matches in the compared words, as bits 0, 2, 4 and 6.
     fn suiting(self, block: &Block, key: [u64; COMPARED]) -> u32;
 
-    /// Looks up each word of a group in a table, by the bits from `cut.0` on that `cut.1` selects.
+    /// Looks up each word of a group in a table. The index is the word shifted right by `cut.0` and masked by
+    /// `cut.1`.
     fn label<const G: usize>(self, table: &Paged, words: &[u64; G], cut: (u32, u32), labels: &mut [u32; G]);
 
-    /// Replaces each number of a group by the table entry at that number times `scale` plus its fellow.
+    /// Replaces each number of a group by the table entry at that number times `scale` plus its counterpart
+    /// in `fellows`.
     fn join<const G: usize>(self, table: &Paged, scale: u32, numbers: &mut [u32; G], fellows: &[u32; G]);
 
     /// Intersection of lines.

@@ -25,8 +25,8 @@ const BITS_MAX: u32 = 14;
 /// Maximum number of rules examined to choose bits.
 const SAMPLE: usize = 1_024;
 
-/// Limits of the number of copies of a rule in a tree. A rule that leaves more of the cut bits open goes to
-/// the next tree.
+/// Limits of the number of copies of a rule in a tree. A rule that would need more copies goes to the next
+/// tree.
 const COPIES_MIN: u32 = 4;
 const COPIES_MAX: u32 = 16;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Control side: memory of failed joins. Failed joins take a third of the time of compiling an access list. A
+//! Control side: record of failed joins. Failed joins take a third of the time of compiling an access list. A
 //! table that changes a little at a time is compiled often, and need not retry them each time.
 
-/// Fraction of a table (1/4) whose change makes the memory void.
+/// Fraction of a table (1/4) whose change invalidates the record.
 const CHANGED_PART: usize = 4;
 
 /// Joins are retried with fewer rules by at least this fraction, as a binary logarithm: an eighth.
@@ -17,19 +17,19 @@ pub struct Vain {
 }
 
 impl Vain {
-    /// Returns the memory for a table of `len` rules, of which `changed` more have changed.
+    /// Returns the record for a table of `len` rules, of which `changed` have changed since the last call.
     #[must_use]
     pub fn after(self, changed: usize, len: usize) -> Self {
         let changed = self.changed + changed;
         if changed * CHANGED_PART > len { Self::default() } else { Self { changed, ..self } }
     }
 
-    /// Returns whether joining so many rules is worth a try.
+    /// Returns whether joining `rules` rules is worth a try.
     pub(super) fn suits(self, rules: usize) -> bool {
         self.rules == 0 || rules < self.rules - (self.rules >> FEWER_SHIFT)
     }
 
-    /// Records that joining so many rules failed.
+    /// Records that joining `rules` rules failed.
     pub(super) fn note(&mut self, rules: usize) {
         // An earlier failure was with more rules.
         *self = Self { rules, changed: 0 };

@@ -96,7 +96,7 @@ impl Rows {
                 }
                 assert!(found == right, "{level:?} of {len} rules, {} dead", dead.len());
             }
-            // Kill some of the rules that were hit, and some others.
+            // Mark some of the rules that were hit as dead, and some others.
             right.iter().filter(|_| rng.u8(..4) < round + 1).for_each(|slot| dead.insert(*slot));
             (0..len as u32).filter(|_| rng.u8(..8) == 0).for_each(|slot| dead.insert(slot));
             if round == 3 {

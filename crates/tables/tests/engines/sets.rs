@@ -15,7 +15,7 @@ pub fn access_list(text: &str) -> Vec<Vec<Match>> {
     text.lines().filter(|line| line.starts_with('@')).filter_map(access_rule).collect()
 }
 
-/// `@src/len dst/len lo : hi lo : hi proto/mask ...`
+/// Parses one line: `@src/len dst/len lo : hi lo : hi proto/mask ...`.
 fn access_rule(line: &str) -> Option<Vec<Match>> {
     let parts: Vec<&str> = line[1..].split_whitespace().collect();
     let hex = |text: &str| u128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
