@@ -2,10 +2,10 @@
 //! The fast-forwarding path (FFP), for packets that hit only low-latency entries.
 //!
 //! ```text
-//! burst ──► LUT 0 ──► shared table 1 ──► LUT 2 ──► ... all hit: the packet leaves, before any other of its burst
+//! burst ──► LUT 0 ──► shared table 1 ──► LUT 2 ──► ... all hit: leaves before the rest of its burst
 //!             │ miss, or known normal      │
 //!             ▼                            ▼
-//!           table 0 ────────────────────► table 2 ──► ...   the table pipeline (burst.rs), from that table on
+//!           table 0 ────────────────────► table 2 ──► ...   the table pipeline, from that table on
 //!             └ learns: value ──► entry    └ learns
 //! ```
 //!
