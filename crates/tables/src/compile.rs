@@ -31,7 +31,7 @@ const HEAD_LARGE_PART: usize = 16;
 /// Minimum capacity of a delta, additions.
 pub(crate) const HEAD_MIN: usize = 64;
 
-/// How many additions a head has room for beside a base of this many rules.
+/// Returns the capacity of a delta beside a base of `rules` rules, additions.
 fn head_room(rules: usize) -> usize {
     (rules / HEAD_PART).clamp(HEAD_MIN, HEAD_LARGE.max(rules / HEAD_LARGE_PART))
 }

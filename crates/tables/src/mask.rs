@@ -336,7 +336,8 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// How many trees rules of one word get, whether others have labels, and how many are left for buckets.
+    /// Returns for rules of one word the number of trees, whether the other rules have labels, and how many
+    /// are left for buckets.
     fn compiled(values: &[u64], mask: u64) -> (usize, bool, usize) {
         let masks = vec![mask; values.len()];
         let how = (Level::found(), &mut Vain::default());
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_tree_that_takes_less_than_half_is_not_kept_if_labels_take_all() {
-        // Of equal rules each tree takes 32. Nearly 4,096 of them have labels.
+        // Each tree takes 32 equal rules. Labels take at most 4,096 of them.
         let equal = |len: usize| compiled(&vec![5; len], 7);
         assert_eq!(equal(4_096), (0, true, 0));
         assert_eq!(equal(4_097), (1, true, 0));

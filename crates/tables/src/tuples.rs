@@ -220,7 +220,7 @@ mod tests {
     use super::*;
     use flow::Field;
 
-    /// A row in which the fields of a plan, in this order, have a mask of so many leading bits.
+    /// Returns a row in which each field of a plan has a mask of the given number of leading bits.
     fn leading(plan: &KeyPlan, bits: [u32; 2]) -> Vec<u64> {
         let mut row = vec![0; plan.words()];
         for (field, bits) in plan.fields().iter().zip(bits) {
@@ -232,7 +232,7 @@ mod tests {
         row
     }
 
-    /// Tuples with fewer bits come first; a rule whose bucket is full in one goes to one with more.
+    /// Tuples with fewer bits come first. A rule whose bucket in one is full goes to one with more bits.
     #[test]
     fn equal_rules_fill_buckets_of_finer_and_finer_masks() {
         let plan = KeyPlan::new(&[Field::Ipv4Src, Field::TcpDst]).unwrap();
@@ -246,11 +246,11 @@ mod tests {
         ];
         for (own, masks) in cases {
             let (mut tuples, rule) = (Tuples::new(&plan, [], u32::MAX), leading(&plan, own));
-            // The tuple without bits is there from the start: no other has its mask.
+            // The tuple without bits exists from the start, and no other has its mask.
             let masks: Vec<[u32; 2]> = masks.iter().copied().filter(|mask| *mask != [0, 0]).collect();
             for (at, mask) in masks.iter().enumerate() {
                 let is_own = at + 1 == masks.len();
-                // Rules of exactly the tuple's mask are all taken.
+                // A bucket takes any number of rules with exactly the tuple's mask.
                 for taken in 0..if is_own { 100 } else { 32 } {
                     let spot = tuples.place(&rule, &rule).unwrap();
                     assert_eq!(tuples.mask(spot.tuple), leading(&plan, *mask), "{own:?}: {taken} taken");
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn what_128_tuples_do_not_take_is_walked_as_far_as_there_is_room() {
         let plan = KeyPlan::new(&[Field::Metadata]).unwrap();
-        // Masks with holes, of which none is part of another: no coarse mask but that of no bits.
+        // Masks with holes, none of which is part of another. Their only coarse mask is the one without bits.
         let masks: Vec<Vec<u64>> =
             (0u64..1 << 12).filter(|mask| mask.count_ones() == 4).map(|mask| vec![mask]).collect();
         assert!(masks.len() > 200);
@@ -277,12 +277,12 @@ mod tests {
             }
         }
         assert_eq!(tuples.len(), 128);
-        // All walked rules share a bucket; one that leaves makes room for one.
+        // All walked rules share a bucket. If one leaves, one other fits.
         let walked = tuples.buckets().position(|(tuple, _)| tuple == WALKED).unwrap();
         tuples.leave(walked as u32);
         assert!(tuples.place(&masks[140], &masks[140]).is_some());
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
-        // And one that leaves another bucket makes none.
+        // A rule that leaves another bucket makes no difference.
         tuples.leave(0);
         assert_eq!(tuples.place(&masks[141], &masks[141]), None);
     }

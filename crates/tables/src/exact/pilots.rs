@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// What docs/engines.md says about memory follows from these shares.
+    /// The memory figures in docs/engines.md follow from these fractions.
     #[test]
     fn buckets_and_groups_are_as_many_as_the_ways_ask_for() {
         for (ways, percent, tenths) in [(1, 80, 25), (2, 84, 30), (3, 88, 35), (5, 88, 35)] {
@@ -252,10 +252,10 @@ mod tests {
                     (0..len as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
                 let (pilots, _) = Pilots::new(&hashes, ways, 1);
                 let (buckets, groups) = (pilots.buckets() as usize, pilots.groups() as usize);
-                // Of the places so many percent are taken, and one bucket less would be too few.
+                // At most `percent` percent of the places are occupied, and one bucket less would be too few.
                 let enough = |buckets: usize| len * 100 <= buckets * ways * percent;
                 assert!(enough(buckets) && !enough(buckets - 1), "{buckets} buckets for {len}, {ways} ways");
-                // A group has so many values on average, in tenths.
+                // Number of values in a group on average, in tenths.
                 let enough = |groups: usize| len * 10 <= groups * tenths;
                 assert!(enough(groups) && !enough(groups - 1), "{groups} groups for {len}, {ways} ways");
                 // Eight bytes may be loaded from any pilot on.
@@ -274,7 +274,7 @@ mod tests {
             let sums = sizes.iter().scan(0, |sum, size| Some(std::mem::replace(sum, *sum + size)));
             let ends: Vec<u32> = sums.chain([sizes.iter().sum()]).collect();
             let mut right: Vec<usize> = (0..sizes.len()).collect();
-            // Those that are spilled are all alike.
+            // Groups that are spilled count as equally large.
             right.sort_by_key(|group| std::cmp::Reverse(sizes[*group].min(65)));
             assert_eq!(by_size(&ends), right, "sizes up to {most}");
         }
@@ -284,7 +284,8 @@ mod tests {
     fn a_group_of_up_to_64_values_finds_a_pilot_among_many_buckets() {
         let mut rng = Rng::with_seed(3);
         for (len, is_spilled) in [(64, false), (65, true)] {
-            // One group of so many values: their lower halves are alike. Others are spread over the other groups.
+            // One group of `len` values with equal lower halves. Other hashes are spread over the other
+            // groups.
             let hashes: Vec<u64> = (0..len).map(|_| rng.u64(..) << 32).collect();
             let others: Vec<u64> = (0..20_000).map(|_| rng.u64(..) | 1 << 31).collect();
             let (pilots, places) = Pilots::new(&[&hashes[..], &others[..]].concat(), 5, PILOTS);

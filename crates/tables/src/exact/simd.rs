@@ -430,7 +430,8 @@ impl Wide {
 mod tests {
     use super::*;
 
-    /// Of rules of so many words that are examined all, and tell rules apart in these.
+    /// Returns the columns of rules of `words` words, all of which are examined. The words in `differing`
+    /// distinguish rules.
     fn columns(words: usize, differing: &[usize]) -> Columns {
         let mut values = vec![0; 2 * words];
         differing.iter().for_each(|word| values[words + word] = 1);
@@ -482,7 +483,7 @@ mod tests {
             let ways = ways(words);
             for equal in 0..=u8::MAX {
                 let is_whole = |way: &usize| (0..words).all(|word| equal >> (way * words + word) & 1 != 0);
-                // Behind the values of all ways stand their slots, four bytes each.
+                // The slots of all values follow the values, four bytes each.
                 let right = (0..ways).find(is_whole).map_or(60, |way| (ways * words * 8 + way * 4) as u8);
                 assert_eq!(slot_at(words, equal), right, "{words} words, {equal:08b}");
             }

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(screen.marks(&keys, 2, &[10; 32]), 0, "nothing is as good as the base's first rules");
     }
 
-    /// Rules of so many words that differ in some bytes only: `at` tells a rule's number and a byte's.
+    /// Returns rules of `words` words that differ only in `bytes`. `at` returns the value of a rule's byte.
     fn rules(words: usize, bytes: &[usize], at: impl Fn(usize, usize) -> u8) -> (Vec<u64>, Vec<u64>) {
         let (mut values, mut masks) = (vec![0; 256 * words], vec![0; 256 * words]);
         for rule in 0..256 {
@@ -229,7 +229,7 @@ mod tests {
             for own in 0..8 * words {
                 let (values, masks) = rules(words, &[own], |rule, _| rule as u8);
                 assert_eq!(Byte::best(words, &values, &masks), [byte(own)], "byte {own} of {words} words");
-                // The bytes before it have fewer and fewer values, and the first one only one.
+                // Earlier bytes have fewer values each, and the first has only one.
                 let bytes: Vec<usize> = (0..=own).collect();
                 let kinds = |byte: usize| if byte == 0 { 1 } else { 1 + byte };
                 let (values, masks) = rules(words, &bytes, |rule, byte| (rule % kinds(byte)) as u8);
@@ -251,12 +251,14 @@ mod tests {
         }
     }
 
-    /// Of a base whose rules have priorities of their own, an addition's set is told to a 64th of the rules.
+    /// If all rules of a base have different priorities, the set of an addition is exact to a 64th of the
+    /// rules.
     #[test]
     fn sets_are_those_of_additions_that_beat_a_slot() {
         for each in [1, 3, 16] {
             let len = 64 * each;
-            // Slot `s` has priority 2 * (len - s): additions have those and the odd ones between.
+            // Slot `s` has the priority 2 * (len - s). Additions have these priorities and the odd ones
+            // between.
             let priorities: Vec<u16> = (0..len).map(|slot| 2 * (len - slot) as u16).collect();
             let ranks = Ranks::new(&priorities);
             for priority in 0..=2 * len as u16 + 1 {

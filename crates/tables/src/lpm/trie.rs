@@ -371,7 +371,7 @@ fn meeting(starts: &[u64], start: u64, bits: u32, from: usize) -> Pending {
 mod tests {
     use super::*;
 
-    /// One trie for so many intervals of equal length, told apart by their first `bits` bits.
+    /// Returns a trie of `count` intervals of equal length, which their first `bits` bits distinguish.
     fn even(count: u64, bits: u32) -> Trie {
         let starts: Vec<u64> = (0..count).map(|at| at << (u64::BITS - bits)).collect();
         let numbers: Vec<u32> = (0..count as u32).collect();
@@ -389,11 +389,11 @@ mod tests {
 
     #[test]
     fn as_many_steps_are_taken_at_once_as_most_intervals_need() {
-        // Behind a front of 18 bits and its nodes of 6, each step tells 6 bits more.
+        // Behind a front of 18 bits and its nodes of 6 bits, each step resolves 6 more bits.
         for (bits, steps) in [(18, 0), (24, 0), (25, 1), (30, 1), (31, 2), (32, 2)] {
             assert_eq!(even(2_000, bits).steps, steps, "{bits} bits");
         }
-        // Of many items a few may be deeper.
+        // A few of many items may be deeper.
         let few = |deep: u64| {
             let shallow = (0..3_200).map(|at| (at + 1) << 40);
             let starts: Vec<u64> = (0..=deep).map(|at| at << 34).chain(shallow).collect();
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!((widest.width, widest.none), (25, most + 1));
         assert_eq!((widest.find(0, 0), widest.find(0, u64::MAX)), (NONE, most));
         assert!(trie(&[NONE, most + 1]).is_none());
-        // Wide items tell how many numbers there are and where nodes begin.
+        // The width of wide items depends on the greatest number and on the positions of nodes.
         let one = trie(&[NONE, NONE]).unwrap();
         assert_eq!((one.width, one.wide, one.none, one.below.len()), (0, 0, 0, 8));
     }

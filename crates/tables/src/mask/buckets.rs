@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn tuples_of_up_to_two_rules_are_walked_as_long_as_these_are_up_to_64() {
-        // The first is the tuple that is walked anyway, however many rules it has.
+        // The first tuple is always walked, however many rules it has.
         let walked =
             |sizes: &[usize]| sparse(&[&[1_000], sizes].concat()).into_iter().filter(|is| *is).count();
         assert_eq!(walked(&[]), 1);

@@ -114,7 +114,7 @@ mod tests {
         Paged::new(Vec::new(), items, 0, len).unwrap()
     }
 
-    /// A tree of joins that is so high everywhere.
+    /// Returns a complete tree of joins of the given height.
     fn full(height: u32) -> Node {
         if height == 0 {
             return Node::Source(0);
@@ -126,7 +126,7 @@ mod tests {
     fn eight_labels_are_held_at_most() {
         assert!(Ends::new(full(7)).is_some());
         assert!(Ends::new(full(8)).is_none());
-        // A chain of any length takes two.
+        // A chain of any length holds two labels.
         let chain = (0..100)
             .fold(Node::Source(0), |node, _| Node::join(Node::Source(1), node, 1, table([0].into_iter())));
         assert_eq!(chain.held(), 2);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn joins_take_the_first_label_times_the_scale_and_the_second() {
-        // Labels below 10 are joined to their decimal number, whichever side takes more labels to make.
+        // Labels below 10 are joined to their decimal number, whichever operand holds more labels.
         let digits =
             |first: Node, second: Node, scale: u32| Node::join(first, second, scale, table(0..1_000));
         let source = Node::Source;

@@ -246,7 +246,7 @@ mod tests {
         Labels::new(&slots, &rows, 1, &mut Vain::default()).unwrap().has_ends()
     }
 
-    /// Vectors of `length` lines, with a bit in so many on average.
+    /// Returns vectors of `length` lines, in which one of `one_in` bits is set on average.
     fn side(rng: &mut Rng, count: usize, length: usize, one_in: u32) -> Side {
         let line = |rng: &mut Rng| {
             let mut line = Line([0; 8]);
@@ -278,7 +278,8 @@ mod tests {
             let different: HashSet<_> =
                 a.vectors().flat_map(|a| b.vectors().map(move |b| both(a, b))).collect();
             assert_eq!(met.count(), different.len(), "each once");
-            // A step is a word that is not 0 with a vector of the other side, and one for each pair.
+            // A step is one word that is not 0 combined with a vector of the other operand, plus one step per
+            // pair.
             let words = a.lines.iter().flat_map(|line| line.0).filter(|word| *word != 0).count();
             assert_eq!(STEPS_MAX - steps, (words + first) * second);
             assert!(meet(&a, &b, &mut ((words + first) * second - 1)).is_none(), "too few steps");

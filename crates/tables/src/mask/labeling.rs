@@ -165,8 +165,8 @@ fn either<'l>(a: &'l [Line], b: &'l [Line]) -> impl Iterator<Item = Line> + 'l {
 mod tests {
     use super::*;
 
-    /// What becomes labels for rules of rows of dense words: for each the word, whether it is hashed as a whole, and how
-    /// many labels there are.
+    /// Returns the sources for rows of dense words: the word of each, whether it is hashed as a whole, and
+    /// its number of labels.
     fn made(rows: &[Vec<(u64, u64)>]) -> Option<Vec<(u8, bool, usize)>> {
         let dense = rows[0].len();
         let flat: Vec<u64> = rows
@@ -191,7 +191,7 @@ mod tests {
             (0..30).map(|at| vec![(at * 0x0101_0101_0101_0101, mask(at))]).collect()
         };
         let bits = |count: u32| u64::MAX >> (64 - count);
-        // Ten or twenty values, and all others.
+        // Ten or twenty values, and one label for all others.
         assert_eq!(made(&rows(bits(25), 0)).unwrap(), [(0, true, 11)]);
         assert_eq!(made(&rows(bits(64), bits(64))).unwrap(), [(0, true, 21)]);
         assert_eq!(made(&rows(bits(24), 0)).unwrap(), [(0, false, 11), (0, false, 11)]);
@@ -201,12 +201,13 @@ mod tests {
     #[test]
     fn chunks_of_16_bits_that_rules_examine_have_a_label_for_each_set_of_rules() {
         let mask = 0xff_0000_0000_00ff;
-        // Four values in each of two words, in the first and the last chunk; all other values have one label.
+        // Four values in each of two words, in the first and the last chunk. All other values share one
+        // label.
         let rows: Vec<Vec<(u64, u64)>> = (0..8)
             .map(|at| vec![(at % 4 * 0x0001_0000_0000_0001, mask), (0, 0), ((at / 2) << 32, 0xf << 32)])
             .collect();
         assert_eq!(made(&rows).unwrap(), [(0, false, 5), (0, false, 5), (2, false, 5)]);
-        // Values that the same rules suit share a label: those below 4 and from 4 on.
+        // Values that match the same rules share a label: the values below 4, and those from 4 on.
         let rows = vec![vec![(0, 0b1100)], vec![(4, 0b1100)], vec![(0, 0b1000)]];
         assert_eq!(made(&rows).unwrap(), [(0, false, 3)]);
     }

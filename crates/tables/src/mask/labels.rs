@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn joins_in_vain_are_noted_and_not_tried_again() {
-        // Three fields with a thousand values each, in rules of their own.
+        // Three fields with a thousand values each, each in separate rules.
         let rows: Vec<u64> =
             (0..3_000).flat_map(|rule| [rule << (16 * (rule % 3)), 0xffff << (16 * (rule % 3))]).collect();
         let slots: Vec<u32> = (0..3_000).collect();
         let mut vain = Vain::default();
         assert!(!Labels::new(&slots, &rows, 1, &mut vain).unwrap().has_ends());
         assert!(!vain.suits(3_000) && vain.suits(2_000));
-        // Few of them can be joined, but this is known not to be worth a try.
+        // A few of the rules can be joined, but the record says that joining is not worth a try.
         let few = &slots[..2];
         assert!(Labels::new(few, &rows, 1, &mut Vain::default()).unwrap().has_ends());
         let mut known = Vain::default();

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// Rules of so many words, values under their masks.
+    /// Rules of `words` words: values and their masks.
     struct Drawn {
         words: usize,
         values: Vec<u64>,
@@ -262,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Fields of which some rules have one value and others ask for nothing, and masks with holes.
+    /// Fields in which some rules have one value and other rules none, and masks with holes.
     fn draw(rng: &mut Rng, words: usize, len: usize) -> Drawn {
         let common: Vec<u64> = (0..words).map(|_| rng.u64(..) & rng.u64(..)).collect();
         let value: Vec<u64> = (0..words).map(|_| rng.u64(..)).collect();
@@ -347,7 +347,8 @@ mod tests {
     #[test]
     fn bits_that_some_rules_have_alike_are_taken_together_if_that_saves_words() {
         let mut rng = Rng::with_seed(4);
-        // Words that all rules ask for, and words that half of the rules ask for: all bits but `others` have one value.
+        // Words that all rules examine, and words that half of the rules examine. All bits except `others`
+        // have one value there.
         let mut of = |words: usize, half: usize, others: u64| {
             let mut rule = |at: usize| {
                 let mask = if at.is_multiple_of(2) { u64::MAX } else { 0 };

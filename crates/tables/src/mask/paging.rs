@@ -37,13 +37,14 @@ pub(super) fn paged(entries: &[u16], shift: u32, direct: usize) -> Option<Paged>
 mod tests {
     use super::*;
 
-    /// Bytes of a table of `blocks` blocks of 16 entries, of which `kinds` are different.
+    /// Returns the size of a table of `blocks` pages of 16 entries, of which `kinds` are different, bytes.
     fn bytes(blocks: u16, kinds: u16, direct: usize) -> usize {
         let entries: Vec<u16> = (0..blocks).flat_map(|block| [block % kinds; 16]).collect();
         paged(&entries, 4, direct).unwrap().bytes()
     }
 
-    /// Two numbers of 16 bits follow the entries, and the pages: four bytes can be read from any place.
+    /// Two unused numbers of 16 bits follow the entries and the pages, so that four bytes can be read at any
+    /// place.
     #[test]
     fn equal_blocks_are_kept_once_if_that_saves_half() {
         assert_eq!(bytes(16, 1, 255), 2 * (16 + 2 + 16 + 2));

@@ -112,7 +112,8 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let mut taken = [0, 0];
         for _ in 0..100 {
-            // 150 rules of few bits each, with the slots of every second row, and a part of a key that is looked at.
+            // 150 rules of few bits each, in the slots of every second row, and a part of a key that is
+            // covered.
             let draw = |rng: &mut Rng| {
                 let masks = [rng.u64(..) & rng.u64(..) & 0xff, rng.u64(..) & rng.u64(..) & 0xff];
                 [rng.u64(..) & masks[0], rng.u64(..) & masks[1], masks[0], masks[1]]

@@ -315,12 +315,13 @@ mod tests {
     use super::*;
     use fastrand::Rng;
 
-    /// Rules of one dense word: values and masks.
+    /// Returns rows of rules of one dense word, given as values and masks.
     fn rows(rules: impl IntoIterator<Item = (u64, u64)>) -> Vec<u64> {
         rules.into_iter().flat_map(|(value, mask)| [value & mask, mask]).collect()
     }
 
-    /// Trees with the first one grown for all rules of a table of `len`, and what it did not take.
+    /// Returns the trees after building one for all rules of a table of `len` rules, and the rules that it
+    /// did not take.
     fn grown(rows: &[u64], len: usize) -> (Grove<'_>, Vec<u32>) {
         let mut grove = Grove::new(Rules { rows, dense: 1 }, len);
         let left = grove.grow((0..rows.len() as u32 / 2).collect());
@@ -346,7 +347,8 @@ mod tests {
             let (grove, left) = grown(&rows, len);
             assert_eq!(root_bits(&grove), bits, "{len} rules");
             assert!(left.is_empty(), "{len} rules: {} are left", left.len());
-            // The limit of bits leaves four rules a child, which is a leaf, seldom two.
+            // The limit of bits leaves about four rules per child. Most children are leaves, and a few need
+            // another level.
             assert!((1..=3).contains(&grove.trees[0].depth), "{len} rules: {} steps", grove.trees[0].depth);
         }
     }
@@ -365,7 +367,7 @@ mod tests {
             let rows = rows((0..len).map(|_| (5, 7)));
             let (grove, left) = grown(&rows, len);
             assert_eq!(left, (32..32 + over).collect::<Vec<u32>>(), "{len} rules");
-            // Eight blocks of four rules behind the one that is empty.
+            // Eight blocks of four rules, behind the empty block.
             assert_eq!((grove.blocks.len(), grove.slots.len()), (9, 9));
             assert_eq!(grove.slots[8], [28, 29, 30, 31]);
             assert_eq!(grove.entries[0].blocks(), 1..=8);
@@ -374,7 +376,8 @@ mod tests {
 
     #[test]
     fn a_tree_has_four_steps_at_most() {
-        // Each cut takes a few of these away and leaves all others together: 5, 4, 4, 4 and at last a leaf of 47.
+        // Each cut separates a few of these rules and leaves the others together: 5, 4, 4, 4 and finally a
+        // leaf of 47.
         let rows = rows((0..64).map(|bit| (1 << bit, u64::MAX)));
         let (grove, left) = grown(&rows, 64);
         assert_eq!(grove.trees[0].depth, 4);
@@ -383,7 +386,8 @@ mod tests {
 
     #[test]
     fn rules_open_in_too_many_cut_bits_are_left() {
-        // 256 exact rules and one that is open in the lowest bits: seven bits are cut, and one of the open ones is not.
+        // 256 exact rules and one that leaves the lowest bits open. Seven bits are cut, and one of the open
+        // bits is not.
         for (part, copies) in [(1, 4), (4, 4), (5, 5), (8, 8), (16, 16), (17, 16), (100, 16)] {
             for open in 1..=7 {
                 let rules = (0..256).map(|value| (value, 0xff)).chain([(0, 0xff << open & 0xff)]);
@@ -427,7 +431,8 @@ mod tests {
 
     #[test]
     fn the_64_bits_that_tell_most_rules_apart_are_looked_at() {
-        // 40 bits of one word and 24 of the other have both values equally often, others seldom one of them.
+        // 40 bits of one word and 24 of the other have both values equally often. The other bits rarely have
+        // a second value.
         let mut rng = Rng::with_seed(3);
         let good = [(1 << 40) - 1, (1 << 24) - 1];
         let rows: Vec<u64> = (0..1_000)
@@ -451,7 +456,8 @@ mod tests {
         let all = |count: u64| shares((0..count).map(|value| (value, u64::MAX)));
         assert_eq!(choose_in(&mut all(64), 4, 3, 1.0), 0b111);
         assert_eq!(choose_in(&mut all(64), 4, 14, 1.0), 0b11_1111, "no other bits tell rules apart");
-        // Bit 1 is as bit 0, a quarter of the rules have bit 2, all have bit 3, and half of them do not ask for it.
+        // Bit 1 equals bit 0, a quarter of the rules have bit 2 set, and all have bit 3 set, which half of
+        // them do not examine.
         let rules = (0..64).map(|at| {
             let (half, quarter) = (at & 1, u64::from(at & 0b110 == 0));
             (0b1000 | quarter << 2 | half << 1 | half, if at < 32 { 0b1111 } else { 0b111 })
@@ -462,7 +468,7 @@ mod tests {
     #[test]
     fn a_bit_is_cut_if_it_parts_a_pair_for_every_50_rules() {
         for (len, cut) in [(50, 1), (51, 0), (2, 1)] {
-            // Two rules ask for the bit, one for each value.
+            // Two rules examine the bit, one for each value.
             let rules = (0..len).map(|at| (at, u64::from(at < 2)));
             assert_eq!(choose_in(&mut shares(rules), 4, 1, 1.0), cut, "{len} rules");
         }
@@ -474,13 +480,13 @@ mod tests {
         let exact: Vec<u64> = (0..64).map(|_| rng.u64(..1 << 20)).collect();
         let cut = |step: f32, open: u64| {
             let exact = exact.iter().map(|value| (*value, (1 << 20) - 1));
-            // Rules that are open in all of these bits: after two cuts they are too many copies each.
+            // Rules that leave all these bits open: after two cuts they would need too many copies each.
             let open = (0..open).map(|at| ((at % 2) << 20, 1 << 20));
             choose_in(&mut shares(exact.chain(open)), 4, 20, step).count_ones()
         };
-        // 64 rules have fewer than two in each of 64 children; the open ones are told apart by one bit more.
+        // 64 rules leave fewer than two in each of 64 children. One more bit distinguishes the open rules.
         assert_eq!((cut(1.0, 0), cut(1.0, 192)), (6, 7));
-        // Each of a sample stands for two rules or more: the next bits are still worth it.
+        // Each rule of the sample represents two or more rules, so the next bits are still worth choosing.
         assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);
     }
 }

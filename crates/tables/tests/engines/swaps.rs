@@ -182,7 +182,7 @@ fn numbers_may_be_used_again_while_a_base_is_compiled() {
     assert_eq!(found, [none, 5, none, none, none, none, 7, none, 1_060]);
 }
 
-/// A table of so many different routes, and what makes further ones.
+/// Returns a table of `rules` different routes, and a function that creates more of them.
 fn table_of(rules: usize) -> (Master, impl FnMut(usize) -> Vec<RuleChange>) {
     let mut master = Master::default();
     let mut next = 0;
@@ -199,7 +199,7 @@ fn table_of(rules: usize) -> (Master, impl FnMut(usize) -> Vec<RuleChange>) {
 
 #[test]
 fn operations_of_more_changes_than_a_16th_of_the_base_compile_it() {
-    // At least 64 changes are taken one by one.
+    // At least 64 changes are applied one by one.
     for (rules, most) in [(100, 64), (1_024, 64), (1_040, 65), (1_600, 100)] {
         let (mut master, mut more) = table_of(rules);
         master.change(&more(most), most, 1).unwrap();
@@ -253,14 +253,14 @@ fn a_base_is_worth_compiling_aside_when_a_128th_stands_beside_it_or_is_dead() {
     assert!(master.job_at_rest().is_some(), "anything is worth it for a table at rest");
 }
 
-/// Each call puts three rules beside the new base, and each change three and not only its own.
+/// Each call replays three rules into the new base. So does each change, instead of only its own rule.
 #[test]
 fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     for (meanwhile, calls) in [(0, 1), (3, 1), (4, 2), (9, 3), (10, 4)] {
         let (mut master, mut more) = table_of(1_000);
         master.change(&more(20), 20, 1).unwrap();
         let job = master.job_aside(1).unwrap();
-        // Half of it goes, and half of it comes.
+        // Half of the changes remove a rule, and half add one.
         let gone: Vec<RuleChange> = (0..meanwhile / 2).map(RuleChange::Remove).collect();
         let changes = [gone, more((meanwhile - meanwhile / 2) as usize)].concat();
         master.change(&changes, changes.len(), 1).unwrap();
@@ -276,7 +276,7 @@ fn a_base_compiled_aside_catches_up_three_rules_at_a_time() {
     let job = master.job_aside(1).unwrap();
     master.change(&more(10), 10, 1).unwrap();
     master.install(job.run());
-    // Ten rules and those of the changes themselves: two fewer are left with each.
+    // Ten queued rules, plus the rules of the changes themselves: each change leaves two fewer.
     for change in 1..=5 {
         assert_eq!(master.compiled_aside(), 0, "change {change}");
         let updates = master.change(&more(1), 1, 1).unwrap();

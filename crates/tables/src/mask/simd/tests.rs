@@ -8,7 +8,7 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| *level <= Level::found())
 }
 
-/// Holds a table against its entries.
+/// Compares a table with its entries.
 struct Held<'h> {
     table: &'h Paged,
     entries: &'h [u16],
@@ -117,7 +117,7 @@ fn vectors_are_made_for_as_many_sources_as_a_key_has() {
     assert_eq!(makes(2, 0, 1), None);
 }
 
-/// Holds a kernel's small steps against plain ones.
+/// Compares the single operations of a kernel with plain code.
 struct Steps;
 
 impl Work for Steps {
