@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests that change the switch, one by one or several as one.
+//! Requests that change the switch, applied one at a time or several as one transaction.
 
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
@@ -16,7 +16,7 @@ use flow::stateless::LaneChange;
 use flow::syntax::{FileLine, RecordCommand};
 use flow::{Command, FlowMod, Nanos};
 
-/// Entries looked at or changed that take some milliseconds.
+/// Number of examined or changed entries above which a request takes some milliseconds.
 pub(crate) const LONG_ENTRIES: usize = 4_096;
 
 /// A request that changes the switch.
@@ -24,15 +24,15 @@ pub(crate) const LONG_ENTRIES: usize = 4_096;
 pub enum Change {
     /// A flow-mod.
     Flow(FlowMod),
-    /// A group-mod; for deletes only the group's number counts.
+    /// A group-mod; a delete uses only the group's number.
     Group(GroupCommand, Group),
-    /// A meter-mod; for deletes only the meter's number counts.
+    /// A meter-mod; a delete uses only the meter's number.
     Meter(MeterCommand, Meter),
     /// A port-mod.
     Port(PortMod),
-    /// A change of the stateless lane.
+    /// A change of the stateless forwarder.
     Stateless(LaneChange),
-    /// The tables of the pipeline.
+    /// The set of tables in the pipeline.
     Tables(TableSet),
 }
 
@@ -42,7 +42,7 @@ impl From<FlowMod> for Change {
     }
 }
 
-/// A line of a flow file.
+/// Converts a line of a flow file.
 impl From<FileLine> for Change {
     fn from(line: FileLine) -> Self {
         match line {
@@ -72,10 +72,10 @@ impl From<FileLine> for Change {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Does one request. It is in force when [`Model::barrier`], asked afterwards, is applied.
+    /// Applies one request. It is in force once the version that [`Model::barrier`] returns afterwards is
+    /// applied.
     ///
-    /// # Errors
-    /// What OpenFlow 1.3 refuses; nothing is changed then.
+    /// # Errors Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
     pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
         let mut staged = Staged::default();
         match self.stage(now, change, &mut staged) {
@@ -87,17 +87,16 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Does all of these requests in order, or none: no packet sees a part of them.
+    /// Applies all of these requests in order, or none. No packet is forwarded by a part of them.
     ///
-    /// # Errors
-    /// The place of the first request that is refused, and why.
+    /// # Errors Returns the index of the first refused request and the reason. Nothing is changed then.
     pub fn bundle<C: Into<Change>>(
         &mut self,
         now: Nanos,
         changes: impl IntoIterator<Item = C>,
     ) -> Result<Changed, (usize, ModelError)> {
         let changes = changes.into_iter();
-        // Most are adds where there are many.
+        // Large bundles consist mostly of adds.
         let expected = changes.size_hint().0.min(self.config.limits.entries);
         let mut staged = Staged::default();
         staged.changes.reserve(expected);
@@ -112,8 +111,8 @@ impl<D: DataPlane> Model<D> {
         Ok(self.commit(now, staged))
     }
 
-    /// Entries that changes look at or change, about; counted no further than what is too long already: more than
-    /// [`LONG_ENTRIES`] take longer than other connections should wait for an answer.
+    /// Estimates the number of entries that the changes examine or modify. Counting stops above
+    /// [`LONG_ENTRIES`]: such a request delays other connections too long and runs in slices instead.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         let mut cost = changes.len();
         for change in changes {
@@ -124,7 +123,7 @@ impl<D: DataPlane> Model<D> {
             if let Change::Flow(m) = change
                 && m.flags.check_overlap
             {
-                // Those added before it may be looked at as well.
+                // Entries added earlier in the same bundle may be examined as well.
                 cost = cost.saturating_add(changes.len() - 1);
             }
         }
@@ -135,13 +134,13 @@ impl<D: DataPlane> Model<D> {
         let all = self.store.slots().len();
         let users_of_meters = || self.meters.values().any(|record| record.users > 0);
         let users_of_groups = || self.groups.records().values().any(|record| record.users > 0);
-        // All entries are looked at for the users of a group or a meter that has some.
+        // The users of a group or meter are found by a scan of all entries.
         let has_users = match change {
             Change::Flow(m) => return self.flow_cost(m),
             Change::Port(_) => false,
-            // Entries that lead to a removed table are looked for among all.
+            // Entries that lead to a removed table are found by a scan of all entries.
             Change::Tables(_) => true,
-            // The lane is copied, compared and compiled whole.
+            // The whole configuration of the stateless forwarder is copied, compared and compiled.
             Change::Stateless(change) => {
                 return change.size() + self.stateless.as_ref().map_or(0, |lane| lane.size());
             }
@@ -166,7 +165,7 @@ impl<D: DataPlane> Model<D> {
         let table = m.table.map(|table| self.store.table(table));
         match (m.command, table) {
             (Command::Modify | Command::Delete, _) => self.covered_cost(m.table, &m.matching),
-            // An array's numbers have one entry each, whatever its priority.
+            // Each index of a linear table has one entry, whatever its priority.
             (Command::Add, Some(table)) if m.matching.index().is_some() => table.covered_cost(&m.matching),
             (Command::Add, Some(table)) if m.flags.check_overlap => {
                 table.overlap_cost(m.priority, &m.matching)

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a datapath is set to.
+//! Configuration of a datapath.
 
 use crate::marking::Learning;
 use flow::Nanos;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Settings of one datapath.
+/// Configuration of one datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Its number, unique in the network.
+    /// Datapath ID, unique in the network.
     pub datapath_id: u64,
     /// Forward by learned MACs without a controller: table 0 starts with `priority=0 actions=NORMAL`.
     pub standalone: bool,
-    /// Time after which a MAC that was not seen as a source is forgotten; 0: never.
+    /// Time in nanoseconds after which a MAC that was not seen as a source is forgotten; 0: never.
     pub mac_ageing: Nanos,
-    /// Learned MACs kept at most; beyond it the one not seen for longest goes.
+    /// Maximum number of learned MACs. When it is reached, the MAC not seen for the longest time is removed.
     pub mac_limit: usize,
-    /// Entries whose cookie has this value under this mask are low-latency.
+    /// Cookie value and mask: entries whose cookie has this value under this mask are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// When entries are learned to be low-latency; none: never.
+    /// Thresholds for learning low-latency entries from their packet rate; `None`: learning is off.
     pub learning: Option<Learning>,
-    /// Limits.
+    /// Limits of the model.
     pub limits: Limits,
 }
 
@@ -41,26 +41,28 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether entries with this cookie are low-latency unless it is said otherwise.
+    /// Returns whether an entry with this cookie is low-latency when no flow-mod states otherwise.
     #[must_use]
     pub fn is_marked_by_cookie(&self, cookie: u64) -> bool {
         self.low_latency_cookie.is_some_and(|(value, mask)| (cookie ^ value) & mask == 0)
     }
 }
 
-/// Limits of the model; each bounds memory or the time of one call.
+/// Limits of the model; each bounds memory or the duration of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Entries of all tables together, learned MACs apart. As many again may wait for their removal to be in force.
+    /// Maximum number of entries in all tables together, without learned MACs. As many more may wait until
+    /// their removal is in force.
     pub entries: usize,
-    /// Notices that wait for [`crate::Model::next_notice`]. Packet-ins beyond it are dropped and counted,
-    /// flow-removed notices wait with their entries, port notices get as much room again.
+    /// Maximum number of notices that wait for [`crate::Model::next_notice`]. Packet-ins beyond it are
+    /// dropped and counted, and flow-removed notices wait with their entries. Port notices may use as much
+    /// space again.
     pub notices: usize,
     /// Worker events taken in one poll.
     pub events_per_poll: usize,
-    /// Due timers looked at in one poll.
+    /// Due timers examined in one poll.
     pub timers_per_poll: usize,
-    /// Removed entries whose counters are read and whose ids are released in one poll.
+    /// Removed entries whose counters are read and whose IDs are released in one poll.
     pub removals_per_poll: usize,
 }
 

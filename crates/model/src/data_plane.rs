@@ -1,71 +1,75 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the model asks of a data plane: workers, hardware, or the reference interpreter.
+//! The interface between the model and a data plane: workers, hardware, or the reference interpreter.
 
 use flow::{EgressQueue, EntryFlags, EntryId, Nanos, Operation, PortNo};
 use frame::Frame;
 use pipeline::Event;
 
-/// A data plane: takes operations in order, answers with counters and events. Nothing here blocks.
+/// A data plane: applies operations in order and reports counters and events. The control thread calls it; no
+/// method blocks.
 pub trait DataPlane {
-    /// Puts an operation behind all earlier ones and returns its version: 1 for the first, then one more each time.
+    /// Queues an operation after all earlier ones. Returns its version: 1 for the first operation, then
+    /// counting up.
     fn submit(&mut self, operation: Operation) -> u64;
 
-    /// The highest version that is in force everywhere: no packet is judged by an older one any more.
+    /// Returns the highest version that is in force on all workers: no packet is processed by an older one.
     fn applied(&mut self) -> u64;
 
-    /// Lets the data plane see to what it does by itself, of which controllers see nothing. Called now and then.
+    /// Runs background work that controllers do not see. `Model::poll` calls it on each poll.
     fn tick(&mut self, _now: Nanos) {}
 
-    /// Operations taken by `submit` that wait for room on the way to the workers. The caller stops reading requests
-    /// while this is above its limit.
+    /// Returns the number of submitted operations that wait for space in the queues to the workers. The
+    /// caller stops reading requests while the number is above its limit.
     fn parked(&self) -> usize;
 
-    /// An entry's counters, summed over the workers. Readable from its adding until its release.
+    /// Returns an entry's counters, summed over the workers. Valid from the entry's addition until its
+    /// release.
     fn entry_counters(&mut self, id: EntryId) -> EntryCounters;
 
-    /// Forgets an entry whose removal is in force: its id may be used again, its counters are gone.
+    /// Releases an entry whose removal is in force. Its counters are lost and its ID may be reused.
     fn release(&mut self, id: EntryId);
 
-    /// A table's counters.
+    /// Returns a table's counters.
     fn table_counters(&mut self, table: u8) -> TableCounters;
 
-    /// A group's counters since it was added or replaced; none for a group that is not there.
+    /// Returns a group's counters since it was added or replaced, or `None` if the group does not exist.
     fn group_counters(&mut self, id: u32) -> Option<GroupCounters>;
 
-    /// A meter's counters since it was added or replaced; none for a meter that is not there.
+    /// Returns a meter's counters since it was added or replaced, or `None` if the meter does not exist.
     fn meter_counters(&mut self, id: u32) -> Option<MeterCounters>;
 
-    /// A port's counters; none for a port that the data plane does not have.
+    /// Returns a port's counters, or `None` if the data plane does not have the port.
     fn port_counters(&mut self, port: PortNo) -> Option<PortCounters>;
 
-    /// A port's egress queues, by number; none for a port that has none.
+    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
     fn queues(&mut self, _port: PortNo) -> Vec<PortQueue> {
         Vec::new()
     }
 
-    /// Counters of all packets.
+    /// Returns the counters of all packets.
     fn totals(&mut self) -> Totals;
 
-    /// The next report of the workers.
+    /// Takes the next event that a worker reported.
     fn next_event(&mut self) -> Option<Event>;
 
-    /// Takes a packet-in's frame back.
+    /// Takes back the frame of a packet-in for reuse.
     fn recycle(&mut self, frame: Frame);
 }
 
 /// Counters of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntryCounters {
-    /// Packets that hit it.
+    /// Packets that hit the entry.
     pub packets: u64,
-    /// Their bytes, as long as they were when they hit it.
+    /// Bytes of these packets, each with its length at the time of the hit.
     pub bytes: u64,
-    /// When it was last hit; 0: never.
+    /// Time of the last hit; 0: never.
     pub used_ns: Nanos,
 }
 
 impl EntryCounters {
-    /// Packets and bytes as they are told of an entry: what its flags say is not counted is all ones (OpenFlow 1.3, 5.8).
+    /// Returns packets and bytes as reported to controllers. A count that the entry's flags switch off is all
+    /// ones (OpenFlow 1.3, 5.8).
     #[must_use]
     pub fn told(&self, flags: EntryFlags) -> (u64, u64) {
         let unless = |off: bool, count| if off { u64::MAX } else { count };
@@ -76,27 +80,27 @@ impl EntryCounters {
 /// Counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableCounters {
-    /// Packets looked up.
+    /// Packets looked up in the table.
     pub lookups: u64,
-    /// Packets that hit an entry.
+    /// Packets that hit an entry of the table.
     pub matches: u64,
 }
 
 /// Counters of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
-    /// Packets and bytes that reached it.
+    /// Packets and bytes that reached the group.
     pub total: (u64, u64),
-    /// Packets and bytes that each bucket was used for.
+    /// Packets and bytes that each bucket processed.
     pub buckets: Vec<(u64, u64)>,
 }
 
 /// Counters of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MeterCounters {
-    /// Packets and bytes that reached it.
+    /// Packets and bytes that reached the meter.
     pub total: (u64, u64),
-    /// Packets and bytes that each band was applied to.
+    /// Packets and bytes that each band applied to.
     pub bands: Vec<(u64, u64)>,
 }
 
@@ -111,50 +115,51 @@ pub struct PortCounters {
     pub tx_packets: u64,
     /// Bytes sent by the device.
     pub tx_bytes: u64,
-    /// Packets that the device, the kernel or the driver lost on the way in.
+    /// Packets that the device, the kernel or the driver lost on receive.
     pub rx_dropped: u64,
     /// Packets that were given to the port and not sent.
     pub tx_dropped: u64,
-    /// Losses by the driver's names for them, zeros left out.
+    /// Losses by the driver's counter names, without counters that are zero.
     pub by_name: Vec<(&'static str, u64)>,
 }
 
-/// An egress queue of a port, and its counters.
+/// An egress queue of a port, with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortQueue {
-    /// How it is set.
+    /// Configuration of the queue.
     pub settings: EgressQueue,
-    /// Packets that left it.
+    /// Packets that left the queue.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes that left the queue.
     pub tx_bytes: u64,
-    /// Packets for which it had no room.
+    /// Packets dropped because the queue was full.
     pub dropped: u64,
-    /// Packets that wait in it.
+    /// Packets that wait in the queue.
     pub waiting: usize,
 }
 
 /// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Packets taken from ports.
+    /// Packets received from ports.
     pub received: u64,
-    /// Packets of which at least one copy went to a port.
+    /// Packets of which at least one copy was given to a port.
     pub forwarded: u64,
     /// Packets that went to the controller only.
     pub consumed: u64,
-    /// Of the received: those that went all the way over the fast-forwarding path.
+    /// Received packets that completed on the fast-forwarding path.
     pub fast: u64,
-    /// Of the received: those that the stateless lane sent or dropped.
+    /// Received packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    /// Number of times that a low-latency packet was held until earlier packets of its flow had left.
     pub held_back: u64,
     /// Packets waiting in the switch.
     pub held: u64,
-    /// Packets of which no copy went anywhere, by `flow::DropReason` (index: its place in `DropReason::ALL`).
+    /// Packets of which no copy was sent, by `flow::DropReason` (index: its position in `DropReason::ALL`).
     pub dropped: Vec<u64>,
     /// Copies given to ports: at least `forwarded`.
     pub copies: u64,
-    /// Copies that failed while the packet as a whole was forwarded or consumed, or after it was counted, by reason.
+    /// Copies that were dropped although the packet counts as forwarded or consumed, or after it was counted,
+    /// by reason.
     pub copies_dropped: Vec<u64>,
 }

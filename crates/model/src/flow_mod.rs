@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods (OpenFlow 1.3, 6.4).
+//! Flow-mods (OpenFlow 1.3, section 6.4).
 
 use crate::change::Change;
 use crate::data_plane::DataPlane;
@@ -17,7 +17,8 @@ use flow::validate::{ValidateError, validate};
 use flow::{Action, Command, EntryChange, EntryId, FlowEntry, FlowMod, Instructions, Limits, Match, Nanos};
 use std::sync::Arc;
 
-/// How many entries a request changed. An entry that replaced another counts as added, the other as removed.
+/// Numbers of entries that a request changed. An entry that replaces another counts as added, the replaced
+/// one as removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     /// Entries added.
@@ -29,23 +30,25 @@ pub struct Changed {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Does one flow-mod. The change is in force when [`Model::barrier`], asked afterwards, is applied.
+    /// Applies one flow-mod. It is in force once the version that [`Model::barrier`] returns afterwards is
+    /// applied.
     ///
-    /// # Errors
-    /// What OpenFlow 1.3 refuses; nothing is changed then.
+    /// # Errors Returns the error by which OpenFlow 1.3 refuses the flow-mod. Nothing is changed then.
     pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
         self.change(now, Change::Flow(m))
     }
 
-    /// Deletes all entries of the controller's tables and puts the standalone default back, in one operation.
+    /// Deletes all entries of the controller's tables and restores the standalone default entry, in one
+    /// operation.
     pub fn clear(&mut self, now: Nanos) -> Changed {
         let all = FlowMod { command: Command::Delete, table: None, ..FlowMod::default() };
         let mods = std::iter::once(all).chain(self.default_entries());
         self.bundle(now, mods).unwrap_or_default()
     }
 
-    /// Switches between secure and standalone, for a datapath that has lost or found its controllers. Standalone it
-    /// forgets their flows and learns; secure again, it forgets the standalone default if that is still there.
+    /// Switches between fail-secure and fail-standalone mode, when a datapath has found or lost its
+    /// controllers. Standalone mode deletes all entries of controllers and forwards by learned MACs. Secure
+    /// mode deletes the standalone default entry if it is unchanged.
     pub fn set_standalone(&mut self, now: Nanos, standalone: bool) -> Changed {
         let default = self.default_entries().pop();
         self.config.standalone = standalone;
@@ -141,7 +144,8 @@ impl<D: DataPlane> Model<D> {
             staged.log.push(Step::Modified(Box::new(Before { id, entry: before, mark, carried })));
             staged.changed.modified += 1;
             if m.flags.reset_counts {
-                // What the data plane counted of it, it resets itself when the change is in force.
+                // The data plane resets its own counters when the change is in force; only the carried counts
+                // go here.
                 self.carried.remove(&id);
             }
         }
@@ -166,7 +170,8 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Removes the entries that use a group or a meter; there are at most so many of them.
+    /// Removes the entries that use a group or a meter. `users` is their exact number, so the scan can stop
+    /// early.
     pub(crate) fn stage_remove_users(
         &mut self,
         users: usize,
@@ -185,7 +190,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Empties a table without looking its entries up one by one.
+    /// Empties a table without looking up its entries one by one.
     pub(crate) fn stage_delete_table(
         &mut self,
         table: u8,
@@ -200,7 +205,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Entries that have to be looked at for those that a match covers.
+    /// Returns the number of entries to examine in order to find those that a match covers.
     pub(crate) fn covered_cost(&self, table: Option<u8>, matching: &Match) -> usize {
         let (first, last) = table.map_or((0, MAC_TABLE - 1), |t| (t, t));
         (first..=last).map(|table| self.store.table(table).covered_cost(matching)).sum()
@@ -225,7 +230,8 @@ impl<D: DataPlane> Model<D> {
         ids
     }
 
-    /// A linear table is an array: its numbers are bounded, and each has one entry.
+    /// Checks the index of an entry in a linear table. A linear table is an array: its indices are bounded,
+    /// and each has at most one entry.
     fn check_index(&self, table: u8, index: u32, priority: u16, matching: &Match) -> Result<(), ModelError> {
         let limit = self.config.limits.entries;
         if index as usize >= limit {
@@ -245,7 +251,8 @@ impl<D: DataPlane> Model<D> {
         if live >= limit {
             return Err(ModelError::TableFull { in_use: live, limit });
         }
-        // Entries on their way out keep their memory: a storm of adds and deletes must meet a bound as well.
+        // Removed entries keep their memory until their release, so a burst of adds and deletes needs a bound
+        // too.
         if in_use >= 2 * limit {
             return Err(ModelError::TableFull { in_use, limit: 2 * limit });
         }
@@ -253,7 +260,7 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-/// Refuses what uses groups and meters that are not there: better an error now than packets dropped later.
+/// Refuses instructions that use a missing group or meter: an error now is better than dropped packets later.
 pub(crate) fn executable(
     instructions: &Instructions,
     groups: &Groups,

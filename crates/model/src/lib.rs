@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch as a controller sees it: turns messages, clock and worker events into operations and replies.
+//! The control plane of the switch: turns controller requests, time and worker events into operations and
+//! replies.
 //!
-//! [`Model`] owns tables, entries, ports, learned MACs and timers. It opens no socket, starts no thread and reads no
-//! clock: the time comes in as `now`, changes go out as [`flow::Operation`]s to a [`DataPlane`], and what a controller
-//! is to be told waits as a [`Notice`].
+//! [`Model`] owns flow tables, groups, meters, ports, learned MAC addresses and timers. It opens no socket,
+//! starts no thread and reads no clock: the caller passes the time as `now`. Changes leave as
+//! [`flow::Operation`]s through the trait [`DataPlane`]; messages for controllers wait in a queue as
+//! [`Notice`]s.
+//!
+//! Begin reading with [`Model`] in `model.rs`, then `change.rs` (how a request is staged and committed) and
+//! `poll.rs` (events and timeouts). The module `agent` translates OpenFlow messages into calls of the model.
 
 pub mod agent;
 pub mod change;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The model: what it owns, and the little that all its parts use.
+//! The type [`Model`]: its state, its constructor and the helpers that all its parts share.
 
 use crate::config::{Config, SECOND_NS};
 use crate::data_plane::{DataPlane, EntryCounters};
@@ -22,7 +22,7 @@ use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Counts that an entry shows on top of the data plane's: those of the entry it replaced.
+/// Counts shown on top of an entry's own counters: those of the entry that it replaced.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Carried {
     pub packets: u64,
@@ -31,20 +31,20 @@ pub(crate) struct Carried {
     pub from: Option<EntryId>,
 }
 
-/// An entry that left its table and waits until the data plane has forgotten it.
+/// An entry that left its table and waits until the data plane has released it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dying {
-    /// The operation that removes it.
+    /// Version of the operation that removes the entry.
     pub version: u64,
     pub removed_ns: Nanos,
     pub id: EntryId,
-    /// What to report, if the entry asks for it.
+    /// Reason to report in a flow-removed message; `None`: no message.
     pub reason: Option<RemovedReason>,
-    /// The entry that replaced it and carries its counts on.
+    /// The entry that replaced this one and continues its counts.
     pub heir: Option<EntryId>,
 }
 
-/// One datapath as controllers see it, over a data plane.
+/// One datapath as controllers see it, on top of a data plane. Lives on the control thread.
 #[derive(Debug)]
 pub struct Model<D: DataPlane> {
     pub(crate) config: Config,
@@ -53,7 +53,7 @@ pub struct Model<D: DataPlane> {
     pub(crate) sharing: Sharing,
     pub(crate) carried: HashMap<EntryId, Carried>,
     pub(crate) dying: VecDeque<Dying>,
-    /// Timers of flow entries, and of learned MACs.
+    /// Timers of flow entries (index 0) and of learned MACs (index 1); see [`timers_of`].
     pub(crate) timers: [Timers; 2],
     pub(crate) macs: Macs,
     pub(crate) looks: Looks,
@@ -64,25 +64,26 @@ pub struct Model<D: DataPlane> {
     settings: Settings,
     pub(crate) stateless: Option<Arc<Stateless>>,
     pub(crate) pipeline_tables: TableSet,
-    /// The version submitted last.
+    /// Version of the last operation submitted to the data plane.
     pub(crate) version: u64,
-    /// A version that was in force before the events taken since then arose.
+    /// A version that was active before the workers reported the current backlog of events.
     pub(crate) settle_next: u64,
-    /// The version up to which removed entries may be forgotten: no event about them is under way.
+    /// Version up to which removed entries may be released: no unread event refers to them.
     pub(crate) settled: u64,
-    /// How traces of real packets came out.
+    /// Results of comparing traces of real packets with the rules.
     pub(crate) trace_counts: TraceCounts,
-    /// Events taken since none was left.
+    /// Events taken since the event queue was last empty.
     pub(crate) backlog_events: usize,
 }
 
-/// Index of an entry's timers.
+/// Returns the index into `Model::timers` for entries of this table.
 pub(crate) fn timers_of(table: u8) -> usize {
     usize::from(table == MAC_TABLE)
 }
 
 impl<D: DataPlane> Model<D> {
-    /// A datapath without ports; standalone, with the entry that makes it a learning bridge.
+    /// Creates a datapath without ports. If it is standalone, it starts with the entry that forwards by
+    /// NORMAL.
     #[must_use]
     pub fn new(config: Config, plane: D, now: Nanos) -> Self {
         let mut model = Self {
@@ -108,12 +109,12 @@ impl<D: DataPlane> Model<D> {
             trace_counts: TraceCounts::default(),
             backlog_events: 0,
         };
-        // Only a limit of no entries at all refuses it, and then an empty table is what was asked for.
+        // Refused only if the limit of entries is 0; then the table correctly stays empty.
         let _ = model.bundle(now, model.default_entries());
         model
     }
 
-    /// The flow-mods that make a fresh datapath.
+    /// Returns the flow-mods that a fresh datapath starts with.
     pub(crate) fn default_entries(&self) -> Vec<FlowMod> {
         let normal = FlowMod {
             priority: 0,
@@ -123,19 +124,20 @@ impl<D: DataPlane> Model<D> {
         if self.config.standalone { vec![normal] } else { Vec::new() }
     }
 
-    /// Its settings.
+    /// Returns the configuration of the datapath.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// How packets are treated whatever they hit.
+    /// Returns the settings that apply to every packet, independent of the entries hit.
     #[must_use]
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// Sets it.
+    /// Changes the settings that apply to every packet. Submits an operation if they differ from the current
+    /// ones.
     pub fn set_settings(&mut self, settings: Settings) {
         if settings != self.settings {
             self.settings = settings;
@@ -143,47 +145,49 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// The data plane.
+    /// Returns the data plane.
     pub fn plane_mut(&mut self) -> &mut D {
         &mut self.plane
     }
 
-    /// Version of the last change: when [`Model::is_applied`] says yes to it, all changes so far are in force.
+    /// Returns the version of the last change. Once [`Model::is_applied`] returns true for it, all changes so
+    /// far are in force.
     #[must_use]
     pub fn barrier(&self) -> u64 {
         self.version
     }
 
-    /// Whether a version is in force everywhere.
+    /// Returns whether a version is in force on all workers.
     pub fn is_applied(&mut self, version: u64) -> bool {
         version == 0 || self.plane.applied() >= version
     }
 
-    /// The next thing a controller is to be told.
+    /// Takes the next notice for controllers from the queue.
     pub fn next_notice(&mut self) -> Option<Notice> {
         self.notices.pop()
     }
 
-    /// Notices that found no room so far.
+    /// Returns the numbers of notices dropped because the queue was full.
     #[must_use]
     pub fn notice_drops(&self) -> NoticeDrops {
         self.notices.drops()
     }
 
-    /// Gives the frame of a packet-in back.
+    /// Returns the frame of a packet-in to the data plane.
     pub fn recycle(&mut self, frame: Frame) {
         self.plane.recycle(frame);
     }
 
-    /// When the clock next makes something to do. Events and removals that come into force do so too, at any time: poll
-    /// also when the data plane has reported something.
+    /// Returns the time at which the next timer or the next learning step is due. Events and completed
+    /// removals also need [`Model::poll`], at any time, so call it when the data plane has reported something
+    /// as well.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let looks = self.config.learning.map(|_| self.looks.due());
         self.timers.iter().filter_map(Timers::next).chain(looks).min()
     }
 
-    /// An entry's counters as a controller sees them.
+    /// Returns an entry's counters as a controller sees them, including those of entries that it replaced.
     pub(crate) fn counters_of(&mut self, id: EntryId) -> EntryCounters {
         let mut sum = self.plane.entry_counters(id);
         let mut at = id;
@@ -199,7 +203,7 @@ impl<D: DataPlane> Model<D> {
         sum
     }
 
-    /// When an entry goes for lack of packets or age, and why.
+    /// Returns when an entry times out if it is not hit again, and the reason.
     pub(crate) fn deadline(
         &self,
         entry: &FlowEntry,
@@ -220,7 +224,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Sets the timer of an entry that was last hit at `used`.
+    /// Arms the timer of an entry that was last hit at `used`.
     pub(crate) fn arm(&mut self, id: EntryId, used: Nanos) {
         let Some(slot) = self.store.slot(id) else { return };
         let Some(entry) = &slot.entry else { return };
@@ -232,7 +236,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// When the data plane last hit an entry; 0 if it does not know it yet.
+    /// Returns when the data plane last hit an entry; 0 if it does not know the entry yet.
     pub(crate) fn used_ns(&mut self, id: EntryId) -> Nanos {
         match self.store.slot(id) {
             Some(slot) if slot.life != Life::Fresh => self.plane.entry_counters(id).used_ns,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All entries, by number, and the tables that find them.
+//! All entries by ID, and the tables that index them.
 
 use crate::marking::Mark;
 use crate::table::Table;
@@ -7,29 +7,29 @@ use flow::operation::MAC_TABLE;
 use flow::{EntryId, FlowEntry, Match, Nanos};
 use std::sync::Arc;
 
-/// Where an entry is on its way.
+/// Life cycle of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// The number is free.
+    /// The ID is free.
     Free,
     /// Added by a request that is not submitted yet: the data plane does not know it.
     Fresh,
     /// Known to the data plane.
     Live,
-    /// Out of its table; the data plane may still hit and count it.
+    /// Removed from its table; the data plane may still hit and count it.
     Dying,
 }
 
-/// An entry and what the model keeps beside it.
+/// An entry and its bookkeeping in the model.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub entry: Option<Arc<FlowEntry>>,
-    /// Order of adding over all tables; never used twice.
+    /// Serial number, increasing in order of adding over all tables and never reused.
     pub serial: u64,
     pub created_ns: Nanos,
     /// Hash of priority and match.
     pub hash: u32,
-    /// Place among the entries of its shape, while it is in its table.
+    /// Index among the members of its group in `Table`, while the entry is in its table.
     pub place: u32,
     pub life: Life,
     pub mark: Mark,
@@ -61,17 +61,18 @@ impl Store {
         &self.tables[usize::from(table)]
     }
 
-    /// Entries in the controller's tables.
+    /// Returns the number of entries in the controller's tables.
     pub fn live(&self) -> usize {
         self.live
     }
 
-    /// Numbers in use: entries in tables, learned MACs, and entries on their way out.
+    /// Returns the number of IDs in use: entries in tables, learned MACs, and entries waiting for their
+    /// release.
     pub fn used(&self) -> usize {
         self.used
     }
 
-    /// Room for `count` more entries, made at once.
+    /// Reserves space for `count` more entries in one allocation.
     pub fn reserve(&mut self, count: usize) {
         self.slots.reserve(count.saturating_sub(self.free.len()));
     }
@@ -84,7 +85,7 @@ impl Store {
         self.slots.get_mut(id as usize).filter(|s| s.life != Life::Free)
     }
 
-    /// The entry, be it in its table or on its way out.
+    /// Returns the entry with this ID, whether it is in its table or waits for its release.
     pub fn entry(&self, id: EntryId) -> Option<&Arc<FlowEntry>> {
         self.slot(id)?.entry.as_ref()
     }
@@ -93,12 +94,12 @@ impl Store {
         self.slot(id).is_some_and(|s| s.serial == serial && s.life != Life::Dying)
     }
 
-    /// The entry of a table with this priority and match.
+    /// Returns the entry of a table with this priority and match.
     pub fn find(&self, table: u8, priority: u16, matching: &Match) -> Option<EntryId> {
         self.table(table).find(&self.slots, priority, matching)
     }
 
-    /// Puts an entry into its table under a new number.
+    /// Puts an entry into its table under a new ID.
     pub fn insert(&mut self, mut entry: FlowEntry, mark: Mark, now: Nanos) -> EntryId {
         let id = match self.free.pop() {
             Some(id) => id,
@@ -134,7 +135,7 @@ impl Store {
         id
     }
 
-    /// Takes an entry out of its table; its number stays in use until `release`.
+    /// Removes an entry from its table. Its ID stays in use until `release`.
     pub fn unlink(&mut self, id: EntryId) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.tables[usize::from(table)].remove(&mut self.slots, id);
@@ -142,7 +143,7 @@ impl Store {
         self.slots[id as usize].life = Life::Dying;
     }
 
-    /// Takes all entries out of a table; says where each was on its way.
+    /// Removes all entries from a table. Returns their IDs and the state that each was in.
     pub fn unlink_all(&mut self, table: u8) -> Vec<(EntryId, Life)> {
         let ids = self.tables[usize::from(table)].take_all();
         self.live -= if table == MAC_TABLE { 0 } else { ids.len() };
@@ -150,7 +151,7 @@ impl Store {
         ids.into_iter().map(|id| (id, std::mem::replace(&mut slots[id as usize].life, Life::Dying))).collect()
     }
 
-    /// Takes an `unlink` back.
+    /// Undoes an `unlink`.
     pub fn relink(&mut self, id: EntryId, life: Life) {
         let Some(table) = self.entry(id).map(|e| e.table) else { return };
         self.slots[id as usize].life = life;
@@ -158,7 +159,7 @@ impl Store {
         self.live += usize::from(table != MAC_TABLE);
     }
 
-    /// Gives an entry other contents; table, priority and match must stay.
+    /// Replaces an entry's contents. Table, priority and match must not change.
     pub fn set_entry(&mut self, id: EntryId, entry: Arc<FlowEntry>, mark: Mark) {
         if let Some(slot) = self.slot_mut(id) {
             slot.entry = Some(entry);
@@ -166,7 +167,7 @@ impl Store {
         }
     }
 
-    /// Forgets an unlinked entry: its number is free.
+    /// Releases the ID of an unlinked entry for reuse.
     pub fn release(&mut self, id: EntryId) {
         if let Some(slot) = self.slot_mut(id) {
             slot.life = Life::Free;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One table's ways to its entries: by priority and match, in order of adding, and how many there are of each shape.
-//! A shape is the fields and masks of a match without its values; real tables have few, which keeps overlap checks and
-//! non-strict commands from walking all entries.
+//! Control-side index of one table: entries by priority and match, by order of adding, and grouped by shape.
+//!
+//! A shape is the fields and masks of a match without its values. Real tables have few shapes, so overlap
+//! checks and non-strict commands can skip most entries.
 
 mod search;
 
@@ -11,12 +12,12 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hash, Hasher};
 
-/// Entries of one shape, among those of one priority.
+/// Entries of one shape and one priority.
 #[derive(Debug)]
 struct Group {
     linear: bool,
     fields: Box<[(Field, u128)]>,
-    /// In no order; each slot knows its place, so that it leaves at once.
+    /// Unordered. `Slot::place` is each member's index, so removal takes constant time.
     members: Vec<EntryId>,
 }
 
@@ -25,7 +26,7 @@ impl Group {
         self.linear == matching.index().is_some() && self.fields.iter().copied().eq(shape_of(matching))
     }
 
-    /// Whether `matching` may cover some match of this shape.
+    /// Returns whether `matching` may cover some match of this shape.
     fn may_be_covered_by(&self, matching: &Match) -> bool {
         if matching.index().is_some() {
             return self.linear;
@@ -50,13 +51,13 @@ pub(crate) struct Table {
     index: HashTable<EntryId>,
     order: BTreeMap<u64, EntryId>,
     levels: BTreeMap<u16, Level>,
-    /// Groups of all priorities.
+    /// Number of groups, over all priorities.
     groups: usize,
-    /// Groups that use each slice.
+    /// Number of groups that use each slice.
     slices: BTreeMap<Field, usize>,
 }
 
-/// The table takes places from a hash's low bits and tags from its high ones.
+/// Widens a 32-bit hash: the hash table takes bucket indices from the low bits and tags from the high bits.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
@@ -83,7 +84,7 @@ impl Table {
         self.order.len()
     }
 
-    /// Half of a hash is kept beside each entry: enough to tell so many apart.
+    /// Returns the upper half of the 64-bit hash. 32 bits are enough to distinguish the entries of a table.
     pub fn hash(&self, priority: u16, matching: &Match) -> u32 {
         (self.hasher.hash_one((priority, matching)) >> 32) as u32
     }
@@ -122,7 +123,7 @@ impl Table {
         }
     }
 
-    /// Empties the table; gives its entries in order of adding.
+    /// Empties the table. Returns its entries in order of adding.
     pub fn take_all(&mut self) -> Vec<EntryId> {
         self.index = HashTable::new();
         self.levels.clear();
@@ -135,7 +136,7 @@ impl Table {
         self.order.range(serial..).map(|(&serial, &id)| (serial, id))
     }
 
-    /// All entries that `matching` covers, in order of adding.
+    /// Returns all entries that `matching` covers, in order of adding.
     pub fn covered(&self, slots: &[Slot], matching: &Match) -> Vec<EntryId> {
         if matching.is_any() {
             return self.order.values().copied().collect();
@@ -162,18 +163,19 @@ impl Table {
         groups.filter(|(_, group)| group.may_be_covered_by(matching))
     }
 
-    /// Entries that a match is compared with for those that it covers.
+    /// Returns the number of entries that `covered` compares with `matching`.
     fn looked_at(&self, matching: &Match) -> usize {
         let others = self.may_be_covered(matching).filter(|(_, group)| !group.has_shape_of(matching));
         others.map(|(_, group)| group.members.len()).sum()
     }
 
-    /// Entries and groups that [`Table::covered`] looks at.
+    /// Returns the number of entries and groups that [`Table::covered`] examines.
     pub fn covered_cost(&self, matching: &Match) -> usize {
         if matching.is_any() { self.len() } else { self.groups + self.looked_at(matching) }
     }
 
-    /// Whether an entry of this priority overlaps `matching`. OpenFlow 1.3 counts an identical one as overlapping.
+    /// Returns whether an entry of this priority overlaps `matching`. In OpenFlow 1.3 an identical match
+    /// overlaps too.
     pub fn overlaps(&self, slots: &[Slot], priority: u16, matching: &Match) -> bool {
         if self.find(slots, priority, matching).is_some() {
             return true;
@@ -181,7 +183,8 @@ impl Table {
         let Some(level) = self.levels.get(&priority).filter(|_| matching.index().is_none()) else {
             return false;
         };
-        // Of the same shape, only an equal match overlaps; an index and fields never do.
+        // Among entries of one shape, only an equal match overlaps. An index match never overlaps a field
+        // match.
         let mut others = level.groups.iter().filter(|g| !g.linear && !g.has_shape_of(matching));
         others.any(|group| {
             let mut members = group.members.iter();
@@ -189,7 +192,7 @@ impl Table {
         })
     }
 
-    /// Entries that [`Table::overlaps`] looks at.
+    /// Returns the number of entries that [`Table::overlaps`] examines.
     pub fn overlap_cost(&self, priority: u16, matching: &Match) -> usize {
         let Some(level) = self.levels.get(&priority).filter(|_| matching.index().is_none()) else { return 0 };
         let hash = self.hash_shape_of(matching);
@@ -197,7 +200,7 @@ impl Table {
         level.entries - same.map_or(0, |group| group.members.len())
     }
 
-    /// Different slices that the table's entries and one with this match examine.
+    /// Returns the number of different slices examined by the table's entries together with this match.
     pub fn slices_with(&self, matching: &Match) -> usize {
         let new = slices_of(matching).filter(|f| !self.slices.contains_key(f)).count();
         self.slices.len() + new
@@ -207,7 +210,7 @@ impl Table {
         shape_hash(&self.hasher, matching.index().is_some(), shape_of(matching))
     }
 
-    /// Adds an entry to its group; says its place there.
+    /// Adds an entry to its group and returns its index there.
     fn join_group(&mut self, entry: &FlowEntry, id: EntryId) -> u32 {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.entry(entry.priority).or_default();
@@ -230,7 +233,7 @@ impl Table {
         0
     }
 
-    /// Takes an entry out of its group; the entry that takes its place there, if one does.
+    /// Removes an entry from its group. Returns the member that moved to its index, if any.
     fn leave_group(&mut self, entry: &FlowEntry, place: u32) -> Option<EntryId> {
         let hash = self.hash_shape_of(&entry.matching);
         let level = self.levels.get_mut(&entry.priority)?;

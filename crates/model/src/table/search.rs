@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entry a packet hits, found by what the table keeps for commands: of each priority and shape there is at most one
-//! entry that a packet's values name.
+//! Lookup of the entry that a packet hits, for traces. It uses the index of `Table`: per priority and shape
+//! at most one entry matches a packet's values.
 
 use super::{Table, entry_of};
 use crate::store::Slot;
 use flow::{EntryId, Field, FieldMatch, FlowEntry, Match};
 
 impl Table {
-    /// The entry that a packet hits whose fields `value` tells: of those that match the one of highest priority, of these
-    /// the one added first.
+    /// Returns the entry that a packet hits; `value` returns the packet's field values. Among matching
+    /// entries the highest priority is used, and within one priority the entry added first.
     pub fn lookup(&self, slots: &[Slot], value: &mut dyn FnMut(Field) -> Option<u128>) -> Option<EntryId> {
         self.levels.iter().rev().find_map(|(&priority, level)| {
             let hits = level.groups.iter().filter(|group| !group.linear).filter_map(|group| {
@@ -24,15 +24,15 @@ impl Table {
         })
     }
 
-    /// The entry with this index.
+    /// Returns the entry with this index.
     pub fn at_index(&self, slots: &[Slot], index: u32) -> Option<EntryId> {
         let matching = Match::at_index(index);
         self.levels.keys().rev().find_map(|&priority| self.find(slots, priority, &matching))
     }
 
-    /// Of the `most` entries of highest priority those that are tried before `hit`, highest priority first; without a hit
-    /// all of them. Those of the hit's own priority that were added later count among the `most`, so that passing them over
-    /// is bounded, too.
+    /// Returns the entries tried before `hit`, by descending priority; without a hit, all entries. At most
+    /// `most` entries are examined. Entries of the hit's priority that were added later count towards `most`,
+    /// to bound the search.
     pub fn tried_before<'a>(
         &'a self,
         slots: &'a [Slot],
