@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a request was refused, with OpenFlow 1.3's numbers for it (7.4.4, "Error Message").
+//! Reasons for refusing a request, with the error types and codes of OpenFlow 1.3 (section 7.4.4, "Error
+//! Message").
 
 use flow::PortNo;
 use flow::stateless::StatelessError;
@@ -21,31 +22,31 @@ const GROUP_MOD_FAILED: u16 = 6;
 const PORT_MOD_FAILED: u16 = 7;
 /// OFPET_METER_MOD_FAILED.
 const METER_MOD_FAILED: u16 = 12;
-/// OFPET_EXPERIMENTER; the code is ours.
+/// OFPET_EXPERIMENTER, whose code is defined in docs/openflow-extensions.md.
 const EXPERIMENTER: u16 = 0xffff;
 
-/// Why a request was refused. Nothing was changed.
+/// Reason for refusing a request. A refused request changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// Not a valid request by itself.
+    /// The request is invalid by itself, whatever the state of the switch.
     #[error(transparent)]
     Invalid(#[from] ValidateError),
-    /// A table that was removed from the pipeline (OFPFMFC_BAD_TABLE_ID).
+    /// The table was removed from the pipeline (OFPFMFC_BAD_TABLE_ID).
     #[error(
         "table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
     )]
     RemovedTable(u8),
-    /// A next table that was removed from the pipeline (OFPBIC_BAD_TABLE_ID).
+    /// The next table was removed from the pipeline (OFPBIC_BAD_TABLE_ID).
     #[error(
         "next table {0} was left out when a controller laid the tables out (TABLE_FEATURES); name it there first"
     )]
     RemovedNextTable(u8),
-    /// No room for another entry (OFPFMFC_TABLE_FULL).
+    /// The limit of entries is reached (OFPFMFC_TABLE_FULL).
     #[error("{in_use} entries are in use and {limit} is the limit; delete entries or raise the limit")]
     TableFull {
-        /// Entries that live or wait for their removal.
+        /// Entries in tables or waiting for their release.
         in_use: usize,
-        /// The limit that they met.
+        /// The limit that was reached.
         limit: usize,
     },
     /// Another entry of the same priority overlaps (OFPFMFC_OVERLAP).
@@ -54,167 +55,168 @@ pub enum ModelError {
          leave check_overlap out"
     )]
     Overlap {
-        /// The table.
+        /// Table of both entries.
         table: u8,
-        /// The priority of both.
+        /// Priority of both entries.
         priority: u16,
     },
-    /// A number that no linear table reaches (OFPBMC_BAD_VALUE).
+    /// The index is beyond the limit of linear tables (OFPBMC_BAD_VALUE).
     #[error("index {index} is too large; the entries of linear tables are numbered 0 to {}", limit.saturating_sub(1))]
     IndexTooLarge {
-        /// The number.
+        /// The index in the request.
         index: u32,
-        /// The first that is too large.
+        /// The smallest index that is too large.
         limit: usize,
     },
-    /// A number of a linear table whose entry has another priority (OFPFMFC_OVERLAP).
+    /// The index of a linear table is used by an entry of another priority (OFPFMFC_OVERLAP).
     #[error("index {index} of table {table} is taken by an entry of priority {priority}; delete it first")]
     IndexTaken {
-        /// The table.
+        /// The linear table.
         table: u8,
-        /// The number.
+        /// The index in the request.
         index: u32,
-        /// Priority of the entry that is there.
+        /// Priority of the entry at this index.
         priority: u16,
     },
-    /// More different slices than a table's lookup can examine (OFPFMFC_TABLE_FULL).
+    /// The table's lookup would examine too many different slices (OFPFMFC_TABLE_FULL).
     #[error(
         "the entries of table {table} would examine {slices} different slices; {} is the most, use the same slices \
          or another table",
         flow::Limits::SLICES_PER_TABLE
     )]
     TooManySlices {
-        /// The table.
+        /// Table of the request.
         table: u8,
-        /// How many there would be.
+        /// Number of slices that the table would examine.
         slices: usize,
     },
-    /// A group that is not there (OFPBAC_BAD_OUT_GROUP).
+    /// An action outputs to a group that does not exist (OFPBAC_BAD_OUT_GROUP).
     #[error("group {0} does not exist; add it before what sends to it")]
     NoSuchGroup(u32),
-    /// A packet-out from a port that is not there (OFPBRC_BAD_PORT).
+    /// A packet-out names an ingress port that does not exist (OFPBRC_BAD_PORT).
     #[error("the packet cannot have come in by port {0:#x}; give a port that exists, or CONTROLLER")]
     BadInPort(PortNo),
-    /// A packet-out too short for an Ethernet header (OFPBRC_BAD_PACKET).
+    /// A packet-out is too short for an Ethernet header (OFPBRC_BAD_PACKET).
     #[error("a packet of {0} bytes has no Ethernet header; 14 bytes are the least")]
     BadPacket(usize),
-    /// A group that is there already (OFPGMFC_GROUP_EXISTS).
+    /// The group to be added exists already (OFPGMFC_GROUP_EXISTS).
     #[error("group {0} exists already; modify or delete it instead")]
     GroupExists(u32),
-    /// A group to be modified that is not there (OFPGMFC_UNKNOWN_GROUP).
+    /// The group to be modified does not exist (OFPGMFC_UNKNOWN_GROUP).
     #[error("group {0} does not exist; add it instead")]
     UnknownGroup(u32),
-    /// A group that cannot be (OFPGMFC_INVALID_GROUP).
+    /// The group is invalid by itself (OFPGMFC_INVALID_GROUP).
     #[error("group {group}: {why}")]
     InvalidGroup {
-        /// The group.
+        /// Number of the group.
         group: u32,
-        /// What is wrong, and what would be right.
+        /// Description of the fault and of the valid alternative.
         why: &'static str,
     },
-    /// Too many groups of a type (OFPGMFC_OUT_OF_GROUPS).
+    /// There are too many groups of one type (OFPGMFC_OUT_OF_GROUPS).
     #[error("there are {} groups of this type, the most; delete some first", flow::Limits::GROUPS_PER_TYPE)]
     TooManyGroups,
-    /// Too many buckets in all groups (OFPGMFC_OUT_OF_BUCKETS).
+    /// All groups together would have too many buckets (OFPGMFC_OUT_OF_BUCKETS).
     #[error("with group {group} all groups have {buckets} buckets; {} is the most", flow::Limits::BUCKETS)]
     NoRoomForBuckets {
-        /// The group.
+        /// Number of the group in the request.
         group: u32,
-        /// How many all would have.
+        /// Number of buckets that all groups would have.
         buckets: usize,
     },
-    /// Chains of groups that multiply packets (OFPGMFC_OUT_OF_BUCKETS).
+    /// Chained groups would multiply packets beyond the limit (OFPGMFC_OUT_OF_BUCKETS).
     #[error(
         "a packet would pass more than {} buckets in group {group} and those it sends to",
         flow::Limits::GROUP_PASSES
     )]
     TooManyPasses {
-        /// The group.
+        /// Number of the group whose packets pass too many buckets.
         group: u32,
     },
-    /// Too many buckets (OFPGMFC_OUT_OF_BUCKETS).
+    /// The group has too many buckets (OFPGMFC_OUT_OF_BUCKETS).
     #[error("group {group} has {buckets} buckets; {} is the most", flow::Limits::GROUP_BUCKETS)]
     TooManyBuckets {
-        /// The group.
+        /// Number of the group.
         group: u32,
-        /// How many it has.
+        /// Number of buckets in the request.
         buckets: usize,
     },
-    /// A chain of groups that leads back (OFPGMFC_LOOP).
+    /// The groups form a loop (OFPGMFC_LOOP).
     #[error("a chain of groups leads from group {0} back to it")]
     GroupLoop(u32),
-    /// A chain of groups that is too long (OFPGMFC_CHAINING_UNSUPPORTED).
+    /// The chain of groups is too long (OFPGMFC_CHAINING_UNSUPPORTED).
     #[error("group {0} makes a chain of more than {most} groups", most = flow::Limits::GROUP_CHAIN)]
     GroupChain(u32),
-    /// A group to be deleted that another sends to or watches (OFPGMFC_CHAINED_GROUP).
+    /// Another group sends to the group to be deleted, or watches it (OFPGMFC_CHAINED_GROUP).
     #[error("group {sender} sends to group {group} or watches it; change or delete that one first")]
     ChainedGroup {
-        /// The group to be deleted.
+        /// Number of the group to be deleted.
         group: u32,
-        /// The other.
+        /// Number of the group that sends to it or watches it.
         sender: u32,
     },
-    /// A meter that is not there (OFPMMFC_UNKNOWN_METER).
+    /// The meter does not exist (OFPMMFC_UNKNOWN_METER).
     #[error("meter {0} does not exist; add it first")]
     NoSuchMeter(u32),
-    /// A meter that is there already (OFPMMFC_METER_EXISTS).
+    /// The meter to be added exists already (OFPMMFC_METER_EXISTS).
     #[error("meter {0} exists already; modify or delete it instead")]
     MeterExists(u32),
-    /// A meter that cannot be (OFPMMFC_INVALID_METER).
+    /// The meter is invalid by itself (OFPMMFC_INVALID_METER).
     #[error("meter {meter}: {why}")]
     InvalidMeter {
-        /// The meter.
+        /// Number of the meter.
         meter: u32,
-        /// What is wrong, and what would be right.
+        /// Description of the fault and of the valid alternative.
         why: &'static str,
     },
-    /// Too many meters (OFPMMFC_OUT_OF_METERS).
+    /// The limit of meters is reached (OFPMMFC_OUT_OF_METERS).
     #[error("there are {} meters, the most; delete some first", flow::Limits::METERS)]
     TooManyMeters,
-    /// Too many bands (OFPMMFC_OUT_OF_BANDS).
+    /// The meter has too many bands (OFPMMFC_OUT_OF_BANDS).
     #[error("meter {meter} has {bands} bands; {most} is the most", most = flow::Limits::METER_BANDS)]
     TooManyBands {
-        /// The meter.
+        /// Number of the meter.
         meter: u32,
-        /// How many it has.
+        /// Number of bands in the request.
         bands: usize,
     },
-    /// A band without a rate (OFPMMFC_BAD_RATE).
+    /// A band has the rate 0 (OFPMMFC_BAD_RATE).
     #[error("meter {0} has a band of rate 0; give each band a rate above 0")]
     ZeroRate(u32),
-    /// A remark band that cannot be (OFPMMFC_BAD_BAND_VALUE).
+    /// A DSCP remark band has an invalid precedence level (OFPMMFC_BAD_BAND_VALUE).
     #[error("meter {meter} has a remark band of prec_level {level}; it raises the drop precedence by 1 or 2")]
     BadPrecedence {
-        /// The meter.
+        /// Number of the meter.
         meter: u32,
-        /// Its band's precedence level.
+        /// Precedence level of the band.
         level: u8,
     },
-    /// A stateless lane that cannot be (our own code, docs/openflow-extensions.md).
+    /// The configuration of the stateless forwarder is invalid (experimenter error,
+    /// docs/openflow-extensions.md).
     #[error("the stateless lane: {0}")]
     Stateless(#[from] StatelessError),
-    /// A port that is not there (OFPPMFC_BAD_PORT).
+    /// The port does not exist (OFPPMFC_BAD_PORT).
     #[error("port {0} does not exist")]
     NoSuchPort(PortNo),
-    /// A port-mod with another MAC than the port's (OFPPMFC_BAD_HW_ADDR).
+    /// A port-mod names another MAC address than the port's (OFPPMFC_BAD_HW_ADDR).
     #[error("port {0} has another MAC address than the one given")]
     PortMac(PortNo),
-    /// A port-mod that changes what a port advertises (OFPPMFC_BAD_ADVERTISE).
+    /// A port-mod changes the advertised features (OFPPMFC_BAD_ADVERTISE).
     #[error("what port {0} advertises can not be changed; use 0")]
     PortAdvertise(PortNo),
-    /// A number that no port can have.
+    /// The port number is reserved or 0.
     #[error("{0:#x} is no port number; ports are 1 to {max:#x}", max = flow::port_no::MAX)]
     BadPortNumber(PortNo),
-    /// A port that is there already.
+    /// The port to be added exists already.
     #[error("port {0} exists already; give each port a number of its own")]
     PortExists(PortNo),
-    /// Too many ports.
+    /// The limit of ports is reached.
     #[error("{} ports exist already, the most a datapath has", flow::Limits::PORTS)]
     TooManyPorts,
 }
 
 impl ModelError {
-    /// The error's type and code in OpenFlow 1.3.
+    /// Returns the error type and code of OpenFlow 1.3.
     #[must_use]
     pub fn openflow(&self) -> (u16, u16) {
         match self {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups as a controller sees them: checked, so that the data plane only gets groups whose chains end.
+//! Groups as controllers see them. They are checked here, so the data plane only gets groups whose chains
+//! end.
 
 mod graph;
 
@@ -16,39 +17,39 @@ use std::sync::Arc;
 
 pub(crate) use graph::Groups;
 
-/// What a group-mod does (OFPGC_*).
+/// Command of a group-mod (OFPGC_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupCommand {
     /// Add a group.
     Add,
-    /// Replace a group by another of its number; it counts from 0.
+    /// Replace the group of this number; its counters start at 0.
     Modify,
-    /// Add a group, or replace that of its number.
+    /// Add a group, or replace the group of this number.
     AddOrModify,
-    /// Delete a group, the entries that send to it with it. No error if there is none.
+    /// Delete a group and the entries that send to it. Not an error if there is no such group.
     Delete,
-    /// Delete all groups and the entries that send to any.
+    /// Delete all groups and the entries that send to any of them.
     DeleteAll,
 }
 
-/// A group with what it has counted.
+/// A group with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupStats {
-    /// The group.
+    /// Definition of the group.
     pub group: Arc<Group>,
-    /// How long it is there.
+    /// Time since the group was added, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Entries and groups that send to it.
+    /// Number of entries and groups that send to the group.
     pub references: usize,
-    /// What it has counted.
+    /// Counters of the group.
     pub counters: GroupCounters,
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Does one group-mod. For deletes only the number of `group` counts.
+    /// Applies one group-mod. A delete uses only the number of `group`.
     ///
-    /// # Errors
-    /// What OpenFlow 1.3 refuses (OFPET_GROUP_MOD_FAILED); nothing is changed then.
+    /// # Errors Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED).
+    /// Nothing is changed then.
     pub fn group_mod(&mut self, now: Nanos, command: GroupCommand, group: Group) -> Result<(), ModelError> {
         self.change(now, Change::Group(command, group)).map(|_| ())
     }
@@ -69,11 +70,12 @@ impl<D: DataPlane> Model<D> {
             }
             GroupCommand::Delete => self.stage_group_delete(group.id, staged),
             GroupCommand::DeleteAll => {
-                // The entries of all groups at once: they are looked for among all entries.
+                // One scan removes the entries of all groups, because a scan visits every entry of the
+                // switch.
                 let users = self.groups.records().values().map(|record| record.users).sum();
                 let uses = |entry: &flow::FlowEntry| groups_of(&entry.instructions).next().is_some();
                 self.stage_remove_users(users, uses, RemovedReason::GroupDelete, staged);
-                // Each after those that send to it.
+                // A group can be deleted only after the groups that send to it.
                 for id in self.groups.senders_first() {
                     self.stage_group_delete(id, staged)?;
                 }
@@ -88,7 +90,7 @@ impl<D: DataPlane> Model<D> {
         let what = Arc::new(group);
         let (since, users) = self.groups.get(id).map_or((now, 0), |old| (old.since, old.users));
         let old = self.groups.set(id, Some(Record { what: Arc::clone(&what), since, users }));
-        // What is found wrong from here on is taken back with the whole request.
+        // From here on the log has the group, so an error below is rolled back with the whole request.
         staged.log.push(Step::Group(id, old));
         self.groups.check(id)?;
         staged.others.push(Operation::Group(what));
@@ -107,7 +109,7 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// What can be said of a group without looking at others' chains.
+    /// Checks a group by itself, without the chains of other groups.
     fn check_group(&self, group: &Group) -> Result<(), ModelError> {
         let id = group.id;
         if id > GROUP_MAX {
@@ -154,7 +156,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// A group's numbers and counters.
+    /// Returns a group with its counters.
     pub fn group(&mut self, now: Nanos, id: u32) -> Option<GroupStats> {
         let record = self.groups.get(id)?;
         Some(GroupStats {
@@ -165,13 +167,14 @@ impl<D: DataPlane> Model<D> {
         })
     }
 
-    /// The numbers of all groups.
+    /// Returns the numbers of all groups.
     #[must_use]
     pub fn group_ids(&self) -> Vec<u32> {
         self.groups.records().keys().copied().collect()
     }
 
-    /// The numbers of all groups, each behind those that it sends to or watches: the order in which they can be added.
+    /// Returns the numbers of all groups, each after the groups that it sends to or watches. In this order
+    /// they can be added.
     #[must_use]
     pub fn groups_in_order(&self) -> Vec<u32> {
         let mut ids = self.groups.senders_first();

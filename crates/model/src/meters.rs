@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters as a controller sees them.
+//! Meters as controllers see them.
 
 use crate::change::Change;
 use crate::notices::RemovedReason;
@@ -11,42 +11,42 @@ use flow::validate::METER_MAX;
 use flow::{Limits, Nanos, Operation};
 use std::sync::Arc;
 
-/// What a meter-mod does (OFPMC_*).
+/// Command of a meter-mod (OFPMC_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterCommand {
     /// Add a meter.
     Add,
-    /// Replace a meter by another of its number; it counts from 0.
+    /// Replace the meter of this number; its counters start at 0.
     Modify,
-    /// Add a meter, or replace that of its number.
+    /// Add a meter, or replace the meter of this number.
     AddOrModify,
-    /// Delete a meter, the entries that use it with it. No error if there is none.
+    /// Delete a meter and the entries that use it. Not an error if there is no such meter.
     Delete,
-    /// Delete all meters and the entries that use any.
+    /// Delete all meters and the entries that use any of them.
     DeleteAll,
 }
 
 /// All meters by number.
 pub(crate) type Meters = Records<Meter>;
 
-/// A meter with what it has counted.
+/// A meter with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterStats {
-    /// The meter, as it was asked for.
+    /// Definition of the meter, as requested.
     pub meter: Arc<Meter>,
-    /// How long it is there.
+    /// Time since the meter was added, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Entries that use it.
+    /// Number of entries that use the meter.
     pub references: usize,
-    /// What it has counted.
+    /// Counters of the meter.
     pub counters: MeterCounters,
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Does one meter-mod. For deletes only the number of `meter` counts.
+    /// Applies one meter-mod. A delete uses only the number of `meter`.
     ///
-    /// # Errors
-    /// What OpenFlow 1.3 refuses (OFPET_METER_MOD_FAILED); nothing is changed then.
+    /// # Errors Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED).
+    /// Nothing is changed then.
     pub fn meter_mod(&mut self, now: Nanos, command: MeterCommand, meter: Meter) -> Result<(), ModelError> {
         self.change(now, Change::Meter(command, meter)).map(|_| ())
     }
@@ -73,7 +73,8 @@ impl<D: DataPlane> Model<D> {
             }
             MeterCommand::Delete => self.stage_meter_delete(meter.id, staged),
             MeterCommand::DeleteAll => {
-                // The entries of all meters at once: they are looked for among all entries.
+                // One scan removes the entries of all meters, because a scan visits every entry of the
+                // switch.
                 let users = self.meters.values().map(|record| record.users).sum();
                 let uses = |entry: &flow::FlowEntry| entry.instructions.meter.is_some();
                 self.stage_remove_users(users, uses, RemovedReason::Delete, staged);
@@ -102,7 +103,7 @@ impl<D: DataPlane> Model<D> {
         staged.others.push(Operation::RemoveMeter(id));
     }
 
-    /// A meter's numbers and counters.
+    /// Returns a meter with its counters.
     pub fn meter(&mut self, now: Nanos, id: u32) -> Option<MeterStats> {
         let record = self.meters.get(&id)?;
         Some(MeterStats {
@@ -113,7 +114,7 @@ impl<D: DataPlane> Model<D> {
         })
     }
 
-    /// The numbers of all meters.
+    /// Returns the numbers of all meters.
     #[must_use]
     pub fn meter_ids(&self) -> Vec<u32> {
         self.meters.keys().copied().collect()
@@ -134,7 +135,7 @@ fn check(meter: &Meter) -> Result<(), ModelError> {
     if meter.bands.iter().any(|band| band.rate == 0) {
         return Err(ModelError::ZeroRate(id));
     }
-    // RFC 2597 has three drop precedences: there are two steps from the first to the last.
+    // RFC 2597 has three drop precedences, so a packet's precedence can be raised by at most two.
     for band in &meter.bands {
         if let Band::DscpRemark { precedence_level: level @ (0 | 3..) } = band.band {
             return Err(ModelError::BadPrecedence { meter: id, level });

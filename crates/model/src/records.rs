@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What groups and meters have in common: numbers, when they were added, and how many entries use them.
+//! Common bookkeeping of groups and meters: number, time of addition and number of users.
 
 use crate::groups::Groups;
 use crate::meters::Meters;
@@ -7,33 +7,33 @@ use flow::{Action, Instructions, Nanos};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group or a meter.
+/// A group or a meter with its bookkeeping.
 #[derive(Debug)]
 pub(crate) struct Record<T> {
     pub what: Arc<T>,
-    /// When it was added; a modify does not change it.
+    /// Time when it was added; a modify does not change it.
     pub since: Nanos,
-    /// Entries in tables that use it.
+    /// Number of entries in tables that use it.
     pub users: usize,
 }
 
-/// All of a kind, by number.
+/// All groups or all meters, by number.
 pub(crate) type Records<T> = BTreeMap<u32, Record<T>>;
 
-/// The first number of a range that is taken.
+/// Returns the lowest number in use within a range.
 pub(crate) fn first<T>(records: &Records<T>, from: u32, to: u32) -> Option<u32> {
-    // A map does not take an empty range.
+    // `BTreeMap::range` panics if the start is above the end.
     if from > to { None } else { records.range(from..=to).next().map(|(number, _)| *number) }
 }
 
-/// Whether an entry comes or goes.
+/// Whether an entry is added or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Begins,
     Ends,
 }
 
-/// Groups that instructions send to; each as often as they do.
+/// Returns the groups that instructions send to, with repetitions.
 pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32> + '_ {
     instructions.apply.iter().chain(&instructions.write).filter_map(|action| match action {
         Action::Group(group) => Some(*group),
@@ -41,7 +41,7 @@ pub(crate) fn groups_of(instructions: &Instructions) -> impl Iterator<Item = u32
     })
 }
 
-/// Keeps the counts of users right when an entry with these instructions comes or goes.
+/// Updates the numbers of users when an entry with these instructions is added or removed.
 pub(crate) fn note_use(groups: &mut Groups, meters: &mut Meters, instructions: &Instructions, use_: Use) {
     let count = |users: &mut usize| match use_ {
         Use::Begins => *users += 1,
@@ -51,7 +51,7 @@ pub(crate) fn note_use(groups: &mut Groups, meters: &mut Meters, instructions: &
         count(&mut record.users);
     }
     for (at, group) in groups_of(instructions).enumerate() {
-        // An entry that sends to a group several times is one user.
+        // An entry that sends to a group several times counts as one user.
         if groups_of(instructions).take(at).all(|earlier| earlier != group)
             && let Some(record) = groups.get_mut(group)
         {

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries a request is about.
+//! Selection of the entries that a request applies to.
 
 use flow::{Action, FlowEntry, FlowMod, Match};
 
-/// Entries that a statistics request is about; the default is all.
+/// Filter of a statistics request; the default accepts all entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowFilter {
-    /// Their table; none: all.
+    /// Table of the entries; `None`: all tables.
     pub table: Option<u8>,
-    /// What covers their match.
+    /// Match that must cover the entry's match.
     pub matching: Match,
-    /// Their cookie, in the bits of the mask.
+    /// Cookie value, compared in the bits of the mask.
     pub cookie: u64,
-    /// Bits of the cookie that count; 0: none.
+    /// Bits of the cookie to compare; 0: any cookie.
     pub cookie_mask: u64,
-    /// They output to this port.
+    /// Port that the entry must output to, if set.
     pub out_port: Option<u32>,
-    /// They use this group.
+    /// Group that the entry must use, if set.
     pub out_group: Option<u32>,
 }
 
 impl FlowFilter {
-    /// True for an entry that the filter is about.
+    /// Returns whether the filter accepts an entry.
     #[must_use]
     pub fn accepts(&self, entry: &FlowEntry) -> bool {
         self.table.is_none_or(|t| t == entry.table)
@@ -39,7 +39,7 @@ impl FlowFilter {
     }
 }
 
-/// What beside match and priority an entry must have to be meant.
+/// Conditions on an entry besides its match and priority.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Qualities {
     cookie: u64,
@@ -49,17 +49,17 @@ pub(crate) struct Qualities {
 }
 
 impl Qualities {
-    /// Of a modify: output port and group do not count.
+    /// Returns the conditions of a modify command: output port and group are not considered.
     pub fn of_modify(m: &FlowMod) -> Self {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: None, out_group: None }
     }
 
-    /// Of a delete.
+    /// Returns the conditions of a delete command.
     pub fn of_delete(m: &FlowMod) -> Self {
         Self { cookie: m.cookie, cookie_mask: m.cookie_mask, out_port: m.out_port, out_group: m.out_group }
     }
 
-    /// True when every entry has them.
+    /// Returns whether every entry meets the conditions.
     pub fn none_asked(&self) -> bool {
         self.cookie_mask == 0 && self.out_port.is_none() && self.out_group.is_none()
     }

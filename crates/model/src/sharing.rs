@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Equal instructions are kept once: of a million entries most do what others do.
+//! Deduplication of instructions: among a million entries, most have the instructions of others.
 
 use flow::Instructions;
 use hashbrown::HashSet;
 use std::sync::Arc;
 
-/// Instructions kept before the first look for those that nobody uses any more.
+/// Number of stored instruction sets before the first sweep for unused ones.
 const SWEEP_MIN: usize = 1_024;
 
-/// Instructions in use, and some that were.
+/// Instruction sets in use, and some that are no longer used.
 #[derive(Debug)]
 pub(crate) struct Sharing {
     known: HashSet<Arc<Instructions>>,
-    /// How many there may be before the unused ones are thrown away: then at most half of them are new since the last
-    /// time, so that a look at each costs little for each that came.
+    /// Number of instruction sets at which unused ones are discarded. It is twice the number left by the
+    /// previous sweep, so the cost of a sweep per added set stays constant.
     sweep_at: usize,
 }
 
@@ -24,7 +24,7 @@ impl Default for Sharing {
 }
 
 impl Sharing {
-    /// These instructions, shared with all who have equal ones.
+    /// Returns a shared copy of these instructions.
     pub fn share(&mut self, instructions: Instructions) -> Arc<Instructions> {
         if let Some(known) = self.known.get(&instructions) {
             return Arc::clone(known);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A request is staged: the tables change at once and a log says how to take it back, until the whole of it is known to
-//! be good and goes to the data plane as one operation.
+//! Staging of requests: a request changes the tables at once and logs how to undo each step. When all of it
+//! is valid, it is submitted to the data plane as one operation; otherwise it is rolled back.
 
 use crate::data_plane::DataPlane;
 use crate::flow_mod::Changed;
@@ -19,7 +19,7 @@ use flow::{EntryChange, EntryId, FlowEntry, Nanos, Operation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One step that can be taken back.
+/// One step of a request that can be undone.
 #[derive(Debug)]
 pub(crate) enum Step {
     Added(EntryId),
@@ -30,10 +30,10 @@ pub(crate) enum Step {
         heir: Option<EntryId>,
     },
     Modified(Box<Before>),
-    /// What was there under this number.
+    /// Number of the group, and the previous group of this number.
     Group(u32, Option<Record<Group>>),
     Meter(u32, Option<Record<Meter>>),
-    /// The port as it was.
+    /// The port before the change.
     Port(Box<Port>),
 }
 
@@ -46,23 +46,23 @@ pub(crate) struct Before {
     pub carried: Option<Carried>,
 }
 
-/// A request that is being worked out.
+/// A request that is not committed yet.
 #[derive(Debug, Default)]
 pub(crate) struct Staged {
     pub changes: Vec<EntryChange>,
-    /// Operations about groups, meters and ports, in order.
+    /// Operations on groups, meters and ports, in order.
     pub others: Vec<Operation>,
     pub log: Vec<Step>,
-    /// The stateless lane as it was, if it may be another now.
+    /// The previous configuration of the stateless forwarder, if the request may have changed it.
     pub lane: Option<Option<Arc<Stateless>>>,
-    /// The tables of the pipeline as they were, if they may be others now.
+    /// The previous set of pipeline tables, if the request may have changed it.
     pub tables: Option<TableSet>,
     pub changed: Changed,
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Adds an entry in place of an identical one, whose counts go on in it if they are `kept`. Whether it is
-    /// low-latency was `said`.
+    /// Adds an entry, which replaces an identical one if `replaced` is set. The new entry continues the old
+    /// one's counts if `kept` is true. `said` is the explicit low-latency mark of the flow-mod.
     pub(crate) fn stage_add(
         &mut self,
         now: Nanos,
@@ -91,7 +91,7 @@ impl<D: DataPlane> Model<D> {
         id
     }
 
-    /// Takes an entry out.
+    /// Removes an entry from its table.
     pub(crate) fn stage_remove(&mut self, id: EntryId, reason: Option<RemovedReason>, staged: &mut Staged) {
         let Some(was) = self.store.slot(id).map(|s| s.life) else { return };
         self.store.unlink(id);
@@ -113,10 +113,10 @@ impl<D: DataPlane> Model<D> {
         staged.changed.removed += 1;
     }
 
-    /// Hands a request over to the data plane.
+    /// Submits a request to the data plane.
     pub(crate) fn commit(&mut self, now: Nanos, staged: Staged) -> Changed {
         let mut operations = staged.others;
-        // However often it was changed, packets see the last one.
+        // The configuration may have changed several times; workers get the last one only.
         if staged.lane.is_some_and(|before| before != self.stateless) {
             operations.push(Operation::Stateless(self.stateless.clone()));
         }
@@ -136,21 +136,22 @@ impl<D: DataPlane> Model<D> {
                         continue;
                     };
                     slot.life = Life::Live;
-                    // A MAC's timer was set when it was learned.
+                    // The timer of a learned MAC was armed when the MAC was learned.
                     if slot.entry.as_ref().is_some_and(|e| e.table != MAC_TABLE) {
                         self.arm(id, 0);
                     }
                 }
                 Step::Removed { id, was, reason, heir } => {
                     self.dying.push_back(Dying { version, removed_ns: now, id, reason, heir });
-                    // Too many counted as stale only makes them be thrown away earlier.
+                    // The count of stale timers may be too high; then stale timers are only discarded
+                    // earlier.
                     if let Some(table) = self.store.entry(id).map(|e| e.table)
                         && (was == Life::Live || table == MAC_TABLE)
                     {
                         self.timers[timers_of(table)].entry_gone();
                     }
                 }
-                // What a port was in between, nobody has seen.
+                // Intermediate states of a port were never visible, so only the first one is compared.
                 Step::Port(before) => drop(ports.entry(before.desc.number).or_insert(before)),
                 Step::Modified(_) | Step::Group(..) | Step::Meter(..) => {}
             }
@@ -161,7 +162,7 @@ impl<D: DataPlane> Model<D> {
         staged.changed
     }
 
-    /// Makes the tables what they were.
+    /// Restores the state before the request.
     pub(crate) fn roll_back(&mut self, staged: Staged) {
         if let Some(before) = staged.lane {
             self.stateless = before;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Deadlines of entries. Each entry has one timer at most; a timer whose entry went is stale and skipped.
+//! Timers of entries. Each entry has at most one timer. A timer whose entry was removed is stale and skipped.
 
 use flow::{EntryId, Nanos};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Stale timers that are left alone; above it they may be at most half of all.
+/// Stale timers that are tolerated. Above this number, at most half of all timers may be stale.
 const STALE_ALLOWED: usize = 1_024;
 
-/// A deadline of the entry that had this id and serial number when it was armed.
+/// A deadline of the entry that had this ID and serial number when the timer was armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Timer {
     pub at: Nanos,
@@ -16,7 +16,7 @@ pub(crate) struct Timer {
     pub id: EntryId,
 }
 
-/// Deadlines, earliest first.
+/// A queue of timers, earliest deadline first.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
     heap: BinaryHeap<Reverse<Timer>>,
@@ -28,12 +28,12 @@ impl Timers {
         self.heap.push(Reverse(timer));
     }
 
-    /// The earliest deadline; too early when its entry is gone.
+    /// Returns the earliest deadline. The timer may be stale, so the next real deadline may be later.
     pub fn next(&self) -> Option<Nanos> {
         self.heap.peek().map(|t| t.0.at)
     }
 
-    /// Takes the earliest timer out if it is due.
+    /// Removes and returns the earliest timer if it is due.
     pub fn pop_due(&mut self, now: Nanos) -> Option<Timer> {
         if self.next()? > now {
             return None;
@@ -41,17 +41,17 @@ impl Timers {
         self.heap.pop().map(|t| t.0)
     }
 
-    /// Says that a timer that `pop_due` gave was of an entry that is gone.
+    /// Records that a timer returned by `pop_due` belonged to a removed entry.
     pub fn was_stale(&mut self) {
         self.stale = self.stale.saturating_sub(1);
     }
 
-    /// Says that an armed entry goes.
+    /// Records that an entry with an armed timer was removed.
     pub fn entry_gone(&mut self) {
         self.stale += 1;
     }
 
-    /// Throws stale timers away when they are many.
+    /// Discards stale timers if there are many.
     pub fn compact(&mut self, lives: impl Fn(&Timer) -> bool) {
         if self.stale > STALE_ALLOWED.max(self.heap.len() / 2) {
             self.heap.retain(|t| lives(&t.0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All groups, and which send to which.
+//! All groups, and the graph of which group sends to which.
 
 use crate::ModelError;
 use crate::records::{Record, Records};
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     records: Records<Group>,
-    /// Groups that send to a group or watch it.
+    /// For each group, the groups that send to it or watch it.
     senders: BTreeMap<u32, BTreeSet<u32>>,
-    /// Groups of each type.
+    /// Number of groups of each type.
     of_type: [usize; 4],
     buckets: usize,
 }
 
-/// A number for each of some groups, each worked out once.
+/// Memoized results by group number, so that each is computed once.
 type Memo = BTreeMap<u32, usize>;
 
 impl Groups {
@@ -34,7 +34,7 @@ impl Groups {
         self.records.get_mut(&id)
     }
 
-    /// Puts a group there, or none; returns what was there.
+    /// Sets or removes the group of this number. Returns the previous one.
     pub fn set(&mut self, id: u32, record: Option<Record<Group>>) -> Option<Record<Group>> {
         let old = self.records.remove(&id);
         if let Some(old) = &old {
@@ -60,12 +60,12 @@ impl Groups {
         old
     }
 
-    /// Groups that send to this one or watch it.
+    /// Returns the groups that send to this one or watch it.
     pub fn senders(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
         self.senders.get(&id).into_iter().flatten().copied()
     }
 
-    /// All numbers, each after those of the groups that send to it.
+    /// Returns all group numbers, each after the groups that send to it.
     pub fn senders_first(&self) -> Vec<u32> {
         let mut before = Memo::new();
         let mut ids: Vec<u32> = self.records.keys().copied().collect();
@@ -73,7 +73,7 @@ impl Groups {
         ids
     }
 
-    /// Checks a group that has just been put there, together with those that it leads to and that lead to it.
+    /// Checks a group that was just set, together with the groups before and after it in its chains.
     pub fn check(&self, id: u32) -> Result<(), ModelError> {
         if self.of_type.iter().any(|count| *count > Limits::GROUPS_PER_TYPE) {
             return Err(ModelError::TooManyGroups);
@@ -84,7 +84,7 @@ impl Groups {
         if self.leads_back(id) {
             return Err(ModelError::GroupLoop(id));
         }
-        // Every chain through this group must stay short enough, also those that come to it.
+        // Every chain through this group must stay short enough, including the part before this group.
         let through = self.longest_to(id, &mut Memo::new()) + self.longest_from(id, &mut Memo::new()) - 1;
         if through > Limits::GROUP_CHAIN {
             return Err(ModelError::GroupChain(id));
@@ -116,7 +116,7 @@ impl Groups {
         false
     }
 
-    /// Groups in the longest chain that begins with this one.
+    /// Returns the number of groups in the longest chain that starts with this one.
     fn longest_from(&self, id: u32, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
@@ -127,7 +127,7 @@ impl Groups {
         longest
     }
 
-    /// Groups in the longest chain that ends with this one.
+    /// Returns the number of groups in the longest chain that ends with this one.
     fn longest_to(&self, id: u32, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
@@ -138,7 +138,7 @@ impl Groups {
         longest
     }
 
-    /// This group and all that lead to it.
+    /// Returns this group and all groups from which chains lead to it.
     fn those_before(&self, id: u32) -> BTreeSet<u32> {
         let mut seen = BTreeSet::new();
         let mut open = vec![id];
@@ -150,7 +150,7 @@ impl Groups {
         seen
     }
 
-    /// Buckets that one packet passes at most that comes to a group.
+    /// Returns the maximum number of buckets that one packet passes when it reaches this group.
     fn passed(&self, id: u32, memo: &mut Memo) -> usize {
         if let Some(known) = memo.get(&id) {
             return *known;
