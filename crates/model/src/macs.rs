@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Learned MACs: entries of the internal table [`MAC_TABLE`] that NORMAL looks up.
+//! Learned MACs: entries of the internal table [`MAC_TABLE`], in which NORMAL looks up destinations.
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -10,23 +10,23 @@ use pipeline::event::Learn;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bits of a VLAN ID.
+/// Mask of the 12 bits of a VLAN ID.
 const VID_MASK: u16 = 0xfff;
-/// Group bit of a MAC's first byte: such an address is no source.
+/// Multicast bit in the first byte of a MAC address; such an address is never a source.
 const GROUP_BIT: u8 = 1;
-/// MACs whose last use is asked for before one has to go to make room.
+/// MACs whose last use is checked before one is evicted.
 const EVICTION_TRIES: usize = 8;
 
 /// A learned MAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mac {
-    /// VLAN ID; 0: no VLAN.
+    /// VLAN ID; 0: untagged.
     pub vid: u16,
-    /// The address.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Where it is.
+    /// Port on which the address was learned.
     pub port: PortNo,
-    /// Time since it was seen there as a source.
+    /// Time since the address was last seen as a source, in nanoseconds.
     pub age_ns: Nanos,
 }
 
@@ -36,14 +36,14 @@ struct Place {
     port: PortNo,
 }
 
-/// Learned MACs by VLAN and address.
+/// Learned MACs by VLAN ID and address.
 #[derive(Debug, Default)]
 pub(crate) struct Macs {
     places: BTreeMap<(u16, [u8; 6]), Place>,
 }
 
 impl Macs {
-    /// Forgets the address of an entry that goes.
+    /// Removes the address of an entry that is being removed.
     pub fn forget(&mut self, entry: &FlowEntry) {
         let value = |field| entry.matching.get(field).map_or(0, |c| c.value);
         let mut mac = [0; 6];
@@ -53,12 +53,12 @@ impl Macs {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// The port by which a MAC was learned, and the entry that says so.
+    /// Returns the port on which a MAC was learned, and its entry.
     pub(crate) fn learned(&self, vid: u16, mac: [u8; 6]) -> Option<(EntryId, PortNo)> {
         self.macs.places.get(&(vid, mac)).map(|place| (place.id, place.port))
     }
 
-    /// Learned MACs, by VLAN and address.
+    /// Returns the learned MACs, ordered by VLAN ID and address.
     pub fn macs(&mut self, now: Nanos) -> Vec<Mac> {
         let mut macs = Vec::with_capacity(self.macs.places.len());
         for (&(vid, mac), place) in &self.macs.places {
@@ -69,7 +69,7 @@ impl<D: DataPlane> Model<D> {
         macs
     }
 
-    /// Takes what a worker saw: a source at a port.
+    /// Learns a source address that a worker reported.
     pub(crate) fn learn(&mut self, now: Nanos, seen: Learn, staged: &mut Staged) {
         let usable = self.ports.get(&seen.port).is_some_and(|p| p.is_up());
         if !usable || seen.vid > VID_MASK || seen.mac[0] & GROUP_BIT != 0 || self.config.mac_limit == 0 {
@@ -77,7 +77,8 @@ impl<D: DataPlane> Model<D> {
         }
         let key = (seen.vid, seen.mac);
         let known = self.macs.places.get(&key).copied();
-        // Several workers, and packets under way while an operation is, report the same.
+        // Several workers may report the same address, and so may packets that arrive before the operation is
+        // in force.
         if known.is_some_and(|p| p.port == seen.port) {
             return;
         }
@@ -113,7 +114,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Forgets all MACs of a port.
+    /// Removes all learned MACs of a port.
     pub(crate) fn forget_macs_of(&mut self, now: Nanos, port: PortNo) {
         let mut staged = Staged::default();
         let mut gone = Vec::new();

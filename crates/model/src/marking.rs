@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries are low-latency: what was said of them comes first, then their cookie, then what is learned from their
-//! hits. Learning looks at the entries in turn, [`ENTRIES_PER_LOOK`] at a time, so that each comes once a window however
-//! many there are, and no look takes long. Between two looks at an entry lies its own span, over which its rate is
-//! taken; a look that comes late makes the span longer and no rate wrong.
+//! Marking of low-latency entries: an explicit flow-mod decides first, then the cookie, then learning from
+//! the hit rate.
+//!
+//! Learning examines [`ENTRIES_PER_LOOK`] entries at a time in turn, so that each entry is examined once per
+//! window and no call takes long. An entry's rate is computed over the actual time since its last
+//! examination, so a delay does not distort the rate.
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -12,41 +14,42 @@ use flow::operation::MAC_TABLE;
 use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Nanos, port_no};
 use std::sync::Arc;
 
-/// Entries looked at in one go: some 0.1 ms.
+/// Entries examined per step; a step takes about 0.1 ms.
 const ENTRIES_PER_LOOK: usize = 1_024;
-/// Entries marked or unmarked in one go at most: so many reach the workers singly, without a copy of pages.
+/// Maximum number of entries marked or unmarked per step. Up to this number, workers get the changes one by
+/// one, without a copy of pages.
 const MARKS_PER_LOOK: usize = 64;
-/// Time between two looks at least; with very many entries a window gets longer instead.
+/// Minimum time between two steps in nanoseconds. With very many entries the window becomes longer instead.
 const LOOK_NS: Nanos = 1_000_000;
-/// Windows below half the rate after which an entry is low-latency no more.
+/// Consecutive windows below half the rate after which an entry is no longer low-latency.
 const SLOW_WINDOWS: u8 = 2;
 const SECOND_NS: u128 = 1_000_000_000;
 
 /// Why an entry is low-latency, or is not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
-    /// What a flow-mod said; none: the cookie decides, and learning where the cookie says nothing.
+    /// Explicit mark of a flow-mod; `None`: the cookie decides, or else learning.
     pub said: Option<bool>,
-    /// It is low-latency because that was learned from its hits.
+    /// The entry is low-latency because of its learned hit rate.
     pub learned: bool,
 }
 
 impl Mark {
-    /// As it is when a modify has said this.
+    /// Returns the mark after a modify command with this explicit mark.
     pub(crate) fn after(self, said: Option<bool>) -> Self {
         if said.is_some() { Self { said, learned: false } } else { self }
     }
 }
 
-/// When an entry is learned to be low-latency. It becomes so when its hits reach the rate over one window, and ceases
-/// to be when they stay below half of it for two windows, one after the other.
+/// Thresholds for learning low-latency entries. An entry is marked when its hit rate reaches `min_pps` over
+/// one window. It is unmarked when its rate stays below half of that for two consecutive windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learning {
-    /// Packets a second.
+    /// Hit rate in packets per second.
     pub min_pps: u64,
-    /// Time over which the rate is taken.
+    /// Time in nanoseconds over which the rate is measured.
     pub window: Nanos,
-    /// Entries with an idle or hard timeout below it are not for learning.
+    /// Entries with an idle or hard timeout shorter than this (nanoseconds) are not learned.
     pub min_timeout: Nanos,
 }
 
@@ -62,8 +65,8 @@ impl Learning {
     }
 }
 
-/// Whether packets go on from here, and not to the controller: a flood that a table drops or asks the controller about is
-/// busy as well, and is to get no path of its own.
+/// Returns whether packets that hit the entry are forwarded, and not sent to the controller. A flood that a
+/// table drops or reports to the controller has a high rate too, but must not get the fast path.
 fn forwards(instructions: &Instructions) -> bool {
     let mut actions = instructions.apply.iter().chain(&instructions.write);
     let to_controller = |a: &Action| matches!(a, Action::Output { port: port_no::CONTROLLER, .. });
@@ -71,27 +74,27 @@ fn forwards(instructions: &Instructions) -> bool {
     !actions.clone().any(to_controller) && (instructions.next.is_some() || actions.any(sends))
 }
 
-/// An entry when it was looked at last.
+/// Counters of an entry at its last examination.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// The entry; another one under the same number has another.
+    /// Serial number of the entry; detects that the ID was reused.
     serial: u64,
     at: Nanos,
     packets: u64,
     slow_windows: u8,
 }
 
-/// How far learning is.
+/// Progress of learning.
 #[derive(Debug, Default)]
 pub(crate) struct Looks {
     due: Nanos,
     next: usize,
-    /// By number of the entry.
+    /// Indexed by entry ID.
     seen: Vec<Seen>,
 }
 
 impl Looks {
-    /// The first look comes a window after the start.
+    /// Schedules the first step one window after the start.
     pub fn from(learning: Option<Learning>, now: Nanos) -> Self {
         Self { due: now.saturating_add(learning.map_or(0, |l| l.window)), ..Self::default() }
     }
@@ -100,12 +103,13 @@ impl Looks {
         self.due
     }
 
-    /// What was seen of an entry before: at first, that it came without a hit.
+    /// Returns the record of an entry's last examination. For a new entry, the record starts at its creation
+    /// without hits.
     fn of(&mut self, id: EntryId, slot: &Slot) -> &mut Seen {
         let fresh = Seen { serial: slot.serial, at: slot.created_ns, packets: 0, slow_windows: 0 };
         let at = id as usize;
         if at >= self.seen.len() {
-            // Those between have a serial number that no entry has.
+            // The records in between get a serial number that no entry has.
             self.seen.resize(at + 1, Seen { serial: u64::MAX, ..fresh });
         }
         let seen = &mut self.seen[at];
@@ -117,14 +121,14 @@ impl Looks {
 }
 
 impl Seen {
-    /// Takes in how many packets have hit the entry by now; what it is from now on, if that changes.
+    /// Updates the record with the entry's packet count. Returns the new mark if it changes.
     fn look(&mut self, learning: Learning, now: Nanos, packets: u64, learned: bool) -> Option<bool> {
         let span = u128::from(now.saturating_sub(self.at));
-        // An entry that came just before its turn waits for the next.
+        // An entry created just before its turn waits for the next one.
         if span < u128::from(learning.window / 2) || span == 0 {
             return None;
         }
-        // A modify may have set the counters back.
+        // A modify command may have reset the counters.
         let hits = u128::from(packets.checked_sub(self.packets).unwrap_or(packets));
         let (rate, wanted) = (hits * SECOND_NS, u128::from(learning.min_pps) * span);
         (self.at, self.packets) = (now, packets);
@@ -140,7 +144,7 @@ impl Seen {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Looks at the entries whose turn it is. Those of which a flow-mod or their cookie says something are passed over.
+    /// Examines the entries whose turn it is. Entries marked by a flow-mod or by their cookie are skipped.
     pub(crate) fn learn_marks(&mut self, now: Nanos, staged: &mut Staged) {
         let Some(learning) = self.config.learning.filter(|_| now >= self.looks.due) else { return };
         let slots = self.store.slots().len();
@@ -160,7 +164,7 @@ impl<D: DataPlane> Model<D> {
                 let packets = self.plane.entry_counters(id).packets;
                 self.looks.of(id, slot).look(learning, now, packets, mark.learned)
             } else {
-                // A modify may have made it one that is not.
+                // A modify command may have made an entry ineligible for learning.
                 mark.learned.then_some(false)
             };
             if let Some(learned) = changed {
@@ -176,7 +180,7 @@ impl<D: DataPlane> Model<D> {
                 });
                 self.store.set_entry(id, Arc::new(entry), Mark { learned, ..mark });
                 if marks == MARKS_PER_LOOK {
-                    // The others come next.
+                    // The remaining entries are examined in the next step.
                     (self.looks.next, self.looks.due) = (id as usize + 1, now.saturating_add(LOOK_NS));
                     break;
                 }
@@ -194,10 +198,10 @@ mod tests {
     #[test]
     fn a_rate_is_taken_over_the_span_that_has_passed() {
         let mut seen = Seen { serial: 1, at: 0, packets: 0, slow_windows: 0 };
-        // Too soon, however many.
+        // The span is too short for a rate, whatever the count.
         assert_eq!(seen.look(LEARNING, 499_999_999, 1_000, false), None);
         assert_eq!(seen.look(LEARNING, 1_000_000_000, 99, false), None);
-        // Late: 150 in one and a half seconds.
+        // A late examination: 149 packets in 1.5 s are less than 100 per second.
         assert_eq!(seen.look(LEARNING, 2_500_000_000, 99 + 149, false), None);
         assert_eq!(seen.look(LEARNING, 4_000_000_000, 248 + 150, false), Some(true));
     }
@@ -213,7 +217,7 @@ mod tests {
             seen.look(LEARNING, now, packets, true)
         };
         assert_eq!([99, 50, 49, 50, 49, 49].map(&mut window), [None, None, None, None, None, Some(false)]);
-        // It begins anew.
+        // The count of slow windows starts again.
         assert_eq!([49, 49].map(window), [None, Some(false)]);
     }
 

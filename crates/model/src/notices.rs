@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What controllers are to be told, in a bounded queue.
+//! Messages to controllers that no request asked for, in a bounded queue.
 
 use crate::ports::Port;
 use flow::{FlowEntry, Nanos, PacketInReason};
@@ -7,90 +7,90 @@ use frame::Frame;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Something a controller is to be told.
+/// An asynchronous message for controllers.
 #[derive(Debug)]
 pub enum Notice {
     /// A packet for the controller.
     PacketIn(PacketIn),
-    /// An entry that asked for it went.
+    /// An entry with the flag "send flow-removed" was removed.
     FlowRemoved(FlowRemoved),
-    /// A port came, changed or went.
+    /// A port was added, changed or removed.
     PortStatus {
-        /// Which of these.
+        /// Kind of the change.
         reason: PortReason,
-        /// The port as it is now; when it went, as it was.
+        /// The port after the change; a removed port as it was before.
         port: Port,
     },
 }
 
-/// A packet for the controller. Give the frame back with [`crate::Model::recycle`].
+/// A packet for the controller. Return the frame with [`crate::Model::recycle`].
 #[derive(Debug)]
 pub struct PacketIn {
     /// The packet; `meta.in_port` is its ingress port.
     pub frame: Frame,
-    /// The table whose entry sent it.
+    /// Table of the entry that sent the packet.
     pub table: u8,
-    /// The entry's cookie; all ones if the entry is gone.
+    /// Cookie of the entry; all ones if the entry no longer exists.
     pub cookie: u64,
-    /// Why it was sent.
+    /// Reason of the packet-in.
     pub reason: PacketInReason,
-    /// Bytes of it that the controller asked for.
+    /// Maximum number of bytes to send to the controller.
     pub max_len: u16,
-    /// The metadata register.
+    /// Metadata register of the packet.
     pub metadata: u64,
-    /// The tunnel ID.
+    /// Tunnel ID of the packet.
     pub tunnel_id: u64,
 }
 
-/// Why an entry went (OFPRR_*).
+/// Reason why an entry was removed (OFPRR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RemovedReason {
-    /// No packet for its idle timeout.
+    /// No packet hit the entry for its idle timeout.
     IdleTimeout,
-    /// Its hard timeout passed.
+    /// The entry's hard timeout passed.
     HardTimeout,
-    /// Deleted by a request.
+    /// A request deleted the entry.
     Delete,
-    /// A group that it sends to was deleted.
+    /// A group that the entry sends to was deleted.
     GroupDelete,
 }
 
-/// An entry that went.
+/// An entry that was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
-    /// The entry.
+    /// The removed entry.
     pub entry: Arc<FlowEntry>,
-    /// Why it went.
+    /// Reason of the removal.
     pub reason: RemovedReason,
-    /// How long it lived.
+    /// Time from the entry's creation to its removal, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Packets that hit it; all ones if they are not counted.
+    /// Packets that hit the entry; all ones if they are not counted.
     pub packets: u64,
-    /// Their bytes; all ones if they are not counted.
+    /// Bytes of these packets; all ones if they are not counted.
     pub bytes: u64,
 }
 
-/// What happened to a port (OFPPR_*).
+/// Kind of a port's change (OFPPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortReason {
-    /// It came.
+    /// The port was added.
     Add,
-    /// It went.
+    /// The port was removed.
     Delete,
-    /// Its link or configuration changed.
+    /// The port's link, description or configuration changed.
     Modify,
 }
 
-/// Notices that found no room.
+/// Numbers of notices dropped because the queue was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NoticeDrops {
-    /// Packet-ins.
+    /// Dropped packet-ins.
     pub packet_ins: u64,
-    /// Port notices.
+    /// Dropped port-status messages.
     pub port_statuses: u64,
 }
 
-/// Notices in the order in which they arose.
+/// Queue of notices in the order of their causes.
 #[derive(Debug)]
 pub(crate) struct Notices {
     queue: VecDeque<Notice>,
@@ -103,12 +103,12 @@ impl Notices {
         Self { queue: VecDeque::new(), limit, drops: NoticeDrops::default() }
     }
 
-    /// No room but for port notices.
+    /// Returns whether the queue has space for port notices only.
     pub fn is_full(&self) -> bool {
         self.queue.len() >= self.limit
     }
 
-    /// Queues a packet-in; without room its frame comes back.
+    /// Queues a packet-in. Returns its frame if the queue is full.
     pub fn packet_in(&mut self, packet_in: PacketIn) -> Option<Frame> {
         if self.is_full() {
             self.drops.packet_ins += 1;
@@ -118,13 +118,14 @@ impl Notices {
         None
     }
 
-    /// Queues a flow-removed; the caller waits while `is_full`.
+    /// Queues a flow-removed notice. The caller must wait while `is_full` returns true.
     pub fn flow_removed(&mut self, removed: FlowRemoved) {
         self.queue.push_back(Notice::FlowRemoved(removed));
     }
 
     pub fn port_status(&mut self, reason: PortReason, port: Port) {
-        // Packet-ins must not crowd out the news that a port is gone.
+        // The space above the limit is for port notices: packet-ins must not displace the notice that a port
+        // is gone.
         if self.queue.len() >= 2 * self.limit {
             self.drops.port_statuses += 1;
         } else {

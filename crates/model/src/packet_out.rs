@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of a controller's. One takes its place in the order of operations, so that it meets the rules that were asked
-//! for before it.
+//! Packet-outs. A packet-out has its place in the order of operations, so it is forwarded by the rules
+//! requested before it.
 
 use crate::flow_mod::executable;
 use crate::{DataPlane, Model, ModelError};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 const ETHERNET_BYTES: usize = 14;
 
 impl<D: DataPlane> Model<D> {
-    /// Sends a packet its way.
+    /// Sends a packet of a controller.
     ///
-    /// # Errors
-    /// What OpenFlow 1.3 refuses.
+    /// # Errors Returns an error if the ingress port does not exist, the packet is too short, or an action is
+    /// invalid.
     pub fn packet_out(&mut self, packet: PacketOut) -> Result<(), ModelError> {
         let from = packet.in_port;
         if !port_no::is_none(from) && !self.ports.contains_key(&from) {

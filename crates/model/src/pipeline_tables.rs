@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tables of the pipeline. A controller that lays them out by TABLE_FEATURES removes those that it does not name
-//! (OpenFlow 1.3.5, 7.3.5.5): their entries go without flow-removed messages, and none can be added.
+//! The set of tables in the pipeline. A controller sets it by TABLE_FEATURES; tables that the request does
+//! not name are removed (OpenFlow 1.3.5, 7.3.5.5). Entries of removed tables are deleted without flow-removed
+//! messages, and none can be added.
 
 use crate::ModelError;
 use crate::data_plane::DataPlane;
@@ -15,31 +16,32 @@ use flow::{Command, EntryId, FlowEntry, FlowMod, Instructions, Next};
 pub struct TableSet([u64; 4]);
 
 impl TableSet {
-    /// No table.
+    /// The empty set.
     pub const NONE: Self = Self([0; 4]);
-    /// All tables.
+    /// The set of all tables.
     pub const ALL: Self = Self([u64::MAX; 4]);
 
-    /// Whether the table is in it.
+    /// Returns whether the set contains the table.
     #[must_use]
     pub fn contains(&self, table: u8) -> bool {
         self.0[usize::from(table / 64)] >> (table % 64) & 1 == 1
     }
 
-    /// Adds a table.
+    /// Adds a table to the set.
     pub fn insert(&mut self, table: u8) {
         self.0[usize::from(table / 64)] |= 1 << (table % 64);
     }
 }
 
 impl<D: DataPlane> Model<D> {
-    /// The tables of the pipeline.
+    /// Returns the tables of the pipeline.
     #[must_use]
     pub fn pipeline_tables(&self) -> &TableSet {
         &self.pipeline_tables
     }
 
-    /// Makes these the tables of the pipeline. Entries of others go, and entries that lead to others.
+    /// Replaces the set of pipeline tables. Removes the entries of other tables and the entries that lead to
+    /// them.
     pub(crate) fn stage_tables(&mut self, tables: TableSet, staged: &mut Staged) {
         let before = std::mem::replace(&mut self.pipeline_tables, tables);
         staged.tables.get_or_insert(before);
@@ -62,7 +64,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Refuses a flow-mod for a table, or with a next table, that was removed from the pipeline.
+    /// Refuses a flow-mod if its table or its next table was removed from the pipeline.
     pub(crate) fn check_tables(&self, m: &FlowMod) -> Result<(), ModelError> {
         if let Some(table) = m.table.filter(|table| !self.pipeline_tables.contains(*table)) {
             return Err(ModelError::RemovedTable(table));

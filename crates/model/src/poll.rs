@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens by itself: events of the workers, timers, and the second phase of removals.
+//! Periodic work: events of the workers, timeouts, and the second phase of removals.
 
 use crate::data_plane::DataPlane;
 use crate::model::Model;
@@ -9,15 +9,17 @@ use flow::Nanos;
 use flow::operation::MAC_TABLE;
 use pipeline::Event;
 
-/// Events taken after which all that were under way before them are taken for seen, even if more keep coming: more
-/// than the workers' rings hold.
+/// Number of events after which all events that were pending at the start have been taken, even if more keep
+/// arriving. Larger than the capacity of the workers' rings.
 const EVENTS_UNDER_WAY: usize = 65_536;
 
 impl<D: DataPlane> Model<D> {
-    /// Takes what the workers report, removes what timed out, learns which entries are low-latency, and forgets removed
+    /// Takes events of the workers, removes timed-out entries, learns low-latency entries, and releases
     /// entries whose removal is in force.
-    /// Does a bounded part of it (see [`crate::Limits`]) and returns whether there is more to do now. Take notices
-    /// between the calls: flow-removed notices without room make it say yes for ever.
+    ///
+    /// Each call does a bounded part of this (see [`crate::Limits`]) and returns whether more work is ready
+    /// now. The caller must take notices between calls: while the notice queue is full of flow-removed
+    /// notices, the result stays true.
     pub fn poll(&mut self, now: Nanos) -> bool {
         self.plane.tick(now);
         let applied = self.plane.applied();
@@ -70,7 +72,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Looks at due timers of flow entries (0) or MACs (1).
+    /// Handles due timers of flow entries (`which` 0) or learned MACs (`which` 1).
     fn expire(&mut self, which: usize, now: Nanos, staged: &mut Staged) -> bool {
         for _ in 0..self.config.limits.timers_per_poll {
             let Some(timer) = self.timers[which].pop_due(now) else { return false };
@@ -95,7 +97,7 @@ impl<D: DataPlane> Model<D> {
         self.timers[which].next().is_some_and(|at| at <= now)
     }
 
-    /// Second phase of removals: no packet meets these entries any more, so their counters are final.
+    /// Second phase of removals: no packet hits these entries any longer, so their counters are final.
     fn settle(&mut self) {
         for _ in 0..self.config.limits.removals_per_poll {
             let Some(gone) = self.dying.front().filter(|d| d.version <= self.settled).copied() else {
@@ -131,7 +133,7 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Whether a removal is in force and not worked off.
+    /// Returns whether a removal is in force but its entry is not released yet.
     fn can_settle(&mut self) -> bool {
         let applied = self.plane.applied();
         self.dying.front().is_some_and(|d| d.version <= applied)

@@ -8,74 +8,74 @@ use crate::notices::PortReason;
 use crate::stage::{Staged, Step};
 use flow::{Limits, Nanos, Operation, PortNo, PortState, port_no};
 
-/// What a port is. Feature bits are OpenFlow's OFPPF_*.
+/// Description of a port. Feature bits are OpenFlow's OFPPF_*.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortDesc {
-    /// Its number.
+    /// Port number.
     pub number: PortNo,
-    /// Its name.
+    /// Port name.
     pub name: String,
-    /// Its MAC.
+    /// MAC address of the port.
     pub mac: [u8; 6],
     /// Features in use.
     pub current: u32,
     /// Features that the port advertises.
     pub advertised: u32,
-    /// Features that the port can do.
+    /// Features that the port supports.
     pub supported: u32,
-    /// Features that its peer advertises.
+    /// Features that the link partner advertises.
     pub peer: u32,
     /// Current bit rate in kbit/s; 0: unknown.
     pub speed_kbps: u32,
-    /// Highest bit rate in kbit/s; 0: unknown.
+    /// Maximum bit rate in kbit/s; 0: unknown.
     pub max_speed_kbps: u32,
 }
 
-/// What controllers set at a port (OFPPC_*).
+/// Port configuration set by controllers (OFPPC_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortConfig {
-    /// Administratively down.
+    /// The port is administratively down.
     pub down: bool,
-    /// Drop what comes in.
+    /// Drop packets received on the port.
     pub no_recv: bool,
-    /// Drop what is sent here.
+    /// Drop packets sent to the port.
     pub no_fwd: bool,
-    /// Not part of a flood (older versions of OpenFlow, and NORMAL).
+    /// Exclude the port from floods (NORMAL, and versions before OpenFlow 1.3).
     pub no_flood: bool,
-    /// No packet-ins for packets from here.
+    /// Send no packet-ins for packets received on the port.
     pub no_packet_in: bool,
 }
 
-/// A request to set a port's configuration.
+/// A port-mod: a request to change a port's configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortMod {
-    /// The port.
+    /// Port number.
     pub number: PortNo,
-    /// Its MAC, against mistakes.
+    /// MAC address of the port; must match, as a check against mistakes.
     pub mac: [u8; 6],
-    /// What to set.
+    /// Values to set.
     pub config: PortConfig,
-    /// Where to set it; the rest stays.
+    /// Settings to change; the others are kept.
     pub mask: PortConfig,
-    /// Features to advertise; 0: as they are, the only thing that can be had.
+    /// Features to advertise; must be 0 or the features already advertised.
     pub advertise: u32,
 }
 
-/// A port.
+/// A port with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// What it is.
+    /// Description of the port.
     pub desc: PortDesc,
-    /// How it is set.
+    /// Configuration of the port.
     pub config: PortConfig,
-    /// Whether it has a link.
+    /// Whether the port has a link.
     pub link_up: bool,
-    /// Since when it is there.
+    /// Time when the port was added.
     pub added_ns: Nanos,
 }
 
 impl PortConfig {
-    /// These settings, with others where the mask is set.
+    /// Returns this configuration with the masked settings replaced by those of `other`.
     fn with(self, other: Self, mask: Self) -> Self {
         let choose = |old, new, set| if set { new } else { old };
         Self {
@@ -89,7 +89,7 @@ impl PortConfig {
 }
 
 impl Port {
-    /// Whether packets can pass: link and configuration.
+    /// Returns whether packets can pass: the link is up and the port is not administratively down.
     #[must_use]
     pub fn is_up(&self) -> bool {
         self.link_up && !self.config.down
@@ -110,8 +110,7 @@ impl Port {
 impl<D: DataPlane> Model<D> {
     /// Adds a port.
     ///
-    /// # Errors
-    /// A number that is taken or not a port's, or too many ports.
+    /// # Errors Returns an error if the number is in use or reserved, or if there are too many ports.
     pub fn add_port(&mut self, now: Nanos, desc: PortDesc, link_up: bool) -> Result<(), ModelError> {
         let number = desc.number;
         if !port_no::is_real(number) {
@@ -130,18 +129,16 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// Says whether a port has a link. Without one it forgets its MACs.
+    /// Sets a port's link state. A port that loses its link loses its learned MACs.
     ///
-    /// # Errors
-    /// No such port.
+    /// # Errors Returns an error if the port does not exist.
     pub fn set_link(&mut self, now: Nanos, number: PortNo, up: bool) -> Result<(), ModelError> {
         self.change_port(now, number, |port| port.link_up = up)
     }
 
     /// Sets a port's configuration.
     ///
-    /// # Errors
-    /// No such port.
+    /// # Errors Returns an error if the port does not exist.
     pub fn set_port_config(
         &mut self,
         now: Nanos,
@@ -151,10 +148,9 @@ impl<D: DataPlane> Model<D> {
         self.change_port(now, number, |port| port.config = config)
     }
 
-    /// Says that features, speed, name or MAC of a port changed; `desc.number` names it.
+    /// Updates a port's description: features, speed, name or MAC. `desc.number` selects the port.
     ///
-    /// # Errors
-    /// No such port.
+    /// # Errors Returns an error if the port does not exist.
     pub fn set_port_desc(&mut self, now: Nanos, desc: PortDesc) -> Result<(), ModelError> {
         self.change_port(now, desc.number, |port| port.desc = desc)
     }
@@ -201,7 +197,7 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// What follows from changes of a port that are made for good; `before` the first of them.
+    /// Applies the consequences of committed changes to a port; `before` is its state before the first one.
     pub(crate) fn port_changed(&mut self, now: Nanos, before: &Port) {
         let number = before.desc.number;
         let Some(after) = self.ports.get(&number).filter(|after| *after != before).cloned() else { return };
@@ -211,10 +207,9 @@ impl<D: DataPlane> Model<D> {
         self.notices.port_status(PortReason::Modify, after);
     }
 
-    /// Takes a port away, and its MACs with it. Entries that name it stay.
+    /// Removes a port and its learned MACs. Entries that output to the port stay.
     ///
-    /// # Errors
-    /// No such port.
+    /// # Errors Returns an error if the port does not exist.
     pub fn remove_port(&mut self, now: Nanos, number: PortNo) -> Result<(), ModelError> {
         let port = self.ports.remove(&number).ok_or(ModelError::NoSuchPort(number))?;
         self.version = self.plane.submit(Operation::RemovePort(number));
@@ -223,23 +218,23 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// The ports, by number.
+    /// Returns the ports in order of their numbers.
     pub fn ports(&self) -> impl Iterator<Item = &Port> {
         self.ports.values()
     }
 
-    /// One port.
+    /// Returns the port with this number.
     #[must_use]
     pub fn port(&self, number: PortNo) -> Option<&Port> {
         self.ports.get(&number)
     }
 
-    /// A port's counters; none for a port that is not there.
+    /// Returns a port's counters, or `None` if the port does not exist.
     pub fn port_counters(&mut self, number: PortNo) -> Option<PortCounters> {
         self.ports.contains_key(&number).then(|| self.plane.port_counters(number).unwrap_or_default())
     }
 
-    /// A port's egress queues, by number; none for a port that has none.
+    /// Returns a port's egress queues in order of their numbers; empty if the port has none.
     pub fn queues(&mut self, number: PortNo) -> Vec<PortQueue> {
         self.plane.queues(number)
     }

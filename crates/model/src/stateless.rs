@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane as the model has it: one configuration, changed in parts.
+//! Configuration of the stateless forwarder in the model: one configuration, changed in parts.
 
 use crate::data_plane::DataPlane;
 use crate::error::ModelError;
@@ -10,16 +10,15 @@ use flow::stateless::{LaneChange, Stateless};
 use std::sync::Arc;
 
 impl<D: DataPlane> Model<D> {
-    /// The stateless lane, if there is one.
+    /// Returns the configuration of the stateless forwarder, if it is configured.
     #[must_use]
     pub fn stateless(&self) -> Option<&Arc<Stateless>> {
         self.stateless.as_ref()
     }
 
-    /// Sets the whole lane, or that there is none.
+    /// Replaces the whole configuration of the stateless forwarder, or removes it.
     ///
-    /// # Errors
-    /// What cannot be; nothing is changed then.
+    /// # Errors Returns an error if the configuration is invalid. Nothing is changed then.
     pub fn set_stateless(&mut self, now: Nanos, lane: Option<Arc<Stateless>>) -> Result<(), ModelError> {
         if let Some(lane) = &lane {
             lane.check()?;
@@ -31,7 +30,8 @@ impl<D: DataPlane> Model<D> {
         Ok(())
     }
 
-    /// Takes as long as the change is large, but for the first one of a request, which copies the lane.
+    /// Changes some sections. The first change of a request copies the configuration; each further one costs
+    /// only its own size.
     pub(crate) fn stage_stateless(
         &mut self,
         change: LaneChange,
@@ -42,7 +42,7 @@ impl<D: DataPlane> Model<D> {
             self.stateless = None;
             return Ok(());
         };
-        // What a section may be does not depend on others.
+        // Whether a section is valid does not depend on other sections.
         let mut alone = Stateless::default();
         sections.iter().for_each(|section| alone.set(section.clone()));
         alone.check()?;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics. Long answers come in parts: a cursor says where the next one goes on, whatever changed meanwhile.
+//! Statistics. Long answers are produced in parts: a cursor holds the position, also across changes of the
+//! tables.
 
 use crate::data_plane::{DataPlane, Totals};
 use crate::marking::Mark;
@@ -12,23 +13,23 @@ use std::sync::Arc;
 /// An entry with its counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowStats {
-    /// The entry.
+    /// The entry described.
     pub entry: Arc<FlowEntry>,
-    /// Packets that hit it; all ones if they are not counted.
+    /// Packets that hit the entry; all ones if they are not counted.
     pub packets: u64,
-    /// Their bytes; all ones if they are not counted.
+    /// Bytes of these packets; all ones if they are not counted.
     pub bytes: u64,
-    /// When it was last hit; 0: never.
+    /// Time of the last hit; 0: never.
     pub used_ns: Nanos,
-    /// How long it has lived.
+    /// Time since the entry was added, in nanoseconds.
     pub duration_ns: Nanos,
-    /// Why it is low-latency, or is not.
+    /// Why the entry is low-latency, or is not.
     pub mark: Mark,
 }
 
-/// Where a walk over entries goes on; the default is the start. Entries come by table and, within one, in order of
-/// adding. An entry that lives all the time comes exactly once; one that is replaced comes once or twice, the second
-/// time as its replacement.
+/// Position of a walk over entries; the default is the start. The walk is ordered by table and, within a
+/// table, by time of adding. An entry present during the whole walk is visited exactly once. An entry
+/// replaced meanwhile is visited once or twice, the second time as its replacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowCursor {
     table: u8,
@@ -37,30 +38,30 @@ pub struct FlowCursor {
 }
 
 impl FlowCursor {
-    /// True when all entries were seen.
+    /// Returns whether all entries were visited.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done
     }
 }
 
-/// Sums over entries.
+/// Sums of counters over entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Aggregate {
-    /// Packets that hit them.
+    /// Packets that hit these entries.
     pub packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub bytes: u64,
-    /// How many entries.
+    /// Number of entries.
     pub flows: usize,
 }
 
-/// A table's statistics.
+/// Statistics of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableStats {
-    /// Its number.
+    /// Number of the table.
     pub table: u8,
-    /// Entries in it.
+    /// Entries in the table.
     pub active: usize,
     /// Packets looked up.
     pub lookups: u64,
@@ -69,8 +70,8 @@ pub struct TableStats {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Entries that the filter accepts, in parts: looks at `work` entries at most (1 or more) and moves the cursor on.
-    /// The cursor says when all were seen.
+    /// Returns entries that the filter accepts, in parts. Each call examines at most `work` entries (at least
+    /// 1) and advances the cursor. [`FlowCursor::is_done`] reports the end.
     pub fn flows(
         &mut self,
         now: Nanos,
@@ -82,7 +83,7 @@ impl<D: DataPlane> Model<D> {
         ids.into_iter().filter_map(|id| self.flow_stats(now, id)).collect()
     }
 
-    /// Sums over the entries that the filter accepts, in parts as [`Model::flows`].
+    /// Adds up the counters of entries that the filter accepts, in parts like [`Model::flows`].
     pub fn aggregate(
         &mut self,
         filter: &FlowFilter,
@@ -103,31 +104,31 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Entries in the controller's tables.
+    /// Returns the number of entries in the controller's tables.
     #[must_use]
     pub fn flow_count(&self) -> usize {
         self.store.live()
     }
 
-    /// Entries that left their table and whose removal is not in force yet, or not worked off.
+    /// Returns the number of removed entries that are not released yet.
     #[must_use]
     pub fn pending_removals(&self) -> usize {
         self.dying.len()
     }
 
-    /// Statistics of one table.
+    /// Returns the statistics of one table.
     pub fn table(&mut self, table: u8) -> TableStats {
         let counters = self.plane.table_counters(table);
         let active = self.store.table(table).len();
         TableStats { table, active, lookups: counters.lookups, matches: counters.matches }
     }
 
-    /// Statistics of the controller's tables, by number.
+    /// Returns the statistics of the controller's tables, in order of their numbers.
     pub fn tables(&mut self) -> Vec<TableStats> {
         (0..MAC_TABLE).map(|table| self.table(table)).collect()
     }
 
-    /// Counters of all packets.
+    /// Returns the counters of all packets.
     pub fn totals(&mut self) -> Totals {
         self.plane.totals()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What actions changed in a frame.
+//! Differences between two states of a frame, caused by actions.
 
 use flow::{Base, Field, PortNo};
 use reference::Packet;
@@ -7,47 +7,47 @@ use std::ops::Range;
 use wire::layers::header;
 use wire::{Depth, Layers};
 
-/// Runs of bytes told of.
+/// Maximum number of changed byte ranges reported.
 const RUNS: usize = 8;
 
 /// A difference between two frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// A field has another value, came or went.
+    /// A field was changed, added or removed.
     Field {
-        /// The field.
+        /// The changed field.
         field: Field,
-        /// Its value before.
+        /// Value before the change; `None` if the frame had no such field.
         before: Option<u128>,
-        /// Its value after.
+        /// Value after the change; `None` if the frame has no such field.
         after: Option<u128>,
     },
-    /// The TTL of IPv4, or the hop limit of IPv6, has another value.
+    /// The IPv4 TTL or the IPv6 hop limit was changed.
     Ttl {
-        /// Its value before.
+        /// TTL before the change.
         before: u8,
-        /// Its value after.
+        /// TTL after the change.
         after: u8,
     },
-    /// Bytes that are no part of these have other values, in frames of equal length.
+    /// Bytes outside the reported fields were changed, in frames of equal length.
     Bytes {
-        /// The first.
+        /// Offset of the first changed byte.
         at: usize,
-        /// Before.
+        /// Bytes before the change.
         before: Vec<u8>,
-        /// After.
+        /// Bytes after the change.
         after: Vec<u8>,
     },
-    /// The frame is longer or shorter.
+    /// The frame's length was changed.
     Length {
-        /// Bytes before.
+        /// Length in bytes before the change.
         before: usize,
-        /// Bytes after.
+        /// Length in bytes after the change.
         after: usize,
     },
 }
 
-/// What changed: fields first, then length or bytes.
+/// Returns the differences: fields first, then the length or other bytes.
 pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Change> {
     if before == after {
         return Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
     let mut changes = Vec::new();
     let mut told = Vec::new();
     let layers = wire::locate(after, Depth::L4);
-    // What is too short to be a packet has no fields.
+    // A frame too short for an Ethernet header has no fields.
     if before.len() >= 14 && after.len() >= 14 {
         let (old, new) = (Packet::arriving(in_port, before), Packet::arriving(in_port, after));
         let differs = |field: &&Field| old.value(**field) != new.value(**field);
@@ -85,7 +85,7 @@ pub(super) fn changes(in_port: PortNo, before: &[u8], after: &[u8]) -> Vec<Chang
     changes
 }
 
-/// The bytes in which a field stands.
+/// Returns the byte range of a field, or `None` for a field that is not at a fixed place in the frame.
 fn bytes_of(field: Field, layers: &Layers) -> Option<Range<usize>> {
     let location = field.location();
     let start = usize::from(match location.base {
@@ -98,7 +98,7 @@ fn bytes_of(field: Field, layers: &Layers) -> Option<Range<usize>> {
     Some(start + first / 8..start + (first + length).div_ceil(8))
 }
 
-/// Where the TTL stands, and its value.
+/// Returns the offset of the TTL or hop limit, and its value.
 fn ttl(frame: &[u8]) -> Option<(usize, u8)> {
     let layers = wire::locate(frame, Depth::L3);
     let at = match layers.present & (header::IPV4 | header::IPV6) {
@@ -110,7 +110,7 @@ fn ttl(frame: &[u8]) -> Option<(usize, u8)> {
     Some((at, *frame.get(at)?))
 }
 
-/// Where bytes differ that nothing else tells of.
+/// Returns the byte ranges that differ and that no reported field covers.
 fn runs<'a>(
     before: &'a [u8],
     after: &'a [u8],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Holds what a worker did with a packet against what the rules say.
+//! Compares what a worker did with a packet with what the rules require.
 
 use super::Trace;
 use crate::data_plane::DataPlane;
@@ -9,42 +9,43 @@ use pipeline::record::{RECORD_COPIES, RECORD_HITS, digest};
 use pipeline::{Copied, Record};
 use std::fmt::Write as _;
 
-/// Differences told of.
+/// Maximum number of differences reported.
 const DIFFERENCES: usize = 8;
 
-/// What the comparison came to.
+/// Result of comparing a recorded packet with the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The worker did what the rules say.
+    /// The worker did what the rules require.
     Agrees,
-    /// The rules have changed since the packet was judged: what they said then is not known any more.
+    /// The rules have changed since the packet was forwarded, so the rules of that time are no longer known.
     Changed {
-        /// The version that judged the packet.
+        /// Version of the rules that the worker applied.
         then: u64,
-        /// The version now.
+        /// Version of the rules now.
         now: u64,
     },
-    /// They differ, and may: why.
+    /// Worker and rules differ for a known and permitted reason.
     Unclear(&'static str),
-    /// They differ: a fault.
+    /// Worker and rules differ without a permitted reason: a fault.
     Disagrees(Vec<String>),
 }
 
-/// How traces of real packets came out so far.
+/// Counts of recorded packets and of their comparisons with the rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceCounts {
     /// Packets recorded.
     pub recorded: u64,
-    /// Of these, packets of which it could be told whether the worker was right.
+    /// Recorded packets for which the comparison had a definite result.
     pub compared: u64,
-    /// Of these, packets of which it was not.
+    /// Compared packets for which the worker deviated from the rules.
     pub faults: u64,
 }
 
 impl<D: DataPlane> Model<D> {
-    /// Judges a record. The trace is that of the rules as they are now.
+    /// Compares a recorded packet with a trace of it by the current rules.
     pub fn judge(&mut self, record: &Record) -> (Trace, Verdict) {
-        // What was not recorded counts as zeros: of a long frame only the payload's end is missing.
+        // Bytes that were not recorded count as zeros: of a long frame, only the end of the payload is
+        // missing.
         let mut frame = record.bytes.to_vec();
         frame.resize(record.len as usize, 0);
         let trace = self.trace(record.in_port, &frame);
@@ -55,7 +56,7 @@ impl<D: DataPlane> Model<D> {
         (trace, verdict)
     }
 
-    /// How judgements came out so far.
+    /// Returns the results of all comparisons so far.
     #[must_use]
     pub fn trace_counts(&self) -> TraceCounts {
         self.trace_counts
@@ -86,7 +87,7 @@ fn verdict(record: &Record, trace: &Trace) -> Verdict {
     }
 }
 
-/// What is different, as sentences.
+/// Describes each difference in a sentence.
 fn differences(record: &Record, trace: &Trace) -> Vec<String> {
     let expected = &trace.processed;
     let mut found = Vec::new();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What would become of a packet: the plain interpreter (`reference`) walks the model's own tables, groups and ports, as
-//! they are after the last request, and notes what it met. Nothing is counted, learned or refreshed by it.
+//! Traces of packets: what the current rules do with a frame, step by step.
+//!
+//! The interpreter of the crate `reference` walks the model's own tables, groups and ports, as they are after
+//! the last request. A trace counts nothing, learns nothing and refreshes no timeout.
 
 mod change;
 mod judge;
@@ -21,59 +23,59 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a packet's copies: a packet may be flooded by thousands of buckets, and the control thread has other things
-/// to do and to keep.
+/// Maximum bytes of all copies of a traced packet. Groups may flood a packet through thousands of buckets,
+/// and the trace runs on the control thread.
 const COPY_BYTES_MAX: usize = 2 * 1_024 * 1_024;
 
-/// A packet's way by the rules of one version.
+/// A packet's path through the rules of one version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// The version.
+    /// Version of the rules.
     pub version: u64,
-    /// The port it came in by.
+    /// Ingress port of the packet.
     pub in_port: PortNo,
-    /// The frame as it came in.
+    /// The frame as received.
     pub frame: Vec<u8>,
-    /// Its lookups, in order.
+    /// Lookups of the packet, in order.
     pub steps: Vec<Step>,
-    /// What became of it.
+    /// Result: outcome, copies, packet-ins and drops.
     pub processed: Processed,
 }
 
-/// One lookup.
+/// One lookup in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The table.
+    /// The table looked up.
     pub table: u8,
-    /// The index that it was sent to, in a linear table.
+    /// Index looked up, if the packet was sent to an entry of a linear table.
     pub index: Option<u32>,
-    /// Entries in the table.
+    /// Number of entries in the table.
     pub entries: usize,
-    /// Metadata register at that moment.
+    /// Metadata register at the time of the lookup.
     pub metadata: u64,
-    /// Tunnel ID at that moment.
+    /// Tunnel ID at the time of the lookup.
     pub tunnel_id: u64,
-    /// The frame at that moment.
+    /// The frame at the time of the lookup.
     pub frame: Vec<u8>,
-    /// The entry hit.
+    /// The entry hit; `None` for a table-miss without an entry.
     pub entry: Option<Arc<FlowEntry>>,
     /// The packet's values of the fields that the entry matches.
     pub values: Vec<(Field, u128)>,
-    /// Entries that are tried before the one that was hit, and failed by the least.
+    /// Near misses: entries tried before the one hit that differ from the packet in the fewest fields.
     pub near: Vec<Near>,
-    /// How many entries were looked at for these.
+    /// Number of entries examined to find the near misses.
     pub looked_at: usize,
 }
 
 impl Trace {
-    /// The first table in which the packet ceased to be low-latency.
+    /// Returns the first table in which the packet did not hit a low-latency entry.
     #[must_use]
     pub fn normal_from(&self) -> Option<u8> {
         let is_normal = |step: &&Step| !step.entry.as_ref().is_some_and(|entry| entry.low_latency);
         self.steps.iter().find(is_normal).map(|step| step.table)
     }
 
-    /// What changed in the frame between two of the moments that the trace tells of.
+    /// Returns the differences between two states of the frame in this trace.
     #[must_use]
     pub fn changes(&self, before: &[u8], after: &[u8]) -> Vec<Change> {
         change::changes(self.in_port, before, after)
@@ -81,20 +83,21 @@ impl Trace {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// An entry, also one on its way out.
+    /// Returns the entry with this ID. An entry that waits for its release is returned as well.
     #[must_use]
     pub fn entry(&self, id: EntryId) -> Option<&FlowEntry> {
         Some(&**self.store.entry(id)?)
     }
 
-    /// A group as it is defined.
+    /// Returns a group's definition.
     #[must_use]
     pub fn group_numbered(&self, id: u32) -> Option<&Group> {
         Some(&*self.groups.get(id)?.what)
     }
 
-    /// What becomes of a frame that comes in by `in_port`. Takes time with the number of different priorities and shapes of
-    /// matches in the tables that it meets, but for a bounded look at entries nearly hit, not with that of entries.
+    /// Returns what the rules do with a frame received on `in_port`. The cost grows with the numbers of
+    /// priorities and match shapes in the tables visited. It does not grow with the number of entries,
+    /// because the search for near misses is bounded.
     #[must_use]
     pub fn trace(&self, in_port: PortNo, frame: &[u8]) -> Trace {
         let view = View { model: self, steps: RefCell::default() };
@@ -105,7 +108,8 @@ impl<D: DataPlane> Model<D> {
 }
 
 impl<D: DataPlane> Model<D> {
-    /// What the stateless lane works out of the packet of a trace, if it does.
+    /// Returns how the stateless forwarder computes the output of a traced packet, or `None` if it does not
+    /// handle the packet.
     #[must_use]
     pub fn worked(&self, trace: &Trace) -> Option<Worked> {
         let at_the_door = trace.processed.outcome == Outcome::Dropped(DropReason::PortNotReceiving);
@@ -114,14 +118,14 @@ impl<D: DataPlane> Model<D> {
     }
 }
 
-/// The model's rules, and what was met in them.
+/// The model's rules, and the lookups made in them.
 struct View<'a, D: DataPlane> {
     model: &'a Model<D>,
     steps: RefCell<Vec<Step>>,
 }
 
 impl<D: DataPlane> View<'_, D> {
-    /// Notes a lookup.
+    /// Records a lookup and returns the entry hit.
     fn note(
         &self,
         table: u8,
@@ -205,7 +209,8 @@ impl<D: DataPlane> Rules for View<'_, D> {
     }
 }
 
-/// A frame's fields as they are when it comes in by `in_port`; one that is too short for Ethernet has none.
+/// Returns a function that reads the fields of a frame received on `in_port`. A frame too short for Ethernet
+/// has none.
 pub fn value_of(in_port: PortNo, frame: &[u8]) -> impl Fn(Field) -> Option<u128> {
     let packet = (frame.len() >= 14).then(|| Packet::arriving(in_port, frame));
     move |field| packet.as_ref()?.value(field)

@@ -1,39 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entries that a packet nearly hit, and the fields that excluded them.
+//! Near misses: entries that a packet almost hit, and the fields that excluded them.
 
 use flow::{FieldMatch, FlowEntry};
 use reference::Packet;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// Entries told of.
+/// Near misses reported per lookup.
 const NEAR: usize = 3;
 
-/// Fields that may exclude an entry which is told of.
+/// Fields that may exclude a reported near miss.
 const EXCLUDED: usize = 2;
 
-/// Entries looked at: a table may have millions, and others wait meanwhile.
+/// Entries examined per lookup: a table may have millions, and the control thread must stay responsive.
 pub(super) const LOOKED_AT: usize = 4_096;
 
-/// An entry that was not hit.
+/// An entry that the packet almost hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Near {
-    /// The entry.
+    /// The entry that was not hit.
     pub entry: Arc<FlowEntry>,
-    /// What excluded it.
+    /// Conditions of the entry that the packet does not meet.
     pub excluded: Vec<Excluded>,
 }
 
-/// A condition that does not hold.
+/// A condition of a match that the packet does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Excluded {
-    /// The condition.
+    /// The condition of the entry.
     pub condition: FieldMatch,
-    /// The packet's value of the field; none if it has no such field.
+    /// The packet's value of the field; `None` if the packet has no such field.
     pub value: Option<u128>,
 }
 
-/// Those of `tried`, highest priority first, that failed by the least; and how many were looked at.
+/// Returns the near misses among `tried`, and how many entries were examined. `tried` yields the highest
+/// priority first.
 pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &Packet) -> (Vec<Near>, usize) {
     let mut nearest: Vec<(_, &FlowEntry, Vec<Excluded>)> = Vec::new();
     let mut looked_at = 0;
@@ -52,7 +53,7 @@ pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &P
             continue;
         }
         let agreeing: u32 = excluded.iter().map(agreeing_bits).sum();
-        // Among equals the first tried is told of.
+        // Among equally near entries, the one tried first is reported.
         let distance = (excluded.len(), Reverse(held), Reverse(agreeing));
         let at = nearest.partition_point(|(other, ..)| *other <= distance);
         if at < NEAR {
@@ -67,7 +68,7 @@ pub(super) fn nearest<'a>(tried: impl Iterator<Item = &'a FlowEntry>, packet: &P
     (nearest.into_iter().map(near).collect(), looked_at)
 }
 
-/// First bits of the field that are as asked for.
+/// Returns the number of leading bits of the field that agree with the condition.
 fn agreeing_bits(excluded: &Excluded) -> u32 {
     let Excluded { condition, value: Some(value) } = excluded else { return 0 };
     let length = u32::from(condition.field.location().length_bits);
