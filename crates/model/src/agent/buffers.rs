@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets held for controllers that asked for their beginning only: so many, so long.
+//! Buffered packets of packet-ins that carried only their beginning. Their number and age are bounded.
 
 use flow::{Nanos, PortNo};
 use std::collections::VecDeque;
 
-/// Packets held at most.
+/// Maximum number of buffered packets.
 pub const BUFFERS: usize = 256;
-/// How long one is held.
+/// Lifetime of a buffered packet in nanoseconds.
 const HELD_NS: Nanos = 10_000_000_000;
 /// OFP_NO_BUFFER.
 const NO_BUFFER: u32 = u32::MAX;
@@ -19,16 +19,16 @@ struct Held {
     bytes: Vec<u8>,
 }
 
-/// See the module.
+/// The buffered packets of a datapath.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    /// The oldest first.
+    /// Oldest packet first.
     held: VecDeque<Held>,
     next: u32,
 }
 
 impl Buffers {
-    /// Holds a packet and returns its number; none without room.
+    /// Buffers a packet and returns its buffer ID; `None` if all buffers are in use.
     pub fn hold(&mut self, now: Nanos, in_port: PortNo, bytes: &[u8]) -> Option<u32> {
         self.expire(now);
         if self.held.len() >= BUFFERS {
@@ -41,14 +41,14 @@ impl Buffers {
         Some(id)
     }
 
-    /// The packet with this number and its ingress port; a packet is given once.
+    /// Removes the packet with this buffer ID. Returns its ingress port and bytes.
     pub fn take(&mut self, now: Nanos, id: u32) -> Option<(PortNo, Vec<u8>)> {
         self.expire(now);
         let at = self.held.iter().position(|held| held.id == id)?;
         self.held.remove(at).map(|held| (held.in_port, held.bytes))
     }
 
-    /// Whether a packet is held under this number.
+    /// Returns whether a packet is buffered under this ID.
     pub fn holds(&mut self, now: Nanos, id: u32) -> bool {
         self.expire(now);
         self.held.iter().any(|held| held.id == id)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bundles: changes that come into force together, or not at all.
+//! Bundles: changes that take effect together, or not at all.
 
 use super::channel::Channel;
 use super::long::Then;
@@ -11,15 +11,15 @@ use openflow::bundle::{BundleAdd, BundleControl, BundleKind, FLAG_ATOMIC, FLAG_O
 use openflow::{Head, Message, Request};
 use std::collections::BTreeMap;
 
-/// Bundles of one channel at a time.
+/// Maximum number of open bundles per channel.
 const BUNDLES: usize = 16;
-/// Messages in the open bundles of all channels.
+/// Maximum number of messages in the open bundles of all channels.
 const MESSAGES: usize = 1_000_000;
-/// Bytes of these messages, as they came. A million ordinary flow-mods fit; decoded, a message takes up to some six
-/// times its bytes (an action of 8 bytes).
+/// Maximum size in bytes of these messages, as received. It is enough for a million ordinary flow-mods.
+/// Decoded, a message takes up to about six times its size (actions of 8 bytes).
 const BYTES: usize = 192 * 1_024 * 1_024;
 
-/// Messages of bundles that are not committed.
+/// Size of uncommitted bundles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     messages: usize,
@@ -31,7 +31,7 @@ impl Size {
         Self { messages: self.messages + other.messages, bytes: self.bytes + other.bytes }
     }
 
-    /// Without what is gone.
+    /// Subtracts the size of removed bundles.
     pub fn minus(self, other: Self) -> Self {
         Self {
             messages: self.messages.saturating_sub(other.messages),
@@ -45,17 +45,17 @@ struct Bundle {
     flags: u16,
     closed: bool,
     size: Size,
-    /// Number and first bytes of each message, for the ERROR that may name it.
+    /// Transaction ID and first bytes of each message, for an ERROR about the message.
     origins: Vec<(u32, Head)>,
     changes: Vec<Change>,
 }
 
-/// A channel's bundles, by number.
+/// The bundles of a channel, by bundle ID.
 #[derive(Debug, Default)]
 pub struct Bundles(BTreeMap<u32, Bundle>);
 
 impl Bundles {
-    /// What all of them hold.
+    /// Returns the total size of the channel's bundles.
     pub fn size(&self) -> Size {
         self.0.values().fold(Size::default(), |sum, bundle| sum.plus(bundle.size))
     }
@@ -116,7 +116,7 @@ impl Channel {
             }
             BundleKind::CommitRequest => {
                 self.bundles.get(id, flags)?;
-                // It is gone in any case.
+                // The bundle is discarded, whether or not the commit succeeds.
                 let Some(bundle) = self.bundles.take(id, shared) else { return Ok(None) };
                 let then = Then::Commit(*control, bundle.origins);
                 return self.make(request, bundle.changes, then, shared, context);
@@ -135,7 +135,7 @@ impl Channel {
         Ok(Some(Message::BundleControl(BundleControl { bundle_id: id, kind, flags })))
     }
 
-    /// Answers a message at fault by an ERROR of its own, and says why the commit is refused.
+    /// Sends an ERROR for the message at fault. Returns the refusal of the commit.
     pub(super) fn refuse_bundle(
         &mut self,
         control: &BundleControl,
@@ -157,7 +157,7 @@ impl Channel {
         shared: &mut Shared,
     ) -> Result<(), Refusal> {
         let change = change(&add.message)?;
-        // ONF 230: the first message may open the bundle.
+        // The first message may open the bundle (ONF extension 230).
         if !self.bundles.0.contains_key(&add.bundle_id) {
             self.bundles.open(add.bundle_id, add.flags)?;
         }
@@ -185,7 +185,7 @@ impl Channel {
     }
 }
 
-/// The answer to a commit.
+/// Returns the answer to a commit.
 pub fn committed(control: BundleControl) -> Message {
     Message::BundleControl(BundleControl { kind: BundleKind::CommitReply, ..control })
 }
@@ -214,7 +214,7 @@ mod tests {
     use flow::{Action, FlowMod, Instructions};
     use openflow::{SessionConfig, SessionEvent, encode};
 
-    /// An addition of a flow-mod with so many actions of 8 bytes each.
+    /// Adds a flow-mod with `actions` actions of 8 bytes each to the bundle. Returns the size of the message.
     fn added(channel: &mut Channel, shared: &mut Shared, actions: usize) -> Result<usize, Refusal> {
         let instructions = Instructions::apply(vec![Action::PopVlan; actions]);
         let flow = FlowMod { instructions, ..FlowMod::default() };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection to a controller. Requests are done in order; a barrier holds back what comes after it, and a long
-//! answer only the next long answer. Memory is bounded: a session holds one message, at most [`HELD_MAX`] requests of
-//! [`HELD_BYTES`] wait here, and an answer grows only while little of it waits to be read.
+//! One connection to a controller. Requests are executed in order. A barrier delays all requests after it; a
+//! long answer delays only the next long answer. Memory is bounded: a session holds one message, at most
+//! [`HELD_MAX`] requests of [`HELD_BYTES`] wait here, and an answer is produced only while little unread
+//! output waits.
 
 use super::bundle::Bundles;
 use super::dump::Dump;
@@ -17,73 +18,76 @@ use openflow::role::{AsyncConfig, AsyncKind, Role};
 use openflow::{CloseReason, Head, Message, Request, Session, SessionConfig, SessionEvent, Undecodable};
 use std::collections::VecDeque;
 
-/// Requests begun in one step; fewer if their changes look at [`LONG_ENTRIES`] together.
+/// Requests started in one step; fewer if their changes examine [`LONG_ENTRIES`] entries together.
 const REQUESTS_PER_STEP: usize = 64;
-/// Requests that wait behind a barrier, a long answer, a full data plane or a model that is lent before the session is
-/// asked for no more. Until then echoes are answered.
+/// Maximum number of waiting requests per channel. Requests wait behind a barrier, a long answer, a full data
+/// plane or a lent model. At the limit the session is no longer read, so echo requests are not answered
+/// either.
 const HELD_MAX: usize = 1_024;
-/// Bytes of such requests, as they came; one may go beyond.
+/// Maximum size in bytes of the waiting requests, as received. The last request may exceed it.
 const HELD_BYTES: usize = 256 * 1_024;
-/// The same of all channels together. Beyond it each channel holds [`HELD_FEW`] of [`HELD_BYTES_FEW`] at most.
+/// Maximum size in bytes of the waiting requests of all channels. Above it, each channel may hold only
+/// [`HELD_FEW`] requests of [`HELD_BYTES_FEW`].
 pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
-/// Requests that every channel may hold.
+/// Requests that every channel may hold, even above the total limit.
 const HELD_FEW: usize = 16;
-/// Bytes of such requests; one may go beyond.
+/// Size in bytes of these requests; the last one may exceed it.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
-/// Bytes of output up to which a long answer goes on.
+/// Unread output in bytes above which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
-/// Operations parked on the way to the workers above which no request is begun.
+/// Number of operations waiting for workers above which no request is started.
 const PARKED_MAX: usize = 256;
-/// Bytes of output up to which asynchronous messages are sent. Packet-ins stop earlier, at the session's own limit.
+/// Unread output in bytes above which asynchronous messages are dropped. Packet-ins stop earlier, at the
+/// session's limit.
 const ASYNC_BYTES: usize = 1_024 * 1_024;
 
-/// Between two events about lost messages.
+/// Minimum time in nanoseconds between two events about lost messages.
 const LOST_NS: Nanos = 1_000_000_000;
 
-/// Something that happened on a channel, for the log and the driver.
+/// An event on a channel, for the log and the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelEvent {
-    /// The version is agreed on.
+    /// The version is negotiated.
     Opened,
-    /// A message was refused, and answered by an ERROR: why.
+    /// A message was refused and answered by an ERROR; contains the reason.
     Refused(String),
-    /// The controller sent an ERROR.
+    /// The controller sent an ERROR; contains its code.
     Error(String),
-    /// Messages were not sent because the controller does not read: at most one such event a second.
+    /// Messages were dropped because the controller does not read. At most one such event per second.
     Lost(Lost),
-    /// It is over: write the rest of the output and close the connection.
+    /// The session has ended: write the rest of the output, then close the connection.
     Closed(CloseReason),
 }
 
-/// What a step did.
+/// Result of a step.
 #[derive(Debug, Default)]
 pub struct Progress {
-    /// There is more to do at once.
+    /// More work can be done at once.
     pub more: bool,
-    /// What happened.
+    /// Events of the step.
     pub events: Vec<ChannelEvent>,
 }
 
-/// What a channel is busy with.
+/// The job that a channel is executing.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// Waits until this version is in force, then answers the barrier with this number.
+    /// Waits until this version is in force, then answers the barrier request with this transaction ID.
     Barrier(u32, u64),
     Dump(Box<Dump>),
-    /// Waits until the changes it asked for are made elsewhere.
+    /// Waits until the driver has applied the changes of the request.
     Away(Box<Away>),
 }
 
-/// A request whose turn has not come.
+/// A request that waits for its turn.
 #[derive(Debug)]
 enum Held {
     Request(Box<Request>),
-    /// It will be refused: for what is wrong with it, or because the channel is a slave by then.
+    /// A request that will be refused: for its fault, or because the channel is a slave when its turn comes.
     Undecodable(Box<Undecodable>),
 }
 
 impl Held {
-    /// Bytes of the request as it came.
+    /// Returns the size in bytes of the request as received.
     fn bytes(&self) -> usize {
         match self {
             Self::Request(request) => request.head.message_bytes(),
@@ -91,34 +95,36 @@ impl Held {
         }
     }
 
-    /// Whether it must not overtake a long answer that is under way.
+    /// Returns whether the request must not overtake a long answer in progress.
     fn waits_for_others(&self) -> bool {
         matches!(self, Self::Request(request) if waits_for_others(&request.message))
     }
 }
 
-/// See the module.
+/// One connection to a controller; see the module's documentation.
 #[derive(Debug)]
 pub struct Channel {
     pub(super) id: ChannelId,
     pub(super) session: Session,
-    /// As it asked for; who is no longer master is slave.
+    /// The requested role. A channel that is no longer the master counts as slave.
     pub(super) asked_role: Role,
     pub(super) async_config: AsyncConfig,
     pub(super) config: SwitchConfig,
     pub(super) bundles: Bundles,
-    /// A TABLE_FEATURES request of which parts are missing.
+    /// A TABLE_FEATURES request with missing parts.
     pub(super) layout: Layout,
-    /// The peer has used our low_latency instruction. Others, like ovs-ofctl, could not read an answer that has it.
+    /// The peer has used the `low_latency` instruction. Other controllers, such as ovs-ofctl, cannot parse
+    /// answers with it.
     pub(super) knows_marks: bool,
     job: Option<Job>,
     held: VecDeque<Held>,
     held_bytes: usize,
-    /// All channels together hold so much that this one gets [`HELD_FEW`].
+    /// The waiting requests of all channels exceed the total limit, so this channel may hold only
+    /// [`HELD_FEW`].
     crowded: bool,
-    /// Messages that found no room.
+    /// Messages dropped because the output was full.
     lost: Lost,
-    /// Those of them that were told of, and when they were.
+    /// Lost messages at the last event about them, and the time of that event.
     lost_told: (Lost, Option<Nanos>),
 }
 
@@ -142,12 +148,12 @@ impl Channel {
         }
     }
 
-    /// Takes in bytes that were read; returns how many there was room for.
+    /// Passes received bytes to the session. Returns the number of bytes accepted.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
         self.session.receive(bytes, now)
     }
 
-    /// Whether reading makes sense.
+    /// Returns whether the driver should read from the connection.
     #[must_use]
     pub fn wants_read(&self) -> bool {
         self.can_hold() && self.session.wants_read()
@@ -159,46 +165,46 @@ impl Channel {
         self.held.len() < most && self.held_bytes < most_bytes
     }
 
-    /// Bytes of the requests that wait, as they came.
+    /// Returns the size in bytes of the waiting requests, as received.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
-    /// Says whether all channels together hold as much as they may.
+    /// Sets whether the waiting requests of all channels exceed the total limit.
     pub(super) fn set_crowded(&mut self, crowded: bool) {
         self.crowded = crowded;
     }
 
-    /// What is to be written to the connection.
+    /// Returns the bytes to write to the connection.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         self.session.output()
     }
 
-    /// Says that the first `count` bytes of the output are written.
+    /// Removes the first `count` bytes of the output after they were written.
     pub fn consume(&mut self, count: usize) {
         self.session.consume(count);
     }
 
-    /// Whether it waits for a change to come into force.
+    /// Returns whether the channel waits for a change to be in force.
     #[must_use]
     pub fn waits_for_barrier(&self) -> bool {
         matches!(self.job, Some(Job::Barrier(..)))
     }
 
-    /// Whether requests wait, or an answer is under way.
+    /// Returns whether requests wait or a job is in progress.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.job.is_some() || !self.held.is_empty()
     }
 
-    /// When the clock next makes something to do.
+    /// Returns when the session's next timer is due.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         self.session.next_deadline()
     }
 
-    /// Messages that were not sent because the peer did not read.
+    /// Returns the messages dropped because the peer did not read.
     #[must_use]
     pub fn lost(&self) -> Lost {
         self.lost
@@ -227,7 +233,8 @@ impl Channel {
             if let Some(held) = self.next_ready(shared, context) {
                 left -= 1;
                 events.extend(self.take_up(held, shared, context));
-                // Others have their turn after so much work. The agent heeds what is asked anew before a barrier is begun.
+                // Other channels get a turn after this much work. `Agent::step` updates the settings before a
+                // barrier can start.
                 if shared.spent >= LONG_ENTRIES || shared.asked_anew {
                     left = 0;
                 }
@@ -242,7 +249,7 @@ impl Channel {
         Progress { more: left == 0 || dumps, events }
     }
 
-    /// Takes in what came, without the model.
+    /// Handles received messages without access to the model.
     pub(super) fn step_alone(&mut self, now: Nanos) -> Progress {
         self.session.tick(now);
         let mut events = Vec::new();
@@ -254,7 +261,7 @@ impl Channel {
 
     /// Takes the session's next event; false when there is none, or no room for it.
     fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
-        // That it is over needs no room, and what waits is not waited for any more.
+        // The end of a session needs no space: the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {
             return false;
         }
@@ -286,13 +293,13 @@ impl Channel {
         self.held.push_back(held);
     }
 
-    /// Answers a request by an ERROR.
+    /// Answers a request by an ERROR message.
     pub(super) fn refuse(&mut self, xid: u32, head: &Head, refusal: &Refusal) -> ChannelEvent {
         self.session.send_error(xid, refusal.code, head);
         ChannelEvent::Refused(format!("{} ({})", refusal.problem, refusal.code))
     }
 
-    /// The request whose changes are made elsewhere; it is no longer waited for.
+    /// Takes the request whose changes the driver has applied, and ends that job.
     pub(super) fn take_away(&mut self) -> Option<Away> {
         match self.job.take() {
             Some(Job::Away(away)) => Some(*away),
@@ -307,7 +314,7 @@ impl Channel {
         self.session.output().len() < ANSWER_BYTES
     }
 
-    /// The next request, if it may begin now.
+    /// Takes the next request if it may start now.
     fn next_ready<D: DataPlane>(&mut self, shared: &Shared, context: &mut Context<'_, D>) -> Option<Held> {
         let held = self.held.front()?;
         let free = match &self.job {
@@ -327,7 +334,7 @@ impl Channel {
         Some(held)
     }
 
-    /// Goes on with the job.
+    /// Continues the current job.
     fn advance<D: DataPlane>(&mut self, context: &mut Context<'_, D>) {
         self.job = match self.job.take() {
             Some(Job::Barrier(xid, version)) if context.model.is_applied(version) => {
@@ -346,7 +353,7 @@ impl Channel {
         self.job = Some(job);
     }
 
-    /// Sends a reply that fits one message, or parts by itself.
+    /// Sends a reply that fits into one message, or is split by the encoder.
     pub(super) fn reply(&mut self, xid: u32, message: &Message) {
         if self.session.send(xid, message).is_err() {
             self.lost.reply += 1;
@@ -370,7 +377,7 @@ impl Channel {
         }
     }
 
-    /// Returns what it holds of what all share.
+    /// Returns the channel's share of the common limits when the channel is closed.
     pub(super) fn give_back(self, shared: &mut Shared) {
         shared.bundled = shared.bundled.minus(self.bundles.size());
         shared.held_bytes = shared.held_bytes.saturating_sub(self.held_bytes);
@@ -381,8 +388,8 @@ impl Channel {
     }
 }
 
-/// Whether a request must not overtake a long answer that is under way: a barrier is answered behind it, and there is
-/// one long answer at a time.
+/// Returns whether a request must not overtake a long answer in progress: a barrier is answered after it, and
+/// there is only one long answer at a time.
 fn waits_for_others(message: &Message) -> bool {
     use openflow::multipart::Query;
     match message {
@@ -404,7 +411,7 @@ fn waits_for_others(message: &Message) -> bool {
 }
 
 impl Channel {
-    /// Does or refuses a request whose turn has come.
+    /// Executes or refuses a request whose turn has come.
     fn take_up<D: DataPlane>(
         &mut self,
         held: Held,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch and its ports in OpenFlow's words.
+//! Descriptions of the switch and its ports as OpenFlow messages.
 
 use super::buffers::BUFFERS;
 use crate::config::Config;
@@ -11,7 +11,7 @@ use openflow::multipart::description::Description;
 use openflow::multipart::port_stats::PortStats;
 use openflow::port::{self as of, config, state};
 
-/// A counter that is not kept.
+/// Value of a counter that the switch does not keep.
 const UNKNOWN: u64 = u64::MAX;
 
 pub fn features(config: &Config) -> Features {

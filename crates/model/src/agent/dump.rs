@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers that are too long to be made at once.
+//! Long answers, produced in several steps.
 
 use super::numbered::Numbered;
 use super::{Context, table_features};
@@ -14,12 +14,12 @@ use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::{Answer, MultipartReply};
 use openflow::{Message, Session};
 
-/// Entries looked at in one go.
+/// Entries examined per step.
 const ENTRIES_PER_STEP: usize = 256;
-/// Tables described in one go.
+/// Tables described per step.
 const TABLES_PER_STEP: u8 = 16;
 
-/// How far such an answer is.
+/// A long answer in progress.
 #[derive(Debug)]
 pub enum Dump {
     Flows {
@@ -39,12 +39,13 @@ pub enum Dump {
         next: u8,
     },
     Numbered(Numbered),
-    /// The stateless lane as it was when it was asked for.
+    /// Configuration of the stateless forwarder at the time of the request.
     Lane(u32, LaneAnswer),
 }
 
 impl Dump {
-    /// Statistics of entries; with what was said of their latency, if that can be told.
+    /// Starts flow statistics; `tells_marks` adds the explicit low-latency marks, for peers that can parse
+    /// them.
     pub fn flows(xid: u32, query: &FlowQuery, tells_marks: bool) -> Self {
         let (filter, cursor) = (filter(query), FlowCursor::default());
         Self::Flows { parts: Parts::new(xid), filter, cursor, tells_marks }
@@ -59,13 +60,14 @@ impl Dump {
         Self::TableFeatures { parts: Parts::new(xid), next: 0 }
     }
 
-    /// Makes the next part of the answer; what is left to do then, if anything.
+    /// Produces the next part of the answer. Returns the rest, or `None` at its end.
     pub fn advance<D: DataPlane>(self, session: &mut Session, context: &mut Context<'_, D>) -> Option<Self> {
         let out = session.output_mut()?;
         match self {
             Self::Flows { mut parts, filter, mut cursor, tells_marks } => {
                 for flow in context.model.flows(context.now, &filter, &mut cursor, ENTRIES_PER_STEP) {
-                    // An entry came in one message and has no more to it than that, so it fits one.
+                    // An entry was received in one message and its description is not longer, so it fits into
+                    // one.
                     let _ = parts.push(&flow_stats(&flow, tells_marks), out);
                 }
                 if cursor.is_done() {
@@ -82,7 +84,7 @@ impl Dump {
                 let flows = u32::try_from(sum.flows).unwrap_or(u32::MAX);
                 let answer = flow_stats::Aggregate { packets: sum.packets, bytes: sum.bytes, flows };
                 let reply = MultipartReply::from(Answer::Aggregate(answer));
-                // It has a fixed length.
+                // An aggregate reply has a fixed length, so sending cannot fail.
                 let _ = session.send(xid, &Message::MultipartReply(reply));
                 None
             }
@@ -91,7 +93,7 @@ impl Dump {
                 let end = next.saturating_add(TABLES_PER_STEP).min(Limits::TABLES as u8);
                 let pipeline = context.model.pipeline_tables();
                 for table in (next..end).filter(|table| pipeline.contains(*table)) {
-                    // A few hundred bytes.
+                    // The description of a table takes a few hundred bytes, so it fits into a message.
                     let _ = parts.push(&table_features::of(table, limit, pipeline), out);
                 }
                 if usize::from(end) == Limits::TABLES {
@@ -104,7 +106,7 @@ impl Dump {
             Self::Lane(xid, mut answer) => {
                 let reply = answer.next()?;
                 let more = reply.more;
-                // It was made to fit.
+                // Each reply was built to fit into one message.
                 let _ = session.send(xid, &Message::LaneReply(reply));
                 more.then_some(Self::Lane(xid, answer))
             }

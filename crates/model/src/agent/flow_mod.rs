@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods of controllers. One may name a held packet, which then goes through the tables.
+//! Flow-mods of controllers. A flow-mod may name a buffered packet, which is then sent through the tables.
 
 use super::{Context, Refusal, Shared};
 use crate::data_plane::DataPlane;
@@ -8,7 +8,7 @@ use flow::{Action, Command, Nanos, port_no};
 use openflow::error;
 use openflow::flow_mod::FlowMod;
 
-/// The held packet that it names, which must be there.
+/// Returns the buffer ID in a flow-mod. Refuses the flow-mod if no packet is buffered under this ID.
 pub fn known_buffer(m: &FlowMod, shared: &mut Shared, now: Nanos) -> Result<Option<u32>, Refusal> {
     match buffer(m) {
         Some(id) if !shared.buffers.holds(now, id) => Err(unknown(id)),
@@ -16,16 +16,16 @@ pub fn known_buffer(m: &FlowMod, shared: &mut Shared, now: Nanos) -> Result<Opti
     }
 }
 
-/// Sends a held packet through the tables.
+/// Sends a buffered packet through the tables.
 pub fn release<D: DataPlane>(buffer: Option<u32>, shared: &mut Shared, context: &mut Context<'_, D>) {
     if let Some((in_port, bytes)) = buffer.and_then(|id| shared.buffers.take(context.now, id)) {
         let actions = vec![Action::output(port_no::TABLE)];
-        // It is refused only if its port is gone: then nobody waits for the packet any more.
+        // Refused only if the ingress port is gone; then the packet can be dropped.
         let _ = context.model.packet_out(PacketOut { in_port, actions, bytes });
     }
 }
 
-/// The held packet that it names. Deletes name none.
+/// Returns the buffer ID in a flow-mod. A delete command has none.
 pub fn buffer(m: &FlowMod) -> Option<u32> {
     m.buffer_id.filter(|_| !matches!(m.flow.command, Command::Delete | Command::DeleteStrict))
 }

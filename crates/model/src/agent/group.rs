@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups in OpenFlow's words.
+//! Conversion of groups between OpenFlow messages and the model.
 
 use super::table_features::ACTIONS;
 use crate::change::Change;

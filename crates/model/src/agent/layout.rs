@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TABLE_FEATURES requests that come in parts. The parts of a request share its xid. Nothing is in force before the last
-//! part, and a request of which one part was refused is refused as a whole.
+//! TABLE_FEATURES requests in several parts. The parts share a transaction ID. The request takes effect with
+//! its last part; if one part is refused, the whole request is refused.
 
 use super::Refusal;
 use super::table_features::{check, check_whole};
@@ -8,7 +8,7 @@ use crate::TableSet;
 use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 
-/// The request whose last part has not come yet.
+/// The request whose last part has not been received yet.
 #[derive(Debug, Default)]
 pub(super) struct Layout(Option<Pending>);
 
@@ -20,12 +20,12 @@ struct Pending {
 
 #[derive(Debug)]
 enum Parts {
-    /// The tables that they have named.
+    /// Tables named so far.
     Named(TableSet),
     Refused,
 }
 
-/// A part of a request.
+/// One part of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<'a> {
     pub xid: u32,
@@ -35,11 +35,10 @@ pub(super) struct Part<'a> {
 }
 
 impl Layout {
-    /// Takes a part in. Returns the tables that the whole request names after its last part, and `None` before.
+    /// Adds a part. Returns the set of tables that the request names after its last part, and `None` before.
     ///
-    /// # Errors
-    ///
-    /// When this part or an earlier one asks for what the tables cannot do, or when the whole request leaves out table 0.
+    /// # Errors Returns an error if this part or an earlier one asks for more than tables support, or if the
+    /// complete request omits table 0.
     pub fn add(&mut self, part: Part<'_>, max_entries: usize) -> Result<Option<TableSet>, Refusal> {
         let parts = match self.0.take() {
             Some(Pending { xid, parts }) if xid == part.xid => parts,
@@ -62,7 +61,7 @@ impl Layout {
         Ok(Some(named))
     }
 
-    /// Notes that a part was refused for its role or its format.
+    /// Records that a part was refused because of the channel's role or the part's format.
     pub fn refuse(&mut self, xid: u32, more: bool) {
         if more {
             self.0 = Some(Pending { xid, parts: Parts::Refused });

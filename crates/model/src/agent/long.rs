@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes that take long: the driver may have them made while it answers echoes (docs/adr/0010).
+//! Long changes. The driver may apply them on another thread while it answers echo requests (docs/adr/0010).
 
 use super::channel::{Channel, ChannelEvent, Job};
 use super::dump::Dump;
@@ -11,7 +11,7 @@ use flow::Nanos;
 use openflow::bundle::BundleControl;
 use openflow::{Head, Message, Request};
 
-/// Changes to make. While they are, nothing else may use the model.
+/// Changes to apply. Until they are done, nothing else may use the model.
 #[derive(Debug)]
 pub struct Work {
     channel: ChannelId,
@@ -19,7 +19,7 @@ pub struct Work {
     changes: Vec<Change>,
 }
 
-/// What became of [`Work`].
+/// Result of [`Work`].
 #[derive(Debug)]
 pub struct Done {
     channel: ChannelId,
@@ -27,24 +27,26 @@ pub struct Done {
 }
 
 impl Work {
-    /// Makes the changes. Takes as long as it takes.
+    /// Applies the changes. The duration is not bounded, so do not call it on the thread that answers echo
+    /// requests.
     pub fn run<D: DataPlane>(self, model: &mut Model<D>) -> Done {
         Done { channel: self.channel, result: model.bundle(self.now, self.changes) }
     }
 }
 
-/// What follows when changes are made.
+/// Continuation of a request after its changes were applied.
 #[derive(Debug)]
 pub(super) enum Then {
-    /// A held packet goes through the tables.
+    /// Send a buffered packet through the tables.
     Packet(Option<u32>),
-    /// A bundle is answered. Number and first bytes of each message, for the ERROR that may name it.
+    /// Answer the bundle's commit. Transaction ID and first bytes of each message are kept for an ERROR about
+    /// it.
     Commit(BundleControl, Vec<(u32, Head)>),
-    /// The tables are reported in a reply to the request of this number.
+    /// Report the tables in a reply to the request with this transaction ID.
     TellTables(u32),
 }
 
-/// A request whose changes are being made elsewhere.
+/// A request whose changes are being applied by the driver.
 #[derive(Debug)]
 pub(super) struct Away {
     xid: u32,
@@ -53,7 +55,7 @@ pub(super) struct Away {
 }
 
 impl Channel {
-    /// Makes changes, or leaves them to the driver if they take long and it wants them.
+    /// Applies changes, or hands them to the driver if they take long and the driver accepts them.
     pub(super) fn make<D: DataPlane>(
         &mut self,
         request: &Request,
@@ -98,7 +100,7 @@ impl Channel {
         }
     }
 
-    /// Goes on with the request whose changes were made elsewhere.
+    /// Continues the request whose changes the driver has applied.
     pub(super) fn finish<D: DataPlane>(
         &mut self,
         done: Done,
@@ -116,31 +118,31 @@ impl Channel {
 }
 
 impl Agent {
-    /// Says that the driver asks for [`Agent::take_work`] after each step, and makes such changes elsewhere.
+    /// Announces that the driver calls [`Agent::take_work`] after each step and applies long changes itself.
     pub fn lend_long_work(&mut self) {
         self.shared.lends = true;
     }
 
-    /// Changes that take long. Until [`Agent::finish`], call [`Agent::step_alone`] instead of [`Agent::step`], and leave
-    /// the model to [`Work::run`].
+    /// Takes the pending long changes. Until [`Agent::finish`], call [`Agent::step_alone`] instead of
+    /// [`Agent::step`], and use the model only in [`Work::run`].
     pub fn take_work(&mut self) -> Option<Work> {
         self.shared.work.take()
     }
 
-    /// Whether there are changes to take.
+    /// Returns whether long changes are pending.
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.shared.work.is_some()
     }
 
-    /// Answers the request whose changes were made; what is to be logged of it.
+    /// Answers the request whose changes were applied. Returns an event to log, if any.
     pub fn finish<D: DataPlane>(
         &mut self,
         done: Done,
         context: &mut Context<'_, D>,
     ) -> Option<(ChannelId, ChannelEvent)> {
         let id = done.channel;
-        // Its connection may be gone meanwhile.
+        // The connection may have been closed meanwhile.
         let event = self.channels.get_mut(&id)?.finish(done, &mut self.shared, context)?;
         Some((id, event))
     }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What controllers did not get because they do not read.
+//! Messages lost because a controller does not read.
 
 use openflow::role::AsyncKind;
 use std::fmt;
 
-/// Messages for which there was no room on the way to a controller.
+/// Numbers of messages dropped because a channel's output was full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
-    /// Packet-ins.
+    /// Lost packet-ins.
     pub packet_in: u64,
-    /// Flow-removed messages.
+    /// Lost flow-removed messages.
     pub flow_removed: u64,
-    /// Port-status messages.
+    /// Lost port-status messages.
     pub port_status: u64,
-    /// Replies.
+    /// Lost replies.
     pub reply: u64,
 }
 
 impl Lost {
-    /// Each count with its name (docs/counters.md).
+    /// Returns each count with its name (see docs/counters.md).
     #[must_use]
     pub fn by_name(&self) -> [(&'static str, u64); 4] {
         [

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters in OpenFlow's words.
+//! Conversion of meters between OpenFlow messages and the model.
 
 use super::{Context, Refusal};
 use crate::change::Change;
@@ -12,7 +12,7 @@ use openflow::meter::{ALL, MeterMod};
 use openflow::multipart::group_stats::Counts;
 use openflow::multipart::meter_stats::{MeterFeatures, MeterStats};
 
-/// Bit `n`: band type `n`, drop and DSCP remark.
+/// Bit `n` stands for band type `n`: drop (1) and DSCP remark (2).
 const BAND_TYPES: u32 = 1 << 1 | 1 << 2;
 /// OFPMF_*: kbit/s, packets/s, bursts, statistics.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
@@ -27,7 +27,7 @@ pub fn change(m: &MeterMod) -> Change {
     Change::Meter(command, m.meter.clone())
 }
 
-/// Refuses to ask for a meter that is not there.
+/// Refuses a query for a meter that does not exist.
 pub fn known<D: DataPlane>(context: &Context<'_, D>, number: u32) -> Result<(), Refusal> {
     if number == ALL || context.model.meters.contains_key(&number) {
         return Ok(());

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow agent: several controllers' channels over one [`Model`], without I/O.
+//! The OpenFlow agent: the channels of several controllers over one [`Model`], without I/O.
 //!
-//! Each connection is a [`Channel`] with an `openflow::Session` of its own. The driver gives a channel what it reads,
-//! calls [`Agent::step`], and writes the channel's output; [`Agent::tell`] passes a [`Notice`] on to the channels that
-//! want it. Each call does a bounded amount of work, and a channel whose peer does not read is not worked for.
+//! Each connection is a [`Channel`] with its own `openflow::Session`. The driver passes received bytes to the
+//! channel, calls [`Agent::step`] and writes the channel's output. [`Agent::tell`] forwards a [`Notice`] to
+//! the channels that subscribe to it. Each call does a bounded amount of work. The agent does no work for a
+//! channel whose peer does not read.
 
 mod buffers;
 mod bundle;
@@ -42,43 +43,43 @@ use openflow::{ErrorCode, Message, SessionConfig};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What requests are answered from.
+/// The model and its environment, as a step needs them to answer requests.
 pub struct Context<'a, D: DataPlane> {
-    /// The switch.
+    /// Model of the datapath.
     pub model: &'a mut Model<D>,
-    /// The time.
+    /// Current time.
     pub now: Nanos,
-    /// Publishes the counters that the data plane does not keep live, before ports are asked for.
+    /// Publishes counters that the data plane does not update continuously. Called before ports are read.
     pub refresh: &'a mut dyn FnMut(),
 }
 
-/// A channel's number; never used twice.
+/// ID of a channel; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChannelId(u64);
 
-/// What all channels share.
+/// State shared by all channels.
 #[derive(Debug, Default)]
 struct Shared {
     generation: Generation,
     master: Option<ChannelId>,
-    /// What bundles hold that are not committed.
+    /// Size of the uncommitted bundles of all channels.
     bundled: bundle::Size,
     buffers: Buffers,
-    /// Who wants which messages may have changed.
+    /// A change of role or subscription may have changed which channels get which asynchronous messages.
     asked_anew: bool,
-    /// Bytes of the requests that wait in all channels.
+    /// Total size in bytes of the requests that wait in all channels.
     held_bytes: usize,
-    /// Entries that the changes of this step looked at, about.
+    /// Approximate number of entries that the changes of this step have examined.
     spent: usize,
-    /// What channels lost that are gone.
+    /// Messages lost on channels that are closed.
     lost: Lost,
-    /// The driver makes changes that take long elsewhere.
+    /// Whether the driver applies long changes on another thread.
     lends: bool,
-    /// Such changes, until the driver takes them: nobody begins anything before.
+    /// Long changes for the driver to take. No request starts before they are taken.
     work: Option<Work>,
 }
 
-/// Why a request is refused.
+/// Reason why a request is refused, with its OpenFlow error code.
 #[derive(Debug)]
 struct Refusal {
     code: ErrorCode,
@@ -106,7 +107,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Begins a channel on a fresh connection.
+    /// Opens a channel on a new connection.
     pub fn open(&mut self, now: Nanos, config: SessionConfig) -> ChannelId {
         let id = ChannelId(self.next);
         self.next += 1;
@@ -114,12 +115,12 @@ impl Agent {
         id
     }
 
-    /// A channel, for its input and output.
+    /// Returns a channel, for its input and output.
     pub fn channel(&mut self, id: ChannelId) -> Option<&mut Channel> {
         self.channels.get_mut(&id)
     }
 
-    /// Works off what a channel received, a bounded part of it.
+    /// Handles a bounded number of a channel's requests.
     pub fn step<D: DataPlane>(&mut self, id: ChannelId, context: &mut Context<'_, D>) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         let progress =
@@ -132,16 +133,17 @@ impl Agent {
         progress
     }
 
-    /// Takes in what a channel received while the model is lent: echoes are answered, all else waits.
+    /// Handles input of a channel while the model is lent: answers echo requests and queues all other
+    /// requests.
     pub fn step_alone(&mut self, id: ChannelId, now: Nanos) -> Progress {
         let Some(channel) = self.channels.get_mut(&id) else { return Progress::default() };
         counting_held(channel, &mut self.shared, |channel, _| channel.step_alone(now))
     }
 
-    /// Tells the channels that want to hear of it, and gives a packet-in's frame back.
+    /// Sends a notice to the channels that subscribe to it, and recycles the frame of a packet-in.
     pub fn tell<D: DataPlane>(&mut self, model: &mut Model<D>, now: Nanos, notice: Notice) {
         let kind = notice::kind(&notice);
-        // Made once for all channels that are told the same.
+        // Encoded once for all channels that get the same messages.
         let mut made: Option<(Option<u16>, Vec<Message>)> = None;
         for channel in self.channels.values_mut() {
             if !channel.wants(&self.shared, kind) {
@@ -160,13 +162,13 @@ impl Agent {
         }
     }
 
-    /// Messages that controllers did not get because they did not read, of all channels that there were.
+    /// Returns the messages lost because controllers did not read, summed over all channels so far.
     #[must_use]
     pub fn lost(&self) -> Lost {
         self.channels.values().fold(self.shared.lost, |sum, channel| sum.plus(channel.lost()))
     }
 
-    /// Forgets a channel whose connection is gone.
+    /// Removes a channel whose connection is closed.
     pub fn close(&mut self, id: ChannelId) {
         if let Some(channel) = self.channels.remove(&id) {
             channel.give_back(&mut self.shared);
@@ -175,7 +177,7 @@ impl Agent {
     }
 }
 
-/// Keeps the sum of what waits in channels right while one has its turn.
+/// Keeps the total of waiting requests current while one channel does a step.
 fn counting_held(
     channel: &mut Channel,
     shared: &mut Shared,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What controllers are told unasked.
+//! Asynchronous messages: packet-in, flow-removed and port-status.
 
 use super::buffers::Buffers;
 use super::{describe, whole};
@@ -9,7 +9,7 @@ use flow::{Field, FieldMatch, Match, Nanos};
 use openflow::role::AsyncKind;
 use openflow::{Message, flow_mod, packet, port};
 
-/// By what channels choose whether they want to hear of it.
+/// Returns the kind of message, by which channels select what to receive.
 pub fn kind(notice: &Notice) -> AsyncKind {
     match notice {
         Notice::PacketIn(p) => AsyncKind::PacketIn(p.reason.into()),
@@ -18,12 +18,14 @@ pub fn kind(notice: &Notice) -> AsyncKind {
     }
 }
 
-/// Whether no action says how much of a packet is told: then the channel's miss_send_len does (7.4.1).
+/// Returns whether the channel's `miss_send_len` limits the packet-in because no action gives a length
+/// (7.4.1).
 pub fn is_cut_by_channel(notice: &Notice) -> bool {
     matches!(notice, Notice::PacketIn(p) if p.reason == flow::PacketInReason::InvalidTtl)
 }
 
-/// The messages that tell it, with so many bytes of a packet, or as many as its action said.
+/// Encodes a notice. `cut` is the number of packet bytes to send; `None`: the number that the packet's action
+/// gives.
 pub fn messages(notice: &Notice, cut: Option<u16>, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     match notice {
         Notice::PacketIn(p) => packet_ins(p, cut.unwrap_or(p.max_len), now, buffers),
@@ -52,7 +54,8 @@ fn removed_reason(reason: RemovedReason) -> flow_mod::RemovedReason {
     }
 }
 
-/// A packet that is longer than was asked for is held and its beginning sent; without room it goes as a whole (7.4.1).
+/// Encodes packet-ins. A packet longer than `max_len` is buffered and only its beginning sent; without a free
+/// buffer it is sent whole (7.4.1).
 fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> Vec<Message> {
     let mut conditions = vec![FieldMatch::exact(Field::InPort, p.frame.meta.in_port.into())];
     if p.metadata != 0 {
@@ -61,7 +64,7 @@ fn packet_ins(p: &PacketIn, max_len: u16, now: Nanos, buffers: &mut Buffers) -> 
     if p.tunnel_id != 0 {
         conditions.push(FieldMatch::exact(Field::TunnelId, p.tunnel_id.into()));
     }
-    // Each fits its field, and is there once.
+    // Each value fits its field and each field occurs once.
     let matching = Match::unchecked_prerequisites(conditions).unwrap_or_default();
     let message = |mut data: Vec<u8>| {
         let total_len = u16::try_from(data.len()).unwrap_or(u16::MAX);

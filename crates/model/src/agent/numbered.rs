@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lists of groups and meters, in the order of their numbers, one in each step: a group can have a thousand buckets.
+//! Lists of groups and meters in order of their numbers, one item per step because a group can have a
+//! thousand buckets.
 
 use super::{Context, group, meter};
 use crate::data_plane::DataPlane;
@@ -18,14 +19,14 @@ enum List {
     MeterStats(Parts<MeterStats>),
 }
 
-/// Such a list, and the numbers that are still to come.
+/// A list answer in progress, and the range of numbers not answered yet.
 #[derive(Debug)]
 pub struct Numbered {
     list: List,
     rest: RangeInclusive<u32>,
 }
 
-/// The numbers that a request is about.
+/// Returns the range of numbers that a request asks for.
 fn asked(number: u32, all: u32) -> RangeInclusive<u32> {
     if number == all { 0..=u32::MAX } else { number..=number }
 }
@@ -47,7 +48,7 @@ impl Numbered {
         Self { list: List::MeterStats(Parts::new(xid)), rest: asked(meter, openflow::meter::ALL) }
     }
 
-    /// Makes the next part; what is left then, if anything.
+    /// Produces the next part. Returns the rest of the list, or `None` at its end.
     pub fn advance<D: DataPlane>(mut self, out: &mut Vec<u8>, context: &mut Context<'_, D>) -> Option<Self> {
         let model = &mut *context.model;
         let (from, to) = (*self.rest.start(), *self.rest.end());
@@ -64,8 +65,8 @@ impl Numbered {
             }
             return None;
         };
-        // Each came in one message and has no longer a header here; counters are of a limited number of buckets and
-        // bands. So each fits a message.
+        // Each item was received in one message, and its header here is not longer. Statistics are bounded by
+        // the numbers of buckets and bands. So each item fits into a message.
         let _ = match &mut self.list {
             List::Groups(parts) => model
                 .groups

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets of controllers: their own, or held ones.
+//! Packet-outs of controllers, with their own bytes or with a buffered packet.
 
 use super::{Context, Refusal, Shared, flow_mod};
 use crate::data_plane::DataPlane;

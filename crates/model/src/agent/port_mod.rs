@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PORT_MOD.
+//! PORT_MOD messages.
 
 use super::Refusal;
 use crate::change::Change;

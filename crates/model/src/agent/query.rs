@@ -35,7 +35,8 @@ impl Channel {
                 if tables == TableSet::NONE {
                     return self.begin_dump(Dump::table_features(xid));
                 }
-                // The last part may name no tables itself: the check of roles took it for a question.
+                // If the last part names no tables, the role check before this has taken the request for a
+                // query.
                 if let Some(refusal) = self.barred(shared) {
                     return Err(refusal);
                 }

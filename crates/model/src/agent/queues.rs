@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues in OpenFlow's words: 7.3.6 and OFPMP_QUEUE.
+//! Egress queues in OpenFlow messages: QUEUE_GET_CONFIG (7.3.6) and OFPMP_QUEUE.
 
 use super::{Context, Refusal};
 use crate::data_plane::{DataPlane, PortQueue};
@@ -10,16 +10,16 @@ use openflow::error;
 use openflow::multipart::port_stats::QueueStats;
 use openflow::queue::{Queue, QueueConfig};
 
-/// All queues (OFPQ_ALL).
+/// Queue number that selects all queues (OFPQ_ALL).
 const ALL: u32 = u32::MAX;
-/// A rate that is not configured, or can not be told (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
+/// A rate that is not configured or cannot be computed (OFPQ_MIN_RATE_UNCFG, OFPQ_MAX_RATE_UNCFG).
 const UNCONFIGURED: u16 = u16::MAX;
-/// A port's whole rate, in tenths of a per cent.
+/// The port's full rate, in tenths of a percent.
 const WHOLE: u64 = 1_000;
-/// Queues with both rates that one message has room for.
+/// Maximum number of queues, each with both rates, that fit into one message.
 const QUEUES_PER_MESSAGE: usize = (65_535 - 16) / (16 + 2 * 16);
 
-/// The queues of a port, or of all.
+/// Returns the configuration of a port's queues, or of all queues.
 pub(super) fn config<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -> Result<Message, Refusal> {
     let queues: Vec<Queue> = found(port, context)?
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn config<D: DataPlane>(port: PortNo, context: &mut Context<'_, D>) -
     Ok(Message::QueueGetConfigReply(QueueConfig { port, queues }))
 }
 
-/// Counters of queues.
+/// Returns the counters of one queue or of all queues.
 pub(super) fn stats<D: DataPlane>(
     port: PortNo,
     queue: u32,
@@ -60,7 +60,7 @@ pub(super) fn stats<D: DataPlane>(
     Ok(rows)
 }
 
-/// Ports with their queues.
+/// Returns the selected ports with their queues.
 fn found<D: DataPlane>(
     port: PortNo,
     context: &mut Context<'_, D>,
@@ -88,7 +88,7 @@ fn described(port: &Port, queue: &PortQueue) -> Queue {
     }
 }
 
-/// A rate in tenths of a per cent of the port's: rounded, but never to none.
+/// Returns a rate in tenths of a percent of the port's rate, rounded and at least 1.
 fn tenths(rate_kbps: Option<u32>, speed_kbps: u32) -> u16 {
     match (rate_kbps, u64::from(speed_kbps)) {
         (None, _) | (_, 0) => UNCONFIGURED,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which request is answered where.
+//! Dispatch of requests to the functions that answer them.
 
 use super::channel::{Channel, Job};
 use super::dump::Dump;
@@ -15,7 +15,7 @@ use openflow::role::Role;
 use openflow::{Message, Request};
 
 impl Channel {
-    /// Does a request. The answer, if it has one that is ready.
+    /// Executes a request. Returns the answer if it is ready now.
     pub(super) fn answer<D: DataPlane>(
         &mut self,
         request: &Request,
@@ -48,8 +48,8 @@ impl Channel {
                     ));
                 }
                 self.config = *config;
-                // How fragments are handled is a matter of the whole switch, which a slave does not change; how much
-                // of a packet it is sent is its own.
+                // Fragment handling applies to the whole switch, so a slave must not change it. The packet-in
+                // length `miss_send_len` is a setting of each channel.
                 if self.role(shared) != Role::Slave {
                     let drop_fragments = config.fragments == Fragments::Drop;
                     context.model.set_settings(Settings { drop_fragments, ..context.model.settings() });
@@ -96,12 +96,12 @@ impl Channel {
             }
             Message::BundleControl(control) => self.bundle_control(request, control, shared, context),
             Message::BundleAdd(add) => self.bundle_add(request, add, shared).map(|()| None),
-            // The session answers or refuses these.
+            // The session answers or refuses all other messages.
             _ => Ok(None),
         }
     }
 
-    /// A request that is answered only if it is refused.
+    /// Applies a change whose request gets a reply only if it is refused.
     fn change<D: DataPlane>(
         &mut self,
         request: &Request,
@@ -113,7 +113,7 @@ impl Channel {
     }
 }
 
-/// Whether a request says of an entry that it is low-latency, or is not.
+/// Returns whether a request marks an entry explicitly as low-latency or normal.
 fn marks(message: &Message) -> bool {
     match message {
         Message::FlowMod(m) => m.flow.low_latency.is_some(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Roles: at most one channel is master; who was it before is slave from then on.
+//! Roles of channels. At most one channel is master; its predecessor becomes slave.
 
 use super::channel::Channel;
 use super::{Refusal, Shared};
@@ -7,7 +7,7 @@ use openflow::role::{Role, RoleMessage};
 use openflow::{Message, error};
 
 impl Channel {
-    /// The role that holds: equal, master or slave.
+    /// Returns the effective role: equal, master or slave.
     pub(super) fn role(&self, shared: &Shared) -> Role {
         match self.asked_role {
             Role::Master if shared.master != Some(self.id) => Role::Slave,
@@ -15,7 +15,7 @@ impl Channel {
         }
     }
 
-    /// Why this channel may not change anything, if it may not.
+    /// Returns the reason for refusing a change if this channel is a slave.
     pub(super) fn barred(&self, shared: &Shared) -> Option<Refusal> {
         let is_slave = self.role(shared) == Role::Slave;
         is_slave.then(|| Refusal::new(error::IS_SLAVE, "a slave may only read; ask for another role first"))

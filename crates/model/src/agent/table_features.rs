@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tables can do. All can do the same, and a request to make them like something less is granted: it then stands
-//! for what the controller is going to use.
+//! TABLE_FEATURES. All tables have the same capabilities. A request for fewer capabilities is granted and
+//! changes only the set of tables: it declares what the controller is going to use.
 
 use super::Refusal;
 use crate::TableSet;
@@ -14,18 +14,18 @@ const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
 /// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
 pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
-/// A table's features. What is told of ordinary entries holds for table-miss entries, too.
+/// Returns the features of a table. The properties of ordinary entries hold for table-miss entries too.
 pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     let ids = |numbers: &[u16]| numbers.iter().map(|n| TypeId::standard(*n)).collect::<Vec<_>>();
     let matched = Field::NAMED.iter().map(|f| OxmId::of(*f, f.maskable())).collect();
-    // A mask here would say that the wildcard has one: ovs-ofctl refuses that.
+    // ovs-ofctl refuses a wildcard with the mask bit set.
     let wildcards = Field::NAMED.iter().map(|f| OxmId::of(*f, false)).collect();
     let written = || -> Vec<OxmId> {
         Field::NAMED.iter().filter(|f| f.settable()).map(|f| OxmId::of(*f, false)).collect()
     };
     let behind = table.saturating_add(1)..Limits::TABLES as u8;
     let goto: Vec<u8> = behind.filter(|next| pipeline.contains(*next)).collect();
-    // The last table leads nowhere.
+    // The last table has no goto-table instruction.
     let instructions = if goto.is_empty() { &INSTRUCTIONS[1..] } else { &INSTRUCTIONS[..] };
     TableFeatures {
         table,
@@ -47,8 +47,8 @@ pub fn of(table: u8, max_entries: usize, pipeline: &TableSet) -> TableFeatures {
     }
 }
 
-/// Checks one part of a request. It may ask for no more than tables can do anyway. `named` are the tables that earlier parts
-/// name; those of this part are added to what is returned.
+/// Checks one part of a request: it may not ask for more than tables support. `named` is the set of tables
+/// that earlier parts name. Returns it with the tables of this part added.
 pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Result<TableSet, Refusal> {
     for features in asked {
         let table = features.table;
@@ -72,7 +72,7 @@ pub fn check(asked: &[TableFeatures], mut named: TableSet, limit: usize) -> Resu
     Ok(named)
 }
 
-/// Whether a request names what a pipeline needs. One that names no table only asks.
+/// Checks that a complete request names table 0. A request that names no table is a query.
 pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     if *named == TableSet::NONE || named.contains(0) {
         return Ok(());
@@ -83,13 +83,14 @@ pub fn check_whole(named: &TableSet) -> Result<(), Refusal> {
     ))
 }
 
-/// What a property asks for that tables can not do.
+/// Returns what a property asks for beyond the capabilities of tables, as a sentence.
 fn beyond(table: u8, property: &TableProperty) -> Option<String> {
     let unknown = |list: &[TypeId], known: &[u16], what: &str| {
         let other = list.iter().find(|id| id.experimenter.is_none() && !known.contains(&id.number))?;
         Some(format!("table {table} has no {what} of type {}", other.number))
     };
-    // Slices of ours, and what is of others, have their masks and offsets in each entry: nothing can be said here.
+    // Our slices and other experimenter fields carry masks and offsets in each entry, so they cannot be
+    // checked here.
     let field = |list: &[OxmId], can: fn(Field, bool) -> bool, what: &str| {
         let other = list
             .iter()
@@ -107,7 +108,8 @@ fn beyond(table: u8, property: &TableProperty) -> Option<String> {
             Some(format!("table {table} can not lead to table {other}"))
         }
         TableProperty::Match(list) => field(list, |field, masked| !masked || field.maskable(), "match on"),
-        // Faucet says here what it says of matches, masks and all; a field left out is one thing with or without.
+        // Faucet repeats the fields of its matches here, with masks. For a wildcarded field the mask has no
+        // meaning.
         TableProperty::Wildcards(list) => field(list, |_, _| true, "leave out"),
         TableProperty::WriteSetField(_, list) | TableProperty::ApplySetField(_, list) => {
             field(list, |field, _| field.settable(), "set")

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets for a controller as they would be on a wire. Namespaced and virtual hosts leave checksums and segmentation
-//! to their device; a controller sends back what it got, so it must get them done.
+//! Completes packets for controllers as they would appear on a wire. Virtual interfaces leave checksums and
+//! segmentation to their device. A controller sends packets back, so both must be done first.
 
 use frame::{Frame, GsoKind};
 use wire::segment::{self, Segments};
 use wire::{Depth, layers};
 
-/// Most packets that one super-frame becomes; a sender that asks for more is not heard.
+/// Maximum number of segments per super-frame; a larger super-frame is dropped.
 const SEGMENTS: usize = 256;
 
-/// The packet, or the packets that a super-frame stands for. None if its metadata does not fit its bytes.
+/// Returns the packet, or the segments of a super-frame. Empty if the frame's metadata does not fit its
+/// bytes.
 pub fn packets(frame: &Frame) -> Vec<Vec<u8>> {
     let Some(gso) = frame.meta.gso else { return vec![completed(frame)] };
     let layers = layers::locate(frame.bytes(), Depth::L4);
@@ -26,7 +27,7 @@ pub fn packets(frame: &Frame) -> Vec<Vec<u8>> {
 fn completed(frame: &Frame) -> Vec<u8> {
     let mut bytes = frame.bytes().to_vec();
     if let Some(open) = frame.meta.checksum {
-        // Where the field is not within the packet there is nothing to complete.
+        // A checksum field outside the packet needs no completion.
         let _ = segment::complete_partial(&mut bytes, open.start.into(), open.offset.into());
     }
     bytes
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
     use frame::{Gso, PartialChecksum};
 
-    /// TCP over IPv4 with 100 bytes of payload and an open checksum.
+    /// Returns a TCP over IPv4 packet with 100 bytes of payload and a partial checksum.
     fn frame() -> Frame {
         let mut bytes = vec![2; 12];
         bytes.extend([8, 0, 0x45, 0, 0, 140, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -61,7 +62,7 @@ mod tests {
         frame
     }
 
-    /// Whether the TCP checksum of an IPv4 packet is right.
+    /// Returns whether the TCP checksum of an IPv4 packet is correct.
     fn is_right(packet: &[u8]) -> bool {
         let pseudo = wire::checksum::pseudo_v4([10, 0, 0, 1], [10, 0, 0, 2], 6, packet.len() as u32 - 34);
         wire::checksum::add(pseudo, wire::checksum::sum(&packet[34..])) == 0xffff
