@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The OpenFlow 1.3 type and code of each error, held against the numbers of the specification (section 7.4.4).
+//! The OpenFlow 1.3 error type and code of each error, compared with the numbers of the specification
+//! (section 7.4.4).
 
 use flow::action::TfHeader;
 use flow::stateless::StatelessError;

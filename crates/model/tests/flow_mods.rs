@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods, bundles, and what becomes of the entries they remove.
+//! Flow-mods, bundles, and the removal of entries.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -25,13 +25,13 @@ fn an_identical_add_replaces_goes_last_and_carries_the_counts_on() {
     m.plane_mut().hit(old, 3, 7);
     let changed = m.flow_mod(10, add(5, mac(1), 9)).unwrap();
     assert_eq!(changed, Changed { added: 1, modified: 0, removed: 1 });
-    // Packets that meet the old entry before the change is in force are counted too.
+    // Packets that hit the old entry before the change is in force are counted too.
     m.plane_mut().hit(old, 2, 12);
     let all = dump(&mut m, 15);
     assert_eq!(all.iter().map(|f| f.entry.matching.clone()).collect::<Vec<_>>(), [mac(2), mac(1)]);
     assert_ne!(all[1].entry.id, old);
     assert_eq!((all[1].packets, all[1].bytes, all[1].duration_ns), (5, 500, 5));
-    // Replaced once more before the first replacement is in force, then both come into force.
+    // The entry is replaced again before the first replacement is in force, then both take effect.
     m.flow_mod(20, add(5, mac(1), 10)).unwrap();
     m.plane_mut().hit(all[1].entry.id, 4, 21);
     assert_eq!(dump(&mut m, 21)[1].packets, 9);
@@ -52,7 +52,7 @@ fn modify_keeps_all_but_the_instructions() {
     m.flow_mod(0, add(6, dst(0xff << 40, 0xff << 40), 1)).unwrap();
     let id = dump(&mut m, 0)[0].entry.id;
     m.plane_mut().hit(id, 3, 5);
-    // Another cookie without a mask is no condition, and is not taken over.
+    // A cookie without a mask is not a condition, and a modify does not store it.
     let change = FlowMod { cookie: 8, idle_timeout_s: 1, ..command(Command::Modify, add(1, mac(1), 2)) };
     assert_eq!(m.flow_mod(6, change).unwrap().modified, 1);
     let now = dump(&mut m, 10)[0].clone();
@@ -200,7 +200,7 @@ fn requests_that_break_a_limit_are_refused_with_openflows_numbers() {
     m.flow_mod(0, add(1, mac(2), 2)).unwrap();
     assert_eq!(m.flow_mod(0, add(1, mac(3), 1)).unwrap_err().openflow(), (5, 1));
     m.flow_mod(0, delete_all()).unwrap();
-    // Three entries are on their way out: one more fits, then it is enough until they are gone.
+    // Three entries wait for their release: one more fits, then adds fail until they are released.
     m.flow_mod(0, add(1, mac(4), 1)).unwrap();
     let error = m.flow_mod(0, add(1, mac(5), 1)).unwrap_err();
     assert_eq!(error, ModelError::TableFull { in_use: 4, limit: 4 });
@@ -273,7 +273,7 @@ fn a_walk_survives_changes_and_shows_what_lives_throughout_once() {
         if gone % 4 == 0 {
             m.flow_mod(0, command(Command::Delete, FlowMod { table: None, ..add(0, mac(gone), 0) })).unwrap();
         } else if gone % 4 == 1 {
-            // Replaced by an entry with another id: still there.
+            // The replacement has another ID but counts as the same entry.
             m.flow_mod(0, FlowMod { table: Some((gone % 3) as u8), ..add(1, mac(gone), 2) }).unwrap();
         }
         poll_all(&mut m, 0);

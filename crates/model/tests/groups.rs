@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Group-mods: what is refused, what goes with a group, and what the data plane is told.
+//! Group-mods: which ones are refused, which entries a group removes, and which operations the data plane
+//! gets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -79,7 +80,7 @@ fn references_are_counted_through_all_that_happens_to_entries() {
     assert_eq!(references(&mut m), [2, 2]);
     poll_all(&mut m, 2 * SECOND);
     assert_eq!(references(&mut m), [1, 2], "timed out");
-    // A bundle that fails leaves the counts as they were.
+    // A failed bundle leaves the counts unchanged.
     let failing = [
         Change::from(entry(8, 1)),
         Change::from(command(Command::ModifyStrict, entry(1, 1))),
@@ -182,7 +183,7 @@ fn many_ways_through_few_groups_are_looked_at_once() {
             m.group_mod(0, Add, select).unwrap();
         }
     }
-    // 60 to the power of 8 ways lead there.
+    // 60 to the power of 8 paths lead to this group.
     m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::output(1)]])).unwrap();
     let error = m.group_mod(0, Modify, group(0, GroupType::Select, &[vec![Action::Group(479)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupLoop(0));
@@ -225,7 +226,7 @@ fn chains_end_and_are_not_cut() {
     let last = Limits::GROUP_CHAIN as u32;
     let error = m.group_mod(0, Add, all(last + 1, &[vec![Action::Group(last)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(last + 1));
-    // From the other end: the chain that leads to group 1 is as long as can be.
+    // From the other end: the chain that leads to group 1 has the maximum length.
     m.group_mod(0, Add, all(100, &[])).unwrap();
     let error = m.group_mod(0, Modify, all(1, &[vec![Action::Group(100)]])).unwrap_err();
     assert_eq!(error, ModelError::GroupChain(1));

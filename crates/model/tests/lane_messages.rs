@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane over OpenFlow: changed in parts, alone and in bundles, told as a whole, refused for a reason.
+//! The stateless forwarder over OpenFlow: changed in parts, alone and in bundles, reported as a whole, and
+//! refused if invalid.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -15,7 +16,7 @@ use openflow::{ErrorCode, HEADER_BYTES, Message, SessionConfig, bundle, decode, 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What a channel may have to say before it waits to be read.
+/// Maximum unread output of a channel in bytes.
 const OUTPUT_MAX: usize = 256 * 1_024;
 
 struct Bench {
@@ -45,7 +46,7 @@ impl Bench {
         agent.step(*id, &mut Context { model, now: 0, refresh: &mut || {} }).more
     }
 
-    /// Bytes that wait to be read.
+    /// Returns the size of the unread output in bytes.
     fn waiting(&mut self) -> usize {
         self.agent.channel(self.id).unwrap().output().len()
     }
@@ -64,7 +65,7 @@ impl Bench {
         replies
     }
 
-    /// Everything that is answered to a message.
+    /// Returns all replies to a message.
     fn ask(&mut self, xid: u32, message: &Message) -> Vec<(u32, Message)> {
         self.send(xid, message);
         let mut replies = Vec::new();
@@ -85,7 +86,7 @@ impl Bench {
         }
     }
 
-    /// The lane as a controller is told it.
+    /// Returns the configuration of the stateless forwarder as reported to a controller.
     fn told(&mut self) -> Option<Stateless> {
         let replies = self.ask(8, &Message::LaneRequest);
         let [(8, Message::LaneReply(LaneReply { more: false, sections }))] = &replies[..] else {
@@ -126,7 +127,7 @@ fn what_was_set_is_told() {
     assert_eq!(bench.model.stateless().map(|lane| &**lane), Some(&lane));
     assert_eq!(bench.ask(3, &Message::LaneMod(LaneChange::Off)), []);
     assert_eq!(bench.told(), None);
-    // Nothing is set, but there is a lane: tagged packets are its own.
+    // An empty request still creates a configuration, so that tagged packets go to the stateless forwarder.
     assert_eq!(bench.ask(4, &set(vec![])), []);
     assert_eq!(bench.told(), Some(Stateless::default()));
 }
@@ -166,7 +167,7 @@ fn bundles_change_the_lane_and_entries_together() {
     assert_eq!(bench.ask(2, &added(1, set(vec![trusted([1])]))), []);
     assert_eq!(bench.ask(3, &added(1, set(vec![small]))), []);
     let replies = bench.ask(4, &control(BundleKind::CommitRequest, 1));
-    // The message at fault is named, then the commit is.
+    // The first ERROR refers to the message at fault, the second to the commit.
     let [(3, Message::Error(first)), (4, Message::Error(second))] = &replies[..] else {
         panic!("{replies:?}")
     };
@@ -208,7 +209,7 @@ fn the_longest_lane_is_told_as_it_was_and_no_faster_than_it_is_read() {
         replies.extend(read.into_iter().filter(|(_, message)| matches!(message, Message::LaneReply(_))));
         changed_at = changed_at.or_else(|| bench.model.stateless().is_none().then_some(replies.len()));
     }
-    // All in order and whole, though the lane went while the last was told.
+    // All replies are complete and in order, although the configuration was removed before the last was sent.
     let labels = |xid| {
         let messages = replies.iter().filter(|(to, _)| *to == xid).map(|(_, message)| match message {
             Message::LaneReply(LaneReply { sections: Some(sections), .. }) => sections,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes that take long: the driver makes them elsewhere, meanwhile echoes are answered and all else keeps its order.
+//! Long changes: the driver applies them elsewhere. Meanwhile echo requests are answered, and all other
+//! requests keep their order.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -16,7 +17,7 @@ use openflow::{HEADER_BYTES, Message, SessionConfig, bundle, decode, encode, err
 
 const MANY: u64 = 6_000;
 
-/// An agent over a model with so many entries that to delete them all takes long.
+/// An agent over a model with so many entries that deleting all of them counts as a long change.
 struct Bench {
     agent: Agent,
     model: Fake,
@@ -45,13 +46,13 @@ impl Bench {
         assert_eq!(self.agent.channel(id).unwrap().receive(&bytes, 0), bytes.len());
     }
 
-    /// Says whether there is more to do at once.
+    /// Runs a step. Returns whether there is more to do at once.
     fn step(&mut self, id: ChannelId) -> bool {
         let Self { agent, model } = self;
         agent.step(id, &mut Context { model, now: 0, refresh: &mut || {} }).more
     }
 
-    /// Makes the changes that were left to the driver; while they are away each channel is stepped without the model.
+    /// Applies the changes that were left to the driver. Meanwhile each channel is stepped without the model.
     fn make(&mut self, channels: &[ChannelId]) {
         let work = self.agent.take_work().unwrap();
         for id in channels {
@@ -95,7 +96,7 @@ fn echoes_are_answered_and_all_else_waits_in_its_order() {
     bench.send(one, 4, &echo());
     bench.step(one);
     assert_eq!(bench.model.flow_count() as u64, MANY, "nothing is deleted, and nothing added");
-    // The other has not begun: it waits, also where the driver has not taken the work yet.
+    // The other channel has not started: it waits even before the driver has taken the work.
     bench.send(two, 5, &flow_mod(command(Command::DeleteStrict, add(1, mac(1), 0))));
     bench.send(two, 6, &Message::BarrierRequest);
     bench.step(two);
@@ -180,7 +181,7 @@ fn deletes_of_groups_and_meters_are_long_if_entries_use_what_they_delete() {
     let delete_group = |id| Message::GroupMod(GroupMod { command: Change::Delete, group: group(id) });
     let delete_meter = |id| Message::MeterMod(MeterMod { command: Change::Delete, meter: meter(id) });
     let (every_group, every_meter) = (openflow::group::ALL, openflow::meter::ALL);
-    // Group 1 and meter 1 are used, if any are; 2 are there and nobody's.
+    // Group 1 and meter 1 are used by entries (if `used`); group 2 and meter 2 have no users.
     for (delete, used, is_long) in [
         (delete_group(1), true, true),
         (delete_group(2), true, false),
@@ -270,7 +271,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     bench.send(two, 2_000, &echo());
     alone(&mut bench);
     assert_eq!(bench.replies(two), [(2_000, Message::EchoReply(vec![7]))]);
-    // There is an end to it.
+    // The number of waiting requests is bounded.
     for n in 0..100 {
         if !bench.agent.channel(two).unwrap().wants_read() {
             break;
@@ -289,7 +290,7 @@ fn a_channel_with_many_requests_goes_on_answering_echoes() {
     assert!(bench.agent.channel(two).unwrap().wants_read());
 }
 
-/// A flow-mod of about 60,000 bytes.
+/// Returns a flow-mod of about 60,000 bytes.
 fn large(n: u64) -> Message {
     let instructions = Instructions::apply(vec![Action::PopVlan; 7_500]);
     flow_mod(FlowMod { instructions, ..add(1, mac(n.into()), 1) })
@@ -337,12 +338,12 @@ fn what_all_channels_hold_is_bounded() {
         count
     };
     let counts: Vec<u64> = others.iter().map(|id| held(*id)).collect();
-    // 5 of them are more than 256 KiB.
+    // Five of these requests exceed 256 KiB.
     assert_eq!(counts[0], 5);
     assert_eq!(counts[CHANNELS - 1], 1, "16 MiB wait: it gets what every channel gets");
     let full = counts.iter().filter(|count| **count == 5).count();
     assert!((50..60).contains(&full), "{full} times 300,000 bytes are 16 MiB");
-    // What is gone makes room.
+    // Closed channels free their share.
     others.iter().for_each(|id| bench.agent.close(*id));
     let late = bench.agent.open(0, SessionConfig::default());
     bench.send(late, 0, &Message::Hello(openflow::Hello::ours()));

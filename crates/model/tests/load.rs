@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A million entries: times are printed, and held against bounds that only a wrong order of growth can miss.
+//! A model with a million entries. Prints durations and checks them against bounds that only a wrong
+//! complexity class can miss.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
 mod common;
@@ -42,7 +43,7 @@ fn a_million_entries() {
     let changed = timed("load 1,000,000 by one bundle", 9 * second, || m.bundle(0, mods).unwrap());
     assert_eq!(changed.added, COUNT as usize);
     assert_eq!(m.barrier(), 1);
-    // The recorded operation is the fake's memory, not the model's.
+    // The recorded operation occupies memory of the fake data plane, not of the model.
     m.plane_mut().operations[0] = flow::Operation::RemovePort(0);
 
     timed("10,000 strict modifies and deletes", second, || {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is not sent to a controller that does not read is counted by kind, and told of.
+//! Messages lost because a controller does not read are counted by kind and reported.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -48,7 +48,7 @@ fn what_a_controller_does_not_read_is_counted_by_kind() {
     assert_eq!(step(&mut agent, &mut model, id, 0), [ChannelEvent::Lost(lost)]);
     assert_eq!(lost.to_string(), "5 flow_removed, 1 port_status");
 
-    // The log does not hear of each.
+    // Not every lost message causes an event.
     remove_one(&mut agent, &mut model);
     assert_eq!(step(&mut agent, &mut model, id, SECOND - 1), []);
     let one = Lost { flow_removed: 1, ..Lost::default() };

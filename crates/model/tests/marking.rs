@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which entries are low-latency, and who said so.
+//! Which entries are low-latency, and why.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use flow::syntax::{ParseOptions, parse_flow};
 use flow::{Command, EntryChange, EntryFlags, FlowMod, Match, Nanos};
 use model::{Config, Learning, Limits, Mark};
 
-/// Entries become low-latency at 100 packets a second over a second, and cease to be below 50.
+/// Entries become low-latency at 100 packets per second over a window of 1 s, and normal below 50.
 fn config() -> Config {
     let learning = Learning { min_pps: 100, window: SECOND, min_timeout: 600 * SECOND };
     Config {
@@ -25,14 +25,14 @@ fn learner() -> Fake {
     with(config())
 }
 
-/// Whether the entry of this priority is low-latency, and why.
+/// Returns whether the entry of this priority is low-latency, and why.
 fn state(model: &mut Fake, now: Nanos, priority: u16) -> (bool, Mark) {
     let flows = dump(model, now);
     let flow = flows.iter().find(|f| f.entry.priority == priority).unwrap();
     (flow.entry.low_latency, flow.mark)
 }
 
-/// A second in which the entry of this priority is hit so often.
+/// Lets one second pass in which the entry of this priority is hit `packets` times.
 fn second(model: &mut Fake, now: &mut Nanos, priority: u16, packets: u64) {
     let id = dump(model, *now).iter().find(|f| f.entry.priority == priority).unwrap().entry.id;
     model.plane_mut().hit(id, packets, *now);
@@ -57,7 +57,7 @@ fn busy_entries_are_learned_and_idle_ones_forgotten() {
         second(&mut m, &mut now, 1, rate);
         assert_eq!(state(&mut m, now, 1), wanted, "after a second with {rate}");
         assert_eq!(state(&mut m, now, 2), NOTHING);
-        // The workers hear of changes, and of nothing else.
+        // Workers get an operation for each change of a mark, and none otherwise.
         assert_eq!(m.plane_mut().operations.len() - before, usize::from(was != wanted));
     }
     let [EntryChange::Modify { low_latency: true, reset_counts: false, instructions, .. }] =
@@ -119,7 +119,7 @@ fn a_modify_that_says_something_ends_learning_and_one_that_does_not_leaves_it() 
         second(&mut m, &mut now, 1, 1_000);
         assert_eq!(state(&mut m, now, 1), never);
     }
-    // A refused bundle leaves all as it was.
+    // A refused bundle leaves all entries unchanged.
     let refused = m.bundle(now, [modify(Some(true)), FlowMod { table: None, ..add(1, mac(1), 1) }]);
     assert_eq!(refused.map_err(|(at, _)| at), Err(1));
     assert_eq!(state(&mut m, now, 1), never);
@@ -163,7 +163,7 @@ fn floods_that_are_dropped_or_go_to_the_controller_are_not_learned() {
         all().map(|(_, priority)| state(m, now, priority) == LEARNED).collect::<Vec<_>>()
     };
     assert_eq!(window(&mut m), [false, false, false, false, false, true, true, true]);
-    // What was learned of an entry ends when it is modified so.
+    // A learned mark ends when the entry is modified so that it does not forward.
     let drop = FlowMod { table: Some(0), command: Command::Modify, ..FlowMod::default() };
     m.flow_mod(SECOND, drop).unwrap();
     assert_eq!(window(&mut m), [false; 8]);
@@ -183,7 +183,7 @@ fn an_entry_in_place_of_another_begins_anew() {
     assert_eq!(state(&mut m, now, 1), NOTHING);
     second(&mut m, &mut now, 1, 100);
     assert_eq!(state(&mut m, now, 1), LEARNED);
-    // A modify that sets the counters back does not confuse it.
+    // A modify that resets the counters does not disturb learning.
     let reset = EntryFlags { reset_counts: true, ..EntryFlags::default() };
     m.flow_mod(now, FlowMod { flags: reset, ..command(Command::Modify, add(1, Match::any(), 2)) }).unwrap();
     second(&mut m, &mut now, 1, 50);
@@ -200,7 +200,7 @@ fn a_look_is_short_and_all_entries_come_within_a_window() {
     let ids: Vec<_> = dump(&mut m, 0).iter().map(|f| f.entry.id).collect();
     let mut now = 0;
     while now < 3 * SECOND {
-        // Each is hit at twice the rate, as time goes by.
+        // Each entry is hit at twice the threshold rate, in proportion to the time.
         let next = m.next_deadline().unwrap().max(now + 1);
         for &id in &ids {
             let packets = next / (SECOND / 200) - now / (SECOND / 200);

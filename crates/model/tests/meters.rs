@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meter-mods: what is refused, what goes with a meter, and what the data plane is told.
+//! Meter-mods: which ones are refused, which entries a meter removes, and which operations the data plane
+//! gets.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random requests, packets and time against a model so plain that it can be read beside the specification: a list.
+//! Random requests, packets and times, compared with a reference model: a plain list that can be checked
+//! against the specification by reading.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -13,7 +14,7 @@ use std::collections::HashMap;
 
 const LIMIT: usize = 24;
 
-/// An entry of the list. Its uid stays when an add replaces it and keeps its counts.
+/// An entry of the list. The uid is kept when an add replaces the entry and continues its counts.
 #[derive(Clone, Debug)]
 struct Plain {
     uid: usize,
@@ -21,7 +22,7 @@ struct Plain {
     low_latency: bool,
     created: Nanos,
     used: Nanos,
-    /// The number it has in the data plane.
+    /// ID of the entry in the data plane.
     id: Option<EntryId>,
 }
 
@@ -30,11 +31,12 @@ struct List {
     entries: Vec<Plain>,
     /// Packets by uid.
     packets: Vec<u64>,
-    /// Uids of the adds of this request, in order.
+    /// Uids of the entries added by this request, in order.
     added: Vec<usize>,
-    /// Entries that count for another uid from now on: those they replaced stay with the old one.
+    /// Entries that count for another uid from now on. The entries that they replaced still count for the old
+    /// uid.
     renamed: Vec<(EntryId, usize)>,
-    /// Flow-removed to come: uid, match, reason, duration.
+    /// Expected flow-removed messages: uid, match, reason, duration.
     removed: Vec<(usize, Match, RemovedReason, Nanos)>,
 }
 
@@ -164,7 +166,7 @@ fn random_mod(r: &mut Random) -> FlowMod {
     }
 }
 
-/// A run: the real model, the list, and which packets the data plane counts for whom.
+/// A test run: the model, the list, and the uid for which the data plane counts each entry's packets.
 struct Run {
     model: Fake,
     list: List,
@@ -175,7 +177,7 @@ struct Run {
 }
 
 impl Run {
-    /// Follows the operations: which number is whose.
+    /// Follows the operations to learn which entry ID belongs to which uid.
     fn follow(&mut self) {
         self.uids.extend(self.list.renamed.drain(..));
         let mut added = std::mem::take(&mut self.list.added).into_iter();
@@ -273,7 +275,7 @@ impl Run {
 
 fn run(seed: u64) -> (usize, usize) {
     let mut r = Random::new(seed);
-    // Small limits make all the bounded work resume.
+    // With small limits, all bounded work has to be continued in later calls.
     let limits =
         Limits { entries: LIMIT, notices: 3, events_per_poll: 2, timers_per_poll: 2, removals_per_poll: 2 };
     let config = Config { low_latency_cookie: Some((8, 8)), limits, ..Config::default() };
@@ -296,7 +298,7 @@ fn run(seed: u64) -> (usize, usize) {
             8 => run.model.plane_mut().held = r.one_in(2),
             _ => run.model.plane_mut().apply_all(),
         }
-        // Entries on their way out have a bound of their own; stay below it.
+        // Entries that wait for their release have a limit too; stay below it.
         if run.model.pending_removals() > LIMIT / 2 {
             run.model.plane_mut().apply_all();
             run.poll();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane's configuration as requests change it.
+//! Changes of the stateless forwarder's configuration by requests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
@@ -57,7 +57,7 @@ fn a_bundle_is_one_operation_however_often_it_changes_the_lane() {
     let [Operation::Stateless(Some(lane))] = lanes[..] else { panic!("{lanes:?}") };
     assert_eq!((lane.trusted.clone(), lane.polka.clone()), (BTreeSet::from([1_000]), Some(bank(7))));
     assert_eq!(m.stateless(), Some(lane));
-    // There and back again is no change.
+    // A bundle that ends with the initial configuration is no change.
     let polka = || set(vec![Section::Polka(Some(bank(7))), Section::Trusted(BTreeSet::new())]);
     m.bundle(0, [polka()]).unwrap();
     assert_eq!(m.stateless(), before.as_ref());
@@ -77,7 +77,7 @@ fn what_cannot_be_changes_nothing() {
     assert_eq!(refused.openflow(), (0xffff, 1));
     let broken = Stateless { mtu_bytes: BTreeMap::from([(1, 20)]), ..lane.clone() };
     assert_eq!(m.set_stateless(0, Some(Arc::new(broken))).unwrap_err(), refused);
-    // A bundle that fails takes back what it had changed.
+    // A failed bundle undoes its earlier changes.
     let bundle = [Change::Flow(add(1, mac(1), 1)), set(vec![Section::Polka(None)]), set(vec![bad()])];
     assert_eq!(m.bundle(0, bundle).unwrap_err(), (2, refused));
     assert_eq!((m.stateless().map(|lane| &**lane), m.flow_count()), (Some(&lane), 0));

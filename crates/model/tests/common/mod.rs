@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A data plane that records and checks what it is told.
+//! A fake data plane that records and checks the operations submitted to it.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::panic)]
 
 use flow::operation::MAC_TABLE;
@@ -20,16 +20,16 @@ pub const SECOND: Nanos = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Alive,
-    /// Removed by this version.
+    /// Removed by the operation of this version.
     Removed(u64),
 }
 
 #[derive(Debug, Default)]
 pub struct FakePlane {
-    /// Operations in order; the first has version 1.
+    /// Operations in order; the first one has version 1.
     pub operations: Vec<Operation>,
     pub applied: u64,
-    /// Do not apply at once.
+    /// If set, operations are applied only by `apply_all`.
     pub held: bool,
     pub counters: HashMap<EntryId, EntryCounters>,
     known: HashMap<EntryId, Known>,
@@ -155,12 +155,12 @@ pub fn with(config: Config) -> Fake {
     Model::new(config, FakePlane::default(), 0)
 }
 
-/// `dl_dst` under a mask.
+/// Returns a match on `dl_dst` under a mask.
 pub fn dst(value: u128, mask: u128) -> Match {
     Match::new([FieldMatch { field: Field::EthDst, value, mask }]).unwrap()
 }
 
-/// One whole `dl_dst`.
+/// Returns an exact match on `dl_dst`.
 pub fn mac(value: u128) -> Match {
     dst(value, Field::EthDst.full_mask())
 }
@@ -181,7 +181,7 @@ pub fn delete_all() -> FlowMod {
     FlowMod { command: Command::Delete, table: None, ..FlowMod::default() }
 }
 
-/// All entries, walked in parts of 3.
+/// Returns the statistics of all entries, walked in parts of 3.
 pub fn dump(model: &mut Fake, now: Nanos) -> Vec<FlowStats> {
     let mut all = Vec::new();
     let mut cursor = FlowCursor::default();
@@ -206,7 +206,7 @@ pub fn port(number: PortNo) -> PortDesc {
     PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
 }
 
-/// The last operation's changes of entries.
+/// Returns the entry changes of the last operation.
 pub fn last_changes(model: &mut Fake) -> Vec<EntryChange> {
     match model.plane_mut().operations.last() {
         Some(Operation::Entries(changes)) => changes.clone(),
@@ -221,7 +221,7 @@ pub fn is_mac(change: &EntryChange) -> bool {
     }
 }
 
-/// Numbers that look random, the same in every run.
+/// A deterministic pseudo-random number generator.
 #[derive(Debug)]
 pub struct Random(u64);
 
