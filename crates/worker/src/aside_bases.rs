@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bases of tables that are compiled aside: on a thread of the caller's, while rules go on changing. So a controller that adds
-//! rule after rule to a large table never waits until all of it is compiled.
+//! Background compilation of table bases, on another thread while rules change. So a controller that adds
+//! rules one by one to a large table never waits until the whole table is compiled.
 
 use flow::Nanos;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use tables::Master;
 use tables::compile::{Compiled, Job};
 
-/// Something to be done on another thread.
+/// A job to run on another thread.
 pub type Errand = Box<dyn FnOnce() + Send>;
 
-/// Fewest additions beside a base for which the next one is compiled, unless somebody wants it otherwise.
+/// Default for the minimum number of rules in the delta before the next base is compiled.
 pub const ASIDE_LEAST: usize = 48;
 
-/// A table that has not changed for so long is compiled with all of its rules: what stands beside a base makes lookups slower,
-/// most of all those of packets chosen for it.
+/// Time in nanoseconds without changes after which a table is compiled with all its rules. Rules in the delta
+/// make lookups slower, most of all for adversarial packets.
 const REST_NS: Nanos = 2_000_000_000;
 
-/// How many changes of a table have been seen, and when the last of them was.
+/// The number of changes of a table at the last check, and the time when it changed.
 #[derive(Clone, Copy, Default)]
 struct Seen {
     changes: u64,
     at: Nanos,
 }
 
-/// The way to that thread and back.
+/// The job queue of the compiler thread, and the channel for its results.
 pub(crate) struct AsideBases {
     least: usize,
     run: Box<dyn FnMut(Errand) + Send>,
     sender: Sender<(u8, Compiled)>,
     done: Receiver<(u8, Compiled)>,
-    /// By table.
+    /// Indexed by table.
     seen: [Seen; 256],
 }
 
@@ -40,7 +40,8 @@ impl AsideBases {
         Self { least, run, sender, done, seen: [Seen::default(); 256] }
     }
 
-    /// Has a table's next base compiled, if it is worth one, and frees what the table has no use for.
+    /// Starts compiling a table's next base if the delta is large enough, and frees retired state of the
+    /// table. Both happen on the compiler thread.
     pub fn follow(&mut self, number: u8, master: &mut Master) {
         let spent = master.take_spent();
         if !spent.is_empty() {
@@ -51,7 +52,7 @@ impl AsideBases {
         }
     }
 
-    /// The same for a table at rest.
+    /// Starts compiling a table's next base if the table has not changed for `REST_NS`.
     pub fn rest(&mut self, now: Nanos, number: u8, master: &mut Master) {
         let seen = &mut self.seen[usize::from(number)];
         if seen.changes != master.changes() {
@@ -65,11 +66,11 @@ impl AsideBases {
 
     fn send(&mut self, number: u8, job: Job) {
         let sender = self.sender.clone();
-        // Who asked may be gone: then nobody needs it.
+        // The receiver may be gone; then the result is not needed.
         (self.run)(Box::new(move || drop(sender.send((number, job.run())))));
     }
 
-    /// A base that has been compiled, and its table's number.
+    /// Takes a compiled base, with the number of its table.
     pub fn next(&mut self) -> Option<(u8, Compiled)> {
         self.done.try_recv().ok()
     }

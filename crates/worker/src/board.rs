@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a worker's queues tell the control thread now and then: counters and links.
+//! Snapshots that workers publish periodically for the control thread: counters, links and resource usage.
 
 use crate::shaper::QueueReports;
 use flow::PortNo;
@@ -7,26 +7,26 @@ use pipeline::Level;
 use port::{Link, Statistics};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What one queue last told.
+/// The last report of one port queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PortReport {
-    /// Its counters.
+    /// Counters of the queue.
     pub statistics: Statistics,
-    /// Its link.
+    /// Link state of the port as seen by the queue.
     pub link: Link,
-    /// The worker that serves it.
+    /// Number of the worker that serves the queue.
     pub worker: u16,
-    /// What is in use of its room.
+    /// Usage of the queue's bounded resources.
     pub levels: [Level; 3],
-    /// What its egress queues have done, by number; those of other workers' are 0.
+    /// Reports of the port's egress queues, by queue number. Zero if another worker serves them.
     pub queues: QueueReports,
 }
 
-/// What is in use of a worker's room.
+/// Usage of a worker's bounded resources.
 pub(crate) type WorkerLevels = [Level; 11];
 
-/// Where reports are put, of a queue or a worker; none until it has told. Locked by housekeeping and by the control thread,
-/// never for a packet.
+/// A mailbox for the latest report of a queue or worker; `None` before the first one. A worker locks it
+/// during housekeeping, never while it handles packets. The control thread locks it to read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Board<T = PortReport> {
     report: Arc<Mutex<Option<T>>>,
@@ -42,5 +42,5 @@ impl<T: Copy> Board<T> {
     }
 }
 
-/// The boards of all queues, by port.
+/// The mailboxes of all queues, by port.
 pub(crate) type Boards = Vec<(PortNo, Board)>;

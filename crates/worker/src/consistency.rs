@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the records of the fast-forwarding path are kept right while rules change: what the operator may choose, and what
-//! is done by itself.
+//! Consistency of LUT records while rules change: the modes that the operator may choose, and the automatic
+//! choice.
 
 use pipeline::Manner;
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use tables::Master;
 
-/// More changes than this at once are not told one by one: each record is held against the table.
+/// Number of changes per operation above which they are not tracked one by one: each record is looked up
+/// again instead.
 const CHANGES_SINGLY: usize = 64;
 
-/// How records are kept right. Verdicts and counters are the same with each.
+/// Mode of keeping LUT records consistent. The results and counters are the same in each mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Consistency {
-    /// What costs least: eager, lazy while more is under way than can be worked off, by generation for more than 64
-    /// changes at once.
+    /// The cheapest mode for each change. Eager by default, lazy while more changes are pending than can be
+    /// worked off, generation for more than 64 changes at once.
     #[default]
     Auto,
-    /// What a change concerns goes at once.
+    /// Records that a change concerns are removed at once.
     Eager,
-    /// At its next hit a record is held against the changes since the last.
+    /// At its next hit, a record is compared with the changes since its last check.
     Lazy,
-    /// At its next hit after a change a record is held against the table.
+    /// At its next hit after a change, a record is looked up in the table.
     Generation,
 }
 
 impl Consistency {
-    /// All of them.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Auto, Self::Eager, Self::Lazy, Self::Generation];
 
-    /// Its name in configurations and on the command line.
+    /// Returns the mode's name in configurations and on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,7 +41,7 @@ impl Consistency {
         }
     }
 
-    /// How so many changes of a table at once are taken in.
+    /// Returns how a worker must handle `changes` changes of a table in one operation.
     pub(crate) fn manner(self, changes: usize) -> Manner {
         match self {
             _ if changes > CHANGES_SINGLY => Manner::Generation,
@@ -69,9 +70,9 @@ impl FromStr for Consistency {
     }
 }
 
-/// Changes that are walked in the time of one lookup; a record with a longer list is looked up. A lookup takes what the
-/// workers measured, picoseconds, or 0 where they have not yet. The answer is a power of two, so that it changes seldom
-/// while a table grows.
+/// Returns the number of changes that can be compared in the time of one lookup. A record with a longer list
+/// is looked up instead. `lookup_ps` is the measured cost of a lookup in picoseconds, or 0 if it is unknown.
+/// The result is a power of two, so that it rarely changes while a table grows.
 pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
     let lookup_ps = match (lookup_ps, master.engine_name()) {
         (0, "scan") => 10_000 + 1_000 * master.len() as u64,
@@ -83,7 +84,7 @@ pub(crate) fn list_max(master: &Master, lookup_ps: u64) -> u32 {
     rules.next_power_of_two() as u32
 }
 
-/// What holding a record against one change takes: the bench `consistency` measures it.
+/// Cost in picoseconds of comparing a record with one change, measured by the bench `consistency`.
 const WALKED_PS: u64 = 5_000;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of groups: compiled once, counted by each worker.
+//! The control side of groups: compiled once, with counters in each worker.
 
 use flow::group::Group;
 use model::GroupCounters;
@@ -7,20 +7,21 @@ use pipeline::{CompiledGroup, GroupCells, GroupTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A group and its cells in each worker.
+/// A compiled group, and its counters in each worker.
 type Entry = (Arc<CompiledGroup>, Vec<Arc<GroupCells>>);
 
-/// All groups.
+/// All groups by number.
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     groups: BTreeMap<u32, Entry>,
 }
 
 impl Groups {
-    /// Adds or replaces a group; it counts from 0. A group whose buckets are larger than an action set is not taken.
+    /// Adds or replaces a group; its counters start at 0. Ignores a group with a bucket larger than an action
+    /// set.
     pub fn set(&mut self, group: &Group, workers: usize) {
         let Ok(compiled) = CompiledGroup::compile(group) else {
-            // The model accepts none.
+            // The model refuses such groups.
             debug_assert!(false, "a bucket of group {} is larger than an action set", group.id);
             return;
         };
@@ -28,12 +29,12 @@ impl Groups {
         self.groups.insert(group.id, (Arc::new(compiled), cells));
     }
 
-    /// Takes a group away.
+    /// Removes a group.
     pub fn remove(&mut self, id: u32) {
         self.groups.remove(&id);
     }
 
-    /// Appends the groups to each worker's parts.
+    /// Appends the table of groups to each worker's parts.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         for (worker, parts) in parts.iter_mut().enumerate() {
             let of =
@@ -43,7 +44,7 @@ impl Groups {
         }
     }
 
-    /// A group's counters over all workers.
+    /// Returns a group's counters, summed over all workers.
     pub fn counters(&self, id: u32) -> Option<GroupCounters> {
         let (_, cells) = self.groups.get(&id)?;
         let buckets = cells.first().map_or(0, |cells| cells.buckets.len());

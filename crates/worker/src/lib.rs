@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's loop over ports and clock, and the set of workers behind [`model::DataPlane`]. Starts no thread and
-//! opens no socket: whoever owns a [`Worker`] calls [`Worker::turn`].
+//! Workers and their control side: a worker's poll loop over ports and clock, and the set of workers as a
+//! [`model::DataPlane`].
+//!
+//! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
+//! thread of its choice. Apart from start and end, a worker does not allocate, lock or log for a packet.
+//!
+//! Begin reading with `worker.rs` (one poll iteration), then `dock.rs` (transmit), `set.rs` (the control
+//! thread's side) and `wiring.rs` (how both are connected).
 
 mod aside;
 mod aside_bases;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of meters: one state for all workers.
+//! The control side of meters. All workers share one state per meter.
 
 use flow::meter::Meter;
 use model::MeterCounters;
@@ -7,26 +7,26 @@ use pipeline::{MeterState, MeterTable, Update};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// All meters.
+/// All meters by number.
 #[derive(Debug, Default)]
 pub(crate) struct Meters {
     meters: BTreeMap<u32, Arc<MeterState>>,
 }
 
 impl Meters {
-    /// Adds or replaces a meter; it counts from 0, with full buckets. Returns whether flows that pass it may change their
-    /// lane: whether its packets may be remarked, or might have been before.
+    /// Adds or replaces a meter. Its counters start at 0 and its buckets are full. Returns whether flows
+    /// through the meter may change their lane, because the new or the old meter remarks packets.
     pub fn set(&mut self, meter: &Meter) -> bool {
         let before = self.meters.insert(meter.id, Arc::new(MeterState::new(meter)));
         meter.remarks() || before.is_some_and(|before| before.remarks())
     }
 
-    /// Takes a meter away.
+    /// Removes a meter.
     pub fn remove(&mut self, id: u32) {
         self.meters.remove(&id);
     }
 
-    /// Appends the meters to each worker's parts.
+    /// Appends the table of meters to each worker's parts.
     pub fn updates(&self, parts: &mut [Vec<Update>]) {
         let meters = self.meters.iter().map(|(id, state)| (*id, Arc::clone(state))).collect();
         let table = Arc::new(MeterTable::new(meters));
@@ -35,7 +35,7 @@ impl Meters {
         }
     }
 
-    /// A meter's counters.
+    /// Returns a meter's counters.
     pub fn counters(&self, id: u32) -> Option<MeterCounters> {
         let state = self.meters.get(&id)?;
         Some(MeterCounters { total: state.count(), bands: state.bands() })

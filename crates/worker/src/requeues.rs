@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which changes of rules may bring a flow to another egress queue. Frames of before such a change are sent before later ones
-//! of other queues, which undoes priorities for as long: so it matters that most changes are none.
+//! Detects which rule changes may move a flow to another egress queue. After such a change, frames queued
+//! before it are sent before later frames of other queues, which suspends priorities meanwhile. So it matters
+//! that most changes are recognized as harmless.
 
 use flow::group::Group;
 use flow::{Action, Instructions};
 use std::collections::BTreeSet;
 
-/// How instructions may choose a queue.
+/// How instructions may choose an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Choice {
-    /// For what comes behind them; by themselves, or by a group.
+    /// By applied actions, which affect this table and later ones: [by set-queue, by a group].
     applies: [bool; 2],
-    /// By the action set: what tables behind them do decides whether it comes to that.
+    /// By the action set: [by set-queue, by a group]. Any later table may change it or prevent its execution.
     writes: [bool; 2],
 }
 
 impl Choice {
-    /// What these instructions may do.
+    /// Returns how these instructions may choose a queue.
     pub fn of(instructions: &Instructions) -> Self {
         let among = |actions: &[Action]| {
             [
@@ -28,15 +29,15 @@ impl Choice {
     }
 }
 
-/// Entries and groups in force that may choose a queue; counted only where ports have queues.
+/// Entries and groups in force that may choose a queue. Counted only if some port has egress queues.
 #[derive(Debug, Default)]
 pub(crate) struct Requeues {
     on: bool,
-    /// Entries of each table that do for what comes behind them: by themselves, by a group.
+    /// Entries of each table that choose by applied actions: [by set-queue, by a group].
     applies: Vec<[usize; 2]>,
-    /// Entries that do by the action set.
+    /// Entries that choose by the action set: [by set-queue, by a group].
     writes: [usize; 2],
-    /// Groups with buckets that do.
+    /// Groups with buckets that set a queue.
     groups: BTreeSet<u32>,
 }
 
@@ -45,12 +46,12 @@ impl Requeues {
         Self { on, applies: vec![[0; 2]; usize::from(u8::MAX) + 1], ..Self::default() }
     }
 
-    /// Whether there are queues at all.
+    /// Returns whether any port has egress queues.
     pub fn is_on(&self) -> bool {
         self.on
     }
 
-    /// Counts an entry that came or went.
+    /// Counts an entry that was added (`came`) or removed.
     pub fn count(&mut self, table: u8, choice: Choice, came: bool) {
         let step = |count: &mut usize, is: bool| {
             let by = usize::from(is);
@@ -62,7 +63,7 @@ impl Requeues {
         }
     }
 
-    /// Whether a change of a table's entries may bring flows to another queue.
+    /// Returns whether a change of a table's entries may move flows to another queue.
     pub fn by_table(&self, table: u8) -> bool {
         let groups = !self.groups.is_empty();
         let counts = |[own, group]: [usize; 2]| own > 0 || groups && group > 0;
@@ -71,7 +72,7 @@ impl Requeues {
                 || self.applies[usize::from(table)..].iter().any(|applies| counts(*applies)))
     }
 
-    /// The same of a group that comes or is replaced.
+    /// Adds or replaces a group. Returns whether flows may move to another queue.
     pub fn set_group(&mut self, group: &Group) -> bool {
         let before = self.by_groups();
         let mut actions = group.buckets.iter().flat_map(|bucket| &bucket.actions);
@@ -83,14 +84,15 @@ impl Requeues {
         before || self.by_groups()
     }
 
-    /// The same of a group that goes.
+    /// Removes a group. Returns whether flows may move to another queue.
     pub fn remove_group(&mut self, id: u32) -> bool {
         let before = self.by_groups();
         self.groups.remove(&id);
         before
     }
 
-    /// Whether another choice of buckets may, as when a port has lost its link.
+    /// Returns whether another choice of buckets may move flows to another queue, as when a port loses its
+    /// link.
     pub fn by_groups(&self) -> bool {
         self.on && !self.groups.is_empty()
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a worker's frames reach a port.
+//! Routes from a worker to the ports.
 
 use flow::PortNo;
 
-/// Who sends for a port.
+/// How a worker sends frames to a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// This worker, by the queue with this place in its list.
+    /// By its own queue; contains the queue's index in the worker's list.
     Own(u16),
-    /// Another worker, over its ring.
+    /// By another worker, over the ring to it; contains the worker's number.
     Peer(u16),
 }
 
@@ -26,7 +26,7 @@ impl Routes {
 
     #[inline]
     pub fn get(&self, port: PortNo) -> Option<Route> {
-        // Most switches number their ports 1, 2, 3 ...
+        // On most switches the ports are numbered 1, 2, 3 and so on.
         match self.routes.get((port as usize).wrapping_sub(1)) {
             Some((number, route)) if *number == port => Some(*route),
             _ => self

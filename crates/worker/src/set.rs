@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The set of workers as a data plane: compiles operations, sends them, answers for counters and events.
+//! The set of workers as a data plane: compiles operations, sends them to the workers, and reports counters
+//! and events. All of it runs on the control thread.
 
 use crate::aside_bases::{AsideBases, Errand};
 use crate::board::{Board, Boards, PortReport, WorkerLevels};
@@ -32,10 +33,10 @@ use tables::base::Maker;
 use tables::master::RuleChange;
 use tables::{Master, TableUpdate};
 
-/// More modified entries than this get new pages of cells instead of one store each.
+/// Number of modified entries above which the cells are replaced page by page instead of one store each.
 const MODIFIES_SINGLY: usize = 64;
 
-/// The control thread's end of a worker's channel.
+/// The control thread's end of a worker's rings and shared state.
 pub(crate) struct Link {
     pub requests: Producer<Box<Updates>>,
     pub spent: Consumer<Box<Updates>>,
@@ -51,50 +52,50 @@ pub(crate) struct Link {
     pub nudge: Option<Box<dyn FnMut() + Send>>,
 }
 
-/// What an entry runs.
+/// The compiled state of one entry.
 #[derive(Clone, Copy, Debug)]
 struct Running {
     program: ProgramId,
     miss_entry: bool,
     low_latency: bool,
-    /// How it may choose an egress queue.
+    /// How the entry's instructions may choose an egress queue.
     choice: Choice,
 }
 
-/// Whole tables that an operation changes.
+/// Tables that an operation changes as a whole.
 #[derive(Debug, Default)]
 struct Changed {
     ports: bool,
     groups: bool,
     meters: bool,
-    /// By groups, flows may have come to another egress queue.
+    /// Whether flows may have moved to another egress queue because of a group.
     requeues: bool,
 }
 
-/// Workers as a data plane.
+/// The set of workers as a data plane, on the control thread.
 pub struct WorkerSet {
     pub(crate) links: Vec<Link>,
     pub(crate) boards: Boards,
     masters: Vec<Master>,
     programs: Programs,
-    /// The egress queues of ports that have some.
+    /// Egress queues, by the number of each port that has any.
     pub(crate) egress: BTreeMap<PortNo, Vec<EgressQueue>>,
     requeues: Requeues,
     luts: Luts,
     cells: CellStore,
-    /// What each living or not yet released entry runs, by its number.
+    /// Compiled state by entry ID, for each entry that is not released yet.
     running: Vec<Option<Running>>,
     ports: BTreeMap<PortNo, PortState>,
     groups: Groups,
     meters: Meters,
     pub(crate) version: u64,
     next_link: usize,
-    /// Compiles bases while rules change, if there is a thread for it.
+    /// Compiles bases in the background, if a thread was provided for it.
     aside: Option<AsideBases>,
     pub(crate) recording: Option<Recording>,
-    /// What recorded times are told by.
+    /// Clock for the timestamps of recorded packets.
     pub(crate) clock: Option<fn() -> Nanos>,
-    /// What latencies are told by.
+    /// Clock for latencies.
     latency_clock: Clock,
 }
 
@@ -129,27 +130,30 @@ impl WorkerSet {
         }
     }
 
-    /// Sets what is called when an operation was queued for a worker that sleeps.
+    /// Sets the function that wakes a sleeping worker when an operation was queued for it.
     pub fn set_nudge(&mut self, worker: usize, nudge: Box<dyn FnMut() + Send>) {
         if let Some(link) = self.links.get_mut(worker) {
             link.nudge = Some(nudge);
         }
     }
 
-    /// Lets tables' next bases be compiled elsewhere, once `least` rules stand beside the last ([`ASIDE_LEAST`](crate::ASIDE_LEAST)
-    /// does no harm): `run` is given what is to be done, one thing after the other. Without, a table is compiled as part of the change that its
-    /// head has no room for.
+    /// Enables background compilation of table bases. A table gets a new base once `least` rules are in its
+    /// delta ([`ASIDE_LEAST`](crate::ASIDE_LEAST) is a good value). `run` gets one job at a time and executes
+    /// it on another thread.
+    ///
+    /// Without background compilation, a table is compiled by the rule change that overflows its delta.
     pub fn set_aside(&mut self, least: usize, run: Box<dyn FnMut(Errand) + Send>) {
         self.aside = Some(AsideBases::new(least, run));
     }
 
-    /// Lets a caller make the engines of all tables, from the next base of each on: for comparisons.
+    /// Sets the function that builds the engines of all tables, starting with the next base of each. For
+    /// comparisons.
     pub fn set_maker(&mut self, maker: Maker) {
         self.masters.iter_mut().for_each(|master| master.set_maker(maker));
     }
 
-    /// Each port's link as its queues last told: up if all of them are. A port of which a queue has not told yet is left
-    /// out.
+    /// Returns each port's link state as last reported by its queues: up if all of them are up. Omits ports
+    /// of which a queue has not reported yet.
     #[must_use]
     pub fn port_links(&self) -> BTreeMap<PortNo, port::Link> {
         let mut links: BTreeMap<PortNo, port::Link> = BTreeMap::new();
@@ -170,14 +174,15 @@ impl WorkerSet {
         links
     }
 
-    /// Name of the engine that serves a table, and the bytes of its compiled rules.
+    /// Returns the name of the engine that serves a table, and the size in bytes of its compiled rules.
     #[must_use]
     pub fn engine(&self, table: u8) -> (&'static str, usize) {
         let master = &self.masters[usize::from(table)];
         (master.engine_name(), master.base_bytes())
     }
 
-    /// Takes an operation in. Whole tables that change are only noted: they are made once, at the end.
+    /// Compiles an operation into updates. Tables that change as a whole are only marked, and compiled once
+    /// at the end.
     fn take(&mut self, operation: Operation, changed: &mut Changed, parts: &mut [Vec<Update>]) {
         match operation {
             Operation::Entries(changes) => self.entries(&changes, parts),
@@ -203,7 +208,8 @@ impl WorkerSet {
                 changed.meters = true;
             }
             Operation::PacketOut(packet) => {
-                // One worker sends it; in its order the packet stands where the operation does.
+                // Only the first worker sends the packet. Its position among the updates preserves the order
+                // of operations.
                 if let Some(parts) = parts.first_mut() {
                     parts.push(Update::PacketOut(Box::new(PacketOut::compile(&packet))));
                 }
@@ -224,7 +230,8 @@ impl WorkerSet {
                 let lane = lane.map(|lane| Arc::new(StatelessLane::compile(&lane)));
                 for parts in parts {
                     parts.push(Update::SwapStateless(lane.clone()));
-                    // Flows may come to it from the tables, as normal ones or in other queues, and go back.
+                    // Flows may move between the tables and the stateless forwarder, and so to another lane
+                    // or egress queue.
                     parts.push(Update::Lanes { promotes: true, requeues: true });
                 }
             }
@@ -232,36 +239,37 @@ impl WorkerSet {
         }
     }
 
-    /// How the fast-forwarding path passes each table that it passes, and the figures of its LUT if it has one.
+    /// Returns the tables on the fast-forwarding path, each with the figures of its LUT if it has one.
     pub fn fast_tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
         self.luts.tables()
     }
 
-    /// Whether the fast-forwarding path passes a table without a LUT because that would cost more than it saves.
+    /// Returns whether the fast-forwarding path uses the table without a LUT because the LUT would cost more
+    /// than it saves.
     #[must_use]
     pub fn is_bypassed(&self, table: u8) -> bool {
         self.luts.is_bypassed(table)
     }
 
-    /// What looking up a packet costs in a table.
+    /// Returns the measured cost of looking up a packet in a table.
     #[must_use]
     pub fn lookup_costs(&self, table: u8) -> LookupCosts {
         LookupCosts::over(self.links.iter().filter_map(|link| link.costs.table(table)))
     }
 
-    /// How long frames were in the switch, by lane.
+    /// Returns how long frames stayed in the switch, by lane.
     #[must_use]
     pub fn latencies(&self) -> Latencies {
         Latencies::over(&self.latency_clock, self.links.iter().map(|link| &*link.latencies))
     }
 
-    /// Records that each LUT has room for; 0: there is no fast-forwarding path.
+    /// Returns the number of records that each LUT can hold; 0: there is no fast-forwarding path.
     #[must_use]
     pub fn lut_entries(&self) -> usize {
         self.luts.entries()
     }
 
-    /// How records of the fast-forwarding path are kept right.
+    /// Returns how LUT records are kept consistent with rule changes.
     #[must_use]
     pub fn consistency(&self) -> Consistency {
         self.luts.consistency()
@@ -343,13 +351,14 @@ impl WorkerSet {
         if !big {
             for parts in parts {
                 parts.extend(modified.iter().map(|(id, program)| Update::Entry(*id, *program)));
-                // New pages count from 0 by themselves.
+                // A new page of cells starts with counters at 0.
                 parts.extend(reset.iter().map(|id| Update::ResetCounts(*id)));
             }
         }
     }
 
-    /// Whether flows may come to another egress queue by these changes: by the rules that are in force when it is asked.
+    /// Returns whether these changes may move flows to another egress queue. Called before and after the
+    /// changes are applied, because both the old and the new rules count.
     fn requeue(&self, changes: &[EntryChange]) -> bool {
         let table = |change: &EntryChange| match change {
             EntryChange::Add(entry) => entry.table,
@@ -369,7 +378,7 @@ impl WorkerSet {
     fn rules(&mut self, number: u8, changes: &[RuleChange], in_all: usize, parts: &mut [Vec<Update>]) {
         let master = &mut self.masters[usize::from(number)];
         let Ok(updates) = master.change(changes, in_all, parts.len()) else {
-            // The model accepts no rules beyond the limits of a key.
+            // The model refuses rules with more slices than a key holds.
             debug_assert!(false, "table {number} got more slices than a key holds");
             return;
         };
@@ -379,7 +388,8 @@ impl WorkerSet {
         bring(number, updates, parts);
     }
 
-    /// Takes bases that have been compiled aside a step on their way into force. True if there is something to send.
+    /// Advances the installation of bases that were compiled in the background. Returns whether there are
+    /// updates to send.
     fn catch_up(&mut self, parts: &mut [Vec<Update>]) -> bool {
         let Some(aside) = &mut self.aside else { return false };
         while let Some((number, compiled)) = aside.next() {
@@ -390,7 +400,8 @@ impl WorkerSet {
             let master = &mut self.masters[usize::from(number)];
             let Ok(Some(swaps)) = master.catch_up(parts.len()) else { continue };
             bring(number, swaps, parts);
-            // The path may pass the new base in another way.
+            // With the new base, the fast-forwarding path may need a LUT for the table, or no longer need
+            // one.
             self.table(number, &[], 0, parts);
             arrived = true;
         }
@@ -404,7 +415,7 @@ impl WorkerSet {
         }
     }
 
-    /// Sends each worker its parts, behind all that was sent before.
+    /// Queues each worker's updates after all earlier ones.
     fn send(&mut self, parts: Vec<Vec<Update>>) {
         for (link, parts) in self.links.iter_mut().zip(parts) {
             link.parked.push_back(Box::new(Updates { version: self.version, parts }));
@@ -412,7 +423,7 @@ impl WorkerSet {
         self.tend();
     }
 
-    /// Moves parked operations on, frees spent ones, folds retired pages.
+    /// Moves parked updates into the rings, frees retired updates, and folds the counters of retired pages.
     pub(crate) fn tend(&mut self) {
         for link in &mut self.links {
             while link.spent.pop().is_ok() {}
@@ -433,7 +444,7 @@ impl WorkerSet {
     }
 }
 
-/// Adds what a table's views are told to what workers are sent.
+/// Appends the updates of a table's views to each worker's parts.
 fn bring(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) {
     for (parts, updates) in parts.iter_mut().zip(updates) {
         parts.extend(updates.into_iter().map(|update| match update {
@@ -446,24 +457,24 @@ fn bring(number: u8, updates: Vec<Vec<TableUpdate>>, parts: &mut [Vec<Update>]) 
     }
 }
 
-/// Whether packets stay low-latency by an entry: it is marked, and its instructions allow it.
+/// Returns whether packets that hit the entry stay low-latency: it is marked, and its instructions permit it.
 pub(crate) fn is_low_latency(entry: &FlowEntry) -> bool {
     entry.low_latency && entry.instructions.may_be_low_latency()
 }
 
-/// Whether flows may take another lane after these changes; true: also from normal to low-latency. A packet is low-latency if
-/// all entries are that it hits, and what NORMAL looks up is none of them.
+/// Returns whether flows may change their lane by these changes; `Some(true)`: also from normal to
+/// low-latency. A packet is low-latency if all entries that it hits are. MAC table entries do not count.
 fn lanes_after(changes: &[EntryChange]) -> Option<bool> {
     let promotes = changes.iter().filter_map(|change| match change {
         EntryChange::Add(entry) => (entry.table != MAC_TABLE).then_some(entry.low_latency),
         EntryChange::Modify { table, low_latency, .. } => (*table != MAC_TABLE).then_some(*low_latency),
-        // Another one may serve its packets.
+        // After the removal, another entry may match its packets.
         EntryChange::Remove { table, .. } => (*table != MAC_TABLE).then_some(true),
     });
     promotes.reduce(|one, other| one || other)
 }
 
-/// Tells a sleeping worker that something waits for it.
+/// Wakes a worker if it sleeps.
 fn nudge(link: &mut Link) {
     if link.sleeping.is_set(&Published::new())
         && let Some(nudge) = &mut link.nudge
@@ -514,7 +525,7 @@ impl DataPlane for WorkerSet {
             changed |= self.luts.judge(now, number, master, measured, &mut parts);
         }
         if changed {
-            // No operation: which way packets go changes nothing that they meet.
+            // The version stays: which way packets are looked up does not change the result.
             self.send(parts);
         }
     }
@@ -622,7 +633,7 @@ impl DataPlane for WorkerSet {
     fn recycle(&mut self, frame: Frame) {
         let worker = usize::from(frame.home() & !crate::dock::STOCK);
         if let Some(link) = self.links.get_mut(worker) {
-            // The ring has room for the whole stock.
+            // The ring's capacity is the size of the whole stock of controller frames.
             let pushed = link.recycle.push(frame);
             debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The processor's time stamp counter, where it counts at one rate in all states of the core.
+//! The processor's time stamp counter, for processors on which its rate is constant.
 #![allow(unsafe_code)]
 
-/// The counter.
+/// Returns the value of the time stamp counter.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn read() -> u64 {
-    // SAFETY: every x86-64 core has the instruction. Linux lets programs use it unless they forbid it themselves (prctl).
+    // SAFETY: `rdtsc` has no operands and accesses no memory. Every x86-64 processor implements it, and Linux
+    // permits it unless the process disables it by `prctl`, which nothing here does.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
-/// Whether the counter runs at one rate whatever the core does (CPUID: invariant TSC). Where a hypervisor hides that, it
-/// may move the machine to another with another rate.
+/// Returns whether the counter has a constant rate in all power states (CPUID: invariant TSC). A hypervisor
+/// that hides the flag may migrate the machine to a processor with another rate.
 #[cfg(target_arch = "x86_64")]
 pub(crate) fn is_invariant() -> bool {
     use std::arch::x86_64::__cpuid;

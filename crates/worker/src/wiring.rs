@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes workers and the rings between them.
+//! Construction of workers and the rings between them.
 
 use crate::aside::Aside;
 use crate::board::{Board, Boards};
@@ -22,40 +22,41 @@ use rtrb::{Consumer, RingBuffer};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// Sizes of a set of workers.
+/// Sizes and limits of a set of workers.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
-    /// Workers.
+    /// Number of workers.
     pub workers: usize,
-    /// Small frames of each worker.
+    /// Small frames per worker.
     pub small_frames: usize,
-    /// Large frames (GSO super-frames, jumbo frames) of each worker.
+    /// Large frames per worker (GSO super-frames, jumbo frames).
     pub large_frames: usize,
-    /// Frames of each worker for memory that devices lend.
+    /// Frames per worker that refer to memory of a device.
     pub shells: usize,
-    /// Frames of each worker for the controller.
+    /// Frames per worker for packets to the controller.
     pub controller_frames: usize,
-    /// Operations on their way to a worker.
+    /// Capacity of the ring for operations to each worker.
     pub operations: usize,
-    /// Reports on their way from a worker.
+    /// Capacity of the ring for events from each worker.
     pub events: usize,
-    /// Frames on their way from one worker to another, of each lane.
+    /// Capacity of each ring for frames between two workers, per lane.
     pub handovers: usize,
-    /// Normal frames that wait for a port's device at most; as many low-latency ones may wait.
+    /// Maximum number of normal frames in an outbox. Low-latency frames have the same limit, separately.
     pub outbox_frames: usize,
-    /// Limits of the lanes. By default nothing waits: each burst is finished before the next is received.
+    /// Limits of the two lanes. By default packets do not wait: each burst is finished before the next is
+    /// received.
     pub lanes: LaneLimits,
-    /// How much of what waits is worked off at once.
+    /// Budgets for working off the backlog.
     pub quanta: Quanta,
-    /// Records of each LUT of the fast-forwarding path, in each worker; 0 turns the path off.
+    /// Records of each LUT in each worker; 0 turns the fast-forwarding path off.
     pub lut_entries: usize,
-    /// How their records are kept right while rules change.
+    /// How LUT records are kept consistent with rule changes.
     pub consistency: Consistency,
-    /// The clock by which one burst of many is timed, step by step; none: nothing is timed. Forwarding never reads it.
+    /// Clock for timing one burst in many, step by step; `None`: no timing. Forwarding itself never reads it.
     pub stopwatch: Option<fn() -> Nanos>,
-    /// One burst of so many is timed; at least 1.
+    /// One of this many bursts is timed; 0 counts as 1.
     pub timed_bursts: u32,
-    /// The clock by which each frame's latency is told. Forwarding never reads it.
+    /// Clock for the latency of each frame. Forwarding itself never reads it.
     pub clock: Clock,
 }
 
@@ -84,22 +85,23 @@ impl Default for Config {
 
 /// A port's queues, each with the number of the worker that serves it.
 pub struct PortQueues {
-    /// The port.
+    /// Port number.
     pub number: PortNo,
-    /// Its queues. A worker has at most one of them.
+    /// Device queues with worker numbers. A worker has at most one queue per port.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
-    /// Its egress queues, with different numbers. With some of them the first of its workers sends for all, so that
-    /// rates are the port's. Without: frames leave as they come.
+    /// Egress queues with distinct numbers. If there are any, the first worker of the port sends for all
+    /// workers, so that the rates apply to the whole port. If there are none, frames leave in order of
+    /// arrival.
     pub egress: Vec<EgressQueue>,
 }
 
-/// Makes workers without instruments.
+/// Creates workers without instruments.
 #[must_use]
 pub fn build(config: &Config, ports: Vec<PortQueues>) -> (WorkerSet, Vec<Worker>) {
     build_with(config, ports, || ())
 }
 
-/// Makes workers, each with an instrument of its own.
+/// Creates workers, each with a probe of its own from `probe`.
 #[must_use]
 pub fn build_with<P: Probe>(
     config: &Config,
@@ -201,12 +203,12 @@ pub fn build_with<P: Probe>(
     (WorkerSet::new(links, boards, egress, config), made)
 }
 
-/// Who sends for a port.
+/// Which workers send to a port.
 struct Sender {
     port: PortNo,
-    /// The first worker that has a queue of it, for those that have none.
+    /// The first worker that has a queue of the port. It sends for workers without one.
     owner: Option<usize>,
-    /// It sends for the others as well.
+    /// Whether the owner also sends for workers that have a queue of the port.
     alone: bool,
 }
 
@@ -216,13 +218,13 @@ impl Sender {
         Self { port: port.number, owner, alone: !port.egress.is_empty() }
     }
 
-    /// Whether worker `number` sends by its own queue, if it has one.
+    /// Returns whether worker `number` may send by its own queue, if it has one.
     fn is_own(&self, number: usize) -> bool {
         !self.alone || self.owner == Some(number)
     }
 }
 
-/// Where worker `number` sends for each port: its own queue, else the first worker that has one.
+/// Returns the routes of worker `number`: its own queue, or else the port's owner.
 fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
     let route = |sender: &Sender| {
         let place = served.iter().position(|served| served.number == sender.port);
@@ -233,7 +235,8 @@ fn routes(number: usize, senders: &[Sender], served: &[Served]) -> Routes {
     Routes::new(senders.iter().filter_map(route).collect())
 }
 
-/// The outbox of worker `number` for a port. `limit` normal frames may wait in it; `frames` is what all workers have together.
+/// Creates the outbox of worker `number` for a port, for at most `limit` normal frames. `frames` is the
+/// number of frames of all workers.
 fn outbox(
     number: usize,
     served: &Served,
@@ -248,7 +251,7 @@ fn outbox(
     }
 }
 
-/// Rings from each worker to each other, by sender and by receiver.
+/// Rings from each worker to each other worker: producers by sender, consumers by receiver.
 type Mesh<In, Out> = (Vec<Vec<Option<In>>>, Vec<Vec<Out>>);
 
 fn mesh<In, Out>(workers: usize, ring: impl Fn() -> (In, Out)) -> Mesh<In, Out> {
