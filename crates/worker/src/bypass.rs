@@ -1,46 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a LUT costs more than it saves, the fast-forwarding path passes the table by the table itself. Decided on the
-//! control thread, by what the stopwatch measured and by the LUT's hit rate; workers get the decision as an update.
+//! Bypass of LUTs that cost more than they save: the fast-forwarding path then looks up packets in the table
+//! itself. The control thread decides by measured costs and the LUT's hit rate; workers get the decision as
+//! an update.
 //!
-//! With a LUT a packet pays the look into it, and if that was in vain the lookup in the table, to which it takes its key
-//! along; without, it pays that lookup only. A LUT that was given up is tried again after a pause, which grows with
-//! every trial in vain.
+//! With a LUT, each packet costs a probe, and a miss costs a lookup in the table as well, which reuses the
+//! key. Without a LUT, each packet costs a lookup. A bypassed LUT is tried again after a pause, which doubles
+//! with each failed trial.
 
 use crate::stopwatch::{Sums, TableCosts};
 use flow::Nanos;
 use pipeline::LutFigures;
 
-/// How often a table is judged.
+/// Period of decisions in nanoseconds.
 const PERIOD_NS: Nanos = 1_000_000_000;
 
-/// Packets of which each cost must be known.
+/// Minimum number of timed packets for each cost.
 const PACKETS_MIN: u64 = 64;
 
-/// A LUT is given up when it costs so much more than the table, percent.
+/// A LUT is bypassed if it costs this much more than the table, in percent.
 const WORSE_PERCENT: u64 = 10;
 
-/// A LUT on trial stays when it costs so much less.
+/// A LUT on trial is kept if it costs this much less than the table, in percent.
 const BETTER_PERCENT: u64 = 10;
 
-/// A LUT is young for so many periods: it still learns.
+/// Number of periods without a decision after a LUT was created, while it still learns.
 const YOUNG: u32 = 2;
 
-/// The pause before the first trial, and the longest.
+/// Minimum and maximum pause before a trial, in nanoseconds.
 const PAUSE_MIN_NS: Nanos = 30 * 1_000_000_000;
 const PAUSE_MAX_NS: Nanos = 3_600 * 1_000_000_000;
 
-/// What is to be done about a table's LUT.
+/// Decision about a table's LUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Leave things as they are.
+    /// No change.
     Stay,
-    /// Pass the table by itself.
+    /// Bypass the LUT.
     GiveUp,
-    /// Give it a LUT again.
+    /// Try a LUT again.
     Try,
 }
 
-/// What is known of one table's LUT.
+/// Measurements and state of one table's LUT.
 #[derive(Debug)]
 pub(crate) struct Bypass {
     next_ns: Nanos,
@@ -66,7 +67,7 @@ impl Default for Bypass {
     }
 }
 
-/// Sums over all workers.
+/// Costs summed over all workers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured {
     probe: Sums,
@@ -83,12 +84,12 @@ impl Measured {
 }
 
 impl Bypass {
-    /// The table has a new LUT, or none, for reasons of its own.
+    /// Restarts after the table got a new LUT or lost it for another reason.
     pub fn reset(&mut self) {
         *self = Self { costs: self.costs, next_ns: self.next_ns, ..Self::default() };
     }
 
-    /// Judges a table that has a LUT or was taken it from. `figures` are those of the LUT that it has now.
+    /// Decides about a table whose LUT is in use or bypassed. `figures` are those of its current LUT.
     pub fn judge(&mut self, now: Nanos, measured: Measured, figures: LutFigures) -> Verdict {
         if let Some(since) = self.bypassed_ns {
             if now < since + self.pause_ns {
@@ -126,12 +127,13 @@ impl Bypass {
         (self.next_ns, self.costs, self.figures) = (now + PERIOD_NS, measured, figures);
     }
 
-    /// What the LUT saved of the lookup in the table since it was last judged, percent; none if too little is known.
+    /// Returns the percentage of lookup cost that the LUT saved since the last decision, or `None` if too few
+    /// packets were measured.
     fn saves(&self, measured: Measured, figures: LutFigures) -> Option<i64> {
         let known = |sums: Sums, before: Sums| (sums - before).mean_ps(PACKETS_MIN);
         let probe = known(measured.probe, self.costs.probe)?;
         let lookup = known(measured.lookup, self.costs.lookup)?;
-        // A table's LUT may have been laid out anew meanwhile, and counts from 0.
+        // The LUT may have been recreated meanwhile, with counters at 0.
         let since = |now: u64, before: u64| now.checked_sub(before).unwrap_or(now);
         let misses = since(figures.misses, self.figures.misses);
         let hits =
@@ -149,7 +151,8 @@ mod tests {
 
     const SECOND: Nanos = 1_000_000_000;
 
-    /// A table whose LUT costs `probe` ns a packet and the table `lookup`, every tenth packet in vain.
+    /// A table whose LUT costs `probe` ns per packet and whose lookup costs `lookup` ns. One packet in ten
+    /// misses the LUT.
     struct Table {
         bypass: Bypass,
         measured: Measured,
@@ -167,7 +170,7 @@ mod tests {
             }
         }
 
-        /// The first verdict but `Stay` within so many seconds, and when.
+        /// Runs for `seconds`. Returns the first decision other than `Stay`, and when it was made.
         fn run(&mut self, seconds: u64, probe: u64, lookup: u64) -> Option<(Verdict, u64)> {
             for passed in 1..=seconds {
                 self.now += SECOND;

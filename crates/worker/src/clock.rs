@@ -1,74 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock that latencies are told by: fine and cheap, and only differences of it mean something.
+//! The clock for latencies: cheap, with a resolution of about 1 ns. Only differences of its readings have a
+//! meaning.
 
 use crate::tsc;
 use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How long the counter's rate is measured: an error of 50 ns at either end is then 10 ppm.
+/// Duration of the rate measurement. An error of 50 ns at either end is then 10 ppm in total.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
-/// Readings of both clocks of which the closest pair counts: the others may have been interrupted.
+/// Number of paired readings of both clocks. The pair with the shortest distance is used; others may have
+/// been interrupted.
 const TRIES: usize = 32;
 
-/// Rates that a counter may have, GHz. Another one was not measured but interrupted.
+/// Plausible rates of the counter in GHz. A rate outside means that the measurement was disturbed.
 const RATES_GHZ: std::ops::RangeInclusive<f64> = 0.1..=10.0;
 
-/// A clock that counts in units of about 1 ns (1 to 2 ns, longer only for counters slower than 1 GHz).
+/// A clock that counts in units of 1 to 2 ns (longer only for counters slower than 1 GHz).
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     read: fn() -> u64,
-    /// Ticks of a unit, as a power of two.
+    /// Counter ticks per unit, as a power of two.
     shift: u32,
     unit_ns: f64,
 }
 
 impl Clock {
-    /// A clock that stands still: all latencies are 0.
+    /// Returns a clock that never advances: all latencies are 0.
     #[must_use]
     pub const fn stopped() -> Self {
         Self { read: || 1, shift: 0, unit_ns: 1.0 }
     }
 
-    /// The clock that `read` reads, which counts ns and never goes back.
+    /// Returns a clock that calls `read`, which must count nanoseconds and never go backwards.
     #[must_use]
     pub fn counting_ns(read: fn() -> Nanos) -> Self {
         Self { read, shift: 0, unit_ns: 1.0 }
     }
 
-    /// The best clock of this machine: its time stamp counter if that runs at one rate, held against the monotonic clock
-    /// for 10 ms when this is first called; else the monotonic clock.
+    /// Returns the best clock of this machine: the time stamp counter if its rate is constant, otherwise the
+    /// monotonic clock. The first call calibrates the counter against the monotonic clock for 10 ms.
     #[must_use]
     pub fn of_machine() -> Self {
         static CLOCK: OnceLock<Clock> = OnceLock::new();
         *CLOCK.get_or_init(|| counter().unwrap_or_else(|| Self::counting_ns(monotonic_ns)))
     }
 
-    /// The time, in units.
+    /// Returns the current time in units.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         (self.read)() >> self.shift
     }
 
-    /// A span of units in ns.
+    /// Converts a duration from units to nanoseconds.
     pub(crate) fn ns(&self, units: u64) -> Nanos {
         (units as f64 * self.unit_ns).round() as Nanos
     }
 
-    /// A span of ns in units.
+    /// Converts a duration from nanoseconds to units.
     pub(crate) fn units(&self, ns: Nanos) -> u64 {
         (ns as f64 / self.unit_ns).round() as u64
     }
 }
 
-/// ns since this was first asked, and 1 more.
+/// Returns nanoseconds since the first call, plus 1.
 fn monotonic_ns() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
     1 + START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos
 }
 
-/// The time stamp counter as a clock.
+/// Calibrates the time stamp counter. Returns `None` if it is not usable as a clock.
 fn counter() -> Option<Clock> {
     if !tsc::is_invariant() {
         return None;
@@ -86,7 +88,7 @@ fn counter() -> Option<Clock> {
     })
 }
 
-/// Both clocks at one time.
+/// Reads both clocks at the same time.
 fn both() -> (u64, Instant) {
     let once = || {
         let before = tsc::read();

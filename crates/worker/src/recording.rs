@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Recording of packets' ways, for traces of real packets: arms the workers, and takes what they recorded.
+//! Recording of real packets for traces: arms the workers and collects their records.
 
 use crate::set::WorkerSet;
 use flow::Match;
@@ -8,10 +8,10 @@ use rtrb::{Consumer, RingBuffer};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Records on their way from a worker.
+/// Capacity of the ring for records from each worker.
 const RECORDS: usize = 256;
 
-/// The control thread's ends of a recording.
+/// The control thread's side of a recording.
 #[derive(Debug)]
 pub(crate) struct Recording {
     workers: Vec<(Consumer<Record>, Arc<AtomicU64>)>,
@@ -19,8 +19,8 @@ pub(crate) struct Recording {
 }
 
 impl WorkerSet {
-    /// Makes every worker record the next `count` packets that match when they come in. False, and nothing is changed, if
-    /// a recording is under way: there is one at a time.
+    /// Makes every worker record the next `count` packets that match on receive. Returns false, and changes
+    /// nothing, if a recording is active already.
     pub fn record(&mut self, matching: &Match, count: u64) -> bool {
         if self.recording.is_some() {
             return false;
@@ -39,7 +39,7 @@ impl WorkerSet {
         true
     }
 
-    /// Ends the recording, if there is one; what was not taken is forgotten.
+    /// Ends the recording, if there is one, and discards the records not taken.
     pub fn stop_recording(&mut self) {
         if self.recording.take().is_some() {
             (0..self.links.len()).for_each(|worker| self.arm(worker, None));
@@ -47,13 +47,13 @@ impl WorkerSet {
         }
     }
 
-    /// Whether a recording is under way.
+    /// Returns whether a recording is active.
     #[must_use]
     pub fn is_recording(&self) -> bool {
         self.recording.is_some()
     }
 
-    /// The next record.
+    /// Takes the next record.
     pub fn next_record(&mut self) -> Option<Record> {
         let recording = self.recording.as_mut()?;
         for _ in 0..recording.workers.len() {
@@ -66,14 +66,14 @@ impl WorkerSet {
         None
     }
 
-    /// Packets of the recording that found no room for their record.
+    /// Returns the number of recorded packets whose record was lost because the ring was full.
     #[must_use]
     pub fn records_lost(&self) -> u64 {
         let workers = self.recording.iter().flat_map(|recording| &recording.workers);
         workers.map(|(_, lost)| lost.load(Relaxed)).sum()
     }
 
-    /// Gives a worker a recorder, or takes it from it. It is no change of the rules: it has no version of its own.
+    /// Installs or removes a worker's recorder. The version does not change, because the rules do not.
     fn arm(&mut self, worker: usize, recorder: Option<Box<Recorder>>) {
         let updates = Updates { version: self.version, parts: vec![Update::Record(recorder)] };
         self.links[worker].parked.push_back(Box::new(updates));

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a thread goes to sleep without missing work, and how others find out that they must wake it.
+//! Sleep and wake-up of threads without lost wake-ups.
 //!
-//! The sleeper sets its flag and then looks for work once more. Others queue their work and then look at the flag. With
-//! a sequentially consistent fence between the two steps on both sides, at least one side sees the other.
+//! The sleeper sets its flag and then looks for work once more. Other threads queue their work and then read
+//! the flag. With a sequentially consistent fence between the two steps on both sides, at least one side sees
+//! the other.
 //!
-//! A worker's thread holds the worker's lock while it is awake and releases it for its sleep. The control thread can
-//! then apply operations in its place, so that a barrier costs no wake-up. `loom/` checks this file under every
-//! interleaving.
+//! A worker's thread holds the worker's lock while it is awake and releases it for its sleep. The control
+//! thread can then apply operations in its place, so that a barrier costs no wake-up. `loom/` checks this
+//! file under every interleaving.
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, fence};
 use std::sync::{Arc, PoisonError};
 
-/// Proof that what the caller queued is visible to every thread that announces its sleep from now on.
+/// Proof that work queued before is visible to every thread that announces its sleep from now on.
 #[derive(Debug)]
 pub struct Published(());
 
 impl Published {
-    /// Call it after the work is in its ring and before the flags are asked.
+    /// Executes the fence. Call it after the work is in its ring and before the flags are read.
     #[must_use]
     #[inline]
     pub fn new() -> Self {
@@ -31,7 +32,7 @@ impl Default for Published {
     }
 }
 
-/// Whether a thread sleeps or is about to.
+/// Flag of a thread that sleeps or is about to sleep.
 #[derive(Debug)]
 pub struct SleepFlag(AtomicBool);
 
@@ -42,56 +43,56 @@ impl Default for SleepFlag {
 }
 
 impl SleepFlag {
-    /// The thread is about to sleep. It must look for work once more before it does.
+    /// Sets the flag. Called by the thread before it sleeps; it must look for work once more afterwards.
     pub fn announce(&self) {
         self.0.store(true, Ordering::SeqCst);
         // Pairs with the fence of `Published::new`.
         fence(Ordering::SeqCst);
     }
 
-    /// The thread is awake.
+    /// Clears the flag. Called by the thread when it is awake.
     pub fn end(&self) {
         self.0.store(false, Ordering::SeqCst);
     }
 
-    /// Whether the thread must be woken for what was published.
+    /// Returns whether the thread must be woken for the published work.
     #[must_use]
     pub fn is_set(&self, _published: &Published) -> bool {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// The same, but true for one caller only until the next announcement.
+    /// Like `is_set`, but clears the flag, so that only one caller gets true until the next announcement.
     #[must_use]
     pub fn take(&self, published: &Published) -> bool {
         self.is_set(published) && self.0.swap(false, Ordering::SeqCst)
     }
 }
 
-/// What ends a thread's sleep.
+/// Device that ends a thread's sleep, such as an eventfd.
 pub trait Alarm {
     /// Ends the current sleep, or the next one. Any thread may call it.
     fn raise(&self);
 
-    /// Takes back all that was raised so far.
+    /// Clears all alarms raised so far.
     fn clear(&self);
 }
 
-/// A worker, as far as its sleep is concerned.
+/// The operations of a worker that its sleep depends on.
 pub trait Sleeper {
-    /// Applies some of the operations that wait, and returns how many.
+    /// Applies some of the waiting operations. Returns their number.
     fn apply(&mut self) -> usize;
 
-    /// Whether operations wait.
+    /// Returns whether operations wait.
     fn has_operations(&self) -> bool;
 
-    /// Whether operations, packets or handed-over frames wait for the worker.
+    /// Returns whether operations, packets or handed-off frames wait for the worker.
     fn has_pending(&self) -> bool;
 
-    /// Whether frames of the worker wait for a device, or in the ring to another worker.
+    /// Returns whether frames of the worker wait for a device, or in the ring to another worker.
     fn has_output(&self) -> bool;
 }
 
-/// A worker that its own thread and the control thread share.
+/// A worker shared by its own thread and the control thread.
 #[derive(Debug)]
 pub struct SharedWorker<W, A> {
     worker: Mutex<W>,
@@ -101,33 +102,35 @@ pub struct SharedWorker<W, A> {
 }
 
 impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
-    /// `flag` is the one that those who queue work for the worker look at.
+    /// Creates the shared worker. `flag` is the flag that other threads read after they queue work for the
+    /// worker.
     pub fn new(worker: W, flag: Arc<SleepFlag>, alarm: A) -> Self {
         Self { worker: Mutex::new(worker), flag, alarm, stop: AtomicBool::new(false) }
     }
 
-    /// Waits for the worker.
+    /// Locks the worker; blocks until it is free.
     pub fn lock(&self) -> MutexGuard<'_, W> {
         self.worker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The worker, unless a thread has it or panicked with it.
+    /// Locks the worker unless another thread holds it or has panicked with it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, W>> {
         self.worker.try_lock().ok()
     }
 
-    /// What ends the worker's sleep.
+    /// Returns the alarm that ends the worker's sleep.
     pub fn alarm(&self) -> &A {
         &self.alarm
     }
 
-    /// Applies in the worker's place what was queued for it, or wakes it. For callers that saw its flag set.
+    /// Applies operations queued for the worker on the calling thread, or wakes the worker if it is locked.
+    /// Called by the control thread when it saw the worker's flag set.
     pub fn nudge(&self) {
         match self.try_lock() {
             Some(mut worker) => {
                 while worker.apply() > 0 {}
-                // A packet of the controller's waits for its device, or in another worker's ring. Or the ring for spent
-                // operations was full: a worker that is awake turns until it is not.
+                // A packet-out may wait for its device or in another worker's ring. Or the ring for retired
+                // operations was full; an awake worker retries until it has space.
                 if worker.has_output() || worker.has_operations() {
                     self.alarm.raise();
                 }
@@ -136,27 +139,27 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         }
     }
 
-    /// Wakes the worker if it sleeps, for what was published.
+    /// Wakes the worker if it sleeps, for published work.
     pub fn wake(&self, published: &Published) {
         if self.flag.is_set(published) {
             self.alarm.raise();
         }
     }
 
-    /// Ends the worker's loop: its thread sees it before its next turn.
+    /// Ends the worker's loop. Its thread sees the request before its next poll iteration.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::SeqCst);
         self.alarm.raise();
     }
 
-    /// Whether the loop is to end.
+    /// Returns whether the loop must end.
     #[inline]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Sleeps without the lock by calling `wait` with what `prepare` returned, unless work waits. `wait` returns when the
-    /// alarm was raised, or earlier. The caller looks for work after it.
+    /// Releases the lock and sleeps in `wait`, called with the result of `prepare`, unless work waits. `wait`
+    /// returns when the alarm was raised, or earlier. The caller must look for work afterwards.
     pub fn sleep<'w, T>(
         &'w self,
         worker: MutexGuard<'w, W>,
@@ -173,7 +176,7 @@ impl<W: Sleeper, A: Alarm> SharedWorker<W, A> {
         wait(prepared);
         let worker = self.lock();
         self.flag.end();
-        // Before the caller looks for work: what is queued from now on raises the alarm again.
+        // Cleared before the caller looks for work, because work queued from now on raises the alarm again.
         self.alarm.clear();
         worker
     }

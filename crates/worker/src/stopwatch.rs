@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Times one burst of many, step by step, and sums up what lookups cost: so the control thread knows what a LUT saves.
+//! Measures the cost of lookups by timing one burst in many, step by step. The control thread uses it to
+//! decide whether a LUT is worthwhile.
 
 use flow::Nanos;
 use pipeline::{Probe, Step};
@@ -7,13 +8,14 @@ use std::ops::{Add, AddAssign, Sub};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A step that took longer a packet was interrupted, or its packets found everything cold: it does not count.
+/// Upper limit in nanoseconds per packet. A longer step was interrupted or had cold caches, and is not
+/// counted.
 const LONGEST_NS: u64 = 2_000;
 
-/// Readings of the clock from which its own cost is told.
+/// Readings of the clock from which the cost of a reading is estimated.
 const READINGS: usize = 64;
 
-/// The time that a step took, and for how many packets.
+/// Accumulated time of a step, and its number of packets. Written by one worker.
 #[derive(Debug, Default)]
 pub(crate) struct Cost {
     ns: AtomicU64,
@@ -26,13 +28,13 @@ impl Cost {
         self.packets.store(self.packets.load(Relaxed) + u64::from(packets), Relaxed);
     }
 
-    /// Since the worker began.
+    /// Returns the sums since the worker started.
     pub fn read(&self) -> Sums {
         Sums { ns: self.ns.load(Relaxed), packets: self.packets.load(Relaxed) }
     }
 }
 
-/// A time, and the packets it was spent on.
+/// A total time and the number of packets it was spent on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub ns: u64,
@@ -40,7 +42,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Picoseconds a packet; none for fewer packets than `at_least`.
+    /// Returns the mean in picoseconds per packet, or `None` for fewer than `at_least` packets.
     pub fn mean_ps(self, at_least: u64) -> Option<u64> {
         (self.ns * 1_000).checked_div(self.packets).filter(|_| self.packets >= at_least)
     }
@@ -68,7 +70,7 @@ impl Sub for Sums {
     }
 }
 
-/// What a table's steps cost in one worker.
+/// Costs of a table's steps in one worker.
 #[derive(Debug, Default)]
 pub(crate) struct TableCosts {
     pub extract: Cost,
@@ -76,7 +78,7 @@ pub(crate) struct TableCosts {
     pub lookup: Cost,
 }
 
-/// The costs of all tables in one worker, which is the only one to write.
+/// Costs of all tables in one worker, which is the only writer.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Costs {
@@ -95,19 +97,20 @@ impl Costs {
     }
 }
 
-/// What looking up a packet costs in a table, picoseconds: means over the bursts that were timed. 0: none was.
+/// Mean costs of looking up a packet in a table, in picoseconds, over the timed bursts. 0: no burst was
+/// timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LookupCosts {
-    /// Finding headers and building the key.
+    /// Parsing headers and building the key.
     pub extract_ps: u64,
-    /// Looking it up in the LUT.
+    /// Looking up the key in the LUT.
     pub probe_ps: u64,
-    /// Looking it up in the table.
+    /// Looking up the key in the table.
     pub lookup_ps: u64,
 }
 
 impl LookupCosts {
-    /// The means over all workers.
+    /// Returns the means over all workers.
     pub(crate) fn over<'a>(costs: impl Iterator<Item = &'a TableCosts> + Clone) -> Self {
         let mean = |cost: fn(&TableCosts) -> &Cost| {
             let sums = costs.clone().fold(Sums::default(), |sums, costs| sums + cost(costs).read());
@@ -121,28 +124,28 @@ impl LookupCosts {
     }
 }
 
-/// Listens to the bursts that are timed.
+/// A probe for timed bursts.
 #[derive(Debug)]
 pub(crate) struct Stopwatch {
     clock: fn() -> Nanos,
-    /// What it takes to read the clock, ns.
+    /// Cost of reading the clock in nanoseconds.
     reading_ns: u64,
     last: Nanos,
-    /// One burst of so many is timed.
+    /// One of this many bursts is timed.
     bursts: u32,
     until_next: u32,
     costs: Arc<Costs>,
 }
 
 impl Stopwatch {
-    /// Times one burst of `bursts`.
+    /// Creates a stopwatch that times one of `bursts` bursts; `bursts` must be at least 1.
     pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));
         Self { clock, reading_ns: between.min().unwrap_or(0), last: 0, bursts, until_next: bursts, costs }
     }
 
-    /// Whether the burst that is forwarded next is timed.
+    /// Returns whether the next burst is timed. Called once per burst.
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.until_next -= 1;

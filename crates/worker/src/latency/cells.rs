@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies counted in buckets by one worker, and read by the control thread meanwhile.
+//! Histograms of latencies, written by one worker and read by the control thread.
 
 use frame::Lane;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Each power of two is divided into so many buckets, as a power of two: a bucket is at most 1/32 as wide as its values.
+/// Buckets per power of two, as a power of two: a bucket is at most 1/32 as wide as its values.
 const PARTS_BITS: u32 = 5;
 
-/// Buckets for all ages of 32 bits.
+/// Number of buckets for all 32-bit ages.
 pub(super) const BUCKETS: usize = bucket(u32::MAX) + 1;
 
-/// Lanes, by [`Lane`].
+/// Number of lanes, indexed by [`Lane`].
 pub(crate) const LANES: usize = 2;
 
-/// The bucket of an age: one each below 64, then 32 to each power of two.
+/// Returns the bucket of an age: one bucket per age below 64, then 32 buckets per power of two.
 #[inline]
 pub(super) const fn bucket(age: u32) -> usize {
     let exponent = match age.checked_ilog2() {
@@ -23,7 +23,7 @@ pub(super) const fn bucket(age: u32) -> usize {
     ((exponent as usize) << PARTS_BITS) + (age >> exponent) as usize
 }
 
-/// The highest age of a bucket.
+/// Returns the highest age in a bucket.
 pub(super) const fn highest(bucket: usize) -> u32 {
     let parts = 1 << PARTS_BITS;
     if bucket < 2 * parts {
@@ -33,7 +33,7 @@ pub(super) const fn highest(bucket: usize) -> u32 {
     (part << exponent) | ((1 << exponent) - 1)
 }
 
-/// Ages in units of the worker's clock.
+/// A histogram of ages, in units of the worker's clock.
 #[derive(Debug)]
 pub(super) struct Ages {
     max: AtomicU64,
@@ -62,7 +62,7 @@ impl Ages {
         }
     }
 
-    /// Adds each bucket's count to `sums`, and returns the highest age.
+    /// Adds each bucket's count to `sums`. Returns the highest age.
     pub fn add_to(&self, sums: &mut [u64; BUCKETS]) -> u64 {
         for (sum, cell) in sums.iter_mut().zip(&self.buckets) {
             *sum += cell.load(Relaxed);
@@ -71,30 +71,30 @@ impl Ages {
     }
 }
 
-/// What a worker counts. One writer.
+/// The latency counters of a worker, which is the only writer.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LatencyCells {
-    /// By lane; for each first the frames that no gap fell on, then those that one did.
+    /// By lane; first the frames without a gap during their stay, then the frames with one.
     ages: [[Ages; 2]; LANES],
     gaps: AtomicU64,
     stolen: AtomicU64,
 }
 
 impl LatencyCells {
-    /// A lane's frames, those that a gap fell on or the others.
+    /// Returns the histogram of a lane's frames with or without a gap.
     #[inline]
     pub(super) fn ages(&self, lane: Lane, in_gap: bool) -> &Ages {
         &self.ages[lane as usize][usize::from(in_gap)]
     }
 
-    /// Counts a gap that took so many units.
+    /// Counts a gap of this many units.
     pub(super) fn add_gap(&self, units: u64) {
         add(&self.gaps, 1);
         add(&self.stolen, units);
     }
 
-    /// Gaps, and the units they took together.
+    /// Returns the number of gaps, and their total duration in units.
     pub fn gaps(&self) -> (u64, u64) {
         (self.gaps.load(Relaxed), self.stolen.load(Relaxed))
     }

@@ -1,46 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tells from the time between two readings of the clock whether something else had the core meanwhile.
+//! Detects preemption of a worker by the time between two readings of the clock.
 //!
-//! A span is a gap if it is more than 2 us longer than five times what its work usually takes. Work is counted in packets
-//! received and frames sent, four more for what a span costs by itself; what a packet usually takes is a running mean over
-//! about 64 spans, in which a gap counts for no more than a span that is just none, so that work that has become slower
-//! is usual soon and is not mistaken for stolen time for ever. A span without work is a gap if it is longer than 2 us. For 10 ms after an operation a span may be 50 us longer than that: records are
-//! cleaned and caches cold. The excess over what the work usually takes is what was stolen.
+//! A span between readings is a gap if it exceeds five times the usual duration of its work by more than 2
+//! us. Work is counted in packets received and frames sent, plus four for the fixed cost of a span. The usual
+//! duration per packet is a running mean over about 64 spans. A gap enters the mean only up to the limit, so
+//! that work that has become slower soon counts as usual. A span without work is a gap if it is longer than 2
+//! us.
 //!
-//! The rule errs on the side of the switch's own time: gaps shorter than 2 us are counted as latency, and so is what
-//! happens in the first 64 spans.
+//! For 10 ms after an operation, 50 us are allowed instead of 2 us, because records are cleaned and caches
+//! are cold. The time beyond the usual duration counts as stolen.
+//!
+//! Errors count against the switch: gaps shorter than 2 us are counted as latency, and so is everything in
+//! the first 64 spans.
 
 use crate::clock::Clock;
 
-/// Longer than this above all that the work may take, ns.
+/// Excess over the permitted duration above which a span is a gap, in nanoseconds.
 const SLACK_NS: u64 = 2_000;
 
-/// The same while rules change, ns.
+/// The same excess shortly after rule changes, in nanoseconds.
 const CHANGING_NS: u64 = 50_000;
 
-/// Rules are said to change for so long after an operation, ns.
+/// Duration of the wider limit after an operation, in nanoseconds.
 const CHANGE_NS: u64 = 10_000_000;
 
-/// Work may take so many times what it usually does.
+/// Multiple of its usual duration that work may take.
 const FACTOR: u64 = 5;
 
-/// A span by itself is as much work as so many packets.
+/// Fixed cost of a span, in packets.
 const SPAN_WORK: u64 = 4;
 
-/// The running mean is over about so many spans, as a power of two; before as many, nothing is called a gap.
+/// The running mean covers about this many spans, as a power of two. Before that many spans, none is a gap.
 const MEMORY_BITS: u32 = 6;
 
-/// What the work of one kind usually takes.
+/// Usual duration of work.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Usual {
-    /// Time and work of recent spans; both decay alike.
+    /// Time and work of recent spans; both decay at the same rate.
     units: u64,
     work: u64,
     spans: u32,
 }
 
 impl Usual {
-    /// Takes a span's work in. Returns what was stolen of it: 0 if it was no gap.
+    /// Records a span with its work. Returns the stolen time in units; 0 if the span is not a gap.
     #[inline]
     fn judge(&mut self, span: u64, work: u64, slack: u64) -> u64 {
         if span > slack && self.spans >> MEMORY_BITS != 0 {
@@ -66,14 +69,14 @@ impl Usual {
     }
 }
 
-/// The detector of one worker.
+/// The gap detector of one worker.
 #[derive(Debug)]
 pub(super) struct Gaps {
     usual: Usual,
     slack: u64,
     changing: u64,
     change: u64,
-    /// Rules have changed lately, up to this time.
+    /// End of the wider limit after the last rule change.
     changes_until: u64,
 }
 
@@ -88,20 +91,20 @@ impl Gaps {
         }
     }
 
-    /// Rules changed, at this time.
+    /// Records a rule change at this time.
     pub fn changed(&mut self, now: u64) {
         self.changes_until = now + self.change;
     }
 
-    /// What was stolen of the span that ends now, in which so many packets were received or sent; 0: nothing that can be
-    /// told.
+    /// Returns the time stolen from the span that ends now, in units; 0 if none is detected. `packets` were
+    /// received or sent in the span.
     #[inline]
     pub fn judge(&mut self, now: u64, span: u64, packets: u64) -> u64 {
         let slack = if now < self.changes_until { self.changing } else { self.slack };
         if packets > 0 {
             return self.usual.judge(span, packets + SPAN_WORK, slack);
         }
-        // Little that is the switch's own: polling queues.
+        // Without packets a span has little work of its own: it only polls queues.
         if span > slack { span } else { 0 }
     }
 }
@@ -114,7 +117,7 @@ mod tests {
         Gaps::new(&Clock::stopped())
     }
 
-    /// Bursts of 32 packets that take 2 us.
+    /// Returns a detector that has seen bursts of 32 packets that take 2 us.
     fn settled() -> Gaps {
         let mut gaps = gaps();
         for _ in 0..1_000 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long frames are in the switch, from the poll that received them to the doorbell that gave them to a device.
+//! Latency of frames inside the switch, from the receive poll to the transmit doorbell of the device.
 //!
-//! A worker reads its clock once before it polls a queue, and stamps the burst; and once when a device has taken
-//! frames, each of which it then counts in its lane by its age ([`watch`]). Time that something else had the core for is
-//! told apart ([`gaps`]).
+//! A worker reads its clock once before it polls a queue and stamps the burst. It reads the clock again when
+//! a device has taken frames, and counts each frame in its lane by its age ([`watch`]). Time in which the
+//! worker was preempted is reported separately ([`gaps`]).
 
 mod cells;
 mod gaps;
@@ -17,23 +17,25 @@ use cells::{BUCKETS, highest};
 use flow::Nanos;
 use frame::Lane;
 
-/// How long frames took: counts by latency, exact to 1/32 upwards.
+/// Distribution of latencies: frame counts by latency, rounded up by at most 1/32.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// Highest latency of a bucket in ns, and frames in it, from the shortest on; buckets without frames are left out.
+    /// Pairs of a bucket's highest latency in nanoseconds and its number of frames, ascending, without empty
+    /// buckets.
     pub buckets: Vec<(Nanos, u64)>,
-    /// The longest latency of all in ns, to the unit of the clock.
+    /// Maximum latency in nanoseconds, with the clock's resolution.
     pub max_ns: Nanos,
 }
 
 impl Spread {
-    /// Frames.
+    /// Returns the number of frames.
     #[must_use]
     pub fn frames(&self) -> u64 {
         self.buckets.iter().map(|(_, frames)| frames).sum()
     }
 
-    /// The latency that `share` of the frames (0 to 1) do not exceed, ns: at most 1/32 more than it was. 0 without frames.
+    /// Returns the latency in nanoseconds that a `share` (0 to 1) of the frames does not exceed, rounded up
+    /// by at most 1/32. 0 if there are no frames.
     #[must_use]
     pub fn quantile_ns(&self, share: f64) -> Nanos {
         let frames = self.frames();
@@ -46,7 +48,7 @@ impl Spread {
         reached.map_or(0, |(ns, _)| *ns).min(self.max_ns)
     }
 
-    /// Both together.
+    /// Returns the sum of both distributions.
     #[must_use]
     pub fn with(&self, other: &Self) -> Self {
         let mut buckets = self.buckets.clone();
@@ -59,7 +61,8 @@ impl Spread {
         Self { buckets, max_ns: self.max_ns.max(other.max_ns) }
     }
 
-    /// What came since an earlier reading. Of the longest latency only its bucket is known, unless it is the longest ever.
+    /// Returns the frames counted since an earlier reading. Their maximum is exact only if it is the maximum
+    /// ever; otherwise it is that of its bucket.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |ns: Nanos| {
@@ -73,30 +76,30 @@ impl Spread {
     }
 }
 
-/// A lane's latencies.
+/// Latencies of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneLatencies {
-    /// Frames that no gap fell on.
+    /// Frames during whose stay the worker was not preempted.
     pub whole: Spread,
-    /// Frames that were in the switch while something else had their worker's core.
+    /// Frames during whose stay the worker was preempted.
     pub in_gaps: Spread,
 }
 
-/// The latencies of all workers.
+/// Latencies of all workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// Frames that left by the low-latency lane.
+    /// Frames sent in the low-latency lane.
     pub low_latency: LaneLatencies,
-    /// Other frames.
+    /// Frames sent in the normal lane.
     pub normal: LaneLatencies,
-    /// Times that something else had a worker's core.
+    /// Number of times that a worker was preempted.
     pub gaps: u64,
-    /// How long that was, ns.
+    /// Total duration of these preemptions in nanoseconds.
     pub stolen_ns: Nanos,
 }
 
 impl Latencies {
-    /// Of these workers together.
+    /// Sums up the latencies of these workers.
     pub(crate) fn over<'a>(clock: &Clock, cells: impl Iterator<Item = &'a LatencyCells> + Clone) -> Self {
         let spread = |lane: Lane, in_gap: bool| {
             let mut sums = [0; BUCKETS];

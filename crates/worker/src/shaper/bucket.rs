@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A token bucket that may go into debt by one frame, whatever its length: what leaves over a longer time is exact.
+//! A token bucket that may go into debt by one frame of any length, so that the rate over a longer time is
+//! exact.
 
 use flow::Nanos;
 
-/// Tokens that a byte costs. A rate of 1 kbit/s brings one in a nanosecond.
+/// Tokens per byte. A rate of 1 kbit/s yields one token per nanosecond.
 const TOKENS_PER_BYTE: i64 = 8_000_000;
 
-/// A bucket holds what comes in this time, so that a worker that wakes late loses nothing.
+/// Depth of a bucket in nanoseconds at its rate, so that a worker that wakes up late loses no tokens.
 const DEPTH_NS: i64 = 10_000_000;
 
-/// And at least this: two long frames.
+/// Minimum depth of a bucket in bytes: two long frames.
 const DEPTH_BYTES: i64 = 2 * 1_518;
 
-/// Tokens of a rate.
+/// A token bucket of one rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bucket {
     rate_kbps: u32,
     depth: i64,
-    /// Negative: in debt.
+    /// Available tokens; negative: debt.
     tokens: i64,
     filled_ns: Nanos,
 }
 
 impl Bucket {
-    /// A full one.
+    /// Creates a full bucket.
     pub fn new(rate_kbps: u32) -> Self {
         let depth = (i64::from(rate_kbps) * DEPTH_NS).max(DEPTH_BYTES * TOKENS_PER_BYTE);
         Self { rate_kbps: rate_kbps.max(1), depth, tokens: depth, filled_ns: 0 }
     }
 
-    /// Takes in what came until now.
+    /// Adds the tokens for the time until now.
     pub fn fill(&mut self, now: Nanos) {
         let passed = now.saturating_sub(self.filled_ns);
         self.filled_ns = self.filled_ns.max(now);
@@ -37,18 +38,18 @@ impl Bucket {
         self.tokens = self.tokens.saturating_add(came).min(self.depth);
     }
 
-    /// Whether a frame may leave.
+    /// Returns whether a frame may be sent.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.tokens >= 0
     }
 
-    /// A frame has left.
+    /// Takes the tokens for a frame that was sent.
     pub fn take(&mut self, bytes: usize) {
         self.tokens = self.tokens.saturating_sub((bytes as i64).saturating_mul(TOKENS_PER_BYTE));
     }
 
-    /// When the next frame may leave.
+    /// Returns when the next frame may be sent, in nanoseconds.
     pub fn opens_ns(&self) -> Nanos {
         let debt = self.tokens.min(0).unsigned_abs();
         self.filled_ns.saturating_add(debt.div_ceil(self.rate_kbps.into()))
@@ -61,7 +62,7 @@ mod tests {
 
     #[test]
     fn opens_to_the_nanosecond_and_holds_no_more_than_its_depth() {
-        // 8 kbit/s: 1,000 bytes a second.
+        // 8 kbit/s are 1,000 bytes per second.
         let mut bucket = Bucket::new(8);
         bucket.fill(5);
         assert!(bucket.is_open());
