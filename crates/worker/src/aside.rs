@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What listens to single bursts, beside the worker's own probe: a burst that nothing here wants to hear is forwarded by
-//! code that knows nothing of it.
+//! Instruments for selected bursts: the stopwatch and the trace recorder. Other bursts run a copy of
+//! `forward` that is compiled without them. The worker's own probe is independent of both.
 
 use crate::stopwatch::Stopwatch;
 use flow::{EntryId, Outcome};
@@ -8,15 +8,15 @@ use frame::Frame;
 use pipeline::{By, Leaving, Level, Probe, RECORDER, Recorder, Step, Tally};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A worker's instruments for single bursts.
+/// A worker's instruments for selected bursts.
 #[derive(Debug)]
 pub(crate) struct Aside {
     stopwatch: Option<Stopwatch>,
-    /// Whether the burst is timed.
+    /// Whether the current burst is timed.
     times: bool,
-    /// For traces of real packets.
+    /// Recorder for traces of real packets.
     pub recorder: Option<Box<Recorder>>,
-    /// Whether the burst is recorded.
+    /// Whether the current burst is recorded.
     records: bool,
 }
 
@@ -25,8 +25,8 @@ impl Aside {
         Self { stopwatch, times: false, recorder: None, records: false }
     }
 
-    /// Whether something listens to the burst that is forwarded next, judged by the version that `applied` tells. Asked
-    /// once a burst.
+    /// Returns whether an instrument needs the next burst. Records get the version in `applied`. Called once
+    /// per received burst.
     #[inline]
     pub fn listens(&mut self, applied: &AtomicU64) -> bool {
         let times = self.stopwatch.as_mut().is_some_and(Stopwatch::is_due);
@@ -35,8 +35,8 @@ impl Aside {
         times || self.records
     }
 
-    /// The same for packets that have waited, which are not timed: were they counted with received bursts, it could be
-    /// always the turn of one kind.
+    /// Like `listens`, for packets from the backlog, which are not timed. If both kinds of bursts were
+    /// counted together, the stopwatch might select the same kind each time.
     #[inline]
     pub fn records_next(&mut self, applied: &AtomicU64) -> bool {
         self.times = false;
@@ -49,12 +49,12 @@ impl Aside {
         self.recorder.as_mut().is_some_and(|recorder| recorder.listens(applied.load(Relaxed)))
     }
 
-    /// Packets that are recorded now, and how many may be.
+    /// Returns the number of packets being recorded, and its limit.
     pub fn level(&self) -> Level {
         self.recorder.as_ref().map_or(Level::of(RECORDER, 0, 0), |recorder| recorder.level())
     }
 
-    /// The recorder, if it listens to this burst.
+    /// Returns the recorder if it needs this burst.
     fn recorder(&mut self) -> Option<&mut Recorder> {
         self.recorder.as_deref_mut().filter(|_| self.records)
     }
@@ -62,12 +62,12 @@ impl Aside {
 
 impl Probe for Aside {
     fn compares(&self) -> bool {
-        // A burst that is only recorded would be looked up twice for nothing.
+        // The recorder does not need the comparison, which costs a second lookup.
         self.times && !self.records && self.stopwatch.as_ref().is_some_and(Stopwatch::compares)
     }
 
     fn mark(&mut self, step: Step, units: u32) {
-        // What a recorder takes is no step of the worker's.
+        // The time that the recorder takes must not count as part of the worker's steps.
         if let Some(stopwatch) = self.stopwatch.as_mut().filter(|_| self.times && !self.records) {
             stopwatch.mark(step, units);
         }

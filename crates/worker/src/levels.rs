@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! All limits of a set of workers, and what is in use.
+//! Usage of all bounded resources of a set of workers.
 
 use crate::set::WorkerSet;
 use flow::PortNo;
@@ -7,16 +7,16 @@ use model::PortQueue;
 use pipeline::Level;
 use std::fmt;
 
-/// What has a limit.
+/// Owner of a bounded resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A worker.
+    /// The worker with this number.
     Worker(usize),
-    /// The queue of a port that a worker serves.
+    /// The queue by which a worker serves a port: port number and worker number.
     Queue(PortNo, u16),
-    /// An egress queue of a port.
+    /// An egress queue: port number and queue number.
     Egress(PortNo, u32),
-    /// The LUTs of a table, of all workers.
+    /// The LUTs of a table in all workers.
     Table(u8),
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Place {
 }
 
 impl WorkerSet {
-    /// A port's egress queues, by number.
+    /// Returns a port's egress queues, in order of their numbers.
     pub(crate) fn port_queues(&self, port: PortNo) -> Vec<PortQueue> {
         let mut queues: Vec<PortQueue> = self
             .egress
@@ -60,8 +60,8 @@ impl WorkerSet {
         queues
     }
 
-    /// What is in use of everything that has a limit. Workers tell of theirs now and then (`Worker::housekeeping`), LUTs and
-    /// rings are looked at.
+    /// Returns the usage of all bounded resources. Workers publish theirs periodically
+    /// (`Worker::housekeeping`); the usage of LUTs and rings is current.
     pub fn levels(&self) -> Vec<(Place, Level)> {
         let mut levels = Vec::new();
         for (worker, link) in self.links.iter().enumerate() {

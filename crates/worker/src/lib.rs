@@ -3,7 +3,7 @@
 //! [`model::DataPlane`].
 //!
 //! The crate starts no thread and opens no socket: the owner of a [`Worker`] calls [`Worker::turn`] on a
-//! thread of its choice. Apart from start and end, a worker does not allocate, lock or log for a packet.
+//! thread of its choice. A worker allocates no memory, takes no lock and writes no log for a packet.
 //!
 //! Begin reading with `worker.rs` (one poll iteration), then `dock.rs` (transmit), `set.rs` (the control
 //! thread's side) and `wiring.rs` (how both are connected).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The programs in use: entries with equal instructions share one. A program's number is free again as soon as the
-//! operation that takes it away is on its way, because operations arrive in order.
+//! The compiled programs in use; entries with equal instructions share one. A program's ID can be reused as
+//! soon as the operation that removes the program is queued, because workers apply operations in order.
 
 use flow::{FlowEntry, Instructions};
 use pipeline::{Program, ProgramId, Update};
@@ -14,14 +14,14 @@ struct Key {
     miss_entry: bool,
 }
 
-/// Programs by what they were compiled from.
+/// Programs by the instructions and marks that they were compiled from.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
     ids: HashMap<Key, ProgramId>,
     slots: Vec<Slot>,
     free: Vec<ProgramId>,
     changed: Vec<ProgramId>,
-    /// Numbers that the workers have room for.
+    /// Number of program IDs for which the workers have space.
     room: usize,
 }
 
@@ -32,16 +32,16 @@ struct Slot {
     users: usize,
 }
 
-/// More changed programs than this go as one swap.
+/// Number of changed programs above which all programs are sent as one swap.
 const SINGLY: usize = 16;
 
-/// True for the entry that catches what nothing else matches.
+/// Returns whether the entry is the table-miss entry: priority 0 and an empty match.
 pub(crate) fn is_miss_entry(entry: &FlowEntry) -> bool {
     entry.priority == 0 && entry.matching.is_any()
 }
 
 impl Programs {
-    /// The number of the program for these instructions, with one more user.
+    /// Returns the ID of the program for these instructions, and adds a user to it.
     pub fn acquire(
         &mut self,
         instructions: &Arc<Instructions>,
@@ -64,7 +64,7 @@ impl Programs {
         id
     }
 
-    /// One user less.
+    /// Removes a user of a program. The last one frees the ID.
     pub fn release(&mut self, id: ProgramId) {
         let Some(slot) = self.slots.get_mut(id as usize) else { return };
         slot.users = slot.users.saturating_sub(1);
@@ -78,7 +78,7 @@ impl Programs {
         }
     }
 
-    /// Appends to each worker's parts what changed since the last call.
+    /// Appends the changes since the last call to each worker's parts.
     pub fn updates(&mut self, parts: &mut [Vec<Update>]) {
         if self.changed.is_empty() {
             return;

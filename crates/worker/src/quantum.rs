@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of the backlog is worked off before the next receive. A low-latency packet that arrives meanwhile waits for as
-//! long, so quanta are small while such packets are about, and large, which is cheaper a packet, while there are none.
+//! Budget for the backlog before the next receive. A low-latency packet that arrives meanwhile has to wait
+//! for the whole quantum. So quanta are small while such packets arrive. Otherwise they are large, which
+//! costs less per packet.
 
 use flow::Nanos;
 use pipeline::BURST;
 
-/// Packets received, from whatever queues, before a quantum is due although queues hand out full bursts: what is unknown must
-/// be learned also while more arrives than can be looked at. So the share of normal traffic does not depend on how many ports
-/// are flooded.
+/// Packets received from all queues after which a quantum is due even if the queues return full bursts. Under
+/// overload, unknown packets must still be looked up, so that their flows are learned. Because all queues
+/// count together, the share of normal traffic does not depend on the number of flooded ports.
 const RECEIVED_PER_QUANTUM: usize = 4 * BURST;
 
-/// Sizes of quanta.
+/// Sizes of quanta in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quanta {
-    /// Packets worked off at once while low-latency packets are about.
+    /// Packets per quantum while low-latency packets arrive.
     pub small: usize,
-    /// While there are none.
+    /// Packets per quantum otherwise.
     pub large: usize,
-    /// For how long none must have come, ns.
+    /// Time in nanoseconds without low-latency packets after which quanta are large.
     pub quiet_ns: Nanos,
 }
 
 impl Quanta {
-    /// A few packets while low-latency ones are about, a burst when none came for 100 us.
+    /// Eight packets while low-latency packets arrive, and a burst when none has arrived for 100 us.
     pub const DEFAULT: Self = Self { small: 8, large: BURST, quiet_ns: 100_000 };
 }
 
@@ -32,15 +33,15 @@ impl Default for Quanta {
     }
 }
 
-/// What a worker remembers for it.
+/// State of a worker's budget.
 #[derive(Debug)]
 pub(crate) struct Quantum {
     sizes: Quanta,
-    /// Until when low-latency packets are about.
+    /// Time until which quanta are small.
     until_ns: Nanos,
     /// Packets received since the last quantum.
     received: usize,
-    /// In this turn a queue handed out a full burst, and may have another.
+    /// Whether a queue returned a full burst in this poll iteration, so that more packets may wait in it.
     more: bool,
 }
 
@@ -49,12 +50,12 @@ impl Quantum {
         Self { sizes, until_ns: 0, received: 0, more: false }
     }
 
-    /// A turn begins.
+    /// Starts a poll iteration.
     pub fn begin(&mut self) {
         self.more = false;
     }
 
-    /// A queue handed out a burst of so many packets, of which so many are low-latency.
+    /// Records a burst of `received` packets, of which `low_latency` are low-latency.
     #[inline]
     pub fn saw(&mut self, received: usize, low_latency: usize, now: Nanos) {
         self.received += received;
@@ -64,23 +65,23 @@ impl Quantum {
         }
     }
 
-    /// Whether a quantum is due before the next queue is looked at.
+    /// Returns whether a quantum is due before the next queue is polled.
     #[inline]
     pub fn is_due(&self) -> bool {
         self.received >= RECEIVED_PER_QUANTUM
     }
 
-    /// Whether queues may have more to be received, which comes first.
+    /// Returns whether queues may have more packets to receive, which comes before further quanta.
     pub fn is_more(&self) -> bool {
         self.more
     }
 
-    /// A quantum begins, or nothing waits for one.
+    /// Records that a quantum starts, or that no packets wait for one.
     pub fn taken(&mut self) {
         self.received = 0;
     }
 
-    /// Packets of a quantum now.
+    /// Returns the number of packets in a quantum now.
     pub fn size(&self, now: Nanos) -> usize {
         if now < self.until_ns { self.sizes.small } else { self.sizes.large }
     }

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two rings from one thread to another, low-latency and normal, and the epochs that order their items. Within an epoch,
-//! low-latency items are taken first. No item of an epoch is taken before all items of earlier epochs.
+//! Two SPSC rings from one thread to another, for low-latency and normal items, with epochs that order the
+//! items. Within an epoch, low-latency items are taken first. No item of an epoch is taken before all items
+//! of earlier epochs.
 //!
 //! `loom/` checks this file under every interleaving.
 
 use crate::sync::{Consumer, Producer, PushError, RingBuffer};
 
-/// An item and the epoch in which it was sent.
+/// An item, and the epoch in which it was sent.
 #[derive(Debug)]
 struct Stamped<T> {
     item: T,
     epoch: u32,
 }
 
-/// The sender's end, in lines of its own: cores fetch lines in pairs.
+/// The sender's end. It has cache lines of its own, aligned to 128 bytes because cores prefetch lines in
+/// pairs.
 #[repr(align(128))]
 pub(crate) struct Sender<T> {
     low_latency: Producer<Stamped<T>>,
     normal: Producer<Stamped<T>>,
 }
 
-/// The receiver's end, likewise.
+/// The receiver's end, aligned like the sender's.
 #[repr(align(128))]
 pub(crate) struct Receiver<T> {
     low_latency: Consumer<Stamped<T>>,
@@ -28,7 +30,7 @@ pub(crate) struct Receiver<T> {
     epoch: u32,
 }
 
-/// Makes both ends, with room for `items` of each kind.
+/// Creates both ends, with a capacity of `items` per ring (at least 1).
 pub(crate) fn channel<T>(items: usize) -> (Sender<T>, Receiver<T>) {
     let (low_latency, urgent) = RingBuffer::new(items.max(1));
     let (normal, other) = RingBuffer::new(items.max(1));
@@ -36,20 +38,20 @@ pub(crate) fn channel<T>(items: usize) -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends an item. Epochs never decrease. Given back without room.
+    /// Sends an item. `epoch` must not decrease between calls. Returns the item if its ring is full.
     pub fn push(&mut self, item: T, low_latency: bool, epoch: u32) -> Result<(), T> {
         let ring = if low_latency { &mut self.low_latency } else { &mut self.normal };
         ring.push(Stamped { item, epoch }).map_err(|PushError::Full(stamped)| stamped.item)
     }
 
-    /// Items of a kind that have not been taken, and how many there may be.
+    /// Returns the number of items in a ring, and the ring's capacity.
     pub fn level(&self, low_latency: bool) -> (usize, usize) {
         let ring = if low_latency { &self.low_latency } else { &self.normal };
         let limit = ring.buffer().capacity();
         (limit - ring.slots(), limit)
     }
 
-    /// Whether some have not been taken.
+    /// Returns whether the receiver has not taken all items yet.
     pub fn is_awaited(&self) -> bool {
         [&self.low_latency, &self.normal].iter().any(|ring| ring.slots() < ring.buffer().capacity())
     }
@@ -60,12 +62,12 @@ impl<T> Receiver<T> {
         self.low_latency.is_empty() && self.normal.is_empty()
     }
 
-    /// Items that are there now.
+    /// Returns the number of items that can be taken now.
     pub fn len(&self) -> usize {
         self.low_latency.slots() + self.normal.slots()
     }
 
-    /// The next item, and whether it is the first of a new epoch.
+    /// Takes the next item. Also returns whether it is the first item of a new epoch.
     pub fn next(&mut self) -> Option<(T, bool)> {
         let (mut seen, mut begins) = (false, false);
         loop {
@@ -78,7 +80,8 @@ impl<T> Receiver<T> {
             let heads = [self.low_latency.peek(), self.normal.peek()];
             let epochs = heads.into_iter().flatten().map(|stamped| stamped.epoch);
             let next = epochs.min_by_key(|next| next.wrapping_sub(epoch))?;
-            // What was put into the one ring before an item of the other may have been there only after the first look.
+            // Look twice before the epoch advances. An item sent to one ring before an item of the other may
+            // become visible only after the first look.
             if seen {
                 (self.epoch, begins) = (next, true);
             }

@@ -15,7 +15,7 @@ fn at(now: u64) {
     NOW.with(|cell| cell.set(now));
 }
 
-/// A watch that has begun a turn at this time.
+/// Returns a monitor that has started a poll iteration at time `now`.
 fn begun(now: u64) -> (Watch, Arc<LatencyCells>) {
     let cells = Arc::new(LatencyCells::default());
     let mut watch = Watch::new(clock(), Arc::clone(&cells));
@@ -24,7 +24,7 @@ fn begun(now: u64) -> (Watch, Arc<LatencyCells>) {
     (watch, cells)
 }
 
-/// The first of so many packets that are polled now.
+/// Polls a burst of `packets` packets at the current time. Returns the metadata of the first.
 fn polled(watch: &mut Watch, packets: usize) -> Meta {
     let mut burst: Vec<Frame> = (0..packets).map(|_| Frame::hollow()).collect();
     watch.poll(&());
@@ -91,7 +91,7 @@ fn frames_count_in_their_lane_by_their_age() {
     let late = polled(&mut watch, 1);
     at(1_060);
     let fast = |meta: Meta| Meta { lane: Lane::LowLatency, ..meta };
-    // The last was not received: a packet of the controller's.
+    // The last frame was not received from a port: it is a packet-out.
     send(&mut watch, &[early, early, fast(early), fast(late), late, Meta::default()]);
     let told = told(&cells);
     assert_eq!(told.normal.whole, Spread { buckets: vec![(10, 1), (60, 2)], max_ns: 60 });
@@ -155,7 +155,7 @@ fn frames_that_a_gap_fell_on_are_set_aside() {
     assert_eq!((told_now.gaps, told_now.stolen_ns / 1_000), (1, 998));
     assert_eq!(told_now.normal.in_gaps, Spread { buckets: vec![(1_015_807, 1)], max_ns: 1_002_000 });
     assert_eq!(told_now.normal.whole, Spread { buckets: vec![(2_015, 1)], max_ns: 2_000 });
-    // Sleeping is no gap, nor is what operations take.
+    // Neither sleep nor the processing of operations counts as a gap.
     pass(&mut watch, 5_000_000);
     watch.rest();
     watch.begin(&());

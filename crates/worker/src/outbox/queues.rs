@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The outbox of a port that has egress queues: they choose what comes to it, and no more than the device takes soon, for what
-//! is in the outbox has its place.
+//! The outbox of a port that has egress queues. The queues select the frames that move to the outbox. Only as
+//! many frames move as the device can take soon, because the order within the outbox is fixed.
 
 use super::{CHUNK_FRAMES, Outbox, charge_bytes};
 use crate::shaper::QueueReports;
@@ -9,13 +9,14 @@ use frame::Frame;
 use port::Queue;
 
 impl Outbox {
-    /// Whether the port has egress queues.
+    /// Returns whether the port has egress queues.
     #[inline]
     pub fn has_queues(&self) -> bool {
         self.shaper.is_some()
     }
 
-    /// Adds a frame to one of them. Given back if that has no room, or if it would wait while frames are `scarce`.
+    /// Queues a frame. Returns it if its queue is full, or if it would have to wait while frames are
+    /// `scarce`.
     pub fn enqueue(
         &mut self,
         queue: u32,
@@ -24,7 +25,7 @@ impl Outbox {
         scarce: bool,
         now: Nanos,
     ) -> Result<(), Frame> {
-        // What may leave makes room: a queue's limit is for those that must wait.
+        // Frames that can be sent now make space: the limit of a queue counts waiting frames only.
         if self.shaper.as_ref().is_some_and(|shaper| shaper.is_full(queue, low_latency)) {
             self.release(now);
         }
@@ -41,12 +42,12 @@ impl Outbox {
         pushed
     }
 
-    /// Whether a queue should be sent from before more comes.
+    /// Returns whether a queue should be served before more frames are queued.
     pub fn is_queue_long(&self, queue: u32) -> bool {
         self.shaper.as_ref().is_some_and(|shaper| shaper.is_long(queue))
     }
 
-    /// Takes over from the queues what the device may be given now.
+    /// Moves frames that the device can take now from the queues to the outbox.
     pub fn fetch(&mut self, queue: &dyn Queue, now: Nanos) {
         if self.outstanding.bytes >= self.outstanding.most_bytes {
             self.outstanding = queue.outstanding();
@@ -54,30 +55,30 @@ impl Outbox {
         self.release(now);
     }
 
-    /// What was fetched has been sent, as far as the device took it. Whether more is to be fetched at once.
+    /// Called after the outbox was sent as far as the device took it. Returns whether to fetch more at once.
     pub fn is_more(&mut self) -> bool {
         self.chunk = if self.is_empty() { CHUNK_FRAMES.min(2 * self.chunk) } else { 1 };
         self.is_empty() && self.shaper.as_ref().is_some_and(|shaper| shaper.is_ready())
     }
 
-    /// Nothing more is fetched now: what is left in the queues waits.
+    /// Ends fetching for now: frames left in the queues are waiting.
     pub fn settle(&mut self) {
         if let Some(shaper) = &mut self.shaper {
             shaper.settle();
         }
     }
 
-    /// Whether frames wait for the device.
+    /// Returns whether frames wait for the device.
     pub fn is_waiting(&self) -> bool {
         !self.is_empty() || self.shaper.as_ref().is_some_and(|shaper| shaper.is_ready())
     }
 
-    /// When the first queue that waits for its rate may send again.
+    /// Returns when the first queue above its maximum rate may send again, in nanoseconds.
     pub fn opens_ns(&self) -> Option<Nanos> {
         self.shaper.as_ref()?.opens_ns()
     }
 
-    /// What the queues have done.
+    /// Returns the counters of the queues.
     pub fn reports(&self) -> QueueReports {
         self.shaper.as_ref().map(|shaper| shaper.reports()).unwrap_or_default()
     }
@@ -96,7 +97,8 @@ impl Outbox {
         self.shaper = Some(shaper);
     }
 
-    /// Whether the device would be given one more normal frame. Not while low-latency ones found no room.
+    /// Returns whether the device can take one more normal frame. False while low-latency frames wait for
+    /// space in the outbox.
     fn wants(&self) -> bool {
         if self.len() >= self.chunk.min(2 * self.limit) {
             return false;

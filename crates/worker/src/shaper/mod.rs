@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues of a port: they choose what goes next to its outbox ([ADR 0022](../../../../docs/adr/0022-egress-queues.md)).
+//! Scheduler of a port's egress queues: it selects which frame goes to the port's outbox next ([ADR
+//! 0022](../../../../docs/adr/0022-egress-queues.md)).
 //!
-//! Of both lanes, first low-latency frames of any queue. Of the queues that have frames of the lane and are not over
-//! their greatest rate: first those that have had less than their guaranteed rate, then those of the highest priority, and
-//! of several such the one that has had the fewest bytes beyond its guarantee. A queue over its greatest rate waits with
-//! both lanes.
+//! Low-latency frames of any queue go before normal frames. Within a lane, only queues below their maximum
+//! rate are considered. Queues below their guaranteed rate come first, then queues by descending priority.
+//! Among equals, the queue that sent the fewest bytes beyond its guarantee comes first. A queue above its
+//! maximum rate waits with both lanes.
 
 mod bucket;
 #[cfg(test)]
@@ -16,26 +17,26 @@ use frame::Frame;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// What a queue has done.
+/// Counters of an egress queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueReport {
-    /// Frames that left it.
+    /// Frames sent from the queue.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes sent from the queue.
     pub tx_bytes: u64,
-    /// Frames for which it had no room.
+    /// Frames dropped because the queue was full.
     pub dropped: u64,
-    /// Frames that wait in it.
+    /// Frames that wait in the queue.
     pub waiting: usize,
 }
 
-/// Reports of a port's queues, by number.
+/// Counters of a port's egress queues, by queue number.
 pub(crate) type QueueReports = [QueueReport; EgressQueue::COUNT];
 
-/// Frames of a lane, each with the epoch in which it came.
+/// Frames of a lane, each with the epoch in which it was queued.
 type Lane = VecDeque<(u64, Frame)>;
 
-/// One queue.
+/// One egress queue with its token buckets.
 #[derive(Debug)]
 struct Line {
     settings: EgressQueue,
@@ -43,9 +44,9 @@ struct Line {
     low_latency: Lane,
     min: Option<Bucket>,
     max: Option<Bucket>,
-    /// Bytes that it was sent beyond its guarantee, and what it has missed while it did not send.
+    /// Bytes sent beyond the guarantee, plus the share that the queue has missed while it was idle.
     progress: u64,
-    /// Frames were left when the device was last given some.
+    /// Frames were left in the queue after the device was last served.
     held: bool,
     report: QueueReport,
 }
@@ -78,42 +79,42 @@ impl Line {
         if low_latency { &mut self.low_latency } else { &mut self.normal }
     }
 
-    /// The epoch of the frame that is next in a lane.
+    /// Returns the epoch of the next frame in a lane.
     fn epoch(&self, low_latency: bool) -> Option<u64> {
         let lane = if low_latency { &self.low_latency } else { &self.normal };
         lane.front().map(|(epoch, _)| *epoch)
     }
 
-    /// Whether it is not over its greatest rate.
+    /// Returns whether the queue is below its maximum rate.
     #[inline]
     fn may_send(&self) -> bool {
         self.max.is_none_or(|max| max.is_open())
     }
 
-    /// Whether it is below its guaranteed rate.
+    /// Returns whether the queue is below its guaranteed rate.
     #[inline]
     fn is_guaranteed(&self) -> bool {
         self.min.is_some_and(|min| min.is_open())
     }
 }
 
-/// The queues of a port.
+/// The egress queues of a port.
 #[derive(Debug)]
 pub(crate) struct Shaper {
     lines: Vec<Line>,
-    /// The line of each queue's number.
+    /// Index in `lines` by queue number.
     places: [u8; EgressQueue::COUNT],
-    /// By priority, how far those have come that are sent what is beyond guarantees.
+    /// By priority, the highest `progress` of the queues that sent beyond their guarantees.
     progress: [u64; EgressQueue::PRIORITY_MAX as usize + 1],
     frames: usize,
-    /// Changes of rules so far by which flows may have come to another queue or lane.
+    /// Number of rule changes so far by which flows may have moved to another queue or lane.
     epoch: u64,
-    /// The last of them by which normal flows may have become low-latency.
+    /// The last of these epochs in which normal flows may have become low-latency.
     sealed: u64,
 }
 
 impl Shaper {
-    /// Queues with different numbers, the default queue among them.
+    /// Creates queues with distinct numbers; the default queue must be among them.
     pub fn new(queues: &[EgressQueue]) -> Self {
         let lines: Vec<Line> = queues.iter().map(|queue| Line::new(*queue)).collect();
         let place = |id| lines.iter().position(|line| line.settings.id == id);
@@ -132,23 +133,24 @@ impl Shaper {
         self.places.get(queue as usize).copied().unwrap_or(default).into()
     }
 
-    /// Whether a frame of this queue would wait longer than for the end of its burst.
+    /// Returns whether a frame for this queue would wait longer than until the end of its burst.
     pub fn is_held(&self, queue: u32) -> bool {
         self.lines[self.place(queue)].held
     }
 
-    /// Whether a queue has no room for a frame of this lane.
+    /// Returns whether a queue has no space for a frame of this lane.
     pub fn is_full(&self, queue: u32, low_latency: bool) -> bool {
         self.lines[self.place(queue)].is_full(low_latency)
     }
 
-    /// Whether half of the queue's room is taken: it is to be sent from before more comes.
+    /// Returns whether the queue is at least half full; then it should be served before more frames are
+    /// queued.
     pub fn is_long(&self, queue: u32) -> bool {
         let line = &self.lines[self.place(queue)];
         2 * line.len() >= usize::from(line.settings.limit_frames)
     }
 
-    /// Adds a frame. Given back without room.
+    /// Queues a frame. Returns it if the queue is full.
     pub fn push(&mut self, queue: u32, frame: Frame, low_latency: bool) -> Result<(), Frame> {
         let at = self.place(queue);
         let line = &mut self.lines[at];
@@ -160,13 +162,13 @@ impl Shaper {
         Ok(())
     }
 
-    /// Counts a frame that found no room.
+    /// Counts a dropped frame of a queue.
     pub fn refuse(&mut self, queue: u32) {
         let at = self.place(queue);
         self.lines[at].report.dropped += 1;
     }
 
-    /// Takes in what rates brought until now.
+    /// Adds the tokens of all rates until now.
     pub fn fill(&mut self, now: Nanos) {
         for line in &mut self.lines {
             for bucket in [&mut line.min, &mut line.max].into_iter().flatten() {
@@ -175,7 +177,7 @@ impl Shaper {
         }
     }
 
-    /// The next low-latency frame that may leave, or a normal one that must go before it.
+    /// Takes the next low-latency frame that may be sent, or a normal frame that must go before it.
     pub fn next_urgent(&mut self) -> Option<Frame> {
         let oldest = self.oldest(true)?;
         let normal = self.oldest(false).filter(|normal| *normal < oldest.min(self.sealed));
@@ -185,20 +187,22 @@ impl Shaper {
         self.take(at, low_latency)
     }
 
-    /// The next normal frame that may leave, and whether low-latency ones that come later must not overtake it.
+    /// Takes the next normal frame that may be sent. Also returns whether later low-latency frames must not
+    /// overtake it.
     pub fn next_normal(&mut self) -> Option<(Frame, bool)> {
         let epoch = self.oldest(false)?;
         let at = self.best(|line| line.epoch(false) == Some(epoch))?;
         self.take(at, false).map(|frame| (frame, epoch < self.sealed))
     }
 
-    /// The first epoch of which a lane has frames that may leave.
+    /// Returns the earliest epoch of a lane's frames that may be sent.
     fn oldest(&self, low_latency: bool) -> Option<u64> {
         let lines = self.lines.iter().filter(|line| line.may_send());
         lines.filter_map(|line| line.epoch(low_latency)).min()
     }
 
-    /// Of the lines that may send and are wanted, the one whose turn it is.
+    /// Returns the index of the next queue to serve among the queues that may send and for which `wanted` is
+    /// true.
     fn best(&self, wanted: impl Fn(&Line) -> bool) -> Option<usize> {
         let lines = self.lines.iter().enumerate().filter(|(_, line)| wanted(line) && line.may_send());
         let turn = |line: &Line| (line.is_guaranteed(), line.settings.priority, Reverse(line.progress));
@@ -212,7 +216,7 @@ impl Shaper {
         if line.is_guaranteed() {
             line.min.iter_mut().for_each(|min| min.take(bytes));
         } else {
-            // What it did not send in time is lost to it.
+            // An idle queue loses its share of the time when it did not send.
             let progress = &mut self.progress[usize::from(line.settings.priority)];
             *progress = line.progress.max(*progress);
             line.progress = *progress + bytes as u64;
@@ -224,26 +228,27 @@ impl Shaper {
         Some(frame)
     }
 
-    /// Whether frames wait for nothing but the device.
+    /// Returns whether frames wait only for the device, and not for a rate.
     pub fn is_ready(&self) -> bool {
         self.frames > 0 && self.lines.iter().any(|line| line.len() > 0 && line.may_send())
     }
 
-    /// When the first of the queues that wait for their rate may send again.
+    /// Returns when the first of the queues above their maximum rate may send again, in nanoseconds.
     pub fn opens_ns(&self) -> Option<Nanos> {
         let waits = |line: &&Line| line.len() > 0 && !line.may_send();
         self.lines.iter().filter(waits).filter_map(|line| line.max.map(|max| max.opens_ns())).min()
     }
 
-    /// The device was given what it takes: what is left waits.
+    /// Records that the device has taken all it can: frames still queued are now waiting.
     pub fn settle(&mut self) {
         for line in &mut self.lines {
             line.held = line.len() > 0;
         }
     }
 
-    /// Flows may have come to another queue: what waits goes before normal frames that come. `promotes`: or have become
-    /// low-latency; before those as well.
+    /// Records a rule change by which flows may have moved to another queue: frames queued before it are sent
+    /// before later normal frames. If it `promotes`, flows may also have become low-latency, and later
+    /// low-latency frames wait too.
     pub fn change(&mut self, promotes: bool) {
         self.epoch += 1;
         if promotes {
@@ -251,7 +256,7 @@ impl Shaper {
         }
     }
 
-    /// Takes out a frame that waits, whatever its turn.
+    /// Removes any waiting frame, ignoring the schedule.
     pub fn pop(&mut self) -> Option<Frame> {
         let mut lanes = self.lines.iter_mut().flat_map(|line| [&mut line.low_latency, &mut line.normal]);
         let (_, frame) = lanes.find_map(Lane::pop_front)?;
@@ -259,7 +264,7 @@ impl Shaper {
         Some(frame)
     }
 
-    /// What the queues have done, by number.
+    /// Returns the counters of the queues, by queue number.
     pub fn reports(&self) -> QueueReports {
         let mut reports = QueueReports::default();
         for line in &self.lines {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Queues in virtual time, before a line that sends so many bytes in a millisecond.
+//! Egress queues in virtual time, before a link that sends a fixed number of bytes per millisecond.
 
 use super::*;
 use std::collections::BTreeMap;
@@ -16,12 +16,12 @@ fn queue(id: u32, min_mbps: u32, max_mbps: u32, priority: u8) -> EgressQueue {
     }
 }
 
-/// A line behind queues, which are never without frames of the given length.
+/// A link behind egress queues that always have frames of the given length.
 struct Lab {
     shaper: Shaper,
     now: Nanos,
     lengths: BTreeMap<u32, usize>,
-    /// Bytes that each queue has sent, as a frame's first byte tells.
+    /// Bytes that each queue has sent. The first byte of a frame is its queue number.
     sent: BTreeMap<u32, usize>,
 }
 
@@ -43,7 +43,8 @@ impl Lab {
         Some((frame.bytes().first().copied().unwrap_or_default(), frame.len()))
     }
 
-    /// Lets `milliseconds` pass on a line of so many Mbit/s. All queues of `lengths` have more than they can send.
+    /// Lets `milliseconds` pass on a link of `line_mbps` Mbit/s. All queues in `lengths` have more frames
+    /// than they can send.
     fn run(&mut self, milliseconds: usize, line_mbps: usize) {
         let mut room = 0isize;
         for _ in 0..milliseconds {
@@ -61,7 +62,7 @@ impl Lab {
         }
     }
 
-    /// What each queue has sent, in Mbit/s over so many milliseconds.
+    /// Returns the rate at which each queue has sent over `milliseconds`, in Mbit/s.
     fn mbps(&self, milliseconds: usize) -> BTreeMap<u32, usize> {
         self.sent
             .iter()
@@ -70,7 +71,7 @@ impl Lab {
     }
 }
 
-/// Runs queues over a busy line of 100 Mbit/s for 1 s and tells what each was sent, in Mbit/s.
+/// Runs queues over a saturated link of 100 Mbit/s for 1 s. Returns the rate of each queue in Mbit/s.
 fn shares(queues: &[EgressQueue], lengths: &[(u32, usize)]) -> BTreeMap<u32, usize> {
     let mut lab = Lab::new(queues, lengths);
     lab.run(1_000, 100);
@@ -82,7 +83,7 @@ fn rates_are_kept_whatever_the_frames_are() {
     for len in [60, 1_514, 65_000] {
         for max in [1, 7, 60] {
             let sent = shares(&[queue(1, 0, max, 0)], &[(1, len)])[&1];
-            // A bucket's depth and a frame of debt are in it.
+            // Allow for the depth of the bucket and for a frame of debt.
             let slack = 1 + (2 * len + 3_036) * 8 / 1_000_000 + max as usize / 100;
             assert!(sent.abs_diff(max as usize) <= slack, "{len} bytes at {max} Mbit/s: {sent}");
         }
@@ -93,7 +94,7 @@ fn rates_are_kept_whatever_the_frames_are() {
 fn a_guarantee_holds_against_a_flood_of_a_higher_priority() {
     let shared = shares(&[queue(1, 30, 0, 0), queue(2, 0, 0, 7)], &[(1, 200), (2, 1_514)]);
     assert!(shared[&1].abs_diff(30) <= 1 && shared[&2].abs_diff(70) <= 1, "{shared:?}");
-    // More guaranteed than there is: by priority.
+    // If the guarantees exceed the link's rate, priority decides.
     let shared = shares(&[queue(1, 80, 0, 1), queue(2, 80, 0, 2)], &[(1, 1_514), (2, 1_514)]);
     assert!(shared[&1].abs_diff(20) <= 1 && shared[&2].abs_diff(80) <= 1, "{shared:?}");
 }
@@ -115,7 +116,7 @@ fn equals_share_what_is_beyond_guarantees_by_bytes() {
     assert!(shared.values().all(|mbps| mbps.abs_diff(33) <= 1), "{shared:?}");
     let shared = shares(&[queue(1, 40, 0, 2), queue(2, 0, 0, 2)], &[(1, 1_514), (2, 60)]);
     assert!(shared[&1].abs_diff(70) <= 1 && shared[&2].abs_diff(30) <= 1, "{shared:?}");
-    // One is held by its rate: the others share what it leaves.
+    // One queue is limited by its rate; the others share the rest equally.
     let shared =
         shares(&[queue(1, 0, 10, 2), queue(2, 0, 0, 2), queue(3, 0, 0, 2)], &[(1, 60), (2, 1_514), (3, 500)]);
     assert!(shared[&1].abs_diff(10) <= 1, "{shared:?}");
@@ -151,7 +152,7 @@ fn low_latency_frames_go_first_within_the_rate_of_their_queue() {
     for queue in [1, 2, 0] {
         assert!(lab.push(queue, 100, false) && lab.push(queue, 101, true));
     }
-    // Of both lanes by guarantee and priority; 0 is the default queue.
+    // Within both lanes, ordered by guarantee and priority; 0 is the default queue.
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).collect();
     assert_eq!(order, [(2, 101), (1, 101), (0, 101), (2, 100), (1, 100), (0, 100)]);
     while lab.push(1, 1_000, true) {}
@@ -189,7 +190,7 @@ fn a_queue_keeps_its_order_and_its_limits() {
             (2 * frames as u64, bytes, 1, 0)
         );
     }
-    // Frames of no bytes cost nothing and still leave one by one.
+    // Frames of zero bytes cost no tokens and still leave one at a time.
     let mut lab = Lab::new(&[queue(4, 1, 1, 1)], &[]);
     assert!(lab.push(4, 0, false) && lab.push(4, 1, false));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((0, 0)), Some((4, 1)), None]);
@@ -207,17 +208,17 @@ fn numbers_without_a_queue_go_by_the_default_one() {
 #[test]
 fn what_waits_when_rules_change_goes_before_what_comes() {
     let mut lab = Lab::new(&[queue(1, 0, 0, 0), queue(2, 0, 0, 7)], &[]);
-    // A flow comes from queue 1 to 2 and back.
+    // A flow moves from queue 1 to queue 2 and back.
     assert!(lab.push(1, 100, false));
     lab.shaper.change(false);
     assert!(lab.push(2, 101, false));
     lab.shaper.change(false);
     assert!(lab.push(1, 102, false) && lab.push(2, 200, false));
-    // A low-latency frame, since no normal flow has become low-latency.
+    // A low-latency frame goes first, because no normal flow has become low-latency.
     assert!(lab.push(1, 60, true));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [60, 100, 101, 200, 102]);
-    // Then it becomes low-latency.
+    // The flow becomes low-latency.
     assert!(lab.push(1, 100, false));
     lab.shaper.change(true);
     assert!(lab.push(2, 101, true) && lab.push(2, 200, false));
@@ -225,7 +226,7 @@ fn what_waits_when_rules_change_goes_before_what_comes() {
     assert!(lab.push(2, 102, true));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [100, 101, 102, 200]);
-    // While nobody waits behind them the device has time.
+    // Sealed frames are not sent as urgent while no low-latency frame waits behind them.
     assert!(lab.push(1, 100, false));
     lab.shaper.change(true);
     assert!(lab.shaper.next_urgent().is_none());
@@ -242,7 +243,7 @@ fn a_queue_that_waits_for_its_rate_holds_up_no_other_when_rules_change() {
     assert!(lab.push(2, 61, true) && lab.push(2, 62, false) && lab.push(1, 101, true));
     assert_eq!([lab.next(), lab.next(), lab.next()], [Some((2, 61)), Some((2, 62)), None]);
     lab.shaper.fill(3_600_000 * MS);
-    // What waited before, low-latency ones first; then what came.
+    // Frames queued before the change, low-latency ones first; then later frames.
     assert_eq!([lab.next(), lab.next()], [Some((1, 100)), Some((1, 1_000))]);
     let mut last = None;
     while let Some(next) = lab.next() {
