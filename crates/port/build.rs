@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Builds the driver for DPDK, if it is asked for.
+//! Builds the C shim of the DPDK driver if the feature `dpdk` is enabled.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed=build.rs");
@@ -25,7 +25,7 @@ mod dpdk {
         cc::Build::new()
             .file("src/dpdk/shim.c")
             .includes(&found.include_paths)
-            // What DPDK was built for, which its inline functions rely on.
+            // DPDK's build configuration, on which its inline functions depend.
             .flag("-include")
             .flag("rte_config.h")
             .flag_if_supported("-msse4.2")

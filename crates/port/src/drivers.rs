@@ -1,37 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The list of drivers. A new driver is a new file and a line in [`DRIVERS`].
+//! The list of drivers. A new driver is a new module and a line in [`DRIVERS`].
 
 use crate::{PortError, Queue, af_packet, af_xdp, dpdk, interface, mem, pcap};
 
-/// What to open.
+/// Specification of a port to open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// Port number, from 1; becomes `meta.in_port`.
+    /// Port number, from 1; becomes `meta.in_port` of received frames.
     pub number: u32,
-    /// The port's name, for messages.
+    /// Name of the port, for messages.
     pub name: String,
-    /// Which driver of [`DRIVERS`].
+    /// Name of a driver in [`DRIVERS`].
     pub driver: String,
-    /// The device in the driver's own notation.
+    /// The device, in the driver's notation.
     pub device: String,
-    /// Queues to open: one for each worker that serves the port.
+    /// Number of queues to open: one for each worker that serves the port.
     pub queues: usize,
-    /// Bytes outstanding at each queue's device from which on normal frames wait in the switch; `usize::MAX`: they never do.
+    /// Outstanding bytes per device queue above which normal frames wait in the switch; `usize::MAX`: no
+    /// limit.
     pub outstanding_bytes: usize,
 }
 
-/// A port's queues.
+/// The queues of a port.
 pub type Queues = Vec<Box<dyn Queue>>;
 
-/// A driver by name.
+/// A driver with its entry points.
 pub struct Driver {
-    /// The name that configuration uses.
+    /// Name of the driver in configurations.
     pub name: &'static str,
-    /// Whether its devices are network interfaces, each of which only one port can have.
+    /// Whether devices are network interfaces, each of which can belong to one port only.
     pub interfaces: bool,
-    /// Checks what is to be opened without touching a device.
+    /// Checks a specification without access to the device.
     pub check: fn(&Spec) -> Result<(), PortError>,
-    /// Checks whether a device that [`Driver::check`] accepts is there, without opening it.
+    /// Checks whether the device exists without opening it. The specification must have passed
+    /// [`Driver::check`].
     pub find: fn(&Spec) -> Result<(), PortError>,
     /// Opens a port's queues.
     pub open: fn(&Spec) -> Result<Queues, PortError>,
@@ -60,44 +62,43 @@ pub const DRIVERS: &[Driver] = &[
 
 /// Opens a port: one queue for each worker that serves it.
 ///
-/// # Errors
-/// An unknown driver, a device that is missing or wrong, missing privileges.
+/// # Errors Returns an error if the driver is unknown, the device is missing or unsuitable, or privileges are
+/// missing.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     (driver(spec)?.open)(spec)
 }
 
-/// Checks whether a port could be opened as far as its specification tells: driver, device notation, number of queues.
-/// Opens nothing and needs no privileges; whether the device or file exists is not looked at.
+/// Checks a port's specification: driver, device string, number of queues. Opens nothing and needs no
+/// privileges. The existence of the device or file is not checked.
 ///
-/// # Errors
-/// What [`open`] would refuse whatever devices there are.
+/// # Errors Returns the error by which [`open`] would refuse the specification on any machine.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     (driver(spec)?.check)(spec)
 }
 
-/// Checks whether a port's device is there: a network interface in the calling thread's network namespace, a capture that
-/// can be read, a folder for one that is written. Opens no device and needs no privileges. Devices of DPDK are not looked
-/// for.
+/// Checks whether a port's device exists: a network interface in the calling thread's network namespace, a
+/// readable capture to receive from, or the folder of a capture to write. Opens no device and needs no
+/// privileges. DPDK devices are not checked.
 ///
-/// # Errors
-/// As for [`check`]; a device, file or folder that is missing.
+/// # Errors Returns the errors of [`check`], and an error if a device, file or folder is missing.
 pub fn find(spec: &Spec) -> Result<(), PortError> {
     check(spec)?;
     (driver(spec)?.find)(spec)
 }
 
-/// For drivers whose devices need not be there before they are opened.
+/// The `find` function of drivers whose devices need not exist before they are opened.
 fn any_device(_: &Spec) -> Result<(), PortError> {
     Ok(())
 }
 
-/// Whether devices of this driver are network interfaces, each of which only one port can have; not for an unknown one.
+/// Returns whether devices of this driver are network interfaces, each of which can belong to one port only.
+/// False for an unknown driver.
 #[must_use]
 pub fn is_of_interfaces(driver: &str) -> bool {
     DRIVERS.iter().any(|known| known.name == driver && known.interfaces)
 }
 
-/// The kernel's network interface that a port of this driver stands on, if it stands on one.
+/// Returns the kernel's network interface on which a port of this driver is based, if there is one.
 #[must_use]
 pub fn interface_of<'a>(driver: &str, device: &'a str) -> Option<&'a str> {
     if driver == dpdk::NAME { dpdk::interface(device) } else { is_of_interfaces(driver).then_some(device) }
@@ -199,7 +200,7 @@ mod tests {
         ] {
             let message = check(&spec(driver, device, queues)).unwrap_err().to_string();
             assert!(message.contains("port p1") && message.contains(part), "{message}");
-            // Nothing that is refused here would have been opened, nor for another reason.
+            // `open` refuses the same specification with the same message.
             assert_eq!(open(&spec(driver, device, queues)).err().unwrap().to_string(), message);
         }
     }

@@ -1,87 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a port could not be opened.
+//! Errors of opening a port.
 
 use std::io;
 
-/// Why a port could not be opened: which port, what was wrong, what would be right.
+/// Reason why a port could not be opened: the port, the fault, and the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum PortError {
-    /// No driver of that name.
+    /// There is no driver of this name.
     #[error("port {port}: there is no driver \"{driver}\"; the drivers are {known}")]
     UnknownDriver {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// The driver asked for.
+        /// Driver in the configuration.
         driver: String,
-        /// The drivers there are, separated by commas.
+        /// Names of all drivers, separated by commas.
         known: String,
     },
-    /// This build lacks the driver.
+    /// The driver was not compiled into this build.
     #[error("port {port}: this build has no driver {driver}; {how}")]
     NotBuilt {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// The driver.
+        /// Name of the driver.
         driver: &'static str,
-        /// How to get one that has it.
+        /// How to build with the driver.
         how: &'static str,
     },
-    /// The device string means nothing to the driver.
+    /// The device string is invalid for the driver.
     #[error("port {port}: device \"{device}\" of driver {driver}: {wrong}; expected {expected}")]
     BadDevice {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// The driver.
+        /// Name of the driver.
         driver: &'static str,
         /// The device string.
         device: String,
-        /// What is wrong with it.
+        /// Description of the fault.
         wrong: String,
-        /// What would be right.
+        /// Description of valid device strings.
         expected: &'static str,
     },
-    /// The device does not exist.
+    /// The network device does not exist.
     #[error(
         "port {port}: there is no network device \"{device}\" in this network namespace; `ip link` lists those there are"
     )]
     NoDevice {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// The device's name.
+        /// Name of the device.
         device: String,
     },
-    /// The process may not open such a device.
+    /// The process lacks the permission to open the device.
     #[error("port {port}: no permission to {what}; run as root or with {needs}")]
     NoPermission {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// The capabilities that allow it.
+        /// Capabilities that permit the operation.
         needs: &'static str,
     },
-    /// A number of queues the driver can not give.
+    /// The driver cannot open this number of queues.
     #[error("port {port}: driver {driver} can not open {queues} queues; it needs {expected}")]
     BadQueues {
-        /// The port's name.
+        /// Name of the port.
         port: String,
-        /// The driver.
+        /// Name of the driver.
         driver: &'static str,
-        /// Queues asked for.
+        /// Number of queues in the request.
         queues: usize,
-        /// What would be right.
+        /// Valid numbers of queues.
         expected: &'static str,
     },
-    /// The system refused for another reason.
+    /// A system call failed for another reason.
     #[error("port {port}: can not {what} for device \"{device}\": {source}")]
     Io {
-        /// The port's name.
+        /// Name of the port.
         port: String,
         /// The device string.
         device: String,
-        /// What was attempted.
+        /// The attempted operation.
         what: &'static str,
-        /// The system's answer.
+        /// The error of the system call.
         source: io::Error,
     },
 }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults on purpose: a queue that loses, damages and refuses at given rates, the same way for the same seed.
+//! Fault injection: a queue that loses, damages and refuses frames at given rates. The same seed gives the
+//! same faults.
 
 use crate::{Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, Statistics};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
-/// How often what goes wrong, in events per thousand.
+/// Rates of injected faults, in events per thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Received frames that are lost.
     pub drop_per_mille: u32,
-    /// Received frames of which one bit is flipped.
+    /// Received frames in which one bit is flipped.
     pub corrupt_per_mille: u32,
     /// Received frames that are cut to a random length.
     pub truncate_per_mille: u32,
-    /// Calls of `transmit` that take nothing.
+    /// Calls of `transmit` that accept no frame.
     pub refuse_per_mille: u32,
-    /// Start of the random sequence.
+    /// Seed of the random sequence.
     pub seed: u64,
 }
 
-/// Any queue, with faults. Lost frames count as `Drop::Fault`.
+/// A queue with injected faults. Lost frames count as `Drop::Fault`.
 pub struct Faulty<Q> {
     inner: Q,
     faults: Faults,
@@ -33,7 +34,7 @@ pub struct Faulty<Q> {
 }
 
 impl<Q: Queue> Faulty<Q> {
-    /// Puts `faults` on `inner`.
+    /// Injects `faults` into `inner`.
     pub fn new(inner: Q, faults: Faults) -> Self {
         Self {
             inner,
@@ -46,7 +47,7 @@ impl<Q: Queue> Faulty<Q> {
         }
     }
 
-    /// True if the frame is to be lost; damages it otherwise.
+    /// Returns whether the frame is lost; otherwise it may be damaged.
     fn strike(&mut self, frame: &mut Frame) -> bool {
         if self.random.happens(self.faults.drop_per_mille) {
             return true;
@@ -60,7 +61,7 @@ impl<Q: Queue> Faulty<Q> {
             let len = self.random.below(frame.len());
             let cut = frame.set_len(len);
             debug_assert!(cut, "shorter always fits");
-            // What the sender left open no longer describes these bytes.
+            // The sender's offload metadata no longer describes these bytes.
             frame.meta.checksum = None;
             frame.meta.gso = None;
         }
@@ -78,7 +79,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
             if self.strike(&mut frame) {
                 self.lost += 1;
                 self.lost_bytes += len as u64;
-                // A frame of a foreign home can not come from these pools; if it does, it is freed.
+                // The frame came from these pools. If a queue violates that, the frame is freed.
                 let _ = pools.put(frame);
                 continue;
             }
@@ -127,7 +128,7 @@ impl<Q: Queue> Queue for Faulty<Q> {
     }
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): small, and good enough to choose victims.
+/// The SplitMix64 generator (Steele, Lea, Flood 2014): small, and good enough to select faults.
 struct Random(u64);
 
 impl Random {
@@ -139,7 +140,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number from 0 to `limit - 1`; 0 for a limit of 0.
+    /// Returns a number from 0 to `limit` - 1, or 0 if `limit` is 0.
     fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
     use crate::mem;
 
-    /// What arrives of 1,000 frames of 100 bytes of 0x55, and the counters.
+    /// Returns the frames received out of 1,000 frames of 100 bytes of 0x55, and the counters.
     fn run(faults: Faults) -> (Vec<Vec<u8>>, Statistics) {
         let (mut queues, mut handle) = mem::pair(1, 1, 1000);
         for _ in 0..1000 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the drivers of network interfaces have in common: names, and errors in words.
+//! Common parts of the drivers of network interfaces: checks of names, and errors.
 
 use crate::{PortError, Spec, sys};
 use std::io;
 
-/// What is expected of an interface.
+/// Description of a valid device.
 const ETHERNET: &str = "the name of an Ethernet interface in this network namespace";
 
-/// Checks whether an interface can have the device's name, as `dev_valid_name` of the kernel.
+/// Checks whether an interface can have the device's name, by the rules of the kernel's `dev_valid_name`.
 pub(crate) fn check_name(spec: &Spec, driver: &'static str) -> Result<(), PortError> {
     let name = &spec.device;
     let refused = |c: &char| matches!(c, '/' | ':' | '\0' | '\u{b}') || c.is_ascii_whitespace();
@@ -24,7 +24,7 @@ pub(crate) fn check_name(spec: &Spec, driver: &'static str) -> Result<(), PortEr
     Err(Owner::new(spec, driver).bad_device(wrong, expected))
 }
 
-/// Checks whether the interface is in the calling thread's network namespace.
+/// Checks whether the interface exists in the calling thread's network namespace.
 pub(crate) fn find(spec: &Spec) -> Result<(), PortError> {
     match sys::index_of(&spec.device) {
         Some(_) => Ok(()),
@@ -32,7 +32,7 @@ pub(crate) fn find(spec: &Spec) -> Result<(), PortError> {
     }
 }
 
-/// Whose device it is, for errors.
+/// The port and device that errors refer to.
 pub(crate) struct Owner {
     pub(crate) port: String,
     pub(crate) device: String,
@@ -44,7 +44,8 @@ impl Owner {
         Self { port: spec.name.clone(), device: spec.device.clone(), driver }
     }
 
-    /// The system's refusal, of which a lack of permission asks for these capabilities.
+    /// Converts a failed system call to an error. `needs` are the capabilities to name if permission is
+    /// missing.
     pub(crate) fn error(&self, what: &'static str, needs: &'static str, source: io::Error) -> PortError {
         let (port, device) = (self.port.clone(), self.device.clone());
         match source.raw_os_error() {
@@ -54,13 +55,13 @@ impl Owner {
         }
     }
 
-    /// A device that is not as the driver needs it.
+    /// Returns the error for a device that does not meet the driver's requirements.
     pub(crate) fn bad_device(&self, wrong: String, expected: &'static str) -> PortError {
         let (port, device) = (self.port.clone(), self.device.clone());
         PortError::BadDevice { port, driver: self.driver, device, wrong, expected }
     }
 
-    /// Refuses what has not Ethernet's link layer (`ARPHRD_*`).
+    /// Refuses a device whose link layer (`ARPHRD_*`) is not Ethernet.
     pub(crate) fn check_link_layer(&self, kind: u16) -> Result<(), PortError> {
         match kind {
             libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => Ok(()),

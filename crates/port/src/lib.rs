@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Port drivers behind one trait. They move frames between a worker and the world, and know of no pipeline.
+//! Port drivers behind one trait, [`Queue`]. They move frames between a worker and its devices, and do not
+//! depend on the forwarding pipeline.
 //!
-//! A port has one [`Queue`] for each worker that serves it; a queue belongs to one thread. Neither `receive` nor
-//! `transmit` allocates, locks, logs or blocks.
+//! A port has one [`Queue`] for each worker that serves it; a queue belongs to one thread. `receive` and
+//! `transmit` must not allocate memory, take locks, write logs or block. All `unsafe` code is in `sys` and in
+//! the shim of the DPDK driver.
+//!
+//! Begin reading with `queue.rs` (the contract of a driver), then `drivers.rs` (the list of drivers). The
+//! simplest driver is `mem`.
 
 pub mod af_packet;
 pub mod af_xdp;
@@ -31,5 +36,5 @@ pub use pools::{LARGE_FRAME_BYTES, Pools, SMALL_FRAME_BYTES};
 pub use queue::{Capabilities, Link, Outstanding, Queue};
 pub use statistics::{Drop, Statistics};
 
-/// Shortest frame worth looking at: an Ethernet header, in bytes.
+/// Length in bytes of the shortest frame that is handled: an Ethernet header.
 pub const MIN_FRAME_BYTES: usize = 14;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Finishing in software what a sender left to its device, for drivers and frames that the kernel does not finish.
+//! Checksums and segmentation in software, for drivers and frames for which the kernel does not do them.
 
 use frame::{Frame, GsoKind, PartialChecksum};
 use wire::layers::header;
 use wire::segment::{self, Segments};
 use wire::{Depth, Layers};
 
-/// Most segments that one super-frame is cut into; a sender that asks for more gets none.
+/// Maximum number of segments per super-frame; a larger super-frame is dropped.
 const MAX_SEGMENTS: usize = 2048;
 const IPV4_HEADER_BYTES: std::ops::RangeInclusive<usize> = 20..=60;
 const IPV6_HEADER_BYTES: usize = 40;
 
-/// Completes a partial checksum in the frame's bytes; false (and unchanged) if it lies outside the frame. Not for
-/// super-frames.
+/// Completes a partial checksum in the frame's bytes. Returns false, and leaves the frame unchanged, if the
+/// checksum lies outside the frame. Not for super-frames.
 pub(crate) fn complete_checksum(frame: &mut Frame) -> bool {
     let Some(PartialChecksum { start, offset }) = frame.meta.checksum else { return true };
     if !segment::complete_partial(frame.bytes_mut(), start.into(), offset.into()) {
@@ -22,8 +22,8 @@ pub(crate) fn complete_checksum(frame: &mut Frame) -> bool {
     true
 }
 
-/// The segments of a super-frame, whatever stands before its IP header; none if the metadata does not fit the bytes, or
-/// if it is in a tunnel whose headers can not be put right.
+/// Returns the segments of a super-frame, with any headers before its IP header. Returns `None` if the
+/// metadata does not fit the bytes, or if the headers of its tunnel cannot be updated.
 pub(crate) fn segments(frame: &Frame) -> Option<Segments<'_>> {
     let gso = frame.meta.gso?;
     let layers = layers(frame, gso.kind)?;
@@ -34,7 +34,8 @@ pub(crate) fn segments(frame: &Frame) -> Option<Segments<'_>> {
     (segments.remaining() <= MAX_SEGMENTS).then_some(segments)
 }
 
-/// The frames that a device without offloads puts on its wire for one; none if its metadata do not fit its bytes.
+/// Returns the frames that a device without offloads would send for this frame. Returns `None` if the
+/// metadata does not fit the bytes.
 #[must_use]
 pub fn finished(mut frame: Frame) -> Option<Vec<Vec<u8>>> {
     if frame.meta.gso.is_none() {
@@ -49,9 +50,9 @@ pub fn finished(mut frame: Frame) -> Option<Vec<Vec<u8>>> {
     Some(made)
 }
 
-/// Where the headers are that segments repeat. The partial checksum tells where the L4 header is, also behind headers
-/// that no walk from the front understands (MPLS, PBB, KeyFlow keys); the IP header is the one that ends there and whose
-/// length field reaches to the frame's end.
+/// Finds the headers that segments repeat. The partial checksum gives the offset of the L4 header, even
+/// behind headers that a walk from the front does not parse (MPLS, PBB, KeyFlow keys). The IP header is the
+/// one that ends there and whose length field reaches to the end of the frame.
 fn layers(frame: &Frame, kind: GsoKind) -> Option<Layers> {
     let l4 = usize::from(frame.meta.checksum?.start);
     let bytes = frame.bytes();
@@ -97,7 +98,8 @@ mod tests {
     use super::*;
     use frame::Gso;
 
-    /// TCP over IPv4 behind `outer`, 100 bytes of payload to be cut by 40.
+    /// Returns a TCP over IPv4 super-frame behind `outer`, with 100 bytes of payload and segments of 40
+    /// bytes.
     fn super_frame(outer: &[u8]) -> Frame {
         let mut bytes = outer.to_vec();
         bytes.extend([0x45, 0, 0, 140, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's stock of frames: small ones for packets, large ones for super-frames.
+//! A worker's pools of frames: small frames for packets, large frames for super-frames and jumbo frames.
 
 use frame::{Frame, Pool};
 
-/// Bytes a small frame can hold.
+/// Capacity of a small frame in bytes.
 pub const SMALL_FRAME_BYTES: usize = 2048;
 
-/// Bytes a large frame can hold: the longest IP packet, its Ethernet header and tags.
+/// Capacity of a large frame in bytes: the longest IP packet with its Ethernet header and tags.
 pub const LARGE_FRAME_BYTES: usize = 65_600;
 
-/// A worker's stock of frames.
+/// A worker's pools of frames.
 #[derive(Debug)]
 pub struct Pools {
     /// Frames of [`SMALL_FRAME_BYTES`].
     pub small: Pool,
     /// Frames of [`LARGE_FRAME_BYTES`], for GSO super-frames and jumbo frames; may be empty.
     pub large: Pool,
-    /// Frames for memory that devices lend ([`frame::Loan`]); may be empty.
+    /// Frames without memory of their own, which borrow memory of devices ([`frame::Loan`]); may be empty.
     pub shells: Pool,
 }
 
 impl Pools {
-    /// Pools of `small` and `large` frames whose home is number `home`.
+    /// Creates pools of `small` and `large` frames; `home` identifies the pools' worker.
     #[must_use]
     pub fn new(home: u16, small: usize, large: usize) -> Self {
         Self {
@@ -31,13 +31,13 @@ impl Pools {
         }
     }
 
-    /// The same with `shells` frames for memory on loan.
+    /// Adds `shells` frames for borrowed memory.
     #[must_use]
     pub fn with_shells(self, shells: usize) -> Self {
         Self { shells: Pool::of_shells(self.small.home(), shells), ..self }
     }
 
-    /// An empty frame with room for `len` bytes, or none when the pool for that length is used up.
+    /// Returns an empty frame with space for `len` bytes, or `None` if the pool for this length is empty.
     #[inline]
     pub fn get(&mut self, len: usize) -> Option<Frame> {
         if len <= self.small.capacity_bytes() {
@@ -49,7 +49,8 @@ impl Pools {
         }
     }
 
-    /// True if `get(len)` can ever succeed: a frame longer than that must not wait for a buffer.
+    /// Returns whether `get(len)` can ever succeed. If not, a frame of this length must not wait for a
+    /// buffer.
     #[must_use]
     #[inline]
     pub fn fits(&self, len: usize) -> bool {
@@ -60,28 +61,28 @@ impl Pools {
         }
     }
 
-    /// True if a frame of `len` bytes needs a large one and none is free, but small ones are: a packet that waits for it
-    /// would hold up those behind it.
+    /// Returns whether a frame of `len` bytes needs a large buffer while only small ones are free. Such a
+    /// frame is dropped, because frames behind it would have to wait.
     #[must_use]
     #[inline]
     pub fn lacks_only_large(&self, len: usize) -> bool {
         len > self.small.capacity_bytes() && self.large.available() == 0 && self.small.available() > 0
     }
 
-    /// Takes a frame back; a frame of another home is returned to the caller.
+    /// Returns a frame to its pool. Returns it to the caller if it belongs to another home.
     #[inline]
     pub fn put(&mut self, frame: Frame) -> Result<(), Frame> {
         self.small.put(frame).or_else(|frame| self.shells.put(frame)).or_else(|frame| self.large.put(frame))
     }
 
-    /// True if the pool for frames of `len` bytes has less than a quarter of them left.
+    /// Returns whether the pool for frames of `len` bytes has less than a quarter of its frames left.
     #[must_use]
     #[inline]
     pub fn lacks(&self, len: usize) -> bool {
         has_less_than(if len <= self.small.capacity_bytes() { &self.small } else { &self.large }, 4)
     }
 
-    /// The pool that frames like this are from.
+    /// Returns the pool from which a frame like this was taken.
     #[inline]
     fn pool_of(&self, frame: &Frame) -> &Pool {
         match frame.capacity() {
@@ -91,35 +92,35 @@ impl Pools {
         }
     }
 
-    /// True if the pool that this frame is from has less than a quarter of its frames left.
+    /// Returns whether the pool of this frame has less than a quarter of its frames left.
     #[must_use]
     #[inline]
     pub fn is_scarce(&self, frame: &Frame) -> bool {
         has_less_than(self.pool_of(frame), 4)
     }
 
-    /// True if it has less than half of them left.
+    /// Returns whether the pool of this frame has less than half of its frames left.
     #[must_use]
     #[inline]
     pub fn is_half_used(&self, frame: &Frame) -> bool {
         has_less_than(self.pool_of(frame), 2)
     }
 
-    /// True if less than a quarter of the small frames are left, or of the shells.
+    /// Returns whether less than a quarter of the small frames or of the shells is left.
     #[must_use]
     #[inline]
     pub fn is_low(&self) -> bool {
         has_less_than(&self.small, 4) || has_less_than(&self.shells, 4)
     }
 
-    /// True if some queue may have found no frame.
+    /// Returns whether a queue may have found no free frame.
     #[must_use]
     #[inline]
     pub fn is_used_up(&self) -> bool {
         self.small.available() == 0 || self.shells.available() == 0 && self.shells.total() > 0
     }
 
-    /// Small frames free now.
+    /// Returns the number of free small frames.
     #[must_use]
     #[inline]
     pub fn available(&self) -> usize {
@@ -127,7 +128,7 @@ impl Pools {
     }
 }
 
-/// Whether less than one of so many frames of a pool is left.
+/// Returns whether less than 1/`part` of the pool's frames is left.
 #[inline]
 fn has_less_than(pool: &Pool, part: usize) -> bool {
     pool.available() * part < pool.total()

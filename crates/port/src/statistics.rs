@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a queue counts. Every drop has a name.
+//! Counters of a queue. Every drop is counted under a named reason.
 
-/// Why a driver dropped a frame.
+/// Reason why a driver dropped a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Drop {
-    /// The kernel or device had no room in the receive queue.
+    /// The receive queue of the kernel or device was full.
     RxKernel,
     /// The device delivered only a part of the frame.
     RxTruncated,
-    /// Shorter than an Ethernet header.
+    /// The received frame is shorter than an Ethernet header.
     RxRunt,
-    /// Longer than any frame of the worker's pools.
+    /// The received frame is longer than any frame of the worker's pools.
     RxOversized,
-    /// Long, and all large frames of the worker's pools are in use: what is behind it must not wait for one.
+    /// The frame needs a large buffer and none is free. It is dropped so that frames behind it need not wait.
     RxNoLargeFrame,
-    /// The device took it to be damaged.
+    /// The device marked the received frame as damaged.
     RxError,
-    /// Longer than the device's MTU allows, and not to be cut into segments.
+    /// The frame exceeds the device's MTU and cannot be segmented.
     TxOversized,
-    /// Shorter than an Ethernet header.
+    /// The frame to send is shorter than an Ethernet header.
     TxRunt,
-    /// Segmentation or checksum left open in a way that can not be finished.
+    /// The frame's checksum or segmentation metadata is invalid, so the frame cannot be completed.
     TxUnfinished,
     /// The device is down or gone.
     TxLinkDown,
-    /// The kernel or device dropped it for lack of room.
+    /// The kernel or device had no space for the frame.
     TxNoBuffer,
-    /// The device refused it for another reason.
+    /// The device refused the frame for another reason.
     TxError,
-    /// A fault injected by a test.
+    /// A test has injected a fault.
     Fault,
 }
 
@@ -52,45 +52,45 @@ impl Drop {
     ];
 }
 
-/// A queue's counters since it was opened. Frames are counted as the pipeline sees them: a super-frame is one packet.
+/// Counters of a queue since it was opened. A super-frame counts as one packet, as in the pipeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Frames handed out by `receive`.
+    /// Frames returned by `receive`.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes of the frames returned by `receive`.
     pub rx_bytes: u64,
-    /// Frames the device took.
+    /// Frames that the device accepted.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of the frames that the device accepted.
     pub tx_bytes: u64,
     drops: [u64; Drop::ALL.len()],
 }
 
 impl Statistics {
-    /// Frames dropped for `reason`.
+    /// Returns the number of frames dropped for `reason`.
     #[must_use]
     pub fn drops(&self, reason: Drop) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// Every drop counter with its name.
+    /// Returns every drop counter with its name.
     pub fn named_drops(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Drop::ALL.iter().map(|(reason, name)| (*name, self.drops(*reason)))
     }
 
-    /// Frames dropped on receive, for any reason.
+    /// Returns the number of frames dropped on receive, for any reason.
     #[must_use]
     pub fn rx_dropped(&self) -> u64 {
         self.sum("rx_")
     }
 
-    /// Frames dropped on transmit, for any reason.
+    /// Returns the number of frames dropped on transmit, for any reason.
     #[must_use]
     pub fn tx_dropped(&self) -> u64 {
         self.sum("tx_")
     }
 
-    /// Adds another queue's counters, for a port's total.
+    /// Adds another queue's counters, for the total of a port.
     pub fn add(&mut self, other: &Self) {
         self.rx_packets += other.rx_packets;
         self.rx_bytes += other.rx_bytes;

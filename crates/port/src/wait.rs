@@ -1,49 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a worker sleeps: until packets wait on one of its ports, or another thread wakes it.
+//! Sleep of a worker until packets wait on one of its ports, or another thread wakes it.
 
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Most descriptors one call of [`wait`] takes.
+/// Maximum number of descriptors per call of [`wait`].
 pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
 
-/// Sleeps until one of `descriptors` is readable or `timeout` (none: for ever) is over; returns how many are ready. A
-/// signal ends the sleep early with 0. A socket's pending error counts as ready; the queue it belongs to takes it off when
-/// asked for its descriptor again. Nothing but the poll itself is done to a descriptor, so that one that was closed
-/// meanwhile does no harm.
+/// Sleeps until one of `descriptors` is readable or `timeout` has elapsed (`None`: no limit). Returns the
+/// number of ready descriptors. A signal ends the sleep early with 0. A pending error of a socket counts as
+/// ready; the queue clears it when it is asked for its descriptor again. Descriptors are only polled, so one
+/// that was closed meanwhile does no harm.
 ///
-/// # Errors
-/// More than [`MAX_DESCRIPTORS`] descriptors, or the system's refusal.
+/// # Errors Returns an error for more than [`MAX_DESCRIPTORS`] descriptors, or if the system call fails.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
     sys::poll(descriptors, timeout)
 }
 
-/// Wakes a sleeping worker: its descriptor is readable from `wake` until `clear`.
+/// An event that wakes a sleeping worker: its descriptor is readable from `wake` until `clear`.
 #[derive(Debug)]
 pub struct Wake(OwnedFd);
 
 impl Wake {
-    /// A wake that nobody has raised.
+    /// Creates an event that is not raised.
     ///
-    /// # Errors
-    /// The process has no descriptor left.
+    /// # Errors Returns an error if the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         sys::event().map(Self)
     }
 
-    /// Wakes who waits for the descriptor, now or later. May be called from any thread.
+    /// Wakes the thread that waits for the descriptor, now or later. May be called from any thread.
     pub fn wake(&self) {
         sys::raise_event(self.0.as_fd());
     }
 
-    /// Takes the wake back; false if there was none. To be called before the sleeper looks for its work.
+    /// Clears the event. Returns whether it was raised. The sleeper must call this before it looks for work.
     pub fn clear(&self) -> bool {
         sys::clear_event(self.0.as_fd())
     }
 
-    /// What to wait for.
+    /// Returns the descriptor to wait for.
     #[must_use]
     pub fn descriptor(&self) -> RawFd {
         self.0.as_raw_fd()

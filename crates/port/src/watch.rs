@@ -1,56 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When to ask for the link's state. Asking takes several system calls; the kernel reports changes, so that it is asked
-//! only then. Only when a device is opened, questions are asked that wait for a lock that the whole system shares:
-//! forwarding must not wait for it. [`crate::links`] knows of each change, at once.
+//! Schedules queries of a link's state. A query takes several system calls, so it is made only when the
+//! kernel has reported a change. Queries that wait for a system-wide lock are made only when a device is
+//! opened, because forwarding must not wait for the lock. [`crate::links`] detects every change at once.
 
 use crate::Link;
 use crate::sys::{Change, Monitor};
 use std::io;
 use std::time::{Duration, Instant};
 
-/// Without a change it is asked all the same after this time: of a speed, for instance, the kernel does not tell.
+/// Time after which the link is queried even without a reported change. Changes of speed, for instance, are
+/// not reported.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// What a device tells when it is asked.
+/// Result of a query.
 pub(crate) struct Told {
-    /// The state of the interface that has the port's device's name.
+    /// State of the interface that has the name of the port's device.
     pub(crate) link: Link,
-    /// Index of the interface that the socket is bound to.
+    /// Index of the interface to which the socket is bound.
     pub(crate) bound_index: i32,
-    /// The interface of that name is not the one that the socket is bound to.
+    /// The socket is bound to another interface than the one of this name.
     pub(crate) is_stale: bool,
 }
 
-/// A link's state as last asked for.
+/// The last known state of a link, and when to query it again.
 pub(crate) struct Watch {
     monitor: Monitor,
     pub(crate) link: Link,
-    /// Index of the interface that the socket is bound to; -1 when none has the port's device's name.
+    /// Index of the interface to which the socket is bound; -1 if no interface has the name of the port's
+    /// device.
     index: i32,
-    /// When to ask without having been told of a change; none: at once.
+    /// Time of the next query without a reported change; `None`: at once.
     ask_at: Option<Instant>,
 }
 
 impl Watch {
-    /// Listens from now on.
+    /// Starts listening for changes.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self { monitor: Monitor::new()?, link: Link::default(), index: -1, ask_at: None })
     }
 
-    /// Whether to ask: one system call, if no interface has changed.
+    /// Returns whether to query the link. Takes one system call if no interface has changed.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         let change = self.monitor.look(self.index);
-        // Without an interface, any that changed may be the new one.
+        // Without an interface, any changed interface may be the new one.
         change == Change::This
             || change == Change::Others && self.index < 0
             || self.ask_at.is_none_or(|ask_at| now >= ask_at)
     }
 
-    /// Takes down what was told.
+    /// Stores the result of a query.
     pub(crate) fn note(&mut self, told: Told, now: Instant) {
         let Told { link, bound_index, is_stale } = told;
         self.index = if link.mtu.is_some() { bound_index } else { -1 };
-        // While an interface of that name exists that could not be opened, nothing passes, and the next call tries again.
+        // While an interface of this name exists but could not be opened, the link is down. The next call
+        // retries.
         self.link = Link {
             up: link.up && !is_stale,
             mtu: link.mtu.or(self.link.mtu),

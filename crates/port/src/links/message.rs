@@ -1,47 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
-//! rtnetlink messages about interfaces. (Layout: linux/netlink.h `struct nlmsghdr`, linux/rtnetlink.h
-//! `struct ifinfomsg` and `struct rtattr`, linux/if_link.h `IFLA_*`; integers in native byte order.)
+//! rtnetlink messages about interfaces. Layout: linux/netlink.h `struct nlmsghdr`, linux/rtnetlink.h `struct
+//! ifinfomsg` and `struct rtattr`, linux/if_link.h `IFLA_*`; integers in native byte order.
 
-/// Length of `struct nlmsghdr` and of `struct ifinfomsg`.
+/// Length in bytes of `struct nlmsghdr` and of `struct ifinfomsg`.
 const HEADER_BYTES: usize = 16;
 const INFO_BYTES: usize = 16;
-/// Messages and attributes begin at multiples of this.
+/// Alignment of messages and attributes in bytes.
 const ALIGN: usize = 4;
 
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_CARRIER_DOWN_COUNT: u16 = 48;
 
-/// Flags of an interface that libc has no name for on all systems: carrier, and a carrier without use yet (as with
-/// IEEE 802.1X).
+/// Interface flags that libc does not define on all systems: carrier, and a carrier that cannot be used yet
+/// (as with IEEE 802.1X).
 const IFF_LOWER_UP: u32 = 1 << 16;
 const IFF_DORMANT: u32 = 1 << 17;
 
-/// What a message says.
+/// A message about an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// An interface is there, or something about it has changed.
+    /// The interface exists and is new or has changed.
     Is(State),
-    /// The interface with this index is gone.
+    /// The interface with this index was removed.
     Gone(i32),
-    /// The question with this number has no answer: there is no such interface.
+    /// The query with this number failed: there is no such interface.
     Refused(u32),
 }
 
-/// An interface.
+/// State of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) index: i32,
     pub(super) name: String,
-    /// It is up, has a carrier, and may be used.
+    /// The interface is up, has a carrier, and may be used.
     pub(super) up: bool,
-    /// How often it has lost its carrier. The kernel may report one change for several in quick succession, but
-    /// this counts them all. None from kernels before 4.16.
+    /// How often the interface has lost its carrier. The kernel may merge several changes into one report,
+    /// but this counter counts all of them. `None` for kernels before 4.16.
     pub(super) downs: Option<u32>,
     pub(super) mac: Option<[u8; 6]>,
 }
 
-/// Bytes from `at` on, if there are `N`.
+/// Returns the `N` bytes at offset `at`, if there are so many.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at.checked_add(N)?)?.try_into().ok()
 }
@@ -50,7 +50,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     array(bytes, at).map(u32::from_ne_bytes)
 }
 
-/// A question for the interface `name`, with a number for its answer.
+/// Returns a query for the interface `name`; `number` identifies the answer.
 pub(super) fn question(name: &str, number: u32) -> Vec<u8> {
     let attribute_len = 4 + name.len() + 1;
     let len = HEADER_BYTES + INFO_BYTES + attribute_len.next_multiple_of(ALIGN);
@@ -67,7 +67,7 @@ pub(super) fn question(name: &str, number: u32) -> Vec<u8> {
     bytes
 }
 
-/// The messages of a datagram that are about interfaces. What is damaged or cut ends it.
+/// Returns the messages about interfaces in a datagram. Stops at the first damaged or truncated message.
 pub(super) fn messages(mut datagram: &[u8]) -> Vec<Message> {
     let mut found = Vec::new();
     while let Some(len) = word(datagram, 0) {
@@ -142,7 +142,7 @@ pub(super) mod tests {
         bytes
     }
 
-    /// A message as the kernel sends it.
+    /// Returns a message as the kernel sends it.
     pub fn is(index: i32, name: &str, flags: u32, downs: u32) -> Vec<u8> {
         let mut body = info(index, flags);
         body.extend(attribute(IFLA_IFNAME, &[name.as_bytes(), &[0]].concat()));
@@ -169,7 +169,7 @@ pub(super) mod tests {
         let up = |flags| matches!(&messages(&is(1, "a", flags, 0))[..], [Message::Is(state)] if state.up);
         let is_up = libc::IFF_UP as u32;
         assert!(up(is_up | IFF_LOWER_UP));
-        // The kernel sets this one later.
+        // The kernel sets this flag later.
         assert!(up(is_up | IFF_LOWER_UP | libc::IFF_RUNNING as u32));
         assert!(!up(is_up) && !up(IFF_LOWER_UP) && !up(is_up | IFF_LOWER_UP | IFF_DORMANT));
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel reports of the links of some interfaces, for a thread that does nothing else.
+//! Monitor of the links of some interfaces, for a dedicated thread.
 //!
-//! Drivers look at their links now and then, and would miss a link that goes down and comes back in between. Here every
-//! report of the kernel is read. Questions to the kernel may wait for a lock that the whole system shares, so no thread
-//! that forwards packets asks them.
+//! Drivers check their links only periodically, so they would miss a link that goes down and comes back in
+//! between. This module reads every report of the kernel. Its queries may wait for a system-wide lock, so no
+//! thread that forwards packets may make them.
 
 mod message;
 
@@ -13,40 +13,40 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-/// While an interface has no carrier it is asked about so often. The kernel delays some reports by up to a second, and
-/// looks at once when it is asked.
+/// Interval of queries while an interface has no carrier. The kernel delays some reports by up to a second,
+/// but checks at once when it is asked.
 const ASK_WHILE_DOWN: Duration = Duration::from_millis(100);
 
-/// The kernel does not report speeds.
+/// Interval of queries of the speed, which the kernel does not report.
 const ASK_SPEED: Duration = Duration::from_secs(5);
 
-/// Longest message that is read; the kernel's are shorter.
+/// Size of the buffer for a message in bytes; the kernel's messages are shorter.
 const MESSAGE_BYTES: usize = 64 * 1024;
 
-/// Messages read in one go.
+/// Maximum number of messages read in one step.
 const MESSAGES_PER_STEP: usize = 256;
 
-/// The link of an interface.
+/// State of a monitored link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchedLink {
-    /// The interface's name.
+    /// Name of the interface.
     pub name: String,
-    /// Its index; none while there is no interface of that name.
+    /// Index of the interface; `None` while there is no interface of this name.
     pub index: Option<i32>,
-    /// It is up and has a carrier.
+    /// The interface is up and has a carrier.
     pub up: bool,
-    /// How often it was seen to go down. Several times within one report of the kernel are one.
+    /// Number of times that the link was seen to go down. Several times within one report count once.
     pub downs: u64,
-    /// Its MAC address.
+    /// MAC address of the interface.
     pub mac: Option<[u8; 6]>,
-    /// Its speed in Mbit/s.
+    /// Speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// The kernel's own count of lost carriers, if it has one.
+    /// The kernel's counter of lost carriers, if it has one.
     pub kernel_downs: Option<u32>,
 }
 
 impl WatchedLink {
-    /// Takes a report down; true if something changed.
+    /// Stores a report. Returns whether something changed.
     fn note(&mut self, state: &State) -> bool {
         let before = self.clone();
         let is_same = self.index == Some(state.index);
@@ -60,7 +60,7 @@ impl WatchedLink {
         *self != before
     }
 
-    /// Notes that there is no interface of that name; true if there was one.
+    /// Records that there is no interface of this name. Returns whether there was one.
     fn note_gone(&mut self) -> bool {
         if self.index.is_none() {
             return false;
@@ -72,7 +72,7 @@ impl WatchedLink {
     }
 }
 
-/// Watches the links of some interfaces of one network namespace.
+/// Monitor of the links of some interfaces in one network namespace.
 pub struct LinkWatch {
     monitor: Monitor,
     buffer: Box<[u8]>,
@@ -82,10 +82,9 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Watches the interfaces with these names, whether they exist or not, in the calling thread's network namespace.
+    /// Starts monitoring interfaces by name in the calling thread's network namespace. They need not exist.
     ///
-    /// # Errors
-    /// The system's refusal of a netlink socket.
+    /// # Errors Returns an error if the netlink socket cannot be opened.
     pub fn new(names: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let links = names.into_iter().map(|name| WatchedLink { name, ..WatchedLink::default() }).collect();
         let now = Instant::now();
@@ -103,17 +102,16 @@ impl LinkWatch {
         Ok(watch)
     }
 
-    /// The links as last reported.
+    /// Returns the links as last reported.
     #[must_use]
     pub fn links(&self) -> &[WatchedLink] {
         &self.links
     }
 
-    /// Waits for a report, for the next question that is due, or until `wake` is readable. Returns whether a link has
-    /// changed, and takes note of it.
+    /// Waits for a report, for the next query that is due, or until `wake` is readable. Updates the links and
+    /// returns whether one has changed.
     ///
-    /// # Errors
-    /// The system does not let the thread wait.
+    /// # Errors Returns an error if the wait fails.
     pub fn wait(&mut self, wake: BorrowedFd<'_>) -> io::Result<bool> {
         let is_down = self.links.iter().any(|link| !link.up && link.index.is_some());
         let now = Instant::now();
@@ -133,15 +131,15 @@ impl LinkWatch {
         Ok(changed)
     }
 
-    /// Asks the kernel for the state of some of the links. The answers come as reports do.
+    /// Queries the kernel for the state of some of the links. The answers are read like reports.
     fn ask(&self, which: impl Fn(&WatchedLink) -> bool) {
         for (number, link) in self.links.iter().enumerate().filter(|(_, link)| which(link)) {
-            // If there is no room for the question, it is asked again or the kernel's next report answers it.
+            // If the query cannot be sent, the next query or report gives the answer.
             let _ = self.monitor.send(&message::question(&link.name, number as u32));
         }
     }
 
-    /// Reads what the kernel has reported; true if a link has changed.
+    /// Reads the kernel's reports. Returns whether a link has changed.
     fn read(&mut self) -> bool {
         let mut changed = false;
         for _ in 0..MESSAGES_PER_STEP {
@@ -154,7 +152,8 @@ impl LinkWatch {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return changed,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Reports were lost for lack of room. The kernel's counters say what they were about.
+                // Reports were lost because the buffer was full. The answers and the kernel's counters make
+                // up for them.
                 Err(_) => self.ask(|_| true),
             }
         }
@@ -180,7 +179,7 @@ fn note(links: &mut [WatchedLink], message: &Message) -> bool {
                 if link.name == state.name {
                     changed |= link.note(state);
                 } else if link.index == Some(state.index) {
-                    // It has another name now.
+                    // The interface was renamed.
                     changed |= link.note_gone();
                 }
             }
@@ -201,7 +200,7 @@ mod tests {
         Message::Is(State { index, name: name.into(), up, downs: Some(downs), mac: None })
     }
 
-    /// Index, up and downs of the link `a` after each message.
+    /// Returns index, state and number of downs of the link `a` after each message.
     fn seen(messages: &[Message]) -> Vec<(Option<i32>, bool, u64)> {
         let mut links = ["a", "b"].map(|name| WatchedLink { name: name.into(), ..WatchedLink::default() });
         let after = |message| {
@@ -237,7 +236,7 @@ mod tests {
             Message::Gone(4),
             Message::Gone(3),
             is(5, "a", true, 0),
-            // A rename.
+            // The interface is renamed.
             is(5, "c", true, 0),
             is(6, "a", false, 2),
             is(7, "a", true, 0),
