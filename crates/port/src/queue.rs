@@ -1,88 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The one trait of all drivers.
+//! The trait that every driver implements.
 
 use crate::{Pools, Statistics};
 use frame::Frame;
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
 
-/// What `transmit` accepts unfinished. Frames that a queue does not accept so must be finished in software first.
+/// Offloads that `transmit` accepts. Frames that need other offloads must be completed in software first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Frames with `meta.checksum`.
+    /// Whether frames with a partial checksum (`meta.checksum`) are accepted.
     pub partial_checksum: bool,
-    /// Frames with `meta.gso`.
+    /// Whether super-frames (`meta.gso`) are accepted.
     pub gso: bool,
 }
 
-/// What a device has been given to send and has not sent yet.
+/// Amount of data that a device has accepted and not sent yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outstanding {
-    /// Bytes of the buffers that it takes up, as far as the driver can tell.
+    /// Bytes of the buffers in use, as far as the driver can tell.
     pub bytes: usize,
-    /// No more normal frames are to be given to it from so many on; one always when there are none. What a device has is
-    /// not overtaken by low-latency frames.
+    /// Watermark in bytes. From this amount on, the worker passes no more normal frames to the device, except
+    /// one if it has none. The limit exists because low-latency frames cannot overtake frames that the device
+    /// has already accepted.
     pub most_bytes: usize,
 }
 
 impl Outstanding {
-    /// Nothing, or a device that sends low-latency frames first by itself.
+    /// The value for a device with nothing outstanding, or one that sends low-latency frames first by itself.
     pub const NONE: Self = Self { bytes: 0, most_bytes: usize::MAX };
 }
 
-/// A port's link as far as its driver knows it.
+/// State of a port's link as far as its driver knows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Packets can pass: the device exists, is up and has a carrier.
     pub up: bool,
     /// Speed in Mbit/s.
     pub speed_mbps: Option<u32>,
-    /// The device's own MAC address.
+    /// MAC address of the device.
     pub mac: Option<[u8; 6]>,
-    /// Most bytes behind the Ethernet header in one frame.
+    /// MTU: maximum number of bytes after the Ethernet header of a frame.
     pub mtu: Option<u32>,
-    /// Index of the kernel's network interface that the queue is bound to; none if there is no such interface, or it is
-    /// gone.
+    /// Index of the kernel's network interface to which the queue is bound; `None` if there is no such
+    /// interface or it is gone.
     pub index: Option<i32>,
 }
 
-/// One receive/transmit queue pair of a port, served by one worker.
+/// A receive/transmit queue pair of a port, served by one worker. All methods are called by the thread that
+/// owns the queue.
 pub trait Queue: Send {
-    /// Appends up to `max` received frames to `burst` and returns how many. `meta.in_port` and `meta.sequence` are set:
-    /// the sequence counts the frames this queue has handed out, from 0. Never blocks. When `pools` are used up, frames
-    /// stay in the device. What can never be handed out (runt, truncated, oversized) is a counted drop; so is, in a
-    /// device, a long frame while only large frames are used up, for those behind it.
+    /// Appends up to `max` received frames to `burst` and returns their number. Never blocks.
+    ///
+    /// The driver sets `meta.in_port` and `meta.sequence`; the sequence counts the frames returned by this
+    /// queue, from 0. While `pools` are empty, packets wait in the device. A packet that can never be
+    /// returned (runt, truncated, oversized) is a counted drop. A device may also drop a long frame while
+    /// only the pool of large frames is empty, so that packets behind it need not wait.
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize;
 
-    /// Takes from the front of `frames` as many as the device accepts and returns how many; they are moved to `done`,
-    /// for the worker to bring home. What is not taken stays in `frames`, to be tried again. A frame that can never be
-    /// sent is taken and is a counted drop. Never blocks; one system call a batch.
+    /// Passes frames from the front of `frames` to the device and returns their number. Never blocks, and
+    /// makes at most one system call per batch.
+    ///
+    /// Accepted frames are moved to `done`, and the worker returns them to their pools. Other frames stay in
+    /// `frames`, and the caller retries them. A frame that can never be sent is accepted and is a counted
+    /// drop.
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize;
 
-    /// What the device has not sent yet. To be asked for now and then, not per packet: it may be a system call.
+    /// Returns what the device has not sent yet. It may take a system call, so it is not called per packet.
     fn outstanding(&self) -> Outstanding {
         Outstanding::NONE
     }
 
-    /// What `transmit` accepts unfinished.
+    /// Returns the offloads that `transmit` accepts.
     fn capabilities(&self) -> Capabilities;
 
-    /// A descriptor that is readable when packets wait; none for a driver that must be polled, always or just now. To be asked for before
-    /// each sleep, by who serves the queue: that takes off a pending error, which would end the sleep at once. The number
-    /// stays the queue's as long as the queue lives, also when `poll_link` reopens the device.
+    /// Returns a descriptor that is readable when packets wait, or `None` if the queue must be polled, always
+    /// or for now.
+    ///
+    /// The thread that serves the queue must call this before each sleep, because it clears a pending error
+    /// that would end the sleep at once. The number is the same for the lifetime of the queue, even when
+    /// `poll_link` reopens the device.
     fn descriptor(&self) -> Option<RawFd>;
 
-    /// How often `poll_link` has reopened the device. Who calls it for a thread that sleeps on the descriptor must wake
-    /// that thread when this has grown: its sleep is on the old device.
+    /// Returns how often `poll_link` has reopened the device. A thread that calls `poll_link` must wake the
+    /// thread that sleeps on the descriptor when this number has increased, because its sleep refers to the
+    /// old device.
     fn generation(&self) -> u64 {
         0
     }
 
-    /// Counters since the queue was opened.
+    /// Returns the counters since the queue was opened.
     fn statistics(&self) -> Statistics;
 
-    /// The link's state: to be called now and then, not per packet, for it makes a system call, and more after a change.
-    /// Reopens a device that vanished and came back.
+    /// Returns the link's state, and reopens a device that was removed and has come back. It makes a system
+    /// call, and more after a change, so it is called periodically and not per packet.
     fn poll_link(&mut self) -> Link;
 }
 

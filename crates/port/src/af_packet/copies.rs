@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole packets that did not fit their slot. The kernel puts them into the socket's queue (PACKET_COPY_THRESH), one for
-//! each slot with TP_STATUS_COPY and in the order of the slots; nothing else ties the two together. If a copy is not
-//! fetched for its slot, every later slot would get its predecessor's packet.
+//! Packets longer than their ring slot. The kernel queues each of them whole in the socket's receive queue
+//! (PACKET_COPY_THRESH): one for each slot with TP_STATUS_COPY, in the order of the slots. Nothing else
+//! relates slots and copies, so a copy that is not fetched for its slot would be returned for the next one.
 
 use crate::sys::{self, Slot, VnetBytes};
 use std::os::fd::BorrowedFd;
 
-/// Bytes that are compared between slot and copy: the headers, also in a tunnel. Payload behind them may be memory that
-/// its sender still writes.
+/// Number of bytes compared between slot and copy. They cover the headers, also inside a tunnel. Later
+/// payload may be memory that the sender still writes to.
 const COMPARED_BYTES: usize = 128;
-/// Pending errors of the interface that are passed over on the way to a copy.
+/// Maximum number of pending interface errors skipped before a copy.
 const ERRORS_MAX: usize = 4;
-/// Copies taken off at once while slots and copies do not match.
+/// Maximum number of copies discarded at once while slots and copies do not match.
 const DRAIN_MAX: usize = 64;
 
-/// Whether slots and copies match.
+/// Tracks whether slots and copies match.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// They do not: slots are skipped and copies thrown away until there are none of either.
+    /// Slots and copies do not match: both are discarded until ring and queue are empty.
     lost: bool,
-    /// There were none of either once; a slot that was about to be filled then has been since.
+    /// Ring and queue were both empty at the last check, so any slot being filled then has been filled since.
     was_empty: bool,
 }
 
 impl Copies {
-    /// Moves the whole packet of `slot` to `bytes`, which has its length, and answers its offload header. None if it can
-    /// not be had: the slot is to be dropped.
+    /// Copies the whole packet of `slot` to `bytes`, whose length must be the packet's. Returns the packet's
+    /// offload header, or `None` if no matching copy is found; then the caller must drop the slot.
     pub(super) fn take(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -52,15 +52,16 @@ impl Copies {
         }
     }
 
-    /// Throws the whole packet of `slot` away.
+    /// Discards the whole packet of `slot`.
     pub(super) fn skip(&mut self, socket: BorrowedFd<'_>, slot: &Slot<'_>) {
         if !self.lost && fetch(socket, &mut []).is_none_or(|(_, len)| len != slot.len) {
             self.lose(socket);
         }
     }
 
-    /// To be called when the ring is empty: slots and copies match again if the queue is empty too, and was the last
-    /// time. A slot is filled after its copy has been queued, so that one look would not be enough.
+    /// Called when the ring is empty. Slots and copies match again if the socket's queue is empty now and was
+    /// empty at the previous call. One check is not enough, because the kernel fills a slot after it has
+    /// queued the copy.
     #[inline]
     pub(super) fn ring_is_empty(&mut self, socket: BorrowedFd<'_>) {
         if self.lost {
@@ -76,12 +77,13 @@ impl Copies {
     }
 }
 
-/// The next packet of the socket's queue: its offload header and length. Pending errors are reported first, each once.
+/// Takes the next packet from the socket's queue. Returns its offload header and length. Pending errors are
+/// reported first, each once.
 fn fetch(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Option<(VnetBytes, usize)> {
     (0..ERRORS_MAX).find_map(|_| sys::receive_copy(socket, bytes).ok())
 }
 
-/// Throws packets away; true if there was none.
+/// Discards packets from the socket's queue. Returns true if there were none.
 fn drain(socket: BorrowedFd<'_>) -> bool {
     (0..DRAIN_MAX).take_while(|_| fetch(socket, &mut []).is_some()).count() == 0
 }
@@ -93,7 +95,7 @@ mod tests {
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
 
-    /// A socket's queue stood in for by a pair of datagram sockets.
+    /// A pair of datagram sockets in place of a packet socket's queue.
     struct Lab {
         kernel: UnixDatagram,
         socket: UnixDatagram,
@@ -110,7 +112,7 @@ mod tests {
             self.kernel.send(&[&[0; VNET_BYTES], packet].concat()).unwrap();
         }
 
-        /// What is handed out for the slot of this packet.
+        /// Returns the packet delivered for the slot of this packet.
         fn take(&mut self, packet: &[u8]) -> Option<Vec<u8>> {
             let mut bytes = vec![0; packet.len()];
             self.copies.take(self.socket.as_fd(), &slot(packet), &mut bytes).map(|_| bytes)
@@ -139,13 +141,13 @@ mod tests {
         lab.queue(&packets[0]);
         lab.queue(&packets[1]);
         assert_eq!(lab.take(&packets[0]).as_ref(), Some(&packets[0]));
-        // The copy of packet 1 stays behind: the slot of packet 2, as long, would get it.
+        // The copy of packet 1 is not fetched. The slot of packet 2 has the same length and would get it.
         lab.queue(&packets[2]);
         assert_eq!(lab.take(&packets[2]), None);
         lab.queue(&packets[3]);
         assert_eq!(lab.take(&packets[3]), None, "slots are skipped until both sides are empty");
         lab.ring_is_empty();
-        // A copy in the queue whose slot was not filled yet.
+        // The copy is queued, but its slot is not filled yet.
         lab.queue(&packets[4]);
         lab.ring_is_empty();
         assert_eq!(lab.take(&packets[4]), None);

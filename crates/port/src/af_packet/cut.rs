@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sending a super-frame's segments one by one, where the kernel would not find the headers to repeat.
+//! Transmission of a super-frame's segments one by one, for frames whose headers the kernel would not find.
 
 use crate::offload;
 use crate::sys::{SEND_BATCH, SendBatch, VNET_BYTES};
@@ -8,10 +8,10 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use wire::segment::Segments;
 
-/// Room for the segments of one system call: a super-frame and its headers repeated.
+/// Size of the buffer for the segments of one system call: a super-frame and its repeated headers.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// Where segments are written, allocated once.
+/// Buffer for segments, allocated once.
 pub(super) struct Cutter {
     buffer: Box<[u8]>,
     lens: [usize; SEND_BATCH],
@@ -22,7 +22,8 @@ impl Cutter {
         Self { buffer: vec![0; BUFFER_BYTES].into_boxed_slice(), lens: [0; SEND_BATCH] }
     }
 
-    /// Sends all segments of `frame`. After an error the rest is not sent; `EINVAL` if it can not be cut.
+    /// Sends all segments of `frame`. After an error the remaining segments are not sent. Returns `EINVAL` if
+    /// the frame cannot be segmented.
     pub(super) fn send(
         &mut self,
         frame: &Frame,
@@ -45,7 +46,7 @@ impl Cutter {
         Ok(())
     }
 
-    /// Writes as many segments as one system call takes.
+    /// Writes as many segments as one system call takes. Returns their number.
     fn write(&mut self, segments: &mut Segments<'_>) -> usize {
         let mut at = 0;
         let mut count = 0;
@@ -59,7 +60,7 @@ impl Cutter {
     }
 }
 
-/// The slices of these lengths that lie one behind the other in `buffer`.
+/// Returns the consecutive slices of these lengths in `buffer`.
 fn lengths_to_slices<'a>(mut buffer: &'a [u8], lens: &'a [usize]) -> impl Iterator<Item = &'a [u8]> + Clone {
     lens.iter().map(move |len| {
         let (slice, rest) = buffer.split_at(*len);

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Linux network interfaces by AF_PACKET: a raw socket and a mapped receive ring for each queue.
 //!
-//! Version 2 of the ring shows each packet at once; version 3 would hold packets back until a block is full or its
-//! timer runs out. Slots have the size of common packets; a longer one (a GSO super-frame) is left whole in the
-//! socket's queue by the kernel and fetched by a system call, so that the ring need not have slots of 64 KiB.
+//! Version 2 of the ring (TPACKET_V2) delivers each packet at once. Version 3 would delay packets until a
+//! block is full or its timer expires. Slots have the size of common packets. The kernel keeps a longer
+//! packet (a GSO super-frame) whole in the socket's queue, and a system call fetches it, so slots of 64 KiB
+//! are not needed.
 //!
-//! Hosts in namespaces leave checksums and segmentation to their device. With PACKET_VNET_HDR such packets arrive with
-//! metadata instead of finished bytes, and leave the same way for the kernel to finish where it must.
+//! Virtual hosts leave checksums and segmentation to their device. With PACKET_VNET_HDR such packets are
+//! received and sent with offload metadata, and the kernel completes them where necessary.
 
 mod copies;
 mod cut;
@@ -29,13 +30,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The driver's name.
+/// Name of the driver.
 pub const NAME: &str = "af_packet";
 
 /// Checks the number of queues and whether an interface can have the device's name.
 ///
-/// # Errors
-/// What the kernel would refuse as a name; no queues, or more than a fanout group takes.
+/// # Errors Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256,
+/// the limits of a fanout group.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 || spec.queues > 256 {
         return Err(PortError::BadQueues {
@@ -48,11 +49,11 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     interface::check_name(spec, NAME)
 }
 
-/// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and brings the
-/// interface up. With more than one queue the kernel spreads packets by flow.
+/// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and
+/// brings the interface up. With more than one queue, the kernel distributes packets by flow.
 ///
-/// # Errors
-/// As for [`check`]; no such interface, not an Ethernet interface, no right to open raw sockets.
+/// # Errors Returns the errors of [`check`], and an error if the interface does not exist, is not an Ethernet
+/// interface, or the process may not open raw sockets.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
@@ -71,7 +72,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .collect()
 }
 
-/// One queue: a socket that is replaced when its interface has been.
+/// One queue of a port. Its socket is replaced when the interface has been replaced.
 struct PacketQueue {
     number: u32,
     port: Arc<Port>,
@@ -82,7 +83,7 @@ struct PacketQueue {
     generation: u64,
     watch: Watch,
     statistics: Statistics,
-    /// What the kernel says it dropped; it forgets when asked.
+    /// Packets dropped by the kernel so far. The kernel's own counter is reset by each reading.
     kernel_drops: Cell<u64>,
     outstanding_most_bytes: usize,
 }
@@ -108,8 +109,8 @@ impl PacketQueue {
         self.kernel_drops.set(self.kernel_drops.get() + self.socket.take_drops());
     }
 
-    /// Replaces the socket by one on the interface that now has the port's name; what still waited in the old one is a
-    /// counted drop. Until that works, the old one stays and the next call tries again.
+    /// Replaces the socket by one on the interface that now has the port's name. Packets that still wait in
+    /// the old socket are counted drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = Socket::open(&self.port) else { return };
         if fresh.start(&self.port).is_err() {
@@ -133,7 +134,7 @@ impl Queue for PacketQueue {
         self.transmit_burst(frames, done)
     }
 
-    /// The socket's, of both lanes.
+    /// Bytes outstanding in the socket, for both lanes together.
     fn outstanding(&self) -> Outstanding {
         Outstanding { bytes: self.socket.outstanding_bytes(), most_bytes: self.outstanding_most_bytes }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From ring slots to frames.
+//! Receive: converts ring slots to frames.
 
 use super::copies::Copies;
 use super::socket::Socket;
@@ -11,21 +11,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 const TAG_AT: usize = 12;
 const TAG_BYTES: usize = 4;
-/// The EtherType of a tag whose own the kernel does not tell.
+/// EtherType of a VLAN tag if the kernel does not report it.
 const DEFAULT_TPID: u16 = 0x8100;
 
-/// What became of a slot.
+/// Result of handling a slot.
 enum Arrival {
     Frame(Frame),
     Dropped(Drop),
-    /// No buffer now: the packet stays where it is.
+    /// No buffer is free: the packet stays in the ring.
     Waits,
 }
 
 impl PacketQueue {
     pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
         let mut count = 0;
-        // Drops count as well, so that a flood of them does not hold the worker.
+        // Drops count towards `max`, so that a flood of dropped packets does not block the worker.
         for _ in 0..max {
             let Socket { ring, copies, fd } = &mut self.socket;
             let Some(slot) = ring.peek() else {
@@ -50,7 +50,7 @@ impl PacketQueue {
     }
 }
 
-/// Takes the packet of a slot, from the slot or, if it is longer, from the socket's queue.
+/// Takes the packet of a slot: from the slot itself or, if it is longer, from the socket's queue.
 fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: &mut Pools) -> Arrival {
     let whole_in_queue = slot.status & libc::TP_STATUS_COPY != 0;
     let tag = slot.status & libc::TP_STATUS_VLAN_VALID != 0;
@@ -95,12 +95,12 @@ fn arrival(slot: &Slot<'_>, copies: &mut Copies, socket: BorrowedFd<'_>, pools: 
 }
 
 fn give_back(frame: Frame, pools: &mut Pools, reason: Drop) -> Arrival {
-    // It came from these pools, so that they take it.
+    // The frame came from these pools, so they accept it.
     let _ = pools.put(frame);
     Arrival::Dropped(reason)
 }
 
-/// The kernel takes a packet's outermost VLAN tag off and tells of it beside the packet.
+/// Inserts a packet's outermost VLAN tag, which the kernel has removed and reports separately.
 fn put_tag_back(slot: &Slot<'_>, frame: &mut Frame) {
     let tpid = if slot.status & libc::TP_STATUS_VLAN_TPID_VALID != 0 { slot.vlan_tpid } else { DEFAULT_TPID };
     let opened = frame.insert(TAG_AT, TAG_BYTES);

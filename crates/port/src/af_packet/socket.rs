@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One raw socket with its ring, and the fanout group that the sockets of one port share.
+//! A raw socket with its receive ring, and the fanout group of a port's sockets.
 
 use super::copies::Copies;
 use crate::interface::Owner;
@@ -10,24 +10,27 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Memory of one receive ring.
+/// Size of a receive ring in bytes.
 const RING_BYTES: usize = 8 * 1024 * 1024;
-/// Least and greatest size of a slot. Longer packets come by the socket's queue.
+/// Minimum and maximum size of a slot in bytes. Longer packets are fetched from the socket's queue.
 const SLOT_BYTES: [usize; 2] = [2048, 16 * 1024];
-/// Kernel header, address, offload header and alignment before a packet in its slot, and two VLAN tags; rounded up.
+/// Bytes in a slot before the packet (kernel header, address, offload header, alignment), plus two VLAN tags;
+/// rounded up.
 const SLOT_OVERHEAD_BYTES: usize = 128;
-/// Room for packets that do not fit their slot, and for what a slow device has not sent yet.
+/// Size in bytes of the socket's buffers, for packets longer than their slot and for packets that a slow
+/// device has not sent.
 const SOCKET_BUFFER_BYTES: libc::c_int = 16 * 1024 * 1024;
 
-/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not name: a group has a hook of its own,
-/// to which the sockets' option does not apply.
+/// `PACKET_FANOUT_FLAG_IGNORE_OUTGOING` of linux/if_packet.h, which libc does not define. A fanout group has
+/// its own hook, to which the sockets' option does not apply.
 const FANOUT_IGNORE_OUTGOING: u32 = 0x4000;
 
-/// What the queues of one port have in common: name and fanout group. The lock is taken when a device is (re)opened.
+/// State shared by the queues of a port: name and fanout group. The lock is taken only when a device is
+/// opened or reopened.
 pub(super) struct Port {
     owner: Owner,
     queues: usize,
-    /// Interface index and number of the group, once a socket has founded it.
+    /// Interface index and ID of the fanout group, once a socket has created it.
     group: Mutex<Option<(i32, u16)>>,
 }
 
@@ -43,16 +46,17 @@ impl Port {
 
 /// A bound socket with its mapped ring.
 pub(super) struct Socket {
-    // Dropped in this order: the mapping before the socket it belongs to.
+    // Fields are dropped in this order: the mapping must go before its socket.
     pub(super) ring: Ring,
-    /// Packets too long for a slot of it.
+    /// Packets too long for a ring slot.
     pub(super) copies: Copies,
     pub(super) fd: OwnedFd,
 }
 
 impl Socket {
-    /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before `start`,
-    /// so that no packet comes twice while the sockets of a port join their group one after the other.
+    /// Opens the port's device in the calling thread's network namespace. The socket receives nothing before
+    /// `start`. So no packet is received twice while the sockets of a port join their group one after the
+    /// other.
     pub(super) fn open(port: &Port) -> Result<Self, PortError> {
         let fd = sys::packet_socket().map_err(|e| port.error("open a raw packet socket", e))?;
         let socket = fd.as_fd();
@@ -60,7 +64,7 @@ impl Socket {
         let ifindex = interface.index().map_err(|e| port.error("find the interface", e))?;
         let (kind, _) = interface.hardware().map_err(|e| port.error("ask for the link layer", e))?;
         port.owner.check_link_layer(kind)?;
-        // Best effort: the administrator may keep it down, and then the link says so.
+        // Best effort: if the interface cannot be brought up, the link state shows it.
         let _ = interface.bring_up();
         let mtu = interface.mtu().map_err(|e| port.error("ask for the MTU", e))?;
 
@@ -97,7 +101,7 @@ impl Socket {
         Ok(Self { ring, copies: Copies::default(), fd })
     }
 
-    /// Lets packets in.
+    /// Starts receiving packets.
     pub(super) fn start(&self, port: &Port) -> Result<(), PortError> {
         sys::accept_all(self.fd.as_fd()).map_err(|e| port.error("detach the filter", e))
     }
@@ -110,27 +114,27 @@ impl Socket {
         self.fd.as_raw_fd()
     }
 
-    /// Becomes `fresh`, under the old descriptor's number.
+    /// Replaces this socket by `fresh`, under the old descriptor's number.
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { ring, copies, fd } = fresh;
         sys::replace(&self.fd, fd)?;
-        // The old socket lives until its ring is unmapped, here.
+        // The old socket is closed when its ring is unmapped, here.
         self.ring = ring;
         self.copies = copies;
         Ok(())
     }
 
-    /// Takes a pending error off, which would wake who waits for packets again and again.
+    /// Clears a pending error, which would wake the waiting thread again and again.
     pub(super) fn take_error(&self) {
         sys::take_error(self.fd.as_fd());
     }
 
-    /// The link's state, for a device that was just opened.
+    /// Returns the link's state for a device that was just opened. May wait for a system-wide lock.
     pub(super) fn told_at_opening(&self, port: &Port) -> Told {
         Told { link: Interface::new(self.fd.as_fd(), &port.owner.device).link(), ..self.told(port) }
     }
 
-    /// The link's state, without waiting.
+    /// Returns the link's state without waiting for a lock.
     pub(super) fn told(&self, port: &Port) -> Told {
         Told {
             link: Interface::new(self.fd.as_fd(), &port.owner.device).quick_link(),
@@ -139,29 +143,30 @@ impl Socket {
         }
     }
 
-    /// Index of the interface that this socket is bound to; -1 when that is gone.
+    /// Returns the index of the interface to which this socket is bound; -1 if the interface is gone.
     fn bound_index(&self) -> i32 {
         sys::bound_index(self.fd.as_fd()).unwrap_or(-1)
     }
 
-    /// True if the port's device exists but is not the one this socket is bound to (also if it has its number).
+    /// Returns whether the port's device exists but is not the one to which this socket is bound. An
+    /// interface that was removed and created again counts as another one, even with the same index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         Interface::new(self.fd.as_fd(), &port.owner.device).index().is_ok_and(|index| index != bound)
     }
 
-    /// Bytes that the device has not sent yet.
+    /// Returns the number of bytes that the device has not sent yet.
     pub(super) fn outstanding_bytes(&self) -> usize {
         sys::outstanding_bytes(self.fd.as_fd()).unwrap_or(0)
     }
 
-    /// Packets that the kernel has dropped for lack of room since the last call.
+    /// Returns the number of packets dropped by the kernel for lack of space since the last call.
     pub(super) fn take_drops(&self) -> u64 {
         sys::option::<libc::tpacket_stats>(self.fd.as_fd(), libc::SOL_PACKET, libc::PACKET_STATISTICS)
             .map_or(0, |statistics| u64::from(statistics.tp_drops))
     }
 
-    /// Packets that wait in the ring; they are gone afterwards.
+    /// Discards the packets in the ring. Returns their number.
     pub(super) fn drain(&mut self) -> u64 {
         let mut count = 0;
         while self.ring.peek().is_some() {
@@ -172,12 +177,12 @@ impl Socket {
     }
 }
 
-/// Slots as long as the device's packets.
+/// Returns the size of slots that hold the device's packets.
 fn slot_bytes(mtu: u32) -> usize {
     (mtu as usize + SLOT_OVERHEAD_BYTES).next_power_of_two().clamp(SLOT_BYTES[0], SLOT_BYTES[1])
 }
 
-/// Asks for room in the socket's buffers. Best effort: more than the system's limit needs CAP_NET_ADMIN.
+/// Enlarges the socket's buffers. Best effort: more than the system's limit requires CAP_NET_ADMIN.
 fn buffers(socket: BorrowedFd<'_>) {
     for (force, polite) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)]
     {
@@ -187,9 +192,10 @@ fn buffers(socket: BorrowedFd<'_>) {
     }
 }
 
-/// Joins the port's fanout group on this interface, or founds it under a number that the kernel chooses. Packets are
-/// spread by a hash of IP addresses and ports, so that both directions of a flow reach the same queue; those without IP
-/// all reach one. A group that can not be joined belongs to an interface that is gone, even if it had this number.
+/// Joins the port's fanout group on this interface, or creates it with an ID that the kernel chooses. Packets
+/// are distributed by a symmetric hash of IP addresses and ports, so both directions of a flow reach the same
+/// queue. Packets without an IP header all reach one queue. A group that cannot be joined belongs to an
+/// interface that is gone, even if that had the same index.
 fn join(port: &Port, socket: BorrowedFd<'_>, ifindex: i32) -> io::Result<()> {
     let mode = libc::PACKET_FANOUT_HASH | FANOUT_IGNORE_OUTGOING;
     let enter = |id: u16, flags: u32| {

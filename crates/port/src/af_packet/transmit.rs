@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From frames to system calls.
+//! Transmit: sends frames by system calls.
 //!
-//! Not used, by measurement on veth: a mapped transmit ring (slower than sendmmsg, and its slots would have to hold
-//! super-frames) and PACKET_QDISC_BYPASS (no faster, and it hides what is sent from tcpdump).
+//! Two alternatives were measured on veth and rejected. A mapped transmit ring is slower than sendmmsg, and
+//! its slots would have to hold super-frames. PACKET_QDISC_BYPASS is no faster, and tcpdump does not see
+//! packets sent with it.
 
 use super::PacketQueue;
 use super::vnet::{Way, way};
@@ -11,13 +12,13 @@ use frame::Frame;
 use std::collections::VecDeque;
 use std::io;
 
-/// What the kernel's refusal of a packet means.
+/// Meaning of the error with which the kernel refused a packet.
 enum Refusal {
-    /// No room now: the packet stays.
+    /// No space now: the packet stays queued.
     Full,
-    /// Nothing can be sent before the interface changes.
+    /// Nothing can be sent until the interface changes.
     Link,
-    /// This packet can not be sent.
+    /// This packet can never be sent.
     Packet(Drop),
 }
 
@@ -35,7 +36,8 @@ fn refusal(error: &io::Error) -> Refusal {
 impl PacketQueue {
     pub(super) fn transmit_burst(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         let before = frames.len();
-        // A socket reports a link that went down once more when it is up again: the second time it is true.
+        // A socket reports a past loss of the link once, even if the link is up again. Only the second error
+        // in a row counts.
         let mut link_refused = false;
         while let Some(front) = frames.front() {
             if front.len() < MIN_FRAME_BYTES {
@@ -67,7 +69,7 @@ impl PacketQueue {
                 }
                 Err(error) => match refusal(&error) {
                     Refusal::Full => break,
-                    // An older kernel may not know this kind of super-frame (UDP before Linux 6.2).
+                    // An older kernel may not support this kind of super-frame (UDP before Linux 6.2).
                     Refusal::Packet(Drop::TxUnfinished) if front.meta.gso.is_some() => {
                         self.send_segments(frames, done);
                     }
@@ -83,8 +85,8 @@ impl PacketQueue {
         before - frames.len()
     }
 
-    /// Sends the front frame cut into its segments. A device that is full in the middle of it loses the rest: a frame
-    /// half sent can not wait.
+    /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
+    /// because a frame sent in part cannot be retried.
     fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
         let Some(frame) = frames.front() else { return };
         match self.cutter.send(frame, &mut self.batch, self.socket.borrow()) {

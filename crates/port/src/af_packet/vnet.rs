@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Between a frame's offload metadata and the kernel's `struct virtio_net_hdr` (linux/virtio_net.h, legacy layout in
-//! native byte order: flags 8, type 8, header length 16, segment size 16, checksum start 16, checksum offset 16 bits).
+//! Conversion between a frame's offload metadata and the kernel's `struct virtio_net_hdr`. Layout
+//! (linux/virtio_net.h, legacy, native byte order): flags 8, type 8, header length 16, segment size 16,
+//! checksum start 16, checksum offset 16 bits.
 
 use crate::sys::{VNET_BYTES, VnetBytes};
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
@@ -16,13 +17,14 @@ const GSO_ECN: u8 = 0x80;
 
 const UDP_HEADER_BYTES: u16 = 8;
 const TCP_MIN_HEADER_BYTES: u16 = 20;
-/// Most VLAN tags under which the kernel still finds the IP header of a super-frame.
+/// Maximum number of VLAN tags before the IP header with which the kernel accepts a super-frame.
 const MAX_TAGS: usize = 2;
 const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
 
-/// Sets a received frame's offload metadata from the kernel's header; false if the header means nothing to us. Offsets
-/// are those of the bytes the kernel delivered: to be called before a VLAN tag is put back.
+/// Sets a received frame's offload metadata from the kernel's header. Returns false if the header is not
+/// understood. Offsets refer to the bytes that the kernel delivered, so this must be called before a VLAN tag
+/// is inserted.
 pub(super) fn import(vnet: &VnetBytes, frame: &mut Frame) -> bool {
     let [flags, kind] = [vnet[0], vnet[1]];
     if flags & NEEDS_CHECKSUM != 0 {
@@ -35,13 +37,13 @@ pub(super) fn import(vnet: &VnetBytes, frame: &mut Frame) -> bool {
         GSO_UDP => GsoKind::Udp,
         _ => return false,
     };
-    // The header length that the kernel gives is only a hint at how much lies in its first piece.
+    // The kernel's header length is only a hint: it gives the length of the first piece in memory.
     let Some(header_len) = header_len(frame, gso_kind) else { return false };
     frame.meta.gso = Some(Gso { kind: gso_kind, ecn: kind & GSO_ECN != 0, size: word(vnet, 4), header_len });
     true
 }
 
-/// Bytes of all headers of a super-frame.
+/// Returns the length of all headers of a super-frame in bytes.
 fn header_len(frame: &Frame, kind: GsoKind) -> Option<u16> {
     let l4 = match frame.meta.checksum {
         Some(sum) => sum.start,
@@ -59,18 +61,18 @@ fn header_len(frame: &Frame, kind: GsoKind) -> Option<u16> {
     (l4_len >= least && usize::from(len) <= frame.len()).then_some(len)
 }
 
-/// How a frame can leave.
+/// How a frame is transmitted.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// As it is, with this header: the kernel finishes what is open.
+    /// As one packet with this header: the kernel completes checksum and segmentation.
     Kernel(VnetBytes),
-    /// Its segments one by one: the kernel would not find the headers it has to repeat.
+    /// In segments, because the kernel would not find the headers to repeat.
     Segments,
-    /// Not at all: its segments are longer than the MTU allows.
+    /// Dropped, because its segments exceed the MTU.
     TooLong,
 }
 
-/// Chooses the way of a frame to a device with this MTU in bytes (none: not known).
+/// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown).
 #[inline]
 pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> Way {
     let mut vnet = [0; VNET_BYTES];
@@ -83,7 +85,7 @@ pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> Way {
     let tags = tags(frame.bytes());
     let l2_bytes = ETHERNET_BYTES + TAG_BYTES * tags;
     let segment_bytes = usize::from(gso.header_len) + usize::from(gso.size);
-    // As the kernel does for plain frames, one tag is allowed on top of the MTU.
+    // One VLAN tag is allowed on top of the MTU, as the kernel does for other frames.
     let spare = if tags > 0 { TAG_BYTES } else { 0 };
     if mtu.is_some_and(|mtu| segment_bytes > mtu as usize + ETHERNET_BYTES + spare) {
         return Way::TooLong;
@@ -101,15 +103,15 @@ pub(super) fn way(frame: &Frame, mtu: Option<u32>) -> Way {
     Way::Kernel(vnet)
 }
 
-/// VLAN tags at the frame's front.
+/// Returns the number of VLAN tags at the front of the frame.
 fn tags(bytes: &[u8]) -> usize {
     bytes.get(12..).map_or(0, |rest| {
         rest.chunks_exact(4).take_while(|tag| matches!(tag[..2], [0x81, 0] | [0x88, 0xa8])).count()
     })
 }
 
-/// True if nothing but VLAN tags stands before the IP header and TCP or UDP of the right kind follows, where the
-/// metadata says.
+/// Returns whether only VLAN tags stand before the IP header, and TCP or UDP of the right kind follows at the
+/// offset in the metadata.
 fn is_plain(frame: &Frame, gso: Gso, l2_bytes: usize) -> bool {
     let layers = locate(frame.bytes(), Depth::L4);
     let wanted = match gso.kind {
@@ -135,7 +137,7 @@ fn set_word(vnet: &mut VnetBytes, at: usize, value: u16) {
 mod tests {
     use super::*;
 
-    /// A TCP super-frame over IPv4: 32 bytes of TCP header, 3,000 bytes of payload.
+    /// Returns a TCP over IPv4 super-frame: 32 bytes of TCP header, 3,000 bytes of payload.
     fn super_frame() -> Frame {
         let mut bytes = vec![2; 12];
         bytes.extend([8, 0, 0x45, 0]);
