@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Linux network interfaces by AF_XDP: the driver, or the kernel's first steps of receiving, hands packets to a socket's
-//! ring before the network stack makes anything of them.
+//! Linux network interfaces by AF_XDP: packets are redirected to a socket's ring before the network stack
+//! processes them, by the device driver or by the first steps of the kernel's receive path.
 //!
-//! A queue of the port is a hardware queue of the interface, so there are as many workers as hardware queues. Frames are
-//! copied between the memory shared with the kernel and the worker's pools. Nothing tells of offloads here: what hosts
-//! on this machine leave to their device comes in unfinished, and is recognised in `partial.rs`; what leaves is finished
-//! in software.
+//! Each queue of the port is a hardware queue of the interface, so the port needs as many workers as there
+//! are hardware queues. Frames are copied between the memory shared with the kernel and the worker's pools.
+//! XDP reports no offload metadata. Partial checksums of hosts on this machine are recognized in
+//! `partial.rs`; transmitted frames are completed in software.
 
 mod partial;
 mod receive;
@@ -23,13 +23,13 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The driver's name.
+/// Name of the driver.
 pub const NAME: &str = "af_xdp";
 
 /// Checks the number of queues and whether an interface can have the device's name.
 ///
-/// # Errors
-/// What the kernel would refuse as a name; no queues, or more than any worker could sleep on.
+/// # Errors Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 64,
+/// the number of descriptors that a worker can wait for.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 || spec.queues > 64 {
         return Err(PortError::BadQueues {
@@ -42,12 +42,13 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     interface::check_name(spec, NAME)
 }
 
-/// Opens all hardware queues of the interface `spec.device` in the calling thread's network namespace, of which there
-/// must be `spec.queues`, and brings the interface up. Waits up to a second for what another process has just left.
+/// Opens all hardware queues of the interface `spec.device` in the calling thread's network namespace and
+/// brings the interface up. There must be `spec.queues` of them. Waits up to a second for resources that
+/// another process has just released.
 ///
-/// # Errors
-/// As for [`check`]; no such interface, not an Ethernet interface, another number of hardware queues, too large an MTU,
-/// another XDP program at it, no right to attach one.
+/// # Errors Returns the errors of [`check`], and an error in these cases: the interface does not exist or is
+/// not an Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP
+/// program is attached to it, or the process may not attach one.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);
@@ -61,7 +62,7 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
         .collect()
 }
 
-/// One queue: a socket that is replaced when its interface has been.
+/// One queue of a port. Its socket is replaced when the interface has been replaced.
 struct XdpQueue {
     number: u32,
     port: Arc<Port>,
@@ -70,7 +71,7 @@ struct XdpQueue {
     generation: u64,
     watch: Watch,
     statistics: Statistics,
-    /// The last time that something was sent the device was down or gone.
+    /// The device was down or gone when frames were last sent.
     is_down: bool,
     outstanding_most_bytes: usize,
 }
@@ -90,8 +91,8 @@ impl XdpQueue {
         }
     }
 
-    /// Replaces the socket by one on the interface that now has the port's name; what still waited in the old one is a
-    /// counted drop. Until that works, the old one stays and the next call tries again.
+    /// Replaces the socket by one on the interface that now has the port's name. Packets that still wait in
+    /// the old socket are counted drops. On failure the old socket stays, and the next call tries again.
     fn reopen(&mut self) {
         let Ok(fresh) = self.socket.open_anew(&self.port) else { return };
         let lost = self.socket.xsk.kernel_drops() + self.socket.xsk.waiting();
@@ -120,7 +121,7 @@ impl Queue for XdpQueue {
     }
 
     fn descriptor(&self) -> Option<RawFd> {
-        // While the device has no room nothing tells when it has again.
+        // While the device has no space for queued frames, no event reports when it has space again.
         let descriptor = self.socket.descriptor();
         (!self.socket.xsk.has_unsent()).then_some(descriptor)
     }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checksums that a host on this machine left to its device. Nothing beside the packet tells of them here.
+//! Partial checksums that a host on this machine left to its device. XDP reports no metadata about them.
 //!
-//! Such a checksum field holds the sum of the pseudo-header, and that is how it is known. A packet whose finished checksum
-//! happens to equal that sum is taken for one, too, and comes to no harm: finishing it gives the same checksum again, if
-//! it was right. (One in 65,536 of packets with a wrong one is made right; between namespaces there are none.)
+//! The checksum field of such a packet holds the sum of the pseudo-header, by which the packet is recognized.
+//! A complete checksum may equal that sum by chance. Completing it again gives the same value if it was
+//! correct. One in 65,536 packets with a wrong checksum is corrected this way; between namespaces checksums
+//! are not corrupted.
 
 use frame::PartialChecksum;
 use wire::layers::header;
@@ -12,7 +13,7 @@ use wire::{Depth, checksum, locate};
 const TCP_CHECKSUM_AT: u16 = 16;
 const UDP_CHECKSUM_AT: u16 = 6;
 
-/// The checksum that waits to be finished, if one does: TCP's or UDP's, not in a tunnel.
+/// Returns the partial checksum of a packet, if it has one. Only TCP and UDP outside tunnels are recognized.
 pub(super) fn find(bytes: &[u8]) -> Option<PartialChecksum> {
     let layers = locate(bytes, Depth::L4);
     let offset = match layers.present & (header::TCP | header::UDP) {
@@ -21,7 +22,7 @@ pub(super) fn find(bytes: &[u8]) -> Option<PartialChecksum> {
         _ => return None,
     };
     let (l3, l4) = (usize::from(layers.l3), usize::from(layers.l4));
-    // The sum goes to the frame's end; only there it ends where the packet does.
+    // The checksum covers everything to the end of the frame, so the packet must end there too.
     if layers.fragment || layers.l4_end as usize != bytes.len() {
         return None;
     }
@@ -43,7 +44,8 @@ mod tests {
     use super::*;
     use frame::Frame;
 
-    /// `proto`'s header with 5 bytes of payload behind an IP header of version 4 or 6, its checksum open.
+    /// Returns a packet with the header of `proto`, 5 bytes of payload, an IP header of version 4 or 6, and a
+    /// partial checksum.
     fn open(version: u8, proto: u8) -> Vec<u8> {
         let (l4_len, at) = if proto == 6 { (20, 16) } else { (8, 6) };
         let len = l4_len as u8 + 5;
@@ -80,7 +82,7 @@ mod tests {
             frame.meta.checksum = Some(found);
             assert!(crate::offload::complete_checksum(&mut frame));
             assert_eq!(find(frame.bytes()), None, "{version} {proto}");
-            // Behind a tag it is found, too.
+            // The checksum is also found behind a VLAN tag.
             let tagged = [&bytes[..12], &[0x81, 0, 0, 5], &bytes[12..]].concat();
             assert_eq!(find(&tagged).map(|found| found.start), Some(start + 4));
         }
@@ -99,11 +101,12 @@ mod tests {
         (0..bytes.len()).for_each(|len| assert_eq!(find(&bytes[..len]), None));
     }
 
-    /// Finishing one that only looks open changes nothing.
+    /// Completing a checksum that only looks partial changes nothing.
     #[test]
     fn a_right_checksum_that_equals_the_sum_stays() {
         let mut bytes = open(4, 17);
-        // The payload makes up for all but the pseudo-header's sum, which then stands for both.
+        // The payload cancels the rest of the sum. So the complete checksum equals the sum of the
+        // pseudo-header.
         let field = u16::from_be_bytes([bytes[40], bytes[41]]);
         bytes[42..44].fill(0);
         let rest = checksum::sum(&bytes[34..40]);

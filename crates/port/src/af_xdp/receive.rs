@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From chunks to frames.
+//! Receive: converts UMEM chunks to frames.
 
 use super::{XdpQueue, partial};
 use crate::sys::Refused;
 use crate::{Drop, MIN_FRAME_BYTES, Pools};
 use frame::Frame;
 
-/// What became of a packet.
+/// Result of handling a packet.
 enum Arrival {
     Frame(Frame),
     Dropped(Drop),
-    /// No buffer now: the packet stays where it is.
+    /// No buffer is free: the packet stays in the ring.
     Waits,
 }
 
@@ -18,11 +18,11 @@ impl XdpQueue {
     pub(super) fn receive_burst(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
         let xsk = &mut self.socket.xsk;
         if xsk.has_unsent() {
-            // Whoever has nothing more to send would not ask again.
+            // A worker with nothing more to send would not call `transmit` again.
             self.is_down = xsk.send().refused == Refused::Link;
         }
         let (mut count, mut seen) = (0, false);
-        // Drops count as well, so that a flood of them does not hold the worker.
+        // Drops count towards `max`, so that a flood of dropped packets does not block the worker.
         for _ in 0..max {
             let Some(bytes) = xsk.peek() else { break };
             match arrival(bytes, pools) {

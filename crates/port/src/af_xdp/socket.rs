@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One AF_XDP socket on a hardware queue, and the program that the sockets of one port share.
+//! An AF_XDP socket on a hardware queue, and the XDP program that the sockets of a port share.
 
 use crate::interface::Owner;
 use crate::sys::{self, Attached, Interface, Redirect, Xsk};
@@ -11,33 +11,33 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Drivers take no longer packets with XDP than a page has room for beside their own bookkeeping.
+/// Maximum MTU in bytes. With XDP, a packet and the driver's bookkeeping must fit into a page.
 const MTU_MAX: u32 = 3_500;
 const MTU_EXPECTED: &str = "an interface whose MTU, and whose peer's, is 3500 bytes at most; `ip link set DEVICE mtu 1500` changes it";
 const QUEUES_EXPECTED: &str = "as many workers as the interface has receive queues, and as many transmit queues; \
                                `ethtool -L DEVICE combined N` changes them";
 const NEEDS: &str = "the capabilities CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF";
-/// What a process has left is free again a little after its end.
+/// Interval between attempts. The resources of a process are released shortly after its end.
 const RETRY_AFTER: Duration = Duration::from_millis(10);
 
-/// How long to wait for what another process has just left.
+/// How long to wait for resources that another process has just released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
-    /// Not at all: packets wait meanwhile.
+    /// No wait, because packets are waiting.
     None,
-    /// A second.
+    /// Up to a second.
     Second,
 }
 
-/// A program at an interface.
+/// An XDP program attached to an interface.
 pub(super) struct Attachment {
     ifindex: i32,
     redirect: Redirect,
     _attached: Attached,
 }
 
-/// What the queues of one port have in common: name and program. The lock is taken when a device is (re)opened or its link
-/// asked for.
+/// State shared by the queues of a port: name and program. The lock is taken only when a device is opened or
+/// reopened, or its link is queried.
 pub(super) struct Port {
     owner: Owner,
     queues: u32,
@@ -54,7 +54,8 @@ impl Port {
         self.owner.error(what, NEEDS, source)
     }
 
-    /// The port's program at this interface: the one that another queue has attached, unless it is `old`, or a new one.
+    /// Returns the port's program on this interface: the one that another queue has attached, unless it is
+    /// `old`, or else a new one.
     fn attach(
         &self,
         ifindex: i32,
@@ -81,7 +82,8 @@ impl Port {
             Some(libc::ERANGE) => {
                 self.owner.bad_device("its driver can not run XDP with this MTU".into(), MTU_EXPECTED)
             }
-            // A virtual cable's driver says so when its peer has more transmit queues than it has receive queues.
+            // The veth driver returns this error if its peer has more transmit queues than it has receive
+            // queues.
             Some(libc::ENOSPC) => {
                 self.owner.bad_device("its peer has more transmit queues".into(), QUEUES_EXPECTED)
             }
@@ -96,11 +98,12 @@ impl Port {
     }
 }
 
-/// A bound socket and what belongs to it.
+/// A bound socket with its program and the resources that belong to it.
 pub(super) struct Socket {
     pub(super) xsk: Xsk,
     attachment: Arc<Attachment>,
-    /// Receives nothing: asks about the interface, and holds it promiscuous.
+    /// A packet socket that receives nothing. It is used for queries of the interface and keeps it in
+    /// promiscuous mode.
     packet: OwnedFd,
     queue: u32,
     /// The other end of the interface is a network stack of this machine, which leaves checksums to it.
@@ -108,8 +111,8 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// Opens a hardware queue of the port's device in the calling thread's network namespace. `old` is the program of the
-    /// interface that went.
+    /// Opens a hardware queue of the port's device in the calling thread's network namespace. `old` is the
+    /// program of an interface that was replaced.
     pub(super) fn open(
         port: &Port,
         queue: u32,
@@ -134,7 +137,7 @@ impl Socket {
             );
             return Err(port.owner.bad_device(wrong, QUEUES_EXPECTED));
         }
-        // Best effort: the administrator may keep it down, and then the link says so.
+        // Best effort: if the interface cannot be brought up, the link state shows it.
         let _ = interface.bring_up();
         let is_local = ["veth", "tun"].iter().any(|driver| interface.is_driven_by(driver));
         let promiscuous = libc::packet_mreq {
@@ -158,12 +161,12 @@ impl Socket {
         Ok(Self { xsk, attachment, packet, queue, is_local })
     }
 
-    /// One for the interface that now has the port's device's name.
+    /// Opens a socket on the interface that now has the name of the port's device.
     pub(super) fn open_anew(&self, port: &Port) -> Result<Self, PortError> {
         Self::open(port, self.queue, Some(&self.attachment), Patience::None)
     }
 
-    /// Becomes `fresh`, under the old descriptor's number.
+    /// Replaces this socket by `fresh`, under the old descriptor's number.
     pub(super) fn replace(&mut self, fresh: Self) -> io::Result<()> {
         let Self { xsk, attachment, packet, queue, is_local } = fresh;
         self.xsk.replace(xsk)?;
@@ -172,18 +175,19 @@ impl Socket {
         Ok(())
     }
 
-    /// What to wait for. Takes a pending error off, which would wake who waits again and again.
+    /// Returns the descriptor to wait for. Clears a pending error, which would wake the waiting thread again
+    /// and again.
     pub(super) fn descriptor(&self) -> RawFd {
         sys::take_error(self.xsk.fd.as_fd());
         self.xsk.fd.as_raw_fd()
     }
 
-    /// The link's state, for a device that was just opened.
+    /// Returns the link's state for a device that was just opened. May wait for a system-wide lock.
     pub(super) fn told_at_opening(&self, port: &Port) -> Told {
         Told { link: Interface::new(self.packet.as_fd(), &port.owner.device).link(), ..self.told(port) }
     }
 
-    /// The link's state, without waiting.
+    /// Returns the link's state without waiting for a system-wide lock.
     pub(super) fn told(&self, port: &Port) -> Told {
         Told {
             link: Interface::new(self.packet.as_fd(), &port.owner.device).quick_link(),
@@ -192,13 +196,14 @@ impl Socket {
         }
     }
 
-    /// Index of the interface that this socket is bound to; -1 when that is gone.
+    /// Returns the index of the interface to which this socket is bound; -1 if the interface is gone.
     fn bound_index(&self) -> i32 {
         if self.xsk.is_bound() { self.attachment.ifindex } else { -1 }
     }
 
-    /// True if the port's device exists but is not the one this socket is bound to (also if it has its number), or its
-    /// program is not at it.
+    /// Returns whether the port's device exists but is not the one to which this socket is bound, or no
+    /// longer has this socket's program. An interface that was created again counts as another one, even with
+    /// the same index.
     pub(super) fn is_stale(&self, port: &Port) -> bool {
         let bound = self.bound_index();
         let interface = Interface::new(self.packet.as_fd(), &port.owner.device);
@@ -206,7 +211,7 @@ impl Socket {
     }
 }
 
-/// Tries again while somebody else has what is asked for.
+/// Repeats the attempt while another process holds the resource (`EBUSY`).
 fn retry<T>(patience: Patience, mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     let mut left = if patience == Patience::None { Duration::ZERO } else { Duration::from_secs(1) };
     loop {

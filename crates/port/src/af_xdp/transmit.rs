@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From frames to chunks, finished in software: the kernel does nothing more to them.
+//! Transmit: copies frames to UMEM chunks. Checksums and segmentation are completed here, because the kernel
+//! does not do it.
 
 use super::XdpQueue;
 use crate::sys::{Refused, XSK_FRAME_BYTES};
@@ -11,22 +12,23 @@ use wire::segment::Segments;
 const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
 
-/// How a frame can leave.
+/// How a frame is transmitted.
 enum Way {
-    /// As it is.
+    /// As one packet.
     Whole,
-    /// Its segments one by one.
+    /// In segments.
     Segments,
-    /// Not at all.
+    /// Not at all, for this reason.
     Dropped(Drop),
 }
 
-/// Chooses the way of a frame to a device with this MTU in bytes (none: not known), and finishes its checksum.
+/// Selects how to transmit a frame to a device with this MTU in bytes (`None`: unknown), and completes its
+/// checksum.
 fn way(frame: &mut Frame, mtu: Option<u32>) -> Way {
     if frame.len() < MIN_FRAME_BYTES {
         return Way::Dropped(Drop::TxRunt);
     }
-    // As everywhere, one tag is allowed on top of the MTU.
+    // One VLAN tag is allowed on top of the MTU, as in other drivers.
     let tag = if matches!(frame.bytes()[12..14], [0x81, 0] | [0x88, 0xa8]) { TAG_BYTES } else { 0 };
     let most = mtu.map_or(XSK_FRAME_BYTES, |mtu| (mtu as usize + ETHERNET_BYTES + tag).min(XSK_FRAME_BYTES));
     let gso = frame.meta.gso;
@@ -55,7 +57,7 @@ impl XdpQueue {
                 self.send(count, frames, done);
                 continue;
             }
-            // The first frame is no whole one, or there is no room.
+            // The first frame cannot be sent whole, or there is no space.
             match frames.front_mut().map(|front| way(front, mtu)) {
                 Some(Way::Dropped(reason)) => self.drop_front(reason, frames, done),
                 Some(Way::Segments) => self.send_segments(frames, done),
@@ -69,7 +71,7 @@ impl XdpQueue {
         before - frames.len()
     }
 
-    /// Puts whole frames up, from the first on, and returns how many.
+    /// Queues frames that can be sent whole, from the front. Returns their number.
     fn put_up(&mut self, frames: &mut VecDeque<Frame>, mtu: Option<u32>) -> usize {
         let xsk = &mut self.socket.xsk;
         let mut count = 0;
@@ -88,7 +90,7 @@ impl XdpQueue {
         count
     }
 
-    /// Sends the first `count` of `frames`, which were put up.
+    /// Sends the first `count` of `frames`, which must have been queued in the socket.
     fn send(&mut self, count: usize, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
         let sent = self.socket.xsk.send();
         self.is_down = sent.refused == Refused::Link;
@@ -105,8 +107,8 @@ impl XdpQueue {
         }
     }
 
-    /// Sends the front frame cut into its segments. A device that is full in the middle of it loses the rest: a frame
-    /// half sent can not wait.
+    /// Sends the front frame in segments. If the device is full after some of them, the rest is dropped,
+    /// because a frame sent in part cannot be retried.
     fn send_segments(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) {
         let Some(frame) = frames.front() else { return };
         let result = match offload::segments(frame) {

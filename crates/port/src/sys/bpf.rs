@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program that hands an interface's packets to AF_XDP sockets, by bpf(2). (Layout: linux/bpf.h, `union bpf_attr`.)
+//! The XDP program that redirects an interface's packets to AF_XDP sockets, loaded by bpf(2). Layout:
+//! linux/bpf.h, `union bpf_attr`.
 
 use super::check;
 use std::io;
@@ -12,9 +13,9 @@ const LINK_CREATE: libc::c_int = 28;
 const MAP_OF_SOCKETS: u32 = 17;
 const PROGRAM_XDP: u32 = 6;
 const ATTACH_XDP: u32 = 37;
-/// The program runs in the kernel's own receive path, for drivers that know no XDP.
+/// Attach mode: in the kernel's generic receive path, for drivers without XDP support.
 const GENERIC_MODE: u32 = 1 << 1;
-/// It runs in the driver.
+/// Attach mode: in the device driver.
 const DRIVER_MODE: u32 = 1 << 2;
 
 #[repr(C)]
@@ -54,13 +55,13 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// An instruction of eBPF: code 8, registers 4 and 4, offset 16, immediate 32 bits.
+/// Encodes an eBPF instruction: code 8, registers 4 and 4, offset 16, immediate 32 bits.
 const fn instruction(code: u8, registers: u8, offset: u16, immediate: u32) -> u64 {
     code as u64 | (registers as u64) << 8 | (offset as u64) << 16 | (immediate as u64) << 32
 }
 
-/// `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`: the queue's socket gets the packet; without one it
-/// goes the kernel's way.
+/// Returns the program `return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS)`. It redirects a
+/// packet to its queue's socket. Without a socket, the packet passes to the network stack.
 fn code(map: BorrowedFd<'_>) -> [u64; 6] {
     const XDP_PASS: u32 = 2;
     const REDIRECT_MAP: u32 = 51;
@@ -75,17 +76,17 @@ fn code(map: BorrowedFd<'_>) -> [u64; 6] {
     ]
 }
 
-/// The program, loaded, with its map of sockets.
+/// The loaded program with its map of sockets.
 pub(crate) struct Redirect {
     map: OwnedFd,
     program: OwnedFd,
 }
 
-/// A program at an interface; dropped, or when the process ends, it is taken off.
+/// A program attached to an interface. It is detached on drop or when the process ends.
 pub(crate) struct Attached(#[expect(dead_code, reason = "holds the link")] OwnedFd);
 
 impl Redirect {
-    /// For sockets of the hardware queues 0 to `queues` - 1.
+    /// Loads the program for sockets of the hardware queues 0 to `queues` - 1.
     pub(crate) fn new(queues: u32) -> io::Result<Self> {
         let map = MapCreate { kind: MAP_OF_SOCKETS, key_bytes: 4, value_bytes: 4, entries: queues };
         let map = descriptor(MAP_CREATE, &map)?;
@@ -104,7 +105,7 @@ impl Redirect {
         Ok(Self { map, program })
     }
 
-    /// Has the packets of a hardware queue go to a socket that is bound to it, as long as that lives.
+    /// Redirects the packets of a hardware queue to a socket bound to it, until the socket is closed.
     pub(crate) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         let socket = socket.as_raw_fd();
         let update = MapUpdate {
@@ -117,7 +118,8 @@ impl Redirect {
         call(MAP_UPDATE, &update).map(|_| ())
     }
 
-    /// Attaches it to an interface: in its driver, or in the kernel where the driver can not run it.
+    /// Attaches the program to an interface: in the driver, or in the generic receive path if the driver has
+    /// no XDP support.
     pub(crate) fn attach(&self, ifindex: i32) -> io::Result<Attached> {
         let attach = |flags| {
             let program = self.program.as_raw_fd() as u32;
@@ -132,13 +134,15 @@ impl Redirect {
 }
 
 fn descriptor<T>(command: libc::c_int, argument: &T) -> io::Result<OwnedFd> {
-    // SAFETY: the commands that this is called for return a new descriptor, which is ours alone and closed on exec.
+    // SAFETY: on success the commands for which this is called return a new descriptor that nothing else
+    // owns.
     call(command, argument).map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn call<T>(command: libc::c_int, argument: &T) -> io::Result<libc::c_int> {
-    // SAFETY: the argument is the beginning of the command's part of `union bpf_attr`; the rest counts as zeros. It and
-    // what it points to (code, license, key, value) outlive the call and are only read.
+    // SAFETY: `argument` is the first `size_of::<T>()` bytes of the command's part of `union bpf_attr`; the
+    // kernel takes the rest as zeros. The caller keeps it, and the memory it points to (code, license, key,
+    // value), alive during the call. The kernel only reads them.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, &raw const *argument, size_of::<T>()) };
     check(result as libc::c_int)
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Questions about a network interface, by ioctl on any socket of its network namespace.
+//! Queries of a network interface, by ioctl on any socket of its network namespace.
 
 use super::check;
 use crate::Link;
@@ -7,16 +7,16 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Longest name of an interface in bytes.
+/// Maximum length of an interface name in bytes.
 pub(crate) const NAME_BYTES: usize = libc::IFNAMSIZ - 1;
 
-/// `ETHTOOL_GSET` of linux/ethtool.h: the link settings in `struct ethtool_cmd`.
+/// `ETHTOOL_GSET` of linux/ethtool.h: link settings in `struct ethtool_cmd`.
 const ETHTOOL_GSET: u32 = 1;
-/// `ETHTOOL_GLINK`: `struct ethtool_value`.
+/// `ETHTOOL_GLINK`: carrier state in `struct ethtool_value`.
 const ETHTOOL_GLINK: u32 = 0xa;
 const SIOCETHTOOL: libc::c_ulong = 0x8946;
 
-/// `struct ethtool_cmd`, as far as it is read; 44 bytes in all.
+/// `struct ethtool_cmd` with the fields that are read; 44 bytes in total.
 #[repr(C)]
 #[derive(Default)]
 struct EthtoolCommand {
@@ -34,13 +34,13 @@ struct EthtoolCommand {
     reserved: [u32; 2],
 }
 
-/// `ETHTOOL_GDRVINFO`: `struct ethtool_drvinfo`, 196 bytes, the driver's name from the fourth on.
+/// `ETHTOOL_GDRVINFO`: `struct ethtool_drvinfo`, 196 bytes, with the driver's name from offset 4.
 const ETHTOOL_GDRVINFO: u32 = 3;
 const DRIVER_INFO_BYTES: usize = 196;
 const DRIVER_NAME_AT: usize = 4;
 const DRIVER_NAME_BYTES: usize = 32;
 
-/// `ETHTOOL_GCHANNELS`: `struct ethtool_channels`.
+/// `ETHTOOL_GCHANNELS`: numbers of queues in `struct ethtool_channels`.
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 
 #[repr(C)]
@@ -54,22 +54,22 @@ struct EthtoolChannels {
     combined: u32,
 }
 
-/// The index of an interface of the calling thread's network namespace.
+/// Returns the index of an interface in the calling thread's network namespace.
 pub(crate) fn index_of(name: &str) -> Option<u32> {
     let name = std::ffi::CString::new(name).ok()?;
-    // SAFETY: the name outlives the call.
+    // SAFETY: `name` is a terminated string that lives until the call returns.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
 }
 
-/// An interface by name.
+/// An interface, addressed by name.
 pub(crate) struct Interface<'a> {
     socket: BorrowedFd<'a>,
     name: [u8; libc::IFNAMSIZ],
 }
 
 impl<'a> Interface<'a> {
-    /// The interface `name` of the socket's network namespace; `name` is cut to [`NAME_BYTES`].
+    /// Addresses the interface `name` in the socket's network namespace. `name` is cut to [`NAME_BYTES`].
     pub(crate) fn new(socket: BorrowedFd<'a>, name: &str) -> Self {
         let mut bytes = [0; libc::IFNAMSIZ];
         let len = name.len().min(NAME_BYTES);
@@ -77,17 +77,17 @@ impl<'a> Interface<'a> {
         Self { socket, name: bytes }
     }
 
-    /// Its index; `ENODEV` if there is none of that name.
+    /// Returns the interface's index; `ENODEV` if there is no interface of this name.
     pub(crate) fn index(&self) -> io::Result<i32> {
         let request = self.ask(libc::SIOCGIFINDEX)?;
-        // SAFETY: the kernel has set the index.
+        // SAFETY: SIOCGIFINDEX succeeded, so the kernel has set this member of the union.
         Ok(unsafe { request.ifr_ifru.ifru_ifindex })
     }
 
-    /// Its link layer (`ARPHRD_*`) and MAC address.
+    /// Returns the link layer (`ARPHRD_*`) and the MAC address.
     pub(crate) fn hardware(&self) -> io::Result<(u16, [u8; 6])> {
         let request = self.ask(libc::SIOCGIFHWADDR)?;
-        // SAFETY: the kernel has set the hardware address.
+        // SAFETY: SIOCGIFHWADDR succeeded, so the kernel has set this member of the union.
         let address = unsafe { request.ifr_ifru.ifru_hwaddr };
         let mut mac = [0; 6];
         for (to, from) in mac.iter_mut().zip(address.sa_data) {
@@ -96,10 +96,10 @@ impl<'a> Interface<'a> {
         Ok((address.sa_family, mac))
     }
 
-    /// Most bytes behind the Ethernet header.
+    /// Returns the MTU: the maximum number of bytes after the Ethernet header.
     pub(crate) fn mtu(&self) -> io::Result<u32> {
         let request = self.ask(libc::SIOCGIFMTU)?;
-        // SAFETY: the kernel has set the MTU.
+        // SAFETY: SIOCGIFMTU succeeded, so the kernel has set this member of the union.
         Ok(unsafe { request.ifr_ifru.ifru_mtu } as u32)
     }
 
@@ -114,16 +114,17 @@ impl<'a> Interface<'a> {
         self.call(libc::SIOCSIFFLAGS, &mut request)
     }
 
-    /// Everything `Link` wants to know; down for an interface that does not exist. It may wait for a lock that the whole
-    /// system shares, so it is for when a device is opened.
+    /// Returns the complete link state; down if the interface does not exist. May wait for a system-wide
+    /// lock, so call it only when a device is opened.
     pub(crate) fn link(&self) -> Link {
         let link = self.quick_link();
-        // After an interface has got a carrier, the kernel takes up to a second to call it running.
+        // After an interface has got a carrier, the kernel takes up to a second to report it as running.
         let has_carrier = |flags| flags & libc::IFF_UP != 0 && self.has_carrier();
         Link { up: link.up || self.flags().is_ok_and(has_carrier), speed_mbps: self.speed_mbps(), ..link }
     }
 
-    /// The same without speed, and without waiting for a lock. A carrier may be known up to a second late.
+    /// Returns the link state without the speed, and without waiting for a lock. A new carrier may be
+    /// reported up to a second late.
     pub(crate) fn quick_link(&self) -> Link {
         let running = libc::IFF_UP | libc::IFF_RUNNING;
         Link {
@@ -135,20 +136,20 @@ impl<'a> Interface<'a> {
         }
     }
 
-    /// Whether it has a carrier; no if its driver does not tell.
+    /// Returns whether the interface has a carrier; false if its driver does not report it.
     fn has_carrier(&self) -> bool {
         let mut value = [ETHTOOL_GLINK, 0];
         self.ethtool(value.as_mut_ptr().cast()).is_ok() && value[1] != 0
     }
 
-    /// How many hardware queues receive and how many transmit; none if the driver does not tell.
+    /// Returns the numbers of receive and transmit queues, or `None` if the driver does not report them.
     pub(crate) fn queues(&self) -> Option<(u32, u32)> {
         let mut channels = EthtoolChannels { command: ETHTOOL_GCHANNELS, ..EthtoolChannels::default() };
         self.ethtool((&raw mut channels).cast()).ok()?;
         Some((channels.receive + channels.combined, channels.transmit + channels.combined))
     }
 
-    /// Whether its driver has this name.
+    /// Returns whether the interface's driver has this name.
     pub(crate) fn is_driven_by(&self, driver: &str) -> bool {
         let mut info = [0_u8; DRIVER_INFO_BYTES];
         info[..DRIVER_NAME_AT].copy_from_slice(&ETHTOOL_GDRVINFO.to_ne_bytes());
@@ -161,20 +162,21 @@ impl<'a> Interface<'a> {
 
     fn flags(&self) -> io::Result<libc::c_int> {
         let request = self.ask(libc::SIOCGIFFLAGS)?;
-        // SAFETY: the kernel has set the flags.
+        // SAFETY: SIOCGIFFLAGS succeeded, so the kernel has set this member of the union.
         Ok(libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags } as u16))
     }
 
-    /// Its speed. It may wait for a lock that the whole system shares.
+    /// Returns the speed in Mbit/s. May wait for a system-wide lock.
     pub(crate) fn speed_mbps(&self) -> Option<u32> {
         let mut command = EthtoolCommand { command: ETHTOOL_GSET, ..EthtoolCommand::default() };
         self.ethtool((&raw mut command).cast()).ok()?;
         let speed = u32::from(command.speed_high) << 16 | u32::from(command.speed_low);
-        // All ones, in 16 or in 32 bits, stand for "unknown".
+        // All ones, in 16 or in 32 bits, mean "unknown".
         (speed != 0 && speed != u32::MAX && speed != u32::from(u16::MAX)).then_some(speed)
     }
 
-    /// Asks ethtool by a command that is as large as the kernel reads and writes.
+    /// Executes an ethtool command. `command` must point to the structure of the command's size, which the
+    /// kernel reads and writes.
     fn ethtool(&self, command: *mut libc::c_char) -> io::Result<()> {
         let mut request = self.request();
         request.ifr_ifru.ifru_data = command;
@@ -182,7 +184,7 @@ impl<'a> Interface<'a> {
     }
 
     fn request(&self) -> libc::ifreq {
-        // SAFETY: all zeros is a valid ifreq.
+        // SAFETY: `ifreq` consists of integers, byte arrays and pointers, for which all zeros are valid.
         let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
         for (to, from) in request.ifr_name.iter_mut().zip(self.name) {
             *to = from as libc::c_char;
@@ -197,8 +199,9 @@ impl<'a> Interface<'a> {
     }
 
     fn call(&self, what: libc::c_ulong, request: &mut libc::ifreq) -> io::Result<()> {
-        // SAFETY: every request used here takes an ifreq, which outlives the call; what an ifreq points to (the ethtool
-        // command) lives in the caller's frame and has the size that the kernel reads and writes.
+        // SAFETY: every request used in this file takes an `ifreq`, which lives until the call returns. For
+        // ethtool it points to a structure in the caller's stack frame, which has the size that the kernel
+        // reads and writes.
         unsafe { check(libc::ioctl(self.socket.as_raw_fd(), what as _, &raw mut *request))? };
         Ok(())
     }

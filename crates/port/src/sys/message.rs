@@ -1,33 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets through system calls: a batch out by one sendmmsg, and the whole of a packet that a ring slot could not hold.
+//! System calls for packets: sends a batch by one sendmmsg, and receives the whole of a packet longer than
+//! its ring slot.
 
 use super::check;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Length of `struct virtio_net_hdr`.
+/// Length of `struct virtio_net_hdr` in bytes.
 pub(crate) const VNET_BYTES: usize = 10;
 
 /// A `struct virtio_net_hdr` as bytes.
 pub(crate) type VnetBytes = [u8; VNET_BYTES];
 
-/// Most packets in one system call.
+/// Maximum number of packets per system call.
 pub(crate) const SEND_BATCH: usize = 64;
 
-/// Room for the headers of one sendmmsg, allocated once.
+/// Memory for the headers of one sendmmsg, allocated once.
 pub(crate) struct SendBatch {
     messages: Box<[libc::mmsghdr; SEND_BATCH]>,
     parts: Box<[[libc::iovec; 2]; SEND_BATCH]>,
     headers: Box<[VnetBytes; SEND_BATCH]>,
 }
 
-// SAFETY: the pointers inside are written and used within one call of `send` only.
+// SAFETY: the pointers in `messages` and `parts` are written and used only within one call of `send`, by one
+// thread.
 unsafe impl Send for SendBatch {}
 
 impl SendBatch {
     pub(crate) fn new() -> Self {
-        // SAFETY: all zeros are valid message headers and I/O vectors (null pointers, lengths of 0).
+        // SAFETY: message headers and I/O vectors consist of integers and pointers; all zeros are valid (null
+        // pointers, lengths of 0).
         let (messages, parts) = unsafe {
             (
                 Box::new(MaybeUninit::<[libc::mmsghdr; SEND_BATCH]>::zeroed().assume_init()),
@@ -37,8 +40,9 @@ impl SendBatch {
         Self { messages, parts, headers: Box::new([[0; VNET_BYTES]; SEND_BATCH]) }
     }
 
-    /// Sends packets, each with its offload header, up to a batch, by one system call. Returns how many were taken; 0
-    /// without a system call if there are none. An error concerns the first packet.
+    /// Sends packets, each with its offload header, by one system call: at most [`SEND_BATCH`]. Returns how
+    /// many packets the kernel accepted. Without packets it returns 0 without a system call. An error
+    /// concerns the first packet.
     pub(crate) fn send<'a>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -59,8 +63,9 @@ impl SendBatch {
         if count == 0 {
             return Ok(0);
         }
-        // SAFETY: the first `count` messages point to parts, headers (ours) and bytes ('a) that outlive the call, and
-        // sending only reads them.
+        // SAFETY: `count` is at most `SEND_BATCH`. The first `count` messages were just set to point to
+        // `parts` and `headers` of `self` and to bytes of lifetime `'a`, which all outlive the call. The
+        // kernel only reads them.
         let sent = unsafe {
             check(libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -73,19 +78,19 @@ impl SendBatch {
     }
 }
 
-/// Takes the oldest packet off the socket's queue into `bytes`; the rest of a longer one is lost. Returns its offload
-/// header and how many bytes it had in all.
+/// Takes the oldest packet from the socket's queue into `bytes`; bytes that do not fit are lost. Returns the
+/// packet's offload header and its total length.
 pub(crate) fn receive_copy(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(VnetBytes, usize)> {
     let mut header = [0; VNET_BYTES];
     let mut parts = [
         libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: VNET_BYTES },
         libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() },
     ];
-    // SAFETY: all zeros is a valid message header.
+    // SAFETY: `msghdr` consists of integers and pointers, for which all zeros are valid.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = parts.as_mut_ptr();
     message.msg_iovlen = parts.len() as _;
-    // SAFETY: the message points to header and bytes, which outlive the call, with their true lengths.
+    // SAFETY: the message points to `header` and `bytes` with their true lengths, and both outlive the call.
     let len =
         unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT | libc::MSG_TRUNC) };
     if len < 0 {

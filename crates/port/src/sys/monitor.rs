@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the kernel tells of changes to network interfaces: rtnetlink's link group, one message a change.
-//! (Layout: linux/netlink.h `struct nlmsghdr` and linux/rtnetlink.h `struct ifinfomsg`, integers in native byte order.)
+//! Listener for changes of network interfaces: rtnetlink's link group, one message per change. Layout:
+//! linux/netlink.h `struct nlmsghdr` and linux/rtnetlink.h `struct ifinfomsg`, integers in native byte order.
 
 use super::{check, set_option};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Length of the message header and of the fixed part of a link's message; attributes are not read.
+/// Length in bytes of the message header and the fixed part of a link message. Attributes are not read.
 const MESSAGE_BYTES: usize = 32;
-/// Where the interface's index is in it.
+/// Offset of the interface index in a message.
 const INDEX_AT: usize = 20;
-/// Messages taken off by one look, so that it takes bounded time.
+/// Maximum number of messages read per call, to bound its time.
 const MESSAGES_MAX: usize = 64;
 
-/// Room for messages where many are waited for.
+/// Size in bytes of the receive buffer where many messages are expected.
 const ROOM_BYTES: libc::c_int = 1024 * 1024;
 
-/// Changes to the interfaces of the network namespace that it was made in.
+/// A netlink socket that reports changes in the network namespace in which it was created.
 pub(crate) struct Monitor(OwnedFd);
 
-/// What changed since the last look.
+/// Changes since the last call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// No interface.
+    /// No interface has changed.
     Nothing,
-    /// Others than the one asked for.
+    /// Only other interfaces have changed.
     Others,
-    /// The one asked for, or too much to tell.
+    /// The interface in question may have changed, or messages were lost.
     This,
 }
 
@@ -38,19 +38,19 @@ impl AsFd for Monitor {
 }
 
 impl Monitor {
-    /// Listens from now on.
+    /// Opens the socket and starts listening.
     pub(crate) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: no pointers; a descriptor that is returned is ours alone.
+        // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
         let fd = unsafe {
             check(libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE))
                 .map(|fd| OwnedFd::from_raw_fd(fd))?
         };
-        // SAFETY: all zeros is a valid sockaddr_nl.
+        // SAFETY: `sockaddr_nl` consists of integers, for which all zeros are valid.
         let mut address: libc::sockaddr_nl = unsafe { MaybeUninit::zeroed().assume_init() };
         address.nl_family = libc::AF_NETLINK as u16;
         address.nl_groups = libc::RTMGRP_LINK as u32;
-        // SAFETY: the address outlives the call and its true size is given.
+        // SAFETY: the address lives until the call returns, and its true size is given.
         unsafe {
             check(libc::bind(
                 fd.as_raw_fd(),
@@ -61,7 +61,7 @@ impl Monitor {
         Ok(Self(fd))
     }
 
-    /// Asks for room for many messages. Best effort: more than the system's limit needs CAP_NET_ADMIN.
+    /// Enlarges the receive buffer. Best effort: more than the system's limit requires CAP_NET_ADMIN.
     pub(crate) fn make_room(&self) {
         for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
             if set_option(self.0.as_fd(), libc::SOL_SOCKET, option, &ROOM_BYTES).is_ok() {
@@ -70,36 +70,40 @@ impl Monitor {
         }
     }
 
-    /// Sends a message to the kernel. Its answer comes among the messages about changes.
+    /// Sends a message to the kernel. Its answer is received among the reports of changes.
     pub(crate) fn send(&self, message: &[u8]) -> io::Result<()> {
-        // SAFETY: the message outlives the call and its true length is given.
+        // SAFETY: the message lives until the call returns, and its true length is given.
         let sent = unsafe {
             libc::send(self.0.as_raw_fd(), message.as_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
         };
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// The next messages, as one datagram; what does not fit into the buffer is cut off. `WouldBlock` if there are none.
+    /// Receives the next datagram of messages. Bytes that do not fit into the buffer are cut off. Returns
+    /// `WouldBlock` if there is none.
     pub(crate) fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the kernel writes at most the given length into the buffer, which outlives the call.
+        // SAFETY: the kernel writes at most `buffer.len()` bytes into the buffer, which lives until the call
+        // returns.
         let len = unsafe {
             libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
         };
         if len < 0 { Err(io::Error::last_os_error()) } else { Ok(len as usize) }
     }
 
-    /// What changed since the last look, seen from the interface `index`. One system call if nothing did.
+    /// Returns what has changed since the last call, for the interface `index`. Takes one system call if
+    /// nothing has.
     pub(crate) fn look(&self, index: i32) -> Change {
         let mut change = Change::Nothing;
         for _ in 0..MESSAGES_MAX {
             let mut message = [0_u8; MESSAGE_BYTES];
-            // SAFETY: the kernel writes at most the given length of the message, which outlives the call; a longer one
-            // is cut.
+            // SAFETY: the kernel writes at most `message.len()` bytes into the buffer, which lives until the
+            // call returns. A longer message is cut off.
             let len = unsafe {
                 libc::recv(self.0.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), libc::MSG_DONTWAIT)
             };
             if len < 0 {
-                // Anything but "no message" (messages were lost for lack of room) may hide a change.
+                // Any error except "no message" may hide a change: messages were lost because the buffer was
+                // full.
                 let none = io::Error::last_os_error().kind() == io::ErrorKind::WouldBlock;
                 return if none { change } else { Change::This };
             }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waiting for descriptors, and the descriptor that wakes a waiting thread.
+//! Waiting for descriptors, and the event descriptor that wakes a waiting thread.
 
 use super::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-/// Most descriptors one thread can wait for.
+/// Maximum number of descriptors that a thread can wait for.
 pub(crate) const MAX_DESCRIPTORS: usize = 64;
 
-/// Waits until one of up to [`MAX_DESCRIPTORS`] is readable or broken; returns how many are.
+/// Waits until one of up to [`MAX_DESCRIPTORS`] descriptors is readable or has an error. Returns the number
+/// of ready ones.
 pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
     let mut set = [libc::pollfd { fd: -1, events: 0, revents: 0 }; MAX_DESCRIPTORS];
     if descriptors.len() > MAX_DESCRIPTORS {
@@ -26,7 +27,8 @@ pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Resu
         tv_nsec: timeout.subsec_nanos() as _,
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), |limit| &raw const *limit);
-    // SAFETY: as many entries as given, and a time limit or null, all of which outlive the call.
+    // SAFETY: `set` has at least `descriptors.len()` entries (checked above). It and `limit`, which may be
+    // null, live until the call returns.
     let ready = check(unsafe {
         libc::ppoll(set.as_mut_ptr(), descriptors.len() as libc::nfds_t, limit, std::ptr::null())
     });
@@ -37,9 +39,9 @@ pub(crate) fn poll(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Resu
     }
 }
 
-/// A new event counter that does not block.
+/// Creates a non-blocking event counter.
 pub(crate) fn event() -> io::Result<OwnedFd> {
-    // SAFETY: no pointers; a descriptor that is returned is ours alone.
+    // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
     unsafe {
         check(libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK)).map(|fd| OwnedFd::from_raw_fd(fd))
     }
@@ -48,13 +50,14 @@ pub(crate) fn event() -> io::Result<OwnedFd> {
 /// Makes an event counter readable.
 pub(crate) fn raise_event(event: BorrowedFd<'_>) {
     let one = 1_u64;
-    // SAFETY: eight bytes that outlive the call. It can fail only when the counter is full, and then it is readable.
+    // SAFETY: the kernel reads eight bytes, which live until the call returns. The call fails only if the
+    // counter is full, and then it is readable.
     unsafe { libc::write(event.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
 }
 
-/// Makes an event counter unreadable; false if it was.
+/// Makes an event counter unreadable. Returns whether it was readable.
 pub(crate) fn clear_event(event: BorrowedFd<'_>) -> bool {
     let mut count = 0_u64;
-    // SAFETY: eight bytes that outlive the call.
+    // SAFETY: the kernel writes at most eight bytes, the size of `count`, which lives until the call returns.
     unsafe { libc::read(event.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) > 0 }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The mapped TPACKET_V2 receive ring: slots that kernel and program hand to each other by a status word.
-//! (Layout: linux/if_packet.h and Documentation/networking/packet_mmap.rst.)
+//! The mapped TPACKET_V2 receive ring. Kernel and program pass slots to each other by a status word. Layout:
+//! linux/if_packet.h and Documentation/networking/packet_mmap.rst.
 
 use super::{VNET_BYTES, VnetBytes, set_option};
 use std::io;
@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The ring of one socket, mapped.
+/// The mapped receive ring of one socket.
 pub(crate) struct Ring {
     base: NonNull<u8>,
     slot_bytes: usize,
@@ -16,29 +16,30 @@ pub(crate) struct Ring {
     next: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone and may be used from any one thread.
+// SAFETY: the mapping belongs to this value alone and is not bound to a thread.
 unsafe impl Send for Ring {}
 
-/// A slot that the kernel has handed over. It goes back only by [`Ring::release`].
+/// A slot filled by the kernel. It is returned only by [`Ring::release`].
 pub(crate) struct Slot<'a> {
-    /// `TP_STATUS_*` bits.
+    /// Status bits of the slot (`TP_STATUS_*`).
     pub(crate) status: u32,
-    /// Length of the packet on the wire.
+    /// Length of the packet on the wire in bytes.
     pub(crate) len: usize,
-    /// Tag control information of a VLAN tag that the kernel took off.
+    /// Tag control information of a VLAN tag that the kernel has removed.
     pub(crate) vlan_tci: u16,
-    /// Its EtherType.
+    /// EtherType of the removed VLAN tag.
     pub(crate) vlan_tpid: u16,
-    /// The offload header.
+    /// Offload header of the packet.
     pub(crate) vnet: VnetBytes,
-    /// As much of the packet as the slot holds.
+    /// The part of the packet that the slot holds.
     pub(crate) bytes: &'a [u8],
 }
 
 impl Ring {
-    /// Makes the kernel set up a ring of `slots` slots of `slot_bytes` (a power of two) for `socket` and maps it.
+    /// Sets up a ring of `slots` slots of `slot_bytes` (a power of two) for `socket` and maps it.
     pub(crate) fn new(socket: BorrowedFd<'_>, slots: usize, slot_bytes: usize) -> io::Result<Self> {
-        // Blocks are contiguous in memory: small enough that the kernel finds them, large enough for a slot.
+        // A block is contiguous in memory: small enough for the kernel to allocate, and at least as large as
+        // a slot.
         let block_bytes = slot_bytes.max(64 * 1024);
         let request = libc::tpacket_req {
             tp_block_size: block_bytes as u32,
@@ -47,7 +48,8 @@ impl Ring {
             tp_frame_nr: slots as u32,
         };
         set_option(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping of our own socket's ring; the kernel checks that the length is the ring's.
+        // SAFETY: a new mapping, at an address that the kernel chooses, of the ring of our own socket. The
+        // kernel checks that the length is that of the ring.
         let address = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -65,26 +67,28 @@ impl Ring {
         Ok(Self { base, slot_bytes, slots, next: 0 })
     }
 
-    /// The oldest slot not yet released, if the kernel has filled it.
+    /// Returns the oldest slot that is not released, if the kernel has filled it.
     #[inline]
     pub(crate) fn peek(&self) -> Option<Slot<'_>> {
-        // SAFETY: `next` is below `slots`, so the header lies inside the mapping; slots are aligned to pages' divisors.
+        // SAFETY: `next` is below `slots`, so the slot lies inside the mapping. `slot_bytes` is a power of
+        // two, so slots are aligned for the header.
         let start = unsafe { self.base.add(self.next * self.slot_bytes) };
         let status = self.status().load(Ordering::Acquire);
         if status & libc::TP_STATUS_USER == 0 {
             return None;
         }
-        // SAFETY: the kernel has handed the slot over (acquire above) and does not write it until it is released, which
-        // needs `&mut self`. The header is plain integers.
+        // SAFETY: the status, loaded with acquire ordering, shows that the kernel has filled the slot. The
+        // kernel does not write it until `release`, which needs `&mut self`. The header consists of integers.
         let header = unsafe { start.cast::<libc::tpacket2_hdr>().read() };
         let at = usize::from(header.tp_mac);
-        // A well-behaved kernel keeps both inside the slot; what it claims is still checked.
+        // A correct kernel keeps both inside the slot; they are checked nevertheless.
         let (at, captured) = if at < VNET_BYTES || at > self.slot_bytes {
             (VNET_BYTES, 0)
         } else {
             (at, (header.tp_snaplen as usize).min(self.slot_bytes - at))
         };
-        // SAFETY: `VNET_BYTES <= at` and `at + captured <= slot_bytes`; ownership as above.
+        // SAFETY: `VNET_BYTES <= at` and `at + captured <= slot_bytes` (established above), so both reads
+        // stay inside the slot. The kernel does not write the slot until `release`, which needs `&mut self`.
         let (vnet, bytes) = unsafe {
             (
                 start.add(at - VNET_BYTES).cast::<VnetBytes>().read(),
@@ -101,7 +105,7 @@ impl Ring {
         })
     }
 
-    /// Gives the slot that `peek` showed back to the kernel. Nothing happens if there was none.
+    /// Returns the slot of the last `peek` to the kernel. Has no effect if there was none.
     #[inline]
     pub(crate) fn release(&mut self) {
         if self.status().load(Ordering::Relaxed) & libc::TP_STATUS_USER == 0 {
@@ -113,15 +117,15 @@ impl Ring {
 
     #[inline]
     fn status(&self) -> &AtomicU32 {
-        // SAFETY: `next` is below `slots`; the status is the header's first word, aligned as slots are; kernel and
-        // program access it atomically only.
+        // SAFETY: `next` is below `slots`, so the word lies inside the mapping. It is the first word of the
+        // header, aligned like the slot. Kernel and program access it only atomically.
         unsafe { &*self.base.add(self.next * self.slot_bytes).cast::<AtomicU32>().as_ptr() }
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: exactly the mapping that `new` made; no slot outlives the ring.
+        // SAFETY: unmaps exactly the mapping made by `new`. Slots borrow the ring, so none outlives it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.slots * self.slot_bytes) };
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An AF_XDP socket: memory shared with the kernel (UMEM), cut into chunks of [`CHUNK_BYTES`], and four rings that hand
-//! chunks to and fro. A chunk for receiving is in the fill ring, in the receive ring or looked at; one for sending is
-//! free, in the transmit ring, with the device, or in the completion ring.
+//! An AF_XDP socket: memory shared with the kernel (UMEM), divided into chunks of [`CHUNK_BYTES`], and four
+//! rings that pass chunks between kernel and program.
+//!
+//! A receive chunk is in the fill ring, in the receive ring, or being read. A send chunk is free, in the
+//! transmit ring, owned by the device, or in the completion ring.
 
 mod ring;
 
@@ -10,40 +12,42 @@ use ring::{Mapping, Ring};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// Bytes of a chunk: a page, the largest that every driver takes.
+/// Size of a chunk in bytes: a page, the maximum that every driver supports.
 const CHUNK_BYTES: usize = 4096;
-/// Chunks to receive into, and entries of the fill and the receive ring.
+/// Number of receive chunks, and of entries in the fill and receive rings.
 const RECEIVE_CHUNKS: u32 = 2048;
-/// Chunks to send from, and entries of the transmit and the completion ring.
+/// Number of send chunks, and of entries in the transmit and completion rings.
 const SEND_CHUNKS: u32 = 1024;
-/// Most frames that the kernel sends by one call (TX_BATCH_SIZE of net/xdp/xsk.c).
+/// Maximum number of frames that the kernel sends per call (TX_BATCH_SIZE of net/xdp/xsk.c).
 const XSK_BATCH: usize = 32;
-/// Most bytes of a frame to be sent.
+/// Maximum length of a frame to send, in bytes.
 pub(crate) const XSK_FRAME_BYTES: usize = CHUNK_BYTES;
-/// Why the kernel did not take all that was put up for sending.
+/// Reason why the kernel did not take all queued frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// It took all.
+    /// The kernel took all of them.
     Nothing,
-    /// No room now: it will be asked again by the next `send`.
+    /// The device has no space now. The next `send` tries again.
     Full,
     /// The device is down or gone.
     Link,
 }
 
-/// What `send` came to.
+/// Result of `send`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
-    /// Why the kernel did not take all.
+    /// Reason why the kernel did not take all frames.
     pub(crate) refused: Refused,
-    /// What had been put up is as if it had not been.
+    /// The frames queued since the last `send` were withdrawn: they have not been sent and must be queued
+    /// again.
     pub(crate) withdrawn: bool,
-    /// A bit for each frame put up that the device had no room for.
+    /// One bit for each queued frame: set if the device had no space for it.
     lost: u32,
 }
 
 impl Sent {
-    /// Whether the device had no room for the frame at this place of those that had been put up.
+    /// Returns whether the device had no space for the frame at index `at` of those queued since the last
+    /// `send`.
     pub(crate) fn is_lost(&self, at: usize) -> bool {
         at < XSK_BATCH && self.lost & 1 << at != 0
     }
@@ -51,31 +55,31 @@ impl Sent {
 
 /// A bound socket with its memory.
 pub(crate) struct Xsk {
-    // Dropped in this order: rings and memory before the socket they belong to.
+    // Fields are dropped in this order: rings and memory must go before their socket.
     fill: Ring<u64>,
     receive: Ring<libc::xdp_desc>,
     transmit: Ring<libc::xdp_desc>,
     completion: Ring<u64>,
     umem: Mapping,
     pub(crate) fd: OwnedFd,
-    /// Chunks to send from that are free.
+    /// Free send chunks.
     free: Vec<u32>,
-    /// Bytes that each chunk to send from waits to be sent with; 0: free.
+    /// Length of the unsent frame in each send chunk; 0: the chunk is free.
     lens: Vec<u32>,
-    /// Their sum.
+    /// Sum of `lens`.
     outstanding_bytes: usize,
-    /// Frames put up since the last `send`.
+    /// Number of frames queued since the last `send`.
     put_up: u32,
-    /// The position in the transmit ring up to which the kernel has come.
+    /// Position in the transmit ring up to which the kernel has taken frames.
     taken: u32,
     is_zero_copy: bool,
 }
 
 impl Xsk {
-    /// A socket with memory and rings, bound to nothing yet.
+    /// Creates a socket with memory and rings. It is not bound yet.
     pub(crate) fn new() -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers; a descriptor that is returned is ours alone.
+        // SAFETY: the call takes no pointers. On success it returns a new descriptor that nothing else owns.
         let fd = unsafe { check(libc::socket(libc::AF_XDP, kind, 0)).map(|fd| OwnedFd::from_raw_fd(fd))? };
         let socket = fd.as_fd();
         let len = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize * CHUNK_BYTES;
@@ -119,7 +123,7 @@ impl Xsk {
         })
     }
 
-    /// Binds it to a hardware queue of an interface: without copies in the kernel where its driver can do that.
+    /// Binds the socket to a hardware queue of an interface, in zero-copy mode if the driver supports it.
     pub(crate) fn bind(&mut self, ifindex: i32, queue: u32) -> io::Result<()> {
         let address = libc::sockaddr_xdp {
             sxdp_family: libc::AF_XDP as u16,
@@ -128,7 +132,7 @@ impl Xsk {
             sxdp_queue_id: queue,
             sxdp_shared_umem_fd: 0,
         };
-        // SAFETY: the address outlives the call and its true size is given.
+        // SAFETY: the address lives until the call returns, and its true size is given.
         unsafe {
             check(libc::bind(
                 self.fd.as_raw_fd(),
@@ -141,31 +145,32 @@ impl Xsk {
         Ok(())
     }
 
-    /// Whether it is still bound; an interface that vanishes unbinds it for good.
+    /// Returns whether the socket is still bound. It is unbound permanently when its interface is removed.
     pub(crate) fn is_bound(&self) -> bool {
-        // SAFETY: no bytes are asked for.
+        // SAFETY: the length is 0, so the null pointer is not accessed.
         let result = unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
         result >= 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ENXIO)
     }
 
-    /// The oldest packet not yet given back.
+    /// Returns the oldest packet that was not given back.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<&[u8]> {
         let packet = self.receive.peek()?;
         let (start, len) = (packet.addr as usize, packet.len as usize);
-        // A well-behaved kernel keeps to the chunks it was given; what it claims is still checked.
+        // A correct kernel uses only the chunks it was given; the address is checked nevertheless.
         let len = if start < RECEIVE_CHUNKS as usize * CHUNK_BYTES {
             len.min(CHUNK_BYTES - start % CHUNK_BYTES)
         } else {
             0
         };
         let start = if len == 0 { 0 } else { start };
-        // SAFETY: inside one receive chunk (checked above), which the kernel has handed over by the ring (acquire) and
-        // gets back only by `give_back`, which needs `&mut self`.
+        // SAFETY: `start + len` lies inside one receive chunk (checked above). The kernel has passed the
+        // chunk by the ring, with acquire ordering, and gets it back only by `give_back`, which needs `&mut
+        // self`.
         Some(unsafe { std::slice::from_raw_parts(self.umem.base().add(start).as_ptr(), len) })
     }
 
-    /// Gives the packet that `peek` showed back, to be received into anew. Nothing happens if there was none.
+    /// Gives the chunk of the last `peek` back for new packets. Has no effect if there was none.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         let Some(packet) = self.receive.peek() else { return };
@@ -176,31 +181,34 @@ impl Xsk {
         }
     }
 
-    /// Lets the kernel see what was given back: once a burst. One system call if the driver asks for it.
+    /// Publishes the chunks given back to the kernel. Called once per burst. Takes one system call if the
+    /// driver requests it.
     #[inline]
     pub(crate) fn end_receive(&mut self) {
         self.receive.release();
         self.fill.publish();
         if self.fill.wants_wakeup() {
-            // SAFETY: no bytes are asked for. That the device is gone is told by others.
+            // SAFETY: the length is 0, so the null pointer is not accessed. An error is ignored, because link
+            // queries detect a device that is gone.
             unsafe { libc::recv(self.fd.as_raw_fd(), std::ptr::null_mut(), 0, libc::MSG_DONTWAIT) };
         }
     }
 
-    /// Whether a frame can be put up for sending: at most 32 between two calls of `send`.
+    /// Returns whether a frame can be queued: at most 32 between two calls of `send`.
     pub(crate) fn has_room(&mut self) -> bool {
         self.put_up < XSK_BATCH as u32 && !self.free.is_empty() && self.transmit.has_room()
     }
 
-    /// Puts a frame up that `write` writes into a chunk of [`XSK_FRAME_BYTES`], returning its length; false if there was
-    /// no room or nothing was written.
+    /// Queues a frame that `write` writes into a chunk of [`XSK_FRAME_BYTES`], returning its length. Returns
+    /// false if there was no space or nothing was written.
     pub(crate) fn put(&mut self, write: impl FnOnce(&mut [u8]) -> Option<usize>) -> bool {
         if !self.has_room() {
             return false;
         }
         let Some(chunk) = self.free.pop() else { return false };
         let start = (RECEIVE_CHUNKS + chunk) as usize * CHUNK_BYTES;
-        // SAFETY: a whole chunk of the UMEM; it is free, so that neither the kernel nor another reference has it.
+        // SAFETY: `chunk` is below `SEND_CHUNKS`, so the bytes are one whole chunk inside the UMEM. It was
+        // free, so neither the kernel nor another reference accesses it.
         let bytes =
             unsafe { std::slice::from_raw_parts_mut(self.umem.base().add(start).as_ptr(), CHUNK_BYTES) };
         match write(bytes) {
@@ -218,20 +226,21 @@ impl Xsk {
         }
     }
 
-    /// Whether the kernel has yet to take what was put up before the last `send`.
+    /// Returns whether the kernel has not taken all frames queued before the last `send`.
     pub(crate) fn has_unsent(&self) -> bool {
         self.taken != self.transmit.next().wrapping_sub(self.put_up)
     }
 
-    /// Sends what was put up and what the kernel has not taken before; with neither, finds out whether the device is up.
-    /// One system call for a batch, more only after a frame that the device had no room for.
+    /// Sends the queued frames, and earlier frames that the kernel has not taken. Without any, it checks
+    /// whether the device is up. Takes one system call per batch, and more only after a frame for which the
+    /// device had no space.
     pub(crate) fn send(&mut self) -> Sent {
         let end = self.transmit.next();
         let begin = end.wrapping_sub(std::mem::take(&mut self.put_up));
         self.transmit.publish();
         let mut sent = Sent { refused: Refused::Nothing, withdrawn: false, lost: 0 };
         if self.is_zero_copy {
-            // The driver takes them in its own time; from here on they are its.
+            // From here on the driver owns the frames and sends them asynchronously.
             self.taken = end;
             if (begin == end || self.transmit.wants_wakeup()) && self.kick().1 == Refused::Link {
                 sent.refused = Refused::Link;
@@ -243,16 +252,16 @@ impl Xsk {
             let before = self.taken;
             let (is_lost, refused) = self.kick();
             let ahead = self.transmit.consumed().wrapping_sub(before) as i32;
-            // Of a frame that is lost without one being sent the kernel does not tell at once.
+            // If a frame is lost before any was sent, the kernel does not advance its position at once.
             let ahead = ahead.max(i32::from(is_lost && before != end));
             self.taken = before.wrapping_add(ahead as u32);
             if is_lost && ahead > 0 {
-                // The last one that it looked at.
+                // The lost frame is the last one that the kernel took.
                 sent.lost |= 1_u32.checked_shl(self.taken.wrapping_sub(begin).wrapping_sub(1)).unwrap_or(0);
             }
             if refused == Refused::Link {
                 sent.refused = Refused::Link;
-                // It has not looked at the ring: what it has not seen can be taken back.
+                // The kernel has not read the ring, so frames that it has not seen can be withdrawn.
                 sent.withdrawn = is_clean && before == begin && begin != end;
                 if sent.withdrawn {
                     self.withdraw(begin, end);
@@ -269,7 +278,7 @@ impl Xsk {
         }
     }
 
-    /// Takes back what the kernel has not seen.
+    /// Withdraws the frames between two positions, which the kernel has not seen.
     fn withdraw(&mut self, begin: u32, end: u32) {
         for n in 0..end.wrapping_sub(begin) {
             let chunk = self.transmit.entry(begin.wrapping_add(n)).addr as usize / CHUNK_BYTES;
@@ -278,9 +287,10 @@ impl Xsk {
         self.transmit.rewind(begin);
     }
 
-    /// Makes the kernel look at the transmit ring; whether the device lost a frame, and what is refused.
+    /// Makes the kernel process the transmit ring. Returns whether the device lost a frame, and why the
+    /// kernel refused the rest.
     fn kick(&self) -> (bool, Refused) {
-        // SAFETY: no bytes are given.
+        // SAFETY: the length is 0, so the null pointer is not accessed.
         let result = unsafe { libc::send(self.fd.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
         if result >= 0 {
             return (false, Refused::Nothing);
@@ -292,7 +302,7 @@ impl Xsk {
         }
     }
 
-    /// Takes chunks back whose frames have been sent.
+    /// Frees the chunks whose frames have been sent.
     pub(crate) fn reap(&mut self) {
         let mut any = false;
         while let Some(address) = self.completion.peek() {
@@ -305,7 +315,7 @@ impl Xsk {
         }
     }
 
-    /// Frees a chunk of this number, if it is one that was to be sent.
+    /// Frees a chunk if it is a send chunk in use.
     fn free_chunk(&mut self, chunk: usize) {
         let Some(chunk) = chunk.checked_sub(RECEIVE_CHUNKS as usize) else { return };
         if let Some(len) = self.lens.get_mut(chunk).filter(|len| **len > 0) {
@@ -314,7 +324,7 @@ impl Xsk {
         }
     }
 
-    /// Bytes of frames that the device has and has not sent.
+    /// Returns the number of bytes that the device has accepted and not sent yet.
     pub(crate) fn outstanding_bytes(&self) -> usize {
         let sent = self.completion.waiting().map(|address| {
             let chunk = (address as usize / CHUNK_BYTES).wrapping_sub(RECEIVE_CHUNKS as usize);
@@ -323,22 +333,23 @@ impl Xsk {
         self.outstanding_bytes.saturating_sub(sent.sum())
     }
 
-    /// Packets that the kernel has dropped so far because it had no room for them.
+    /// Returns the number of packets dropped by the kernel so far because the rings were full.
     pub(crate) fn kernel_drops(&self) -> u64 {
         super::option::<libc::xdp_statistics>(self.fd.as_fd(), libc::SOL_XDP, libc::XDP_STATISTICS)
             .map_or(0, |statistics| statistics.rx_dropped + statistics.rx_ring_full)
     }
 
-    /// Packets that wait in the receive ring.
+    /// Returns the number of packets that wait in the receive ring.
     pub(crate) fn waiting(&self) -> u64 {
         self.receive.waiting().count() as u64
     }
 
-    /// Becomes `fresh`, under the old descriptor's number.
+    /// Replaces this socket by `fresh`, under the old descriptor's number.
     pub(crate) fn replace(&mut self, mut fresh: Self) -> io::Result<()> {
         let twin = fresh.fd.try_clone()?;
         super::replace(&self.fd, twin)?;
-        // Both numbers stand for the fresh socket now; the old one, which others sleep on, stays.
+        // Both numbers refer to the fresh socket now. The old number stays in use, because other threads poll
+        // it.
         std::mem::swap(&mut self.fd, &mut fresh.fd);
         *self = fresh;
         Ok(())
