@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Opens a device of DPDK.
+//! Opening of DPDK devices.
 
 use super::queue::DpdkQueue;
 use super::shim::{self, Pool, Port};
@@ -10,27 +10,28 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Packets that wait in a device's receive queues: a quarter of its buffers in all, but so many in each at most and at least.
+/// Limits of the receive descriptors per queue. A port uses a quarter of its mbufs for receive descriptors,
+/// shared by its queues and clamped to these limits per queue.
 const DESCRIPTORS_MAX: usize = 1_024;
 const DESCRIPTORS_MIN: usize = 32;
 
-/// Devices that are open: DPDK gives each device one number, whoever asks.
+/// Numbers of the open devices. DPDK returns the same number to everyone who attaches a device.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
-/// Pools made so far, for their names.
+/// Number of pools created so far, used for their names.
 static POOLS: AtomicUsize = AtomicUsize::new(0);
 
-/// A device that is gone is looked for so often: it takes the worker's time.
+/// Minimum time between two attempts to reattach a device, because an attempt blocks the worker.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A started device. Dropped, it is closed and detached.
+/// A started device. It is closed and detached on drop.
 pub(super) struct Attached {
     port: Option<Port>,
-    /// The network interface that it stands on, and its index.
+    /// Name and index of the network interface on which the device is based, if any.
     interface: Option<(String, u32)>,
 }
 
 impl Attached {
-    /// Index of the interface that it stands on.
+    /// Returns the index of the interface on which the device is based.
     pub(super) fn interface_index(&self) -> Option<i32> {
         self.interface.as_ref().and_then(|(_, index)| i32::try_from(*index).ok())
     }
@@ -39,7 +40,7 @@ impl Attached {
         self.port.as_ref()
     }
 
-    /// Whether the device has been taken away, or the interface under it.
+    /// Returns whether the device, or the interface on which it is based, was removed.
     pub(super) fn is_gone(&self) -> bool {
         self.port.as_ref().is_none_or(Port::is_gone)
             || self.interface.as_ref().is_some_and(|(name, index)| sys::index_of(name) != Some(*index))
@@ -48,7 +49,7 @@ impl Attached {
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        // Nobody gets its number before it is gone.
+        // The lock is held until the device is closed, so that no other port gets its number before.
         let mut open = lock(&OPEN);
         if let Some(port) = self.port.take() {
             let number = port.number();
@@ -62,21 +63,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the queues of a port have in common.
+/// State shared by the queues of a port.
 pub(super) struct Device {
     arguments: String,
     queues: u16,
     descriptors: u16,
     mtu: u16,
     pub(super) pool: Pool,
-    /// The device that is there: nobody has it any more once it is gone and all queues know. And when it was last looked for.
+    /// The current device, and the time of the last attempt to reattach it. Only the queues own the device:
+    /// it is closed when all of them have noticed its removal.
     attached: Mutex<(Weak<Attached>, Option<Instant>)>,
-    /// The link as the first queue was told of it.
+    /// Link state as last queried by the first queue.
     pub(super) link: Mutex<Link>,
 }
 
 impl Device {
-    /// Attaches and starts it.
+    /// Attaches and starts the device.
     fn attach(&self) -> Result<Arc<Attached>, String> {
         let mut open = lock(&OPEN);
         let port = Port::attach(&self.arguments)?;
@@ -91,8 +93,8 @@ impl Device {
         Ok(Arc::new(Attached { port: Some(port), interface }))
     }
 
-    /// For a queue that has lost it: the device that has come back. None while it has not, or while other queues do not know
-    /// yet that the old one is gone.
+    /// Reattaches the device for a queue that has lost it. Returns `None` while the device is missing, or
+    /// while other queues have not yet released the old one.
     pub(super) fn find(&self) -> Option<Arc<Attached>> {
         let mut attached = lock(&self.attached);
         if let Some(there) = attached.0.upgrade() {
@@ -146,7 +148,7 @@ pub(super) fn open(spec: &Spec, settings: &Settings) -> Result<Queues, PortError
         attached: Mutex::default(),
         link: Mutex::default(),
     };
-    // It is attached already, and stays so.
+    // Forgotten, so that the device stays attached; `attach` attaches it again.
     port.forget();
     let attached = device
         .attach()

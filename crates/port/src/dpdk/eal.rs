@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! DPDK's environment, started once in a process.
+//! DPDK's environment abstraction layer (EAL), started once per process.
 
 use super::{Settings, shim};
 use std::sync::OnceLock;
 
-/// Options that say on which CPUs DPDK is to have threads of its own.
+/// Options that select the CPUs for DPDK's own threads.
 const CORE_OPTIONS: [&str; 6] = ["-l", "-c", "-s", "-S", "--lcores", "--main-lcore"];
 
 static STARTED: OnceLock<Result<(), String>> = OnceLock::new();
 
-/// Starts it, if it has not been. The error says what was wrong, what DPDK's own messages before it (in the log)
-/// mean, and what would be right.
+/// Starts DPDK unless it was started before. The error contains the fault and a hint for its remedy; DPDK's
+/// own messages are in the log before it.
 pub(super) fn start(settings: &Settings) -> Result<(), String> {
     STARTED.get_or_init(|| start_once(&settings.eal)).clone()
 }
 
-/// Refuses options that would print something and end the process.
+/// Refuses options with which DPDK would print a text and exit the process.
 pub(super) fn check(eal: &[String]) -> Result<(), String> {
     eal.iter().find(|option| ends_the_process(option)).map_or(Ok(()), |option| {
         Err(format!("the EAL argument \"{option}\" is for programs that do nothing else; leave it away"))
@@ -30,11 +30,11 @@ fn start_once(eal: &[String]) -> Result<(), String> {
     let mut arguments = vec!["shunt".to_owned()];
     let has_cores = |option: &String| CORE_OPTIONS.iter().any(|core| option.starts_with(core));
     if !eal.iter().any(has_cores) {
-        // One thread, wherever this process may run: workers have threads of their own.
+        // One DPDK thread on any CPU that the process may use. Workers have their own threads.
         arguments.extend(["--lcores".into(), format!("0@({})", allowed_cpus())]);
     }
     arguments.extend_from_slice(eal);
-    // DPDK pins the thread that starts it.
+    // `rte_eal_init` pins the calling thread to a CPU, so it runs on a temporary thread.
     let starter =
         std::thread::Builder::new().name("dpdk-eal".into()).spawn(move || shim::start_eal(&arguments));
     let result = starter.map_err(|error| error.to_string())?.join();
@@ -51,8 +51,8 @@ fn start_once(eal: &[String]) -> Result<(), String> {
     }
 }
 
-/// Whether DPDK would print something and end the process. It understands options that are cut short, too, and several letters
-/// at once.
+/// Returns whether DPDK would print a text and exit with this option. DPDK also accepts abbreviated options,
+/// and several letters in one.
 fn ends_the_process(option: &str) -> bool {
     match option.strip_prefix("--") {
         Some(name) => !name.is_empty() && ["help", "version"].iter().any(|long| long.starts_with(name)),
@@ -60,7 +60,7 @@ fn ends_the_process(option: &str) -> bool {
     }
 }
 
-/// The CPUs of this process in the kernel's notation, such as "0-3,6".
+/// Returns the CPUs of this process in the kernel's notation, such as "0-3,6".
 fn allowed_cpus() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

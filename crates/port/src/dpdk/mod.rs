@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports of DPDK: network cards by their PCI address, and its virtual devices (`net_pcap`, `net_memif`, `net_tap` and
-//! others) by their device strings.
+//! DPDK ports: network cards by PCI address, and virtual devices (`net_pcap`, `net_memif`, `net_tap` and
+//! others) by device string.
 //!
-//! A received packet stays in its mbuf: the frame has the mbuf's memory on loan ([`frame::Loan`]), and a frame that leaves
-//! by another port of DPDK takes its mbuf along. Only between such a port and one of another driver bytes are copied.
-//! Without the cargo feature `dpdk` there is nothing of this but a sentence that says so.
+//! A received packet stays in its mbuf: the frame borrows the mbuf's memory ([`frame::Loan`]). A frame that
+//! is sent to another DPDK port passes its mbuf on. Bytes are copied only between DPDK ports and ports of
+//! other drivers. Without the cargo feature `dpdk` the driver only returns an error that explains how to
+//! build it.
 
 #[cfg(feature = "dpdk")]
 mod device;
@@ -18,25 +19,25 @@ mod shim;
 use crate::{PortError, Queues, Spec};
 use std::sync::OnceLock;
 
-/// The driver's name.
+/// Name of the driver.
 pub const NAME: &str = "dpdk";
 
-/// Most queues of a port.
+/// Maximum number of queues per port.
 const MAX_QUEUES: usize = 64;
 
-/// What all ports of DPDK in a process have in common.
+/// Settings for all DPDK ports of the process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Arguments of DPDK's environment (EAL), such as `--in-memory`.
+    /// Arguments of DPDK's environment abstraction layer (EAL), such as `--in-memory`.
     pub eal: Vec<String>,
-    /// Packet buffers (mbufs) of each port.
+    /// Number of packet buffers (mbufs) per port.
     pub mbufs: u32,
-    /// Most bytes behind the Ethernet header of a packet, as far as the device goes along.
+    /// MTU in bytes; a device with a smaller maximum uses its maximum.
     pub mtu: u16,
 }
 
 impl Default for Settings {
-    /// Huge pages, and nothing that is left in the file system.
+    /// Returns the default settings: huge pages, and no files left in the file system.
     fn default() -> Self {
         Self { eal: ["--in-memory", "--no-telemetry"].map(String::from).to_vec(), mbufs: 16_384, mtu: 1_500 }
     }
@@ -44,24 +45,24 @@ impl Default for Settings {
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
 
-/// Says how DPDK is to be started. To be called before the first port is opened; what comes later has no effect, as a process
-/// starts DPDK once.
+/// Sets how DPDK is started. Must be called before the first port is opened. Later calls have no effect,
+/// because a process can start DPDK only once.
 pub fn configure(settings: Settings) {
     let _ = SETTINGS.set(settings);
 }
 
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Says where DPDK's messages are to go: to a function that does not block, for they come from workers, too. Without, DPDK
-/// writes them to stderr and syslog. To be called before the first port is opened.
+/// Sets a function for DPDK's messages. It must not block, because workers call it too. Without it, DPDK
+/// writes to stderr and syslog. Must be called before the first port is opened.
 pub fn log_to(log: fn(&str)) {
     let _ = LOG.set(log);
 }
 
-/// Checks the device string's form and the number of queues.
+/// Checks the form of the device string and the number of queues.
 ///
-/// # Errors
-/// What no device could be; any port, in a build without DPDK.
+/// # Errors Returns an error for a string that no device can have, for a number of queues other than 1 to 64,
+/// and for any port in a build without DPDK.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if cfg!(not(feature = "dpdk")) {
         return Err(PortError::NotBuilt {
@@ -82,7 +83,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
         _ if spec.device.is_empty() => "the name has no bytes".into(),
         Some(c) => format!("no device can have {c:?} in its name"),
         None if spec.device.starts_with([',', '=', '-', '/']) => "it begins with no name".into(),
-        // DPDK has another notation, of layers, that it does not take everywhere.
+        // DPDK has a second, layered notation of devices, which only some of its functions accept.
         None if spec.device.split(',').next().is_some_and(|name| name.contains(['=', '/'])) => {
             "it begins with a key".into()
         }
@@ -91,7 +92,7 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     Err(bad(spec, wrong))
 }
 
-/// What a device string says of an interface of the kernel.
+/// Returns the kernel interface that a device string names, if it names one.
 pub(crate) fn interface(device: &str) -> Option<&str> {
     device.split(',').find_map(|part| part.strip_prefix("iface="))
 }
@@ -106,10 +107,10 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
     }
 }
 
-/// Opens `spec.queues` queues of a device, and starts DPDK before the first.
+/// Opens `spec.queues` queues of a device. The first call starts DPDK.
 ///
-/// # Errors
-/// As for [`check`]; DPDK can not be started, or has no such device, or not so many queues of it.
+/// # Errors Returns the errors of [`check`], and an error if DPDK cannot be started, has no such device, or
+/// the device has too few queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     #[cfg(feature = "dpdk")]

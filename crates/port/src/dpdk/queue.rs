@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A queue pair of a device of DPDK.
+//! A queue pair of a DPDK device.
 
 use super::device::{Attached, Device};
 use super::shim::{self, Burst, Drops, Packet};
@@ -9,26 +9,26 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::{Arc, PoisonError};
 
-/// Ethernet header and two VLAN tags, which no MTU counts.
+/// Ethernet header and two VLAN tags in bytes, which the MTU does not include.
 const HEADER_BYTES: usize = 22;
 
-/// Room for the longest segment of a super-frame.
+/// Size of the segment buffer in bytes; holds the longest segment of a super-frame.
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct DpdkQueue {
     port: u32,
     number: u16,
     device: Arc<Device>,
-    /// None while it is gone.
+    /// The device; `None` while it is gone.
     attached: Option<Arc<Attached>>,
-    /// How often it has come back.
+    /// Number of times that the device has come back.
     generation: u64,
     burst: Burst,
-    /// The thread that receives has caches of mbufs.
+    /// Whether the receiving thread has been registered with DPDK, which gives it mbuf caches.
     has_thread: bool,
     sequence: u64,
     link: Link,
-    /// What the device had dropped when it was last asked, and those before it that are gone.
+    /// Drops of the device at the last query; `earlier_drops` adds those of its predecessors that are gone.
     device_drops: Drops,
     earlier_drops: Drops,
     segment: Box<[u8]>,
@@ -56,7 +56,7 @@ impl DpdkQueue {
         queue
     }
 
-    /// Lets go of a device that is gone: it can come back when all queues have.
+    /// Releases a device that is gone. It can be reattached once all queues have released it.
     fn lose(&mut self) {
         self.attached = None;
         let Drops { missed, no_buffer, errors, unsent } = std::mem::take(&mut self.device_drops);
@@ -66,7 +66,7 @@ impl DpdkQueue {
         self.earlier_drops.errors += errors;
     }
 
-    /// The packet as a frame, or why it is dropped.
+    /// Converts a received packet to a frame, or returns the reason to drop it.
     #[inline]
     fn frame(&self, packet: Packet, pools: &mut Pools) -> Result<Frame, Drop> {
         match packet {
@@ -75,7 +75,7 @@ impl DpdkQueue {
                     return Err(Drop::RxRunt);
                 }
                 let mut frame = pools.shells.get().ok_or(Drop::RxKernel)?;
-                // The shim lends what fits; of a shell that got nothing nothing must be left.
+                // The shim lends only packets that fit. On failure the shell must go back to its pool empty.
                 if !frame.lend(loan, offset, len) {
                     drop(pools.put(frame));
                     return Err(Drop::RxError);
@@ -90,7 +90,7 @@ impl DpdkQueue {
                 if !pools.fits(len) {
                     return Err(Drop::RxOversized);
                 }
-                // It has been received: it can not wait in the device.
+                // The packet was taken from the device, so it cannot wait there for a buffer.
                 let mut frame = pools.get(len).ok_or(Drop::RxNoLargeFrame)?;
                 if !chain.read(&mut frame) {
                     drop(pools.put(frame));
@@ -101,7 +101,7 @@ impl DpdkQueue {
         }
     }
 
-    /// Whether the device can be given the frame as it is, or why it never can.
+    /// Returns whether the device can take the frame as it is, or the reason why it can never take it.
     fn judge(&self, frame: &Frame) -> Result<bool, Drop> {
         if frame.len() < MIN_FRAME_BYTES {
             return Err(Drop::TxRunt);
@@ -116,9 +116,10 @@ impl DpdkQueue {
         }
     }
 
-    /// Finishes what a frame's sender left open: its checksum, so that it can go as it is (`Some(false)`), or it is sent in
-    /// segments (`Some(true)`). None for a device without room for the first segment; one that is full in the middle loses the
-    /// rest, for a frame half sent can not wait.
+    /// Completes a frame's offloads. `Some(false)`: the checksum is complete and the frame can be sent.
+    /// `Some(true)`: the frame was sent in segments. `None`: the device had no space for the first segment.
+    /// If the device is full after some segments, the rest is dropped, because a frame sent in part cannot be
+    /// retried.
     fn finish(&mut self, frame: &mut Frame) -> Result<Option<bool>, Drop> {
         let Some(gso) = frame.meta.gso else {
             return if offload::complete_checksum(frame) { Ok(Some(false)) } else { Err(Drop::TxUnfinished) };
@@ -141,12 +142,13 @@ impl DpdkQueue {
         Ok(Some(true))
     }
 
-    /// The longest frame that the device takes.
+    /// Returns the maximum length in bytes of a frame that the device accepts.
     fn most_bytes(&self) -> usize {
         self.link.mtu.map_or(usize::MAX, |mtu| mtu as usize + HEADER_BYTES)
     }
 
-    /// Gives the device what can go as it is, from the front on; false if it did not take all of that.
+    /// Passes frames that need no completion to the device, from the front. Returns false if it did not take
+    /// all of them.
     fn send_ready(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> bool {
         loop {
             let ready =
@@ -229,13 +231,13 @@ impl Queue for DpdkQueue {
         None
     }
 
-    /// The device's own drops are counted at its first queue.
+    /// Returns the queue's counters. Drops of the device as a whole are counted at its first queue.
     fn statistics(&self) -> Statistics {
         let mut statistics = self.statistics;
         for Drops { missed, no_buffer, errors, unsent } in [self.device_drops, self.earlier_drops] {
             statistics.dropped_many(Drop::RxKernel, missed + no_buffer);
             statistics.dropped_many(Drop::RxError, errors);
-            // The driver took these, and told later.
+            // The driver first accepted these packets and later reported them as not sent.
             statistics.dropped_many(Drop::TxError, unsent);
             statistics.tx_packets = statistics.tx_packets.saturating_sub(unsent);
         }
@@ -256,11 +258,12 @@ impl Queue for DpdkQueue {
             (self.link.up, self.link.index) = (false, None);
             return self.link;
         }
-        // One queue asks for all: of one port, DPDK is asked one thing at a time.
+        // The first queue queries the link for all queues, because DPDK's control calls for a port are not
+        // thread-safe.
         if self.number == 0
             && let Some(port) = self.attached.as_ref().and_then(|attached| attached.port())
         {
-            // It counts from 0 when it comes back.
+            // The device counts from 0 after it was reattached.
             self.device_drops = port.drops().unwrap_or(self.device_drops);
             let mut known = self.device.link.lock().unwrap_or_else(PoisonError::into_inner);
             *known = port.link().map_or(Link { up: false, ..*known }, |link| Link {

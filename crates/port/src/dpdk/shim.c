@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // See shim.h.
 
-// For fopencookie.
+// Needed for fopencookie.
 #define _GNU_SOURCE
 
 #include "shim.h"
@@ -19,12 +19,12 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-// Room for the longest ordinary packet, and behind it for wide loads near its end (frame::TAILROOM_BYTES).
+// Space for the longest ordinary packet, and after it for wide loads near its end (frame::TAILROOM_BYTES).
 #define DATA_BYTES (2048 + 64)
 #define MEMORY_BYTES (RTE_PKTMBUF_HEADROOM + DATA_BYTES)
 #define TAIL_BYTES 64
 #define CACHE_MBUFS 256
-// What a device has been given is not overtaken by low-latency packets.
+// Kept small, because low-latency packets cannot overtake packets that the device has accepted.
 #define TX_DESCRIPTORS 256
 
 uint32_t shim_memory_bytes(void)
@@ -62,14 +62,14 @@ const char *shim_error(int error)
 
 void shim_thread(void)
 {
-    // Without an ID, mempools work too, only without their caches.
+    // If the registration fails, mempools still work, but without caches.
     if (rte_lcore_id() == LCORE_ID_ANY)
         (void)rte_thread_register();
 }
 
 struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, int *error)
 {
-    // A cache of more than two thirds of the pool is refused.
+    // DPDK refuses a cache larger than two thirds of the pool.
     unsigned int cache = count / 2 < CACHE_MBUFS ? 0 : CACHE_MBUFS;
     struct rte_mempool *pool = rte_pktmbuf_pool_create(name, count, cache, 0, MEMORY_BYTES, socket);
     *error = pool ? 0 : -rte_errno;
@@ -94,7 +94,7 @@ int shim_attach(const char *arguments, uint16_t *port)
 {
     int result;
 
-    // What is attached already is not probed again, for that would be logged as a failure.
+    // A device that is attached already is not probed again, because DPDK would log that as a failure.
     if (find(arguments, port) == 0)
         return 0;
     result = rte_dev_probe(arguments);
@@ -132,12 +132,12 @@ int shim_device(uint16_t port, struct shim_device *device)
     return 0;
 }
 
-// The longest packet that a device takes, without what stands before and behind it.
+// Returns the maximum MTU of a device: its longest packet without header and CRC.
 static uint16_t most_mtu(const struct rte_eth_dev_info *info)
 {
     uint32_t overhead = RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 
-    // As `rte_eth_dev_configure` checks it.
+    // The same computation as in `rte_eth_dev_configure`.
     if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
         overhead = info->max_rx_pktlen - info->max_mtu;
     if (info->max_rx_pktlen <= overhead || info->max_rx_pktlen - overhead > info->max_mtu)
@@ -155,7 +155,7 @@ int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mt
 
     if (result < 0)
         return result;
-    // Packets longer than an mbuf arrive in several, where the device can do that.
+    // A packet longer than an mbuf is received in several mbufs, if the device supports it.
     conf.rxmode.offloads = info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
     conf.txmode.offloads = info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     conf.rxmode.mtu = RTE_MIN(mtu, most_mtu(&info));
@@ -177,7 +177,7 @@ int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mt
     }
     if ((result = rte_eth_dev_start(port)) < 0)
         return result;
-    // Some virtual devices hand over everything anyway and know of no such mode.
+    // Some virtual devices receive all packets anyway and do not support this mode.
     result = rte_eth_promiscuous_enable(port);
     return result == -ENOTSUP ? 0 : result;
 }
@@ -213,7 +213,7 @@ int shim_drops(uint16_t port, struct shim_drops *drops)
     return 0;
 }
 
-// The pools have no private data: an mbuf's memory is right behind it.
+// The pools have no private data, so an mbuf's memory directly follows the mbuf.
 static inline struct rte_mbuf *mbuf_of(uint8_t *memory)
 {
     return (struct rte_mbuf *)memory - 1;
@@ -257,7 +257,7 @@ void shim_read(void *chain, uint8_t *to, uint32_t len)
     rte_pktmbuf_free(mbuf);
 }
 
-// A copy in one mbuf, or in a chain of them if it is long.
+// Returns a copy in one mbuf, or in a chain of mbufs if it is long.
 static struct rte_mbuf *copy(struct rte_mempool *pool, const uint8_t *bytes, uint32_t len)
 {
     struct rte_mbuf *first = NULL, *last = NULL;

@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the driver needs of DPDK, most of which is inline functions and so has no symbols. `shim_receive` and
-// `shim_transmit` are called once a burst. Functions that return an int return 0 or a negative errno.
+// The parts of DPDK that the driver uses, as functions: most of DPDK's API is inline and has no symbols to
+// link to. `shim_receive` and `shim_transmit` are called once per burst. Functions that return an int return
+// 0 or a negative errno.
 #pragma once
 
 #include <stddef.h>
 #include <stdint.h>
 
-// Packets in one burst at most.
+// Maximum number of packets per burst.
 #define SHIM_BURST 64
 
 struct shim_pool;
 
-// A packet in a burst.
+// A packet of a burst.
 struct shim_packet {
-    // Where the memory begins that its mbuf's data are in, if that may be lent as it is: one segment, owned by nobody
-    // else. Transmitted without: the bytes are copied.
+    // Start of the mbuf's memory, if the mbuf can be lent: it has one segment and one owner. Null for a
+    // packet to transmit: its bytes are copied.
     uint8_t *memory;
-    // Received: the mbuf, if `memory` is null.
+    // The mbuf of a received packet, if `memory` is null.
     void *chain;
-    // The bytes, to be copied. Transmitted packets without `memory` only.
+    // The bytes to copy, for packets to transmit without `memory`.
     const uint8_t *bytes;
-    // Of the bytes in `memory`.
+    // Offset of the packet's bytes in `memory`.
     uint32_t offset;
     uint32_t len;
 };
 
-// What a device is and can.
+// Capabilities of a device.
 struct shim_device {
     uint16_t max_rx_queues;
     uint16_t max_tx_queues;
@@ -37,53 +38,55 @@ struct shim_link {
     uint8_t up;
     uint8_t mac[6];
     uint16_t mtu;
-    // 0: unknown.
+    // Speed in Mbit/s; 0: unknown.
     uint32_t speed_mbps;
 };
 
-// Packets that the device has dropped.
+// Numbers of packets that the device has dropped.
 struct shim_drops {
     uint64_t missed;
     uint64_t no_buffer;
     uint64_t errors;
-    // Sent, as far as the driver told, and then not.
+    // Packets that the driver accepted and later reported as not sent.
     uint64_t unsent;
 };
 
-// Bytes of memory of each mbuf that `shim_receive` lends.
+// Returns the memory size in bytes of each mbuf that `shim_receive` lends.
 uint32_t shim_memory_bytes(void);
 
-// What is given DPDK's messages, of one line or more, from whatever thread. The bytes do not end in 0.
+// Called with DPDK's messages of one or more lines, by any thread. The bytes are not terminated by 0.
 typedef void shim_log_function(const char *bytes, size_t len);
 
-// Gives messages to `function` instead of writing them to stderr and syslog, which may block. To be called once, first.
+// Passes messages to `function` instead of stderr and syslog, which may block. Must be called once, before
+// other functions.
 int shim_log(shim_log_function *function);
 int shim_eal(int argc, char **argv);
 const char *shim_error(int error);
-// Gives the calling thread the caches of a worker, once.
+// Registers the calling thread with DPDK, which gives it mbuf caches. No effect on later calls.
 void shim_thread(void);
 
-// A pool of `count` mbufs. Null: see `error`.
+// Creates a pool of `count` mbufs. On failure returns null and sets `error`.
 struct shim_pool *shim_pool(const char *name, uint32_t count, uint16_t socket, int *error);
 
-// Attaches the device that `arguments` describe, unless it is attached already, and tells its port.
+// Attaches the device that `arguments` describe, unless it is attached already, and sets `port` to its
+// number.
 int shim_attach(const char *arguments, uint16_t *port);
 int shim_detach(uint16_t port);
-// Not 0: the device has been taken away, by whoever detached it or by pulling it out.
+// Returns nonzero if the device was detached or removed.
 int shim_is_gone(uint16_t port);
 int shim_device(uint16_t port, struct shim_device *device);
-// Sets up so many queues of each kind that receive into `pool`, with about so many descriptors to receive, and starts the
-// device.
+// Sets up `queues` queues per direction, which receive into `pool` with about `descriptors` receive
+// descriptors each, and starts the device.
 int shim_start(uint16_t port, uint16_t queues, uint16_t descriptors, uint16_t mtu, struct shim_pool *pool);
 int shim_link(uint16_t port, struct shim_link *link);
 int shim_drops(uint16_t port, struct shim_drops *drops);
 
 uint16_t shim_receive(uint16_t port, uint16_t queue, struct shim_packet *packets, uint16_t most);
-// Copies a chain's bytes, at most `len`, and frees it; frees it only, if `to` is null.
+// Copies at most `len` bytes of a chain to `to`, unless that is null, and frees the chain.
 void shim_read(void *chain, uint8_t *to, uint32_t len);
-// Returns how many packets were taken, from the first on; their `memory` is the device's from then on. Copies are made
-// in mbufs of `pool`; where that is used up, no further packet is taken.
+// Returns the number of packets accepted, from the first on. The device owns their `memory` from then on.
+// Bytes are copied to mbufs of `pool`. When the pool is empty, no further packet is accepted.
 uint16_t shim_transmit(uint16_t port, uint16_t queue, struct shim_pool *pool, struct shim_packet *packets,
                        uint16_t count);
-// Ends the loan of a memory.
+// Returns lent memory to its pool.
 void shim_free(uint8_t *memory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Safe functions over the C shim. Together with the binding, which is made from `shim.h`, the only module of this driver
-//! with `unsafe`.
+//! Safe functions over the C shim. This module and the binding generated from `shim.h` contain all `unsafe`
+//! code of the driver.
 #![allow(unsafe_code)]
 
 use frame::{Frame, Lender, Loan};
@@ -15,35 +15,38 @@ mod ffi {
 
 pub(super) use ffi::{shim_device as Device, shim_drops as Drops, shim_link as Link};
 
-/// Packets in one call at most.
+/// Maximum number of packets per call.
 pub(super) const BURST: usize = ffi::SHIM_BURST as usize;
 
-/// Devices come and go one at a time.
+/// Serializes attaching, starting and detaching devices.
 static DEVICES: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     DEVICES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The loans of all mbufs.
-// SAFETY: every loan of this lender begins where the memory of an mbuf does.
+/// The lender of all mbufs.
+// SAFETY: `give_back` expects the start of an mbuf's memory, and every loan of this lender is created with
+// that (see `Burst::next`).
 static LENDER: Lender = unsafe { Lender::new(give_back) };
 
 unsafe fn give_back(memory: NonNull<u8>) {
-    // SAFETY: a loan's memory is that of an mbuf which nobody else has.
+    // SAFETY: `Lender::new` guarantees that `memory` is that of a loan: the memory of an mbuf that nothing
+    // else owns.
     unsafe { ffi::shim_free(memory.as_ptr()) };
 }
 
-/// What DPDK says to an error.
+/// Converts a result of the shim to DPDK's description of the error.
 fn told(result: c_int) -> Result<(), String> {
     if result >= 0 {
         return Ok(());
     }
-    // What many drivers say to anything.
+    // Many drivers return -1 for any error.
     if result == -1 {
         return Err("its driver gives no reason; messages above may".into());
     }
-    // SAFETY: the answer is a string of the calling thread's, and is copied at once.
+    // SAFETY: the shim returns a terminated string in a buffer of the calling thread, which is copied at
+    // once.
     Err(unsafe { CStr::from_ptr(ffi::shim_error(result)) }.to_string_lossy().into_owned())
 }
 
@@ -51,18 +54,19 @@ fn text(text: &str) -> Result<CString, String> {
     CString::new(text).map_err(|error: NulError| error.to_string())
 }
 
-/// Where DPDK's messages go.
+/// Function for DPDK's messages.
 static LOG: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Has DPDK's messages given to `log`, which must not block. To be called before DPDK is started.
+/// Directs DPDK's messages to `log`, which must not block. Must be called before DPDK is started.
 pub(super) fn log_to(log: fn(&str)) -> Result<(), String> {
     let _ = LOG.set(log);
-    // SAFETY: the function lives for ever and may be called from any thread.
+    // SAFETY: `take_message` is a function, so it lives until the end of the process, and any thread may call
+    // it.
     told(unsafe { ffi::shim_log(Some(take_message)) })
 }
 
 unsafe extern "C" fn take_message(bytes: *const c_char, len: usize) {
-    // SAFETY: DPDK's stream gives that many bytes, which outlive the call.
+    // SAFETY: DPDK's stream passes `len` bytes that live until the call returns.
     let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), len) };
     if let Some(log) = LOG.get() {
         log(&String::from_utf8_lossy(bytes));
@@ -72,94 +76,96 @@ unsafe extern "C" fn take_message(bytes: *const c_char, len: usize) {
 /// Starts DPDK's environment with these arguments; the first is the program's name.
 pub(super) fn start_eal(arguments: &[String]) -> Result<(), String> {
     let strings = arguments.iter().map(|argument| text(argument)).collect::<Result<Vec<_>, _>>()?;
-    // DPDK keeps pointers to its arguments, and moves them about.
+    // DPDK keeps pointers to its arguments and reorders them, so they are leaked.
     let strings: Vec<*mut c_char> = strings.into_iter().map(CString::into_raw).collect();
     let count = c_int::try_from(strings.len()).map_err(|error| error.to_string())?;
     let strings = Box::leak(strings.into_iter().chain([null_mut()]).collect::<Box<[_]>>());
-    // SAFETY: so many strings, which live for ever.
+    // SAFETY: `count` terminated strings and a final null pointer, which are leaked and so live until the end
+    // of the process.
     told(unsafe { ffi::shim_eal(count, strings.as_mut_ptr()) })
 }
 
-/// Gives the calling thread caches of mbufs, if it has none yet.
+/// Registers the calling thread with DPDK, which gives it caches of mbufs. No effect if it is registered
+/// already.
 pub(super) fn use_thread() {
-    // SAFETY: no pointers.
+    // SAFETY: the call takes no pointers.
     unsafe { ffi::shim_thread() };
 }
 
-/// Mbufs, for ever: frames may have some of them on loan when the port that made them is long gone.
+/// A pool of mbufs that is never freed, because frames may borrow mbufs after their port was closed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pool(NonNull<ffi::shim_pool>);
 
-// SAFETY: DPDK's pools may be used by any number of threads.
+// SAFETY: DPDK's pools may be used by any number of threads at the same time.
 unsafe impl Send for Pool {}
-// SAFETY: as above.
+// SAFETY: DPDK's pools may be used by any number of threads at the same time.
 unsafe impl Sync for Pool {}
 
 impl Pool {
-    /// So many mbufs near a CPU socket.
+    /// Creates a pool of `count` mbufs, allocated near a CPU socket.
     pub(super) fn new(name: &str, count: u32, socket: u16) -> Result<Self, String> {
         let (name, mut error) = (text(name)?, 0);
-        // SAFETY: both outlive the call.
+        // SAFETY: the terminated name and `error` live until the call returns.
         let pool = unsafe { ffi::shim_pool(name.as_ptr(), count, socket, &raw mut error) };
         NonNull::new(pool).map(Self).ok_or_else(|| told(error).err().unwrap_or_default())
     }
 }
 
-/// An attached device. Dropped, it is stopped and detached.
+/// An attached device. It is stopped and detached on drop.
 #[derive(Debug)]
 pub(super) struct Port(u16);
 
 impl Port {
-    /// Attaches what a device string describes.
+    /// Attaches the device that a device string describes.
     pub(super) fn attach(device: &str) -> Result<Self, String> {
         let (device, mut port) = (text(device)?, 0);
         let _alone = alone();
-        // SAFETY: both outlive the call.
+        // SAFETY: the terminated string and `port` live until the call returns.
         told(unsafe { ffi::shim_attach(device.as_ptr(), &raw mut port) })?;
         Ok(Self(port))
     }
 
-    /// DPDK's number of it.
+    /// Returns DPDK's number of the device.
     pub(super) fn number(&self) -> u16 {
         self.0
     }
 
-    /// Leaves it as it is: it is another's.
+    /// Drops the value without detaching the device, which belongs to another value.
     pub(super) fn forget(self) {
         std::mem::forget(self);
     }
 
-    /// Whether the device has been taken away.
+    /// Returns whether the device has been removed.
     pub(super) fn is_gone(&self) -> bool {
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         unsafe { ffi::shim_is_gone(self.0) != 0 }
     }
 
     pub(super) fn device(&self) -> Result<Device, String> {
         let mut device = Device::default();
-        // SAFETY: it outlives the call.
+        // SAFETY: `device` lives until the call returns.
         told(unsafe { ffi::shim_device(self.0, &raw mut device) })?;
         Ok(device)
     }
 
-    /// Sets so many queues up and starts the device.
+    /// Sets up `queues` queues per direction and starts the device.
     pub(super) fn start(&self, queues: u16, descriptors: u16, mtu: u16, pool: Pool) -> Result<(), String> {
         let _alone = alone();
-        // SAFETY: a pool lives for ever.
+        // SAFETY: pools are never freed, so the pointer is valid.
         told(unsafe { ffi::shim_start(self.0, queues, descriptors, mtu, pool.0.as_ptr()) })
     }
 
     pub(super) fn link(&self) -> Result<Link, String> {
         let mut link = Link::default();
-        // SAFETY: it outlives the call.
+        // SAFETY: `link` lives until the call returns.
         told(unsafe { ffi::shim_link(self.0, &raw mut link) })?;
         Ok(link)
     }
 
-    /// What the device has dropped since it was started.
+    /// Returns the device's drop counters since it was started.
     pub(super) fn drops(&self) -> Result<Drops, String> {
         let mut drops = Drops::default();
-        // SAFETY: it outlives the call.
+        // SAFETY: `drops` lives until the call returns.
         told(unsafe { ffi::shim_drops(self.0, &raw mut drops) })?;
         Ok(drops)
     }
@@ -168,13 +174,15 @@ impl Port {
 impl Drop for Port {
     fn drop(&mut self) {
         let _alone = alone();
-        // A device that does not go stays; nobody is left to be told.
-        // SAFETY: no pointers. Its queues have gone before: they own it together.
+        // On failure the device stays attached; a destructor has no caller to report the error to.
+        //
+        // SAFETY: the call takes no pointers. The queues share ownership of this value, so none uses the
+        // device any longer.
         let _ = told(unsafe { ffi::shim_detach(self.0) });
     }
 }
 
-/// The name of a device's driver.
+/// Returns the name of a device's driver.
 pub(super) fn driver(device: &Device) -> String {
     let bytes = device.driver.iter().take_while(|c| **c != 0).map(|c| *c as u8);
     String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()
@@ -183,26 +191,26 @@ pub(super) fn driver(device: &Device) -> String {
 const NOTHING: ffi::shim_packet =
     ffi::shim_packet { memory: null_mut(), chain: null_mut(), bytes: null(), offset: 0, len: 0 };
 
-/// Packets on their way from or to a device.
+/// A burst of packets received from a device or to be sent to it.
 pub(super) struct Burst {
     packets: [ffi::shim_packet; BURST],
-    /// Received and not taken yet.
+    /// Indices of received packets that were not taken yet.
     waiting: std::ops::Range<usize>,
     memory_bytes: u32,
 }
 
-// SAFETY: its pointers are to mbufs that it owns, or stale.
+// SAFETY: the pointers refer to mbufs that this value owns, or they are stale and not used.
 unsafe impl Send for Burst {}
 
 /// A received packet.
 pub(super) enum Packet {
-    /// As it is, and where in it the packet's bytes begin and how many they are.
+    /// A packet in one mbuf: the mbuf's memory, the offset of the packet's bytes in it, and their number.
     Whole(Loan, u32, u32),
-    /// To be copied.
+    /// A packet to be copied.
     Parts(Chain),
 }
 
-/// A packet in several mbufs, or in one that is not ours alone. Dropped, it is freed.
+/// A packet in several mbufs, or in one that is shared. It is freed on drop.
 pub(super) struct Chain {
     mbuf: NonNull<std::ffi::c_void>,
     len: usize,
@@ -213,12 +221,13 @@ impl Chain {
         self.len
     }
 
-    /// Fills the frame with it; false if it does not fit.
+    /// Copies the packet into the frame. Returns false if it does not fit.
     pub(super) fn read(self, frame: &mut Frame) -> bool {
         if !frame.set_len(self.len) {
             return false;
         }
-        // SAFETY: there is room for all of its bytes, and it is freed here only.
+        // SAFETY: the frame has `self.len` bytes, so the packet fits. The chain is freed by this call only,
+        // because `self` is forgotten afterwards.
         unsafe { ffi::shim_read(self.mbuf.as_ptr(), frame.bytes_mut().as_mut_ptr(), self.len as u32) };
         std::mem::forget(self);
         true
@@ -227,34 +236,37 @@ impl Chain {
 
 impl Drop for Chain {
     fn drop(&mut self) {
-        // SAFETY: it is freed here only.
+        // SAFETY: a null target only frees the chain. `read` forgets the value, so it is freed once.
         unsafe { ffi::shim_read(self.mbuf.as_ptr(), null_mut(), 0) };
     }
 }
 
 impl Burst {
     pub(super) fn new() -> Self {
-        // SAFETY: no pointers.
+        // SAFETY: the call takes no pointers.
         let memory_bytes = unsafe { ffi::shim_memory_bytes() };
         Self { packets: [NOTHING; BURST], waiting: 0..0, memory_bytes }
     }
 
-    /// Receives up to `most` packets; what was not taken of those before is freed.
+    /// Receives up to `most` packets, at most [`BURST`]. Packets of the previous call that were not taken are
+    /// freed.
     #[inline]
     pub(super) fn receive(&mut self, port: &Port, queue: u16, most: usize) {
         while self.next().is_some() {}
         let most = most.min(BURST) as u16;
-        // SAFETY: there is room for so many.
+        // SAFETY: `packets` has `BURST` entries, and `most` is at most `BURST`.
         let count = unsafe { ffi::shim_receive(port.0, queue, self.packets.as_mut_ptr(), most) };
         self.waiting = 0..usize::from(count).min(BURST);
     }
 
-    /// The next packet received.
+    /// Takes the next received packet.
     #[inline]
     pub(super) fn next(&mut self) -> Option<Packet> {
         let packet = self.packets.get(self.waiting.next()?)?;
         if let Some(memory) = NonNull::new(packet.memory) {
-            // SAFETY: the shim has lent it, and it is given out once. DPDK's memory is zeroed before it is used.
+            // SAFETY: the shim lends the memory of an mbuf that nothing else owns, with `memory_bytes` bytes,
+            // and this loan is created once. DPDK's memory is zeroed when it is mapped, so all of it is
+            // initialized.
             let loan = unsafe { Loan::new(memory, self.memory_bytes, &LENDER) };
             return Some(Packet::Whole(loan, packet.offset, packet.len));
         }
@@ -262,8 +274,8 @@ impl Burst {
         Some(Packet::Parts(Chain { mbuf, len: packet.len as usize }))
     }
 
-    /// Gives the device the first of these frames, as many as it takes and as stand in a burst; returns how many. Of those
-    /// the loans are the device's, which `taken` has to tell the frames.
+    /// Passes the first of these frames to the device, at most [`BURST`]. Returns how many it took. The
+    /// device then owns their mbufs, so the caller must call `taken` for each of them.
     pub(super) fn transmit<'f>(
         &mut self,
         port: &Port,
@@ -286,29 +298,29 @@ impl Burst {
             };
             count += 1;
         }
-        // SAFETY: so many packets, whose bytes outlive the call; a memory is on loan to its frame alone, and no longer than
-        // 65,535 bytes.
+        // SAFETY: `packets` has `count` entries. Their bytes live until the call returns. Each `memory` is
+        // borrowed by its frame alone and no longer than 65,535 bytes.
         let sent =
             unsafe { ffi::shim_transmit(port.0, queue, pool.0.as_ptr(), self.packets.as_mut_ptr(), count) };
         usize::from(sent)
     }
 
-    /// Gives the device a copy of these bytes; false if it has no room.
+    /// Passes a copy of these bytes to the device. Returns false if it has no space.
     pub(super) fn transmit_copy(&mut self, port: &Port, queue: u16, pool: Pool, bytes: &[u8]) -> bool {
         while self.next().is_some() {}
         let mut packet = ffi::shim_packet { bytes: bytes.as_ptr(), len: bytes.len() as u32, ..NOTHING };
-        // SAFETY: one packet, whose bytes outlive the call.
+        // SAFETY: one packet, whose bytes live until the call returns.
         unsafe { ffi::shim_transmit(port.0, queue, pool.0.as_ptr(), &raw mut packet, 1) == 1 }
     }
 }
 
-/// Tells a frame that the device has taken it.
+/// Removes the loan of a frame whose mbuf the device has taken.
 #[inline]
 pub(super) fn taken(frame: &mut Frame) {
     if frame.loan_from(&LENDER).is_some()
         && let Some(loan) = frame.take_loan()
     {
-        // The mbuf is the device's.
+        // The device owns the mbuf now.
         let _ = loan.into_start();
     }
 }

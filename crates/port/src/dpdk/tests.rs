@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One DPDK in one process: these tests share it, with memory that needs no huge pages.
+//! Tests of the DPDK driver. They share one DPDK in one process, with memory that needs no huge pages.
 
 use super::*;
 use crate::{Drop, Pools, Queue};
@@ -13,7 +13,7 @@ use wire::capture::{CaptureReader, CaptureWriter};
 const MBUFS: u32 = 512;
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A folder of one test, removed at its end.
+/// A directory for one test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -62,7 +62,7 @@ fn spec(device: &str, queues: usize) -> Spec {
     }
 }
 
-/// One test at a time: devices that one takes away would be another's.
+/// Serializes the tests, because a device that one test removes could belong to another.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -83,7 +83,7 @@ fn pools() -> Pools {
     Pools::new(0, 64, 4).with_shells(128)
 }
 
-/// Receives until so many frames are there.
+/// Receives until `count` frames have arrived.
 fn receive(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Frame> {
     let (start, mut frames) = (Instant::now(), Vec::new());
     while frames.len() < count && start.elapsed() < PATIENCE {
@@ -100,7 +100,7 @@ fn send(queue: &mut dyn Queue, pools: &mut Pools, frames: Vec<Frame>) -> usize {
     taken
 }
 
-/// Packets that begin with their number.
+/// Returns packets of these lengths. The first byte of each is its number.
 fn packets(lengths: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     lengths
         .enumerate()
@@ -123,7 +123,7 @@ fn packets_pass_from_port_to_port_in_their_mbufs() {
         for frame in &mut frames {
             assert!(frame.is_on_loan() && frame.bytes() == sent[seen]);
             assert_eq!((frame.meta.in_port, frame.meta.sequence), (5, seen as u64));
-            // A tag in, a tag out: offsets change.
+            // A tag is inserted on receive, so the offset in the mbuf changes.
             assert!(frame.insert(12, 4));
             frame.bytes_mut()[12..16].copy_from_slice(&[0x81, 0, 0, 7]);
             seen += 1;
@@ -154,7 +154,7 @@ fn frames_of_other_ports_are_copied_and_what_is_open_is_finished() {
     bytes.extend([8, 0, 0x45, 0, 0, 80, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     bytes.extend([0, 9, 0, 9, 0, 60, 0, 0]);
     bytes.extend([7; 52]);
-    // The pseudo-header's sum: 10.0.0.1 + 10.0.0.2 + 17 + 60.
+    // Sum of the pseudo-header: 10.0.0.1 + 10.0.0.2 + 17 + 60.
     bytes[40..42].copy_from_slice(&(0x0a00u16 + 1 + 0x0a00 + 2 + 17 + 60).to_be_bytes());
     let (mut open, mut long, mut wrong) =
         (Frame::from_bytes(&bytes), Frame::from_bytes(&bytes), Frame::from_bytes(&bytes));
@@ -204,14 +204,14 @@ fn long_packets_arrive_whole_or_are_counted() {
     assert_eq!(send(&mut *queue, &mut pools, frames), 4);
     drop(queue);
     assert_eq!(read(&folder.file("out")), sent);
-    // Without large frames none can be taken in.
+    // Without large frames, long packets cannot be received.
     let mut pools = Pools::new(0, 64, 0).with_shells(8);
     let mut queue = open_one(&format!("net_pcap_long1,rx_pcap={input},tx_pcap={}", folder.file("out")));
     let frames = receive(&mut *queue, &mut pools, 1);
     assert_eq!(frames.iter().map(Frame::len).collect::<Vec<_>>(), [60]);
     assert_eq!(queue.statistics().drops(Drop::RxOversized), 3);
     frames.into_iter().for_each(|frame| pools.put(frame).unwrap());
-    // None is free.
+    // No large frame is free.
     let mut pools = Pools::new(0, 64, 1).with_shells(8);
     let _taken = pools.get(9_000).unwrap();
     let mut queue = open_one(&format!("net_pcap_long2,rx_pcap={input},tx_pcap={}", folder.file("out")));
@@ -229,7 +229,7 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
         open_one(&format!("net_pcap_hold,rx_pcap={input},infinite_rx=1,tx_pcap={}", folder.file("out")));
     let mut pools = Pools::new(0, 0, 0).with_shells(2 * MBUFS as usize);
     let mut held = Vec::new();
-    // The device keeps some buffers to itself: it hands out what is left, and no more.
+    // The device keeps some buffers: it returns the others and no more.
     for _ in 0..1_000 {
         queue.receive(&mut pools, &mut held, 32);
     }
@@ -240,7 +240,7 @@ fn what_is_held_back_leaves_a_device_without_buffers_only_until_it_is_given_back
     assert!(
         receive(&mut *queue, &mut pools, 32).into_iter().map(|frame| pools.put(frame).unwrap()).count() >= 32
     );
-    // Fewer shells than buffers: the rest waits in the device.
+    // With fewer shells than buffers, the remaining packets wait in the device.
     held.into_iter().for_each(|frame| pools.put(frame).unwrap());
     let mut few = Pools::new(0, 0, 0).with_shells(3);
     let mut burst = Vec::new();
@@ -264,7 +264,7 @@ fn a_peer_may_leave_and_return() {
     let mut pools = pools();
     let mut server = open_one(&device("server", "server"));
     assert!(!server.poll_link().up);
-    // To nobody: counted.
+    // A frame sent without a peer is a counted drop.
     assert_eq!(server.transmit(&mut VecDeque::from([Frame::from_bytes(&[3; 60])]), &mut Vec::new()), 1);
     assert_eq!(server.statistics().drops(Drop::TxLinkDown), 1);
     for round in 1..=2 {
@@ -274,14 +274,14 @@ fn a_peer_may_leave_and_return() {
             assert!(start.elapsed() < PATIENCE, "round {round}");
             std::thread::sleep(Duration::from_millis(5));
         }
-        // A client gives its server room to send to when it looks for packets.
+        // A memif client provides buffers to its server only when it receives.
         assert_eq!(client.receive(&mut pools, &mut Vec::new(), 32), 0);
         for count in [1, 20] {
             let mut frames: VecDeque<Frame> = (0..count).map(|_| Frame::from_bytes(&[3; 100])).collect();
             assert_eq!(client.transmit(&mut frames, &mut Vec::new()), count);
             let frames = receive(&mut *server, &mut pools, count);
             assert_eq!(frames.len(), count);
-            // And back, in the buffers they came in.
+            // The frames return in the buffers in which they arrived.
             assert_eq!(send(&mut *server, &mut pools, frames), count);
             let frames = receive(&mut *client, &mut pools, count);
             assert_eq!((frames.len(), frames[0].len()), (count, 100));
@@ -307,14 +307,14 @@ fn a_device_may_be_taken_away_and_come_back() {
     let mut pools = pools();
     let held = receive(&mut *queue, &mut pools, 4);
     assert_eq!((held.len(), queue.poll_link().up, queue.generation()), (4, true, 0));
-    // Somebody pulls it out.
+    // The device is removed.
     drop(shim::Port::attach(&device).unwrap());
     assert!(!queue.poll_link().up);
     assert_eq!(queue.receive(&mut pools, &mut Vec::new(), 32), 0);
-    // What was to be sent by it is counted, and what it had lent is there.
+    // Frames to be sent to it are counted drops. Mbufs lent before can still be returned.
     let taken = send(&mut *queue, &mut pools, held);
     assert_eq!((taken, queue.statistics().drops(Drop::TxLinkDown)), (4, 4));
-    // It is there again.
+    // The device is back.
     assert!(queue.poll_link().up);
     assert_eq!(queue.generation(), 1);
     let frames = receive(&mut *queue, &mut pools, 4);

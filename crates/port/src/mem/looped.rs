@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A queue that receives the same frames for ever and forgets what it sends: the endless device of benchmarks.
+//! An endless queue for benchmarks: receives the same frames in a loop and discards the frames it sends.
 
 use crate::{Capabilities, Drop, Link, Pools, Queue, Statistics};
 use frame::{Frame, Memory, Meta, prefetch};
@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::os::fd::RawFd;
 
-/// So many frames ahead of the one that is copied are asked for: a large set stands in no cache.
+/// Distance in frames between the frame copied and the frame prefetched. A large set does not fit into a
+/// cache.
 const AHEAD: usize = 16;
 
-/// One of the set: its memory where it was, so that a set spread over memory stays spread; the rest in line with the others'.
+/// A frame of the set. Its memory stays where it was allocated, so that a set spread over memory stays
+/// spread. The other fields are in one array.
 #[derive(Debug)]
 struct Source {
     memory: Memory,
@@ -30,7 +32,7 @@ impl Source {
     }
 }
 
-/// Hands out copies of a preloaded set in turn, for ever; transmitted frames are counted and freed.
+/// A queue that returns copies of a preloaded set in a loop. Transmitted frames are counted and freed.
 #[derive(Debug)]
 pub struct LoopQueue {
     number: u32,
@@ -41,8 +43,8 @@ pub struct LoopQueue {
 }
 
 impl LoopQueue {
-    /// A queue of port `number` that receives `set` over and over; nothing if it is empty. Offload metadata of the set's
-    /// frames is handed out with them.
+    /// Creates a queue of port `number` that receives `set` in a loop, or nothing if the set is empty.
+    /// Received frames have the offload metadata of the set's frames.
     #[must_use]
     pub fn new(number: u32, set: Vec<Frame>) -> Self {
         let set = set.into_iter().map(Source::new).collect();
@@ -53,7 +55,7 @@ impl LoopQueue {
 impl Queue for LoopQueue {
     fn receive(&mut self, pools: &mut Pools, burst: &mut Vec<Frame>, max: usize) -> usize {
         let mut count = 0;
-        // Counts what was looked at, so that a set of which nothing fits does not turn for ever.
+        // Counts examined frames, so that the loop ends even if no frame of the set fits.
         for _ in 0..if self.set.is_empty() { 0 } else { max } {
             let source = &self.set[self.next];
             let bytes = source.bytes();

@@ -9,13 +9,12 @@ pub use pair::{MemHandle, MemQueue, pair};
 
 use crate::{PortError, Queue, Queues, Spec};
 
-/// The driver's name.
+/// Name of the driver.
 pub const NAME: &str = "mem";
 
-/// Checks that the device is one that [`open`] knows.
+/// Checks the device string and the number of queues.
 ///
-/// # Errors
-/// Any device string but "null", no queues.
+/// # Errors Returns an error for a device string other than "null", or for 0 queues.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 {
         return Err(PortError::BadQueues {
@@ -37,10 +36,10 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
     })
 }
 
-/// Opens `spec.queues` queues of the device "null": nothing is received, what is transmitted is counted and forgotten.
+/// Opens `spec.queues` queues of the device "null": they receive nothing, and count and discard transmitted
+/// frames.
 ///
-/// # Errors
-/// Any other device string, no queues.
+/// # Errors Returns an error for a device string other than "null", or for 0 queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     Ok((0..spec.queues)

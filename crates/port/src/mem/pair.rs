@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In-memory queue pairs. Each direction is two bounded single-producer rings: full buffers go one way, empty ones come
-//! back the other, so that the worker's side neither allocates nor locks.
+//! In-memory queue pairs. Each direction consists of two bounded SPSC rings: one carries full buffers, the
+//! other returns empty ones. So the worker's side neither allocates nor locks.
 
 use crate::{
     Capabilities, Drop, Link, MIN_FRAME_BYTES, Outstanding, Pools, Queue, SMALL_FRAME_BYTES, Statistics,
@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A buffer in a ring. It grows to the longest frame it has carried and keeps that room.
+/// A buffer in a ring. It grows to the longest frame it has carried and keeps that capacity.
 struct Parcel {
     bytes: Vec<u8>,
     meta: Meta,
@@ -32,7 +32,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// False when all buffers are on their way.
+    /// Sends a frame. Returns false if all buffers are in use.
     fn send(&mut self, bytes: &[u8], meta: Meta) -> bool {
         let Ok(mut parcel) = self.empty.pop() else { return false };
         parcel.set(bytes, meta);
@@ -41,7 +41,7 @@ impl Sender {
         true
     }
 
-    /// Buffers that have not come back.
+    /// Returns the number of buffers that the receiver has not returned.
     fn on_their_way(&self) -> usize {
         self.empty.buffer().capacity() - self.empty.slots()
     }
@@ -53,7 +53,8 @@ struct Receiver {
 }
 
 impl Receiver {
-    /// Calls `take` with the oldest buffer and returns its answer; the buffer stays first in line if that is none.
+    /// Calls `take` with the oldest buffer and returns its result. If that is `None`, the buffer stays first
+    /// in the ring.
     fn take<T>(&mut self, take: impl FnOnce(&Parcel) -> Option<T>) -> Option<T> {
         let answer = take(self.full.peek().ok()?)?;
         if let Ok(parcel) = self.full.pop() {
@@ -75,8 +76,8 @@ fn direction(capacity: usize) -> (Sender, Receiver) {
     (Sender { full: full_in, empty: empty_out }, Receiver { full: full_out, empty: empty_in })
 }
 
-/// Makes port `number` with `queues` queue pairs that hold up to `capacity` frames each way, and the handle to its other
-/// side.
+/// Creates port `number` with `queues` queue pairs of `capacity` frames per direction, and the handle to its
+/// other side.
 #[must_use]
 pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemHandle) {
     let up = Arc::new(AtomicBool::new(true));
@@ -101,7 +102,7 @@ pub fn pair(number: u32, queues: usize, capacity: usize) -> (Vec<MemQueue>, MemH
     (workers, MemHandle { sides, up })
 }
 
-/// The worker's side of an in-memory queue pair. Frames keep their offload metadata both ways.
+/// The worker's side of an in-memory queue pair. Offload metadata is preserved in both directions.
 pub struct MemQueue {
     number: u32,
     rx: Receiver,
@@ -114,19 +115,19 @@ pub struct MemQueue {
 }
 
 impl MemQueue {
-    /// Sets how many bytes may be outstanding before normal frames are to wait (without a limit, at first). A frame that
-    /// nobody has popped is outstanding, with [`SMALL_FRAME_BYTES`].
+    /// Sets the number of outstanding bytes above which normal frames wait (initially no limit). Each frame
+    /// that was not popped counts as [`SMALL_FRAME_BYTES`].
     pub fn set_outstanding(&mut self, most_bytes: usize) {
         self.outstanding_most_bytes = most_bytes;
     }
 
-    /// Sets what `transmit` says it accepts unfinished (everything, at first).
+    /// Sets which offloads `transmit` accepts (initially all).
     pub fn set_capabilities(&mut self, capabilities: Capabilities) {
         self.capabilities = capabilities;
     }
 }
 
-/// What became of a buffer in `receive`.
+/// Result of handling a buffer in `receive`.
 enum Arrival {
     Frame(Frame),
     Dropped(Drop),
@@ -204,41 +205,43 @@ impl Queue for MemQueue {
     }
 }
 
-/// The other side of an in-memory port: what a test or simulation holds. Queues are numbered from 0.
+/// The other side of an in-memory port, used by a test or simulation. Queues are numbered from 0.
 pub struct MemHandle {
     sides: Vec<(Sender, Receiver)>,
     up: Arc<AtomicBool>,
 }
 
 impl MemHandle {
-    /// Number of queue pairs.
+    /// Returns the number of queue pairs.
     #[must_use]
     pub fn queues(&self) -> usize {
         self.sides.len()
     }
 
-    /// Lets `bytes` arrive at a queue; false when it is full or does not exist.
+    /// Sends `bytes` to a queue of the port. Returns false if the queue is full or does not exist.
     pub fn push(&mut self, queue: usize, bytes: &[u8]) -> bool {
         self.sides.get_mut(queue).is_some_and(|(sender, _)| sender.send(bytes, Meta::default()))
     }
 
-    /// Lets a copy of `frame` arrive at a queue with its offload metadata; false when it is full or does not exist.
+    /// Sends a copy of `frame` to a queue of the port, with its offload metadata. Returns false if the queue
+    /// is full or does not exist.
     pub fn push_frame(&mut self, queue: usize, frame: &Frame) -> bool {
         let offloads = Meta { checksum: frame.meta.checksum, gso: frame.meta.gso, ..Meta::default() };
         self.sides.get_mut(queue).is_some_and(|(sender, _)| sender.send(frame.bytes(), offloads))
     }
 
-    /// The oldest frame the queue has sent and nobody has popped, if any.
+    /// Takes the oldest frame that the queue has sent, if there is one.
     pub fn pop(&mut self, queue: usize) -> Option<Vec<u8>> {
         self.pop_with(queue, |bytes, _| bytes.to_vec())
     }
 
-    /// Calls `look` with that frame's bytes and metadata, without a copy.
+    /// Takes the oldest frame that the queue has sent, and calls `look` with its bytes and metadata instead
+    /// of copying it.
     pub fn pop_with<T>(&mut self, queue: usize, look: impl FnOnce(&[u8], &Meta) -> T) -> Option<T> {
         self.sides.get_mut(queue)?.1.take(|parcel| Some(look(&parcel.bytes, &parcel.meta)))
     }
 
-    /// Sets what the queues' `poll_link` answers. Frames pass all the same.
+    /// Sets the link state that the queues' `poll_link` returns. Frames pass in either state.
     pub fn set_link(&mut self, up: bool) {
         self.up.store(up, Ordering::Relaxed);
     }

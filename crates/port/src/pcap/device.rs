@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The device string of a capture port.
 
-/// What a device string must look like.
+/// Description of a valid device string.
 pub(super) const EXPECTED: &str =
     "\"in=FILE\", \"out=FILE\" or both, and \"loop=N\" with in, separated by commas";
 
@@ -10,12 +10,12 @@ pub(super) const EXPECTED: &str =
 pub(super) struct Device<'a> {
     pub(super) input: Option<&'a str>,
     pub(super) output: Option<&'a str>,
-    /// How often the input is received; none for ever.
+    /// Number of times that the input is received; `None`: endless.
     pub(super) rounds: Option<u64>,
 }
 
 impl<'a> Device<'a> {
-    /// Parses a device string; the error says what is wrong with it.
+    /// Parses a device string. The error describes the fault.
     pub(super) fn parse(text: &'a str) -> Result<Self, String> {
         let (mut input, mut output, mut rounds) = (None, None, None);
         for part in text.split(',') {

@@ -10,21 +10,20 @@ use queue::PcapQueue;
 use std::path::Path;
 use wire::capture::{CaptureError, CaptureReader, CaptureWriter};
 
-/// The driver's name.
+/// Name of the driver.
 pub const NAME: &str = "pcap";
 
-/// Checks the device string and the number of queues; files are not looked at.
+/// Checks the device string and the number of queues. Files are not accessed.
 ///
-/// # Errors
-/// As for [`open`], but for files.
+/// # Errors Returns an error if the device string is invalid or the number of queues is not 1.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     device(spec).map(drop)
 }
 
-/// Checks whether the capture to receive from can be read, and whether there is a folder for the one to send to.
+/// Checks whether the capture to receive from is readable, and whether the folder for the capture to write
+/// exists.
 ///
-/// # Errors
-/// As for [`open`], but for damage behind the header of a capture.
+/// # Errors Returns the errors of [`open`], except for damage after the header of a capture.
 pub fn find(spec: &Spec) -> Result<(), PortError> {
     let device = device(spec)?;
     if let Some(path) = device.input {
@@ -64,13 +63,13 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
     }
 }
 
-/// Opens the device "in=FILE,out=FILE,loop=N": the packets of one capture are received N times (once without `loop`,
-/// for ever with 0), what is transmitted is written to another with checksums and segmentation finished, and with the time
-/// (UTC) at which it left. The input is
-/// read into memory here. A port has one queue.
+/// Opens the device "in=FILE,out=FILE,loop=N". The packets of the input capture are received N times (once
+/// without `loop`, endlessly with 0). Transmitted frames are written to the output capture with complete
+/// checksums, segmented, and with the UTC time of their transmission. The input is read into memory by this
+/// call. A port has one queue.
 ///
-/// # Errors
-/// A device string that says something else, a file that can not be read or created, a damaged capture.
+/// # Errors Returns an error if the device string is invalid, a file cannot be read or created, or a capture
+/// is damaged.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     let device = device(spec)?;
     let bad_file = |path: &str, error: CaptureError| bad(spec, format!("file {path}: {error}"));

@@ -10,13 +10,13 @@ use std::os::fd::RawFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 use wire::capture::CaptureWriter;
 
-/// A packet of the input: where its bytes end in the store.
+/// A packet of the input, with the end of its bytes in `PcapQueue::bytes`.
 struct Record {
     end: usize,
     truncated: bool,
 }
 
-/// Room for the longest segment of a super-frame.
+/// Size of the segment buffer in bytes; holds the longest segment of a super-frame.
 const SEGMENT_BYTES: usize = 65_600;
 
 pub(super) struct PcapQueue {
@@ -24,7 +24,7 @@ pub(super) struct PcapQueue {
     bytes: Vec<u8>,
     records: Vec<Record>,
     next: usize,
-    /// Rounds still to go, with the one that is going on; none for ever.
+    /// Remaining rounds, including the current one; `None`: endless.
     rounds: Option<u64>,
     sequence: u64,
     output: Option<CaptureWriter<BufWriter<File>>>,
@@ -53,12 +53,13 @@ impl PcapQueue {
         self.records.push(Record { end: self.bytes.len(), truncated });
     }
 
-    /// Sets where transmitted packets go.
+    /// Sets the capture to which transmitted packets are written.
     pub(super) fn write_to(&mut self, output: CaptureWriter<BufWriter<File>>) {
         self.output = Some(output);
     }
 
-    /// Writes a frame as finished packets that were sent at this time; the reason if it could not.
+    /// Writes a frame, as one or more complete packets with this timestamp. Returns the drop reason on
+    /// failure.
     fn write(&mut self, frame: &mut Frame, now_ns: u64) -> Result<(), Drop> {
         if frame.len() < MIN_FRAME_BYTES {
             return Err(Drop::TxRunt);
@@ -80,7 +81,7 @@ impl PcapQueue {
         Ok(())
     }
 
-    /// Steps behind the current record.
+    /// Advances to the next record.
     fn advance(&mut self) {
         self.next += 1;
         if self.next == self.records.len() {
@@ -129,7 +130,7 @@ impl Queue for PcapQueue {
 
     fn transmit(&mut self, frames: &mut VecDeque<Frame>, done: &mut Vec<Frame>) -> usize {
         let count = frames.len();
-        // A burst leaves at once, so its packets have one time.
+        // All packets of a burst get the same timestamp, because they are sent together.
         let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
         for mut frame in frames.drain(..) {
@@ -154,7 +155,7 @@ impl Queue for PcapQueue {
         self.statistics
     }
 
-    /// Up as long as there is something to receive or somewhere to send to.
+    /// The link is up while there are packets to receive or a file to write to.
     fn poll_link(&mut self) -> Link {
         Link { up: self.output.is_some() || self.next < self.records.len(), ..Link::default() }
     }
@@ -163,7 +164,7 @@ impl Queue for PcapQueue {
 impl std::ops::Drop for PcapQueue {
     fn drop(&mut self) {
         if let Some(output) = self.output.take() {
-            // Nobody is left to be told of an error.
+            // A destructor has no caller to report an error to.
             let _ = output.finish();
         }
     }

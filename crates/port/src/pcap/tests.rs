@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A directory of one test, removed at its end.
+/// A directory for one test, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -83,7 +83,7 @@ fn a_capture_comes_in_as_often_as_asked_and_goes_out_with_the_time_of_day() {
     drop(queue);
     let (times, packets): (Vec<u64>, Vec<Vec<u8>>) = read(&output).into_iter().unzip();
     assert_eq!(packets, [vec![1; 60], vec![4; 70], vec![1; 60], vec![4; 70]]);
-    // Files may have microseconds.
+    // Some capture formats have a resolution of 1 us.
     let (begin_us, end_us) = (begin_ns / 1_000, time_of_day_ns() / 1_000);
     assert!(times.iter().all(|time| (begin_us..=end_us).contains(&(time / 1_000))), "{times:?}");
     assert!(times.is_sorted(), "{times:?}");
@@ -99,7 +99,7 @@ fn what_is_open_is_finished_on_the_way_out() {
     bytes.extend([8, 0, 0x45, 0, 0, 80, 0, 7, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     bytes.extend([0, 9, 0, 9, 0, 60, 0, 0]);
     bytes.extend([7; 52]);
-    // The pseudo-header's sum: 10.0.0.1 + 10.0.0.2 + 17 + 60.
+    // Sum of the pseudo-header: 10.0.0.1 + 10.0.0.2 + 17 + 60.
     let sum: u16 = 0x0a00 + 1 + 0x0a00 + 2 + 17 + 60;
     bytes[40..42].copy_from_slice(&sum.to_be_bytes());
     let mut open = Frame::from_bytes(&bytes);
