@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports of DPDK that stand on interfaces of the kernel.
+//! DPDK ports on kernel interfaces.
 
 use crate::lab::{Lab, in_lab, open_one, receive, run, spec_of, veth};
 use crate::raw::{await_link, packet};
@@ -17,7 +17,7 @@ fn open_dpdk(device: &str) -> Box<dyn Queue> {
     port::open(&spec_of("dpdk", 1, device, 1)).unwrap().remove(0)
 }
 
-/// Receives until `count` frames are there: such a device has no descriptor to wait for.
+/// Receives until `count` frames have arrived. DPDK queues have no descriptor to wait for.
 fn poll(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Vec<u8>> {
     let (start, mut burst) = (Instant::now(), Vec::new());
     while burst.len() < count && start.elapsed() < PATIENCE {
@@ -28,7 +28,7 @@ fn poll(queue: &mut dyn Queue, pools: &mut Pools, count: usize) -> Vec<Vec<u8>> 
     bytes
 }
 
-/// Gives the queue copies of packets; how many it took.
+/// Sends copies of packets. Returns the number of packets that the queue took.
 fn give(queue: &mut dyn Queue, packets: &[Vec<u8>]) -> usize {
     let mut frames: VecDeque<_> = packets.iter().map(|bytes| Frame::from_bytes(bytes)).collect();
     queue.transmit(&mut frames, &mut Vec::new())

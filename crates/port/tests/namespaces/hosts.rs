@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP between namespaced hosts with default offloads, through ports that a small forwarder joins.
+//! TCP between virtual hosts with default offloads, through ports that a small forwarder connects.
 
 use crate::lab::{Helper, Lab, in_lab, open_one, open_xdp, role, run, spec, spec_of, veth};
 use frame::Frame;
@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 const TRANSFER_BYTES: usize = 32 * 1024 * 1024;
 const TCP_PORT: u16 = 5001;
 
-/// What the transfer consists of: no byte's value tells its neighbour's.
+/// Returns the content of the transfer, in which neighbouring bytes do not predict each other.
 fn content() -> Vec<u8> {
     (0..TRANSFER_BYTES as u64).map(|i| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Not a test: what a helper process in a host's namespace does. "receive" accepts one connection, checks the content
-/// and sends one byte back; "send <address>" is its peer; "unprivileged" may not open raw sockets.
+/// Not a test of its own, but the code of a helper process in a host's namespace. "receive" accepts one
+/// connection, checks the content and returns one byte. "send <address>" is its peer. "unprivileged" checks
+/// that raw sockets are refused.
 #[test]
 fn helper() {
     let Some(role) = role() else { return };
@@ -54,7 +55,7 @@ fn helper() {
     }
 }
 
-/// Ends a helper that takes too long or whose test is gone.
+/// Ends a helper that takes too long or whose test has ended.
 fn watch() {
     let parent = std::os::unix::process::parent_id();
     let end = Instant::now() + Duration::from_secs(30);
@@ -64,23 +65,23 @@ fn watch() {
     std::process::exit(3);
 }
 
-/// What a forwarder saw.
+/// Counts of what a forwarder has seen.
 #[derive(Default)]
 struct Seen {
-    /// Super-frames, and the longest of them in bytes.
+    /// Number of super-frames, and length of the longest one in bytes.
     gso: u64,
     longest: usize,
     partial_checksums: u64,
     ports: [Statistics; 2],
 }
 
-/// Patches two ports together in a thread, until told to stop.
+/// A thread that forwards between two ports until it is stopped.
 struct Forwarder {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Seen>,
 }
 
-/// Changes a frame on its way: from the first port to the second or back (`true`).
+/// Modifies a frame on its way from the first port to the second (`false`) or back (`true`).
 type Change = fn(&mut Frame, bool);
 
 impl Forwarder {
@@ -125,7 +126,7 @@ impl Forwarder {
     }
 }
 
-/// Sends from host 1 to `address` on host 2 and waits until both are content.
+/// Transfers the content from host 1 to `address` on host 2 and waits until both helpers succeed.
 fn transfer(lab: &Lab, address: &str) {
     let receiver: Helper = lab.start(2, "receive");
     lab.start(1, &format!("send {address}")).join();
@@ -157,8 +158,9 @@ fn tcp_passes_as_super_frames() {
     });
 }
 
-/// Host 1 and host 2 with two forwarders between them, joined by a pair of interfaces whose MTU leaves room for what the
-/// forwarders push: `change` gets each frame on its way into that pair (`false`) and out of it (`true`).
+/// Connects host 1 and host 2 by two forwarders with a pair of interfaces between them. The pair's MTU has
+/// space for the headers that forwarders push. `change` modifies each frame that enters the pair (`false`) or
+/// leaves it (`true`).
 fn chain(lab: &Lab, change: Change) -> (Seen, Seen) {
     lab.connect(1);
     lab.connect(2);
@@ -191,7 +193,8 @@ fn super_frames_pass_with_vlan_tags_pushed_and_popped() {
     });
 }
 
-/// TCP through a VXLAN between the hosts, made with these options: inner addresses are 10.1.0.<host>.
+/// Transfers over TCP through a VXLAN between the hosts, created with these options. Inner addresses are
+/// 10.1.0.<host>.
 fn transfer_in_vxlan(lab: &Lab, options: &str) {
     lab.connect(1);
     lab.connect(2);
@@ -209,7 +212,7 @@ fn transfer_in_vxlan(lab: &Lab, options: &str) {
     let seen = forwarder.finish();
     assert_super_frames(&seen);
     assert_nothing_lost(&seen);
-    // With wrong headers outside, only what is sent again gets through, a segment at a time.
+    // With wrong outer headers, only retransmitted segments would arrive, one at a time.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
@@ -245,7 +248,7 @@ fn super_frames_behind_mpls_are_cut_into_segments() {
     });
 }
 
-/// The hosts' offloads are on: what they send comes with open checksums, but cut, which the kernel sees to.
+/// The hosts' offloads are on: their packets have partial checksums, but the kernel has segmented them.
 #[test]
 fn tcp_passes_between_xdp_ports() {
     in_lab("hosts::tcp_passes_between_xdp_ports", 2, |lab| {
@@ -276,7 +279,7 @@ fn tcp_passes_between_drivers_both_ways() {
             let seen = forwarder.finish();
             assert_nothing_lost(&seen);
             assert!(seen.partial_checksums > 0);
-            // What comes in by af_packet as super-frames leaves by af_xdp in segments.
+            // Super-frames received by af_packet are sent by af_xdp in segments.
             assert!(from_xdp || seen.gso > 0 && seen.longest > 10_000, "{}", seen.gso);
         }
     });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Network namespaces for tests: one for the driver's side, some for hosts. They have names only inside a mount
-//! namespace of the test's own, so that they are gone with the test's processes, however those end.
+//! Network namespaces for tests: one for the driver and some for hosts. Their names exist only inside a mount
+//! namespace of the test. So they disappear with the test's processes, even after a crash.
 
 use port::{Pools, Queue, Spec};
 use std::collections::VecDeque;
@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 /// Set in the test process that runs inside the driver's namespace.
 const LAB: &str = "SHUNT_PORT_TEST_LAB";
-/// What a helper process in a host's namespace shall do.
+/// Task of a helper process in a host's namespace.
 const ROLE: &str = "SHUNT_PORT_TEST_ROLE";
-/// No test takes longer.
+/// Time limit of a test in seconds.
 const LIMIT_S: &str = "50";
 
 /// The namespaces of one test.
@@ -24,8 +24,8 @@ pub fn run(command: &str) {
     assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs `body` of the test named `test` in namespaces of its own, with host namespaces h1 to h`hosts` beside it: starts
-/// this program again inside. Not as root it is skipped, and says so.
+/// Runs `body` of the test named `test` in its own namespaces, with the host namespaces h1 to h`hosts`. For
+/// that it starts this program again inside them. Without root privileges the test is skipped with a message.
 pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
     if std::env::var(LAB).is_ok() {
         quiet("");
@@ -50,17 +50,17 @@ pub fn in_lab(test: &str, hosts: usize, body: fn(&Lab)) {
     assert!(status.success(), "{test} failed inside its namespace: {status}");
 }
 
-/// Keeps the kernel from sending packets of its own in the namespace that `enter` enters.
+/// Stops the kernel from sending packets of its own in the namespace that `enter` enters.
 fn quiet(enter: &str) {
     let ipv6 = "net.ipv6.conf";
     run(&format!("{enter}sysctl -qw {ipv6}.all.disable_ipv6=1 {ipv6}.default.disable_ipv6=1"));
 }
 
-/// A helper process, killed when it goes out of scope.
+/// A helper process, killed on drop.
 pub struct Helper(Child);
 
 impl Helper {
-    /// Waits for its success.
+    /// Waits until the helper succeeds.
     pub fn join(mut self) {
         assert!(self.0.wait().unwrap().success());
     }
@@ -73,14 +73,14 @@ impl Drop for Helper {
     }
 }
 
-/// The role of this process, if it is a helper.
+/// Returns the role of this process if it is a helper.
 pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
 impl Lab {
-    /// Joins the driver's namespace (device `p<host>`) and a host (device eth0, address 10.0.0.<host>). Hosts know each
-    /// other's MAC addresses, so that nothing but IP passes between them.
+    /// Connects the driver's namespace (device `p<host>`) and a host (device eth0, address 10.0.0.<host>).
+    /// Hosts have static ARP entries, so only IP packets pass between them.
     pub fn connect(&self, host: usize) {
         let ns = format!("h{host}");
         run(&format!("ip link add p{host} type veth peer name eth0 netns {ns}"));
@@ -97,7 +97,7 @@ impl Lab {
         self.start_with(&["ip", "netns", "exec", &format!("h{host}")], role)
     }
 
-    /// Starts it by the command `by`.
+    /// Starts this program's test `helper` by the command `by`.
     pub fn start_with(&self, by: &[&str], role: &str) -> Helper {
         let child = Command::new(by[0])
             .args(&by[1..])
@@ -111,19 +111,19 @@ impl Lab {
     }
 }
 
-/// A pair of connected interfaces in this namespace, both up.
+/// Creates a pair of connected interfaces in this namespace and brings both up.
 pub fn veth(a: &str, b: &str) {
     run(&format!("ip link add name {a} type veth peer name {b}"));
     run(&format!("ip link set {a} up"));
     run(&format!("ip link set {b} up"));
 }
 
-/// What to open for an interface by af_packet.
+/// Returns the specification of an af_packet port on an interface.
 pub fn spec(number: u32, device: &str, queues: usize) -> Spec {
     spec_of("af_packet", number, device, queues)
 }
 
-/// What to open for an interface by a driver.
+/// Returns the specification of a port on an interface.
 pub fn spec_of(driver: &str, number: u32, device: &str, queues: usize) -> Spec {
     Spec {
         number,
@@ -145,7 +145,7 @@ pub fn open_xdp(number: u32, device: &str) -> Box<dyn Queue> {
     port::open(&spec_of("af_xdp", number, device, 1)).unwrap().remove(0)
 }
 
-/// Sends copies of `packets`, without patience for a full device.
+/// Sends copies of `packets` without retrying when the device is full.
 pub fn send(queue: &mut dyn Queue, packets: &[Vec<u8>]) {
     let mut frames: VecDeque<_> = packets.iter().map(|bytes| frame::Frame::from_bytes(bytes)).collect();
     let mut done = Vec::new();
@@ -153,12 +153,12 @@ pub fn send(queue: &mut dyn Queue, packets: &[Vec<u8>]) {
     assert_eq!(done.len(), packets.len());
 }
 
-/// Receives until `count` frames are there or two seconds are over.
+/// Receives until `count` frames have arrived or two seconds have elapsed.
 pub fn receive(queue: &mut dyn Queue, count: usize) -> Vec<Vec<u8>> {
     collect(queue, count, Duration::from_secs(2))
 }
 
-/// Receives into `burst` until it holds `count` frames, which it must within two seconds.
+/// Receives into `burst` until it holds `count` frames. Fails after two seconds.
 pub fn fill(queue: &mut dyn Queue, pools: &mut Pools, burst: &mut Vec<frame::Frame>, count: usize) {
     let end = Instant::now() + Duration::from_secs(2);
     while burst.len() < count && Instant::now() < end {
@@ -168,7 +168,7 @@ pub fn fill(queue: &mut dyn Queue, pools: &mut Pools, burst: &mut Vec<frame::Fra
     assert_eq!(burst.len(), count);
 }
 
-/// Receives until nothing more comes.
+/// Receives until no more frames arrive.
 pub fn drain(queue: &mut dyn Queue) -> Vec<Vec<u8>> {
     collect(queue, usize::MAX, Duration::from_millis(100))
 }

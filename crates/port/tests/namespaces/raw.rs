@@ -7,7 +7,7 @@ use port::{Drop, Pools, Queue};
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-/// Waits until a link is up or down: the kernel takes up to a second to say so.
+/// Waits until a link is up or down. The kernel takes up to a second to report it.
 pub fn await_link(queue: &mut dyn Queue, up: bool) {
     let end = Instant::now() + Duration::from_secs(5);
     while queue.poll_link().up != up {
@@ -16,12 +16,13 @@ pub fn await_link(queue: &mut dyn Queue, up: bool) {
     }
 }
 
-/// Lets the receiving side's kernel work off its backlog, which is bounded and shared.
+/// Gives the kernel time to empty the receiving side's backlog, which is bounded and shared.
 pub fn pause() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-/// An Ethernet frame with `tags` between MACs and the local experimental EtherType, `len` bytes in all.
+/// Returns an Ethernet frame of `len` bytes with `tags` after the MAC addresses and the local experimental
+/// EtherType.
 pub fn packet(tags: &[u8], len: usize, fill: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
     bytes.extend(tags);
@@ -92,7 +93,7 @@ fn link_tells_mac_mtu_and_speed() {
         let link = a.poll_link();
         assert_eq!((link.up, link.mac, link.mtu), (true, Some([2, 0, 0, 0, 0x12, 0x34]), Some(1400)));
         assert_eq!(link.speed_mbps, Some(10_000));
-        // Changes are told of: they do not wait until the link is asked again.
+        // Changes are reported, so they do not wait for the next periodic query.
         run("ip link set va address 02:00:00:00:12:35");
         run("ip link set va mtu 1300");
         let link = a.poll_link();
@@ -180,7 +181,7 @@ fn what_a_slow_device_has_not_sent_is_outstanding() {
         send(&mut *a, &packets);
         assert_eq!(receive(&mut *b, PACKETS), packets);
         assert_eq!(a.outstanding().bytes, 0, "this device sends at once");
-        // 1,000 bytes a second.
+        // 1,000 bytes per second.
         run("tc qdisc add dev va root handle 1: htb default 1");
         run("tc class add dev va parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");
         send(&mut *a, &packets);
@@ -191,7 +192,7 @@ fn what_a_slow_device_has_not_sent_is_outstanding() {
     });
 }
 
-/// A UDP packet from port `flow` that carries `mark`.
+/// Returns a UDP packet from port `flow` that carries `mark`.
 pub fn udp(flow: u16, mark: u8) -> Vec<u8> {
     let mut bytes = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0, 0, 46, 0, 0, 0, 0, 64, 17];
     bytes.extend([0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
@@ -206,7 +207,7 @@ fn a_device_that_goes_and_comes_back_is_survived() {
     in_lab("raw::a_device_that_goes_and_comes_back_is_survived", 0, |_: &Lab| {
         veth("va", "vb");
         let mut queues = port::open(&spec(1, "va", 2)).unwrap();
-        // The second time the new interface has the old one's number.
+        // In the second round the new interface has the index of the old one.
         for round in 1..=2 {
             run("ip link del va");
             for queue in &mut queues {
@@ -237,7 +238,7 @@ fn a_reopened_device_keeps_its_descriptor_and_is_told_of() {
         let mut a = open_one(1, "va");
         let descriptor = a.descriptor().unwrap();
         run("ip link del va");
-        // The error that tells of it ends a sleep, and leaves that to the queue.
+        // The error that reports the loss ends a sleep. Only the queue may clear it.
         let wait = |limit_ms| port::wait::wait(&[descriptor], Some(Duration::from_millis(limit_ms))).unwrap();
         assert_eq!((wait(1000), wait(1000)), (1, 1));
         assert_eq!(a.descriptor(), Some(descriptor));
@@ -257,7 +258,7 @@ fn a_reopened_device_keeps_its_descriptor_and_is_told_of() {
     });
 }
 
-/// How many descriptors this process has open.
+/// Returns the number of descriptors that this process has open.
 pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -303,7 +304,7 @@ fn long_frames_come_whole_and_only_where_there_is_room() {
     in_lab("raw::long_frames_come_whole_and_only_where_there_is_room", 0, |_: &Lab| {
         veth("va", "vb");
         let mut b = open_one(2, "vb");
-        // Slots were made for the old MTU.
+        // The ring's slots were sized for the old MTU.
         run("ip link set va mtu 9000");
         run("ip link set vb mtu 9000");
         let mut a = open_one(1, "va");
@@ -327,7 +328,8 @@ fn long_frames_without_room_do_not_hold_short_ones() {
         run("ip link set va mtu 9000");
         run("ip link set vb mtu 9000");
         for resized in [false, true] {
-            // Long packets come in slots, or, where slots were made for another MTU, by the socket's queue.
+            // Long packets arrive in slots or, if the slots were sized for another MTU, by the socket's
+            // queue.
             let mtu = if resized { 1500 } else { 9000 };
             run(&format!("ip link set vb mtu {mtu}"));
             let (mut a, mut b) = (open_one(1, "va"), open_one(2, "vb"));
@@ -343,7 +345,7 @@ fn long_frames_without_room_do_not_hold_short_ones() {
                 assert!(frame.bytes() == packets[at], "packet {at}");
                 pools.put(frame).unwrap();
             });
-            // With neither kind free, all wait.
+            // With neither kind of frame free, all packets wait.
             let mut held: Vec<_> = std::iter::from_fn(|| pools.get(60)).collect();
             held.extend(std::iter::from_fn(|| pools.get(9000)));
             assert_eq!(held.len(), 9);
@@ -358,7 +360,8 @@ fn long_frames_without_room_do_not_hold_short_ones() {
     });
 }
 
-/// A super-frame of 5,000 bytes of payload, its checksum open, behind `front`: Ethernet, tags and IP header.
+/// Returns a super-frame with 5,000 bytes of payload and a partial checksum behind `front`: Ethernet header,
+/// tags and IP header.
 pub fn super_frame(front: &[u8], kind: GsoKind, size: u16) -> Frame {
     let (l4_len, offset) = if kind == GsoKind::Udp { (8, 6) } else { (20, 16) };
     let mut bytes = front.to_vec();
@@ -417,7 +420,7 @@ fn super_frames_of_every_kind_keep_bytes_and_metadata() {
     });
 }
 
-/// True since Linux 6.2.
+/// Returns whether the kernel supports UDP super-frames (Linux 6.2 or later).
 fn knows_udp_super_frames() -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
     let mut numbers = release.split('.').map(|number| number.parse().unwrap_or(0_u32));

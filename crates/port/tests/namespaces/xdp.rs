@@ -31,7 +31,7 @@ fn frames_pass_both_ways_with_their_tags() {
         assert_eq!((statistics.tx_packets, statistics.rx_packets), (6, 6));
         assert_eq!(statistics.rx_bytes, packets.iter().map(|p| p.len() as u64).sum::<u64>());
         assert_eq!(statistics.named_drops().map(|(_, n)| n).sum::<u64>(), 0);
-        // What one driver sends the other receives.
+        // Frames sent by one driver are received by the other.
         let mut c = {
             drop(b);
             open_one(3, "vb")
@@ -69,7 +69,7 @@ fn what_can_not_be_sent_is_a_named_drop_and_does_not_hold_the_rest() {
         assert_eq!((a.statistics().drops(Drop::TxOversized), a.statistics().drops(Drop::TxRunt)), (2, 1));
         assert_eq!(a.statistics().tx_packets, 2);
         run("ip link set va down");
-        // More than the ring holds: none of them may leave when the link is up again.
+        // More frames than the ring holds. None of them may be sent when the link is up again.
         for _ in 0..100 {
             send(&mut *a, &vec![packet(&[], 60, 9); 20]);
         }
@@ -108,7 +108,7 @@ fn a_device_that_goes_and_comes_back_is_survived() {
                 assert_eq!(queue.statistics().drops(Drop::TxLinkDown), round);
                 assert_eq!(queue.receive(&mut Pools::new(0, 8, 0), &mut Vec::new(), 8), 0);
             }
-            // The new interface has the old one's number.
+            // The new interface has the index of the old one.
             make();
             for queue in &mut queues {
                 await_link(&mut **queue, true);
@@ -210,7 +210,7 @@ fn without_buffers_packets_wait_and_what_the_ring_can_not_hold_is_counted() {
 fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     in_lab("xdp::frames_wait_for_a_device_without_room_and_keep_their_order", 0, |_: &Lab| {
         const FRAMES: usize = 900;
-        // What va sends waits behind the bridge, and the kernel lets a socket have only so much under way.
+        // Frames from va wait behind the bridge, and the kernel limits the unsent bytes of a socket.
         let (mut a, mut c) = bridge();
         run("tc qdisc add dev vd root handle 1: htb default 1");
         run("tc class add dev vd parent 1: classid 1:1 htb rate 8kbit burst 1600 cburst 1600");
@@ -239,18 +239,19 @@ fn frames_wait_for_a_device_without_room_and_keep_their_order() {
     });
 }
 
-/// What tells whether frames pass; one may come late.
+/// Returns the frame that shows that the bridge forwards. One copy may arrive late.
 fn first() -> Vec<u8> {
     packet(&[], 1000, 255)
 }
 
-/// Of what came over the bridge that which was sent after that: the bridge tells of groups that it is in, too.
+/// Returns the frames sent after `first`. The bridge's own multicast frames are removed.
 fn sent_after(came: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
     let is_sent = |frame: &Vec<u8>| frame[..6] == first()[..6] && *frame != first();
     came.into_iter().filter(is_sent).collect()
 }
 
-/// Interfaces va (af_xdp) and vc (af_packet), between whose other ends, vb and vd, is a bridge over which frames pass.
+/// Opens interfaces va (af_xdp) and vc (af_packet). A bridge connects their peers vb and vd and forwards
+/// frames.
 fn bridge() -> (Box<dyn Queue>, Box<dyn Queue>) {
     veth("va", "vb");
     veth("vc", "vd");
@@ -270,7 +271,7 @@ fn bridge() -> (Box<dyn Queue>, Box<dyn Queue>) {
     }
 }
 
-/// A bridge takes tags off and sends them beside the packet, which XDP does not see.
+/// A bridge removes VLAN tags and passes them as metadata, which XDP does not see.
 #[test]
 fn tags_arrive_when_the_sender_does_not_leave_them_to_its_device() {
     in_lab("xdp::tags_arrive_when_the_sender_does_not_leave_them_to_its_device", 0, |_: &Lab| {
