@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A frame: bytes with room before and behind them.
+//! Frames: packet bytes with free space before and after them.
 
 use crate::{Lender, Loan, Memory, Meta, prefetch};
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
 
-/// Bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
+/// Headroom: bytes kept free before a received frame, for pushed headers (VLAN, MPLS, PBB, KeyFlow keys).
 pub const HEADROOM_BYTES: usize = 128;
 
-/// Bytes kept free behind a frame, so that wide loads near its end stay inside the buffer.
+/// Tailroom: bytes kept free after a frame, so that wide loads near its end stay inside the buffer.
 pub const TAILROOM_BYTES: usize = 64;
 
-/// Offset of the first byte behind the two MAC addresses.
+/// Length of the two MAC addresses in bytes.
 const MACS_BYTES: usize = 12;
 
-/// An owned packet buffer. `bytes` are the frame from the destination MAC to the last byte before the FCS.
+/// An owned packet buffer. `bytes` are the frame from the destination MAC address to the last byte before the
+/// FCS.
 ///
-/// A handle of one word: frames pass through pools, bursts and queues, and what is moved is not what is written.
+/// A `Frame` is a handle of one word, because frames are moved often: through pools, bursts and queues.
 #[derive(Debug)]
 pub struct Frame {
     body: Option<Box<Body>>,
 }
 
-/// One cache line beside the bytes.
+/// The parts of a frame except its bytes, in one cache line.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Body {
@@ -33,7 +34,7 @@ struct Body {
 }
 
 impl Drop for Frame {
-    /// Most frames that are dropped have nothing: they stand where another was taken from.
+    /// Inlined because most dropped frames are hollow: their body was moved to another frame.
     #[inline]
     fn drop(&mut self) {
         if let Some(body) = self.body.take() {
@@ -48,14 +49,14 @@ fn drop_body(body: Box<Body>) {
     drop(body);
 }
 
-/// What a frame has beside its bytes, reached as the frame's own fields.
+/// The public fields of a frame, accessible by `Deref`.
 #[derive(Debug)]
 pub struct Label {
-    /// What travels with the bytes.
+    /// Metadata of the frame.
     pub meta: Meta,
 }
 
-/// The label of a frame without a buffer.
+/// The label of a hollow frame.
 static BLANK: Label = Label { meta: Meta::NONE };
 
 impl Deref for Frame {
@@ -75,20 +76,20 @@ impl DerefMut for Frame {
 }
 
 impl Body {
-    /// What a frame without a buffer gets when somebody labels it.
+    /// Returns the body that a hollow frame gets when its metadata is changed.
     #[cold]
     fn without_buffer() -> Box<Self> {
         let label = Label { meta: Meta::NONE };
         Box::new(Self { memory: Memory::none(0), start: 0, len: 0, label })
     }
 
-    /// Most bytes behind the headroom.
+    /// Returns the maximum number of bytes after the headroom.
     #[inline]
     fn capacity(&self) -> usize {
         self.memory.len().saturating_sub(HEADROOM_BYTES + TAILROOM_BYTES)
     }
 
-    /// Whether so many bytes fit behind the headroom.
+    /// Returns whether `len` bytes fit after the headroom.
     #[inline]
     fn fits(&self, len: usize) -> bool {
         len + HEADROOM_BYTES + TAILROOM_BYTES <= self.memory.len()
@@ -107,7 +108,7 @@ impl Body {
         true
     }
 
-    /// Moves the first `at` bytes towards the headroom.
+    /// Inserts `count` bytes at offset `at` by moving the first `at` bytes into the headroom.
     fn insert(&mut self, at: usize, count: usize) -> bool {
         let start = self.start as usize;
         if at > self.len as usize || count > start {
@@ -120,7 +121,7 @@ impl Body {
         true
     }
 
-    /// Moves the first `at` bytes away from the headroom.
+    /// Removes `count` bytes at offset `at` by moving the first `at` bytes away from the headroom.
     fn remove(&mut self, at: usize, count: usize) -> bool {
         let start = self.start as usize;
         if at + count > self.len as usize {
@@ -149,14 +150,15 @@ impl Body {
 }
 
 impl Frame {
-    /// A frame of its own, outside any pool, with room for `capacity` bytes. `home` is the pool it is given to when
-    /// freed.
+    /// Creates a frame outside any pool, with a capacity of `capacity` bytes. `home` is the pool to which it
+    /// is returned when freed.
     #[must_use]
     pub fn with_capacity(capacity: usize, home: u16) -> Self {
         Self::with_memory(Memory::new(HEADROOM_BYTES + capacity + TAILROOM_BYTES, home))
     }
 
-    /// A frame without memory of its own, for memory on loan. `home` is the pool it is given to when freed.
+    /// Creates a frame without memory of its own, for borrowed memory. `home` is the pool to which it is
+    /// returned when freed.
     #[must_use]
     pub fn shell(home: u16) -> Self {
         Self::with_memory(Memory::none(home))
@@ -167,21 +169,21 @@ impl Frame {
         Self { body: Some(Box::new(Body { memory, start: HEADROOM_BYTES as u32, len: 0, label })) }
     }
 
-    /// A frame without a buffer: what stands in a place whose frame has moved on. Allocates nothing.
+    /// Returns a hollow frame: a placeholder without a buffer. Allocates nothing.
     #[must_use]
     #[inline]
     pub const fn hollow() -> Self {
         Self { body: None }
     }
 
-    /// True for a frame without a buffer.
+    /// Returns whether the frame has no buffer.
     #[must_use]
     #[inline]
     pub fn is_hollow(&self) -> bool {
         self.body.as_ref().is_none_or(|body| body.memory.is_empty())
     }
 
-    /// A frame of its own that holds a copy of `bytes`.
+    /// Creates a frame outside any pool that holds a copy of `bytes`.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         let mut frame = Self::with_capacity(bytes.len(), 0);
@@ -190,14 +192,14 @@ impl Frame {
         frame
     }
 
-    /// The frame's bytes.
+    /// Returns the frame's bytes.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         self.body.as_ref().map_or(&[], |body| &body.memory[body.range()])
     }
 
-    /// The frame's bytes, to write.
+    /// Returns the frame's bytes for writing.
     #[must_use]
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -207,15 +209,15 @@ impl Frame {
         })
     }
 
-    /// The frame's bytes and the room behind them: loads of up to [`TAILROOM_BYTES`] past the frame's end stay inside.
-    /// What lies behind the end is not part of the packet.
+    /// Returns the frame's bytes and the bytes after them: loads of up to [`TAILROOM_BYTES`] past the frame's
+    /// end stay inside. Bytes after the end are not part of the packet.
     #[must_use]
     #[inline]
     pub fn window(&self) -> &[u8] {
         self.body.as_ref().map_or(&[], |body| &body.memory[body.start as usize..])
     }
 
-    /// Asks for the frame's first 64 bytes, before they are needed.
+    /// Prefetches the frame's first 64 bytes.
     #[inline]
     pub fn prefetch(&self) {
         if let Some(body) = &self.body {
@@ -224,7 +226,8 @@ impl Frame {
         }
     }
 
-    /// The memory itself, where in it the frame's bytes are, and the metadata; a hollow frame has none.
+    /// Returns the memory, the range of the frame's bytes in it, and the metadata. The memory of a hollow
+    /// frame is empty.
     #[must_use]
     pub fn into_parts(mut self) -> (Memory, Range<usize>, Meta) {
         self.body.take().map_or((Memory::none(0), 0..0, Meta::NONE), |body| {
@@ -233,8 +236,9 @@ impl Frame {
         })
     }
 
-    /// Takes memory on loan in the place of what the frame had. Its `len` bytes begin at offset `start`; false, and the
-    /// loan is given back, if they are not inside with [`TAILROOM_BYTES`] behind them, or the frame is not even a shell.
+    /// Replaces the frame's memory by a loan, whose packet of `len` bytes begins at offset `start`. Returns
+    /// false, and ends the loan, if the packet with [`TAILROOM_BYTES`] after it is not inside the loan, or if
+    /// the frame has no body.
     #[must_use]
     #[inline]
     pub fn lend(&mut self, loan: Loan, start: u32, len: u32) -> bool {
@@ -245,21 +249,21 @@ impl Frame {
         true
     }
 
-    /// True if the frame's memory is on loan.
+    /// Returns whether the frame's memory is borrowed.
     #[must_use]
     #[inline]
     pub fn is_on_loan(&self) -> bool {
         self.body.as_ref().is_some_and(|body| body.memory.is_on_loan())
     }
 
-    /// Where memory begins that is on loan from `lender`, and the offset of the frame's bytes in it.
+    /// Returns the start of memory borrowed from `lender`, and the offset of the frame's bytes in it.
     #[must_use]
     #[inline]
     pub fn loan_from(&self, lender: &'static Lender) -> Option<(NonNull<u8>, u32)> {
         self.body.as_ref().and_then(|body| Some((body.memory.loan_start(lender)?, body.start)))
     }
 
-    /// Gives the loan out, if there is one; the frame is a shell then. Metadata stay.
+    /// Takes the loan out of the frame, if there is one; then the frame is a shell. The metadata is kept.
     #[inline]
     pub fn take_loan(&mut self) -> Option<Loan> {
         let body = self.body.as_mut()?;
@@ -268,41 +272,41 @@ impl Frame {
         Some(loan)
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.body.as_ref().map_or(0, |body| body.len as usize)
     }
 
-    /// True for a frame without bytes.
+    /// Returns whether the frame has no bytes.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Most bytes a freshly reset frame can hold: none, if its memory is on loan.
+    /// Returns the maximum number of bytes after a reset; 0 if the memory is borrowed.
     #[must_use]
     #[inline]
     pub fn capacity(&self) -> usize {
         self.body.as_ref().filter(|body| !body.memory.is_on_loan()).map_or(0, |body| body.capacity())
     }
 
-    /// Bytes of its memory, headroom and all: none, if it is on loan.
+    /// Returns the size of the frame's memory in bytes, including headroom and tailroom; 0 if it is borrowed.
     #[inline]
     pub(crate) fn own_bytes(&self) -> usize {
         self.body.as_ref().map_or(0, |body| body.memory.own_bytes())
     }
 
-    /// The pool this frame goes back to.
+    /// Returns the home number of the pool to which this frame is returned.
     #[must_use]
     #[inline]
     pub fn home(&self) -> u16 {
         self.body.as_ref().map_or(0, |body| body.memory.home)
     }
 
-    /// Empties the frame: no bytes, full headroom, default metadata; a loan is given back.
+    /// Empties the frame: no bytes, full headroom, default metadata. Ends a loan.
     #[inline]
     pub fn reset(&mut self) {
         if let Some(body) = &mut self.body {
@@ -313,13 +317,15 @@ impl Frame {
         }
     }
 
-    /// Sets the length of a frame whose bytes a driver has written or will write; false if they do not fit.
+    /// Sets the length of a frame whose bytes a driver has written or will write. Returns false if they do
+    /// not fit.
     #[must_use]
     pub fn set_len(&mut self, len: usize) -> bool {
         self.body.as_mut().is_some_and(|body| body.set_len(len))
     }
 
-    /// Replaces the frame's bytes by a copy of `bytes`; false (and unchanged) if they do not fit.
+    /// Replaces the frame's bytes by a copy of `bytes`. Returns false, and leaves the frame unchanged, if
+    /// they do not fit.
     #[must_use]
     #[inline]
     pub fn fill(&mut self, bytes: &[u8]) -> bool {
@@ -335,7 +341,7 @@ impl Frame {
         true
     }
 
-    /// Appends a copy of `bytes`; false (and unchanged) if they do not fit.
+    /// Appends a copy of `bytes`. Returns false, and leaves the frame unchanged, if they do not fit.
     #[must_use]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let old = self.len();
@@ -346,7 +352,8 @@ impl Frame {
         true
     }
 
-    /// Makes this frame a copy of `other`, bytes and metadata; false (and unchanged) if it does not fit.
+    /// Makes this frame a copy of `other`, with bytes and metadata. Returns false, and leaves the frame
+    /// unchanged, if it does not fit.
     #[must_use]
     pub fn copy_from(&mut self, other: &Self) -> bool {
         if !self.fill(other.bytes()) {
@@ -356,24 +363,26 @@ impl Frame {
         true
     }
 
-    /// Bytes of buffer that [`copy_with_room`](Self::copy_with_room) needs for a copy of this frame.
+    /// Returns the capacity that a copy of this frame by [`copy_with_room`](Self::copy_with_room) needs.
     #[must_use]
     pub fn room_len(&self) -> usize {
         self.len() + self.spare_headroom()
     }
 
-    /// Bytes of headroom beyond that of a fresh frame, because headers were removed. Memory on loan has its own.
+    /// Returns the bytes of headroom beyond those of a fresh frame, which removed headers leave. Borrowed
+    /// memory is not counted.
     fn spare_headroom(&self) -> usize {
         let own = self.body.as_ref().filter(|body| !body.memory.is_on_loan());
         own.map_or(0, |body| (body.start as usize).saturating_sub(HEADROOM_BYTES))
     }
 
-    /// Makes this frame a copy of `other`, bytes and metadata, with the headroom that `other` has left: it can grow as far
-    /// and no further. False (and unchanged) if it does not fit.
+    /// Makes this frame a copy of `other`, with bytes, metadata and the remaining headroom of `other`. So
+    /// pushes succeed or fail for both alike. Returns false, and leaves the frame unchanged, if it does not
+    /// fit.
     #[must_use]
     pub fn copy_with_room(&mut self, other: &Self) -> bool {
         let Some(from) = &other.body else { return self.copy_from(other) };
-        // Memory on loan may have more headroom than ours.
+        // Borrowed memory may have more headroom than this frame's memory.
         let on_loan = from.memory.is_on_loan();
         let start = if on_loan { from.start.min(HEADROOM_BYTES as u32) } else { from.start };
         let range = start as usize..start as usize + other.len();
@@ -387,22 +396,22 @@ impl Frame {
         true
     }
 
-    /// Opens a gap of `count` bytes at offset `at` by moving what stands before it towards the headroom. The gap's
-    /// bytes are undefined. A partial checksum's start moves along. False (and unchanged) without room or when `at`
-    /// lies behind the end.
+    /// Opens a gap of `count` bytes at offset `at` by moving the bytes before it into the headroom. The
+    /// content of the gap is unspecified. Offsets in the metadata are adjusted. Returns false, and leaves the
+    /// frame unchanged, if the headroom is too small or `at` is beyond the end.
     #[must_use]
     pub fn insert(&mut self, at: usize, count: usize) -> bool {
         self.body.as_mut().is_some_and(|body| body.insert(at, count))
     }
 
-    /// Takes `count` bytes at offset `at` out of the frame. A partial checksum's start moves along. False (and
-    /// unchanged) if the frame does not have them.
+    /// Removes `count` bytes at offset `at`. Offsets in the metadata are adjusted. Returns false, and leaves
+    /// the frame unchanged, if the frame has fewer bytes.
     #[must_use]
     pub fn remove(&mut self, at: usize, count: usize) -> bool {
         self.body.as_mut().is_some_and(|body| body.remove(at, count))
     }
 
-    /// Pads with zeros up to `len` bytes; false if they do not fit.
+    /// Pads the frame with zeros to `len` bytes. Returns false if they do not fit.
     #[must_use]
     pub fn pad_to(&mut self, len: usize) -> bool {
         let old = self.len();
@@ -416,8 +425,8 @@ impl Frame {
         true
     }
 
-    /// Pads with zeros up to `len` bytes by moving the frame towards the headroom, so that its end stays where it is;
-    /// false (and unchanged) without room.
+    /// Pads the frame with zeros to `len` bytes by moving it into the headroom, so that its end stays in
+    /// place. Returns false, and leaves the frame unchanged, if the headroom is too small.
     #[must_use]
     pub fn pad_into_headroom(&mut self, len: usize) -> bool {
         let old = self.len();
@@ -526,7 +535,7 @@ mod tests {
                 "{inserted} inserted, {removed} removed"
             );
         }
-        // Memory on loan with more headroom than ours, and with less left.
+        // Borrowed memory with more headroom than a fresh frame, and with less.
         for (start, left) in [(140, HEADROOM_BYTES), (28, 28)] {
             let mut shell = Frame::shell(0);
             assert!(shell.lend(loan(256), start, 50));

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packet buffers, pools and their metadata. A frame has one owner; freed frames go home to their pool.
+//! Packet buffers: frames with their metadata, pools of frames, and memory borrowed from devices.
+//!
+//! A frame has one owner at a time. A freed frame returns to the pool it was taken from, identified by its
+//! home number. The crate does no I/O and does not interpret packets; it only keeps offsets in the metadata
+//! valid when headers are inserted or removed. `unsafe` code is in `memory.rs` and `prefetch.rs` only.
+//!
+//! Begin reading with [`Frame`] in `frame.rs`, then [`Meta`] and [`Pool`].
 
 mod frame;
 mod memory;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory for one frame: its own, or on loan from a device.
+//! The memory of a frame: its own, or borrowed from a device.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -7,24 +7,24 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE_BYTES: usize = 64;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Line([u8; LINE_BYTES]);
 
-/// Who lends memory to frames: a driver whose device writes packets to memory of its own. Loans are told apart by the
-/// address of their lender.
+/// A lender of memory for frames: a driver whose device writes packets to its own memory. Loans of different
+/// lenders are distinguished by the lender's address.
 pub struct Lender {
     give_back: unsafe fn(NonNull<u8>),
 }
 
 impl Lender {
-    /// A lender to which memory is given back by `give_back`, on whatever thread the loan ends.
+    /// Creates a lender to which memory is returned by `give_back`, on the thread on which the loan ends.
     ///
-    /// # Safety
-    /// `give_back` may be called once for each loan, with the start that [`Loan::new`] was given.
+    /// # Safety It must be sound to call `give_back` once for each loan of this lender, with the start passed
+    /// to [`Loan::new`], on any thread.
     #[must_use]
     pub const unsafe fn new(give_back: unsafe fn(NonNull<u8>)) -> Self {
         Self { give_back }
@@ -37,29 +37,29 @@ impl fmt::Debug for Lender {
     }
 }
 
-/// Memory on loan. Dropped, it is given back.
+/// Borrowed memory. It is returned to its lender on drop.
 #[derive(Debug)]
 pub struct Loan(Memory);
 
 impl Loan {
-    /// `bytes` bytes from `start` on.
+    /// Creates a loan of `bytes` bytes from `start` on.
     ///
-    /// # Safety
-    /// They are readable and writable and nobody else uses them until they are given back; they have been written once,
-    /// if only with zeros.
+    /// # Safety The bytes must be initialized, readable and writable. Nothing else may use them until they
+    /// are returned to the lender.
     #[must_use]
     #[inline]
     pub unsafe fn new(start: NonNull<u8>, bytes: u32, lender: &'static Lender) -> Self {
         Self(Memory { start, lender: Some(lender), bytes, home: 0 })
     }
 
-    /// Bytes on loan.
+    /// Returns the size of the loan in bytes.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Ends the loan without giving the memory back: whose it is now, the caller knows. Returns its start.
+    /// Ends the loan without returning the memory to its lender, and returns its start. The caller takes over
+    /// the memory.
     #[must_use]
     #[inline]
     pub fn into_start(self) -> NonNull<u8> {
@@ -67,8 +67,9 @@ impl Loan {
     }
 }
 
-/// Bytes that begin with a cache line, unless they are on loan; a frame of 64 bytes then lies in one line, not in two.
-/// Beside them the number of the pool that the frame belongs to, for its place in the cache line.
+/// Memory of a frame: its own, aligned to a cache line, or borrowed. Because of the alignment, a frame of 64
+/// bytes lies in one cache line. The frame's home number is stored here too, to keep the frame's fields
+/// within one cache line.
 #[derive(Debug)]
 pub struct Memory {
     start: NonNull<u8>,
@@ -77,31 +78,31 @@ pub struct Memory {
     pub(crate) home: u16,
 }
 
-// SAFETY: the bytes belong to this value alone, by allocation or by the contract of a loan, and a loan may be given back on
-// any thread.
+// SAFETY: the bytes belong to this value alone, by allocation or by the contract of `Loan::new`.
+// `Lender::new` permits ending a loan on any thread.
 unsafe impl Send for Memory {}
-// SAFETY: shared, it only gives out shared slices.
+// SAFETY: a shared reference gives access to shared slices only.
 unsafe impl Sync for Memory {}
 
 impl Memory {
-    /// Of no bytes.
+    /// Creates an empty memory.
     pub(crate) const fn none(home: u16) -> Self {
         Self { start: NonNull::<Line>::dangling().cast(), lender: None, bytes: 0, home }
     }
 
-    /// So many bytes of its own, all 0.
+    /// Allocates `bytes` zeroed bytes.
     pub(crate) fn new(bytes: usize, home: u16) -> Self {
         let lines = Box::leak(vec![Line([0; LINE_BYTES]); bytes.div_ceil(LINE_BYTES)].into_boxed_slice());
         Self { start: NonNull::from(lines).cast(), lender: None, bytes: bytes as u32, home }
     }
 
-    /// Whether a lender waits for it.
+    /// Returns whether the memory is borrowed.
     #[inline]
     pub(crate) fn is_on_loan(&self) -> bool {
         self.lender.is_some()
     }
 
-    /// Takes a loan in the place of what was there.
+    /// Replaces the memory by a loan.
     #[inline]
     pub(crate) fn lend(&mut self, loan: Loan) {
         let home = self.home;
@@ -109,7 +110,7 @@ impl Memory {
         self.home = home;
     }
 
-    /// Gives the loan out, if there is one.
+    /// Takes the loan, if there is one. The memory is empty afterwards.
     #[inline]
     pub(crate) fn take_loan(&mut self) -> Option<Loan> {
         self.lender?;
@@ -117,7 +118,7 @@ impl Memory {
         Some(Loan(std::mem::replace(self, Self::none(home))))
     }
 
-    /// Gives a loan back, if there is one.
+    /// Returns the loan to its lender, if there is one.
     #[inline]
     pub(crate) fn end_loan(&mut self) {
         if self.lender.is_some() {
@@ -125,13 +126,13 @@ impl Memory {
         }
     }
 
-    /// Bytes that are not on loan.
+    /// Returns the size of the memory in bytes, or 0 if it is borrowed.
     #[inline]
     pub(crate) fn own_bytes(&self) -> usize {
         if self.lender.is_some() { 0 } else { self.bytes as usize }
     }
 
-    /// Where a loan of this lender begins.
+    /// Returns the start of the memory if it is borrowed from this lender.
     #[inline]
     pub(crate) fn loan_start(&self, lender: &'static Lender) -> Option<NonNull<u8>> {
         self.lender.is_some_and(|mine| std::ptr::eq(mine, lender)).then_some(self.start)
@@ -142,12 +143,14 @@ impl Drop for Memory {
     #[inline]
     fn drop(&mut self) {
         if let Some(lender) = self.lender {
-            // SAFETY: a loan ends once: here, or in `Loan::into_start`, after which nothing is dropped.
+            // SAFETY: a loan ends once: here, or in `Loan::into_start`, which prevents the drop. So this is
+            // the only call for this loan, with the start passed to `Loan::new`.
             unsafe { (lender.give_back)(self.start) };
         } else if self.bytes > 0 {
             let lines = (self.bytes as usize).div_ceil(LINE_BYTES);
             let lines = NonNull::slice_from_raw_parts(self.start.cast::<Line>(), lines);
-            // SAFETY: without a lender the bytes are those that `new` leaked as so many lines.
+            // SAFETY: memory without a lender was leaked by `new` as this number of lines, and is freed only
+            // here.
             drop(unsafe { Box::from_raw(lines.as_ptr()) });
         }
     }
@@ -158,7 +161,8 @@ impl Deref for Memory {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many bytes are there, by allocation or by the contract of a loan, borrowed as long as `self`.
+        // SAFETY: `bytes` bytes are initialized and readable, by allocation in `new` or by the contract of
+        // `Loan::new`. They are borrowed as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes as usize) }
     }
 }
@@ -166,7 +170,8 @@ impl Deref for Memory {
 impl DerefMut for Memory {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and nobody else uses them.
+        // SAFETY: `bytes` bytes are initialized and writable, by allocation in `new` or by the contract of
+        // `Loan::new`. They belong to this value alone, which is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes as usize) }
     }
 }
@@ -176,9 +181,9 @@ pub(crate) mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Every loan there was, and whether it has ended.
+    /// Memory of every loan so far, and whether the loan has ended.
     static LOANS: Mutex<Vec<(Box<[u8]>, bool)>> = Mutex::new(Vec::new());
-    // SAFETY: `take_back` may be called with anything.
+    // SAFETY: `take_back` accepts any pointer: it fails for unknown ones.
     pub(crate) static LENDER: Lender = unsafe { Lender::new(take_back) };
 
     unsafe fn take_back(start: NonNull<u8>) {
@@ -200,12 +205,12 @@ pub(crate) mod tests {
         with_loan(start, |ended| !*ended)
     }
 
-    /// A loan of so many sevens.
+    /// Returns a loan of `bytes` bytes with the value 7.
     pub(crate) fn loan(bytes: u32) -> Loan {
         let mut loans = LOANS.lock().unwrap();
         loans.push((vec![7; bytes as usize].into(), false));
         let start = NonNull::new(loans.last_mut().unwrap().0.as_mut_ptr()).unwrap();
-        // SAFETY: they stay where they are for ever, and nobody looks at them.
+        // SAFETY: the boxed bytes are never freed or moved, and only the loan uses them until it ends.
         unsafe { Loan::new(start, bytes, &LENDER) }
     }
 
@@ -221,7 +226,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_loan_ends_once() {
-        // SAFETY: never called.
+        // SAFETY: no loan of this lender is created, so `take_back` is never called through it.
         static OTHER: Lender = unsafe { Lender::new(take_back) };
         let mut memory = Memory::new(64, 5);
         memory.lend(loan(256));

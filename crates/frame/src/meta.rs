@@ -1,73 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What travels with a frame and is not part of its bytes.
+//! Metadata that travels with a frame and is not part of its bytes.
 
-/// The transmit lane a frame takes.
+/// Transmit lane of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lane {
-    /// Every hit entry was low-latency.
+    /// For packets that hit only low-latency entries.
     LowLatency,
-    /// Everything else.
+    /// For all other packets.
     #[default]
     Normal,
 }
 
-/// A checksum that the sender left to the hardware: the 16-bit field at `start + offset` holds the folded,
-/// not complemented sum of the pseudo-header; the one's-complement sum of everything from `start` to the frame's end
-/// must still be added and complemented. Offsets are bytes from the start of the frame.
+/// A partial checksum, which the sender left to the hardware.
+///
+/// The 16-bit field at `start + offset` holds the folded sum of the pseudo-header, not complemented. To
+/// complete it, the one's-complement sum of all bytes from `start` to the end of the frame is stored there,
+/// complemented. Offsets are bytes from the start of the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// First byte that the sum covers (the L4 header).
+    /// Offset of the first byte that the checksum covers (the L4 header).
     pub start: u16,
-    /// Where the checksum field lies, counted from `start`.
+    /// Offset of the checksum field, from `start`.
     pub offset: u16,
 }
 
-/// Which segmentation a super-frame waits for.
+/// Segmentation that a super-frame needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP over IPv4.
     Tcp4,
     /// TCP over IPv6.
     Tcp6,
-    /// UDP datagrams of equal size (USO), IPv4 or IPv6.
+    /// UDP datagrams of equal size (USO) over IPv4 or IPv6.
     Udp,
 }
 
-/// A frame longer than the MTU that the sender left to be cut into segments.
+/// Segmentation metadata of a super-frame: a frame longer than the MTU, which the sender left to the device
+/// to segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
-    /// Which protocol is cut.
+    /// Protocol of the segments.
     pub kind: GsoKind,
-    /// The sender set the ECN flag: CWR belongs to the first segment only.
+    /// The sender has set the ECN flag: only the first segment gets CWR.
     pub ecn: bool,
-    /// Payload bytes a segment.
+    /// Payload bytes per segment.
     pub size: u16,
-    /// Bytes of all headers, from the frame's start to the payload.
+    /// Length of all headers in bytes, from the start of the frame to the payload.
     pub header_len: u16,
 }
 
-/// A frame's metadata.
+/// Metadata of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// Port number the frame came in by; 0 for none.
+    /// Number of the ingress port; 0: none.
     pub in_port: u32,
-    /// The lane it leaves by.
+    /// Transmit lane of the frame.
     pub lane: Lane,
-    /// When it was polled from its receive queue, in units of the worker's latency clock, modulo 2^32; 0: it was not
-    /// received. Copies keep it.
+    /// Time of the receive poll in units of the worker's latency clock, modulo 2^32; 0: the frame was not
+    /// received. Copies have the same stamp.
     pub stamp: u32,
-    /// How often that clock has gone round by then, modulo 2^16.
+    /// Higher bits of that time, modulo 2^16.
     pub stamp_round: u16,
-    /// Number of this arrival on its receive queue, from 0: the oracle's name for the packet.
+    /// Index of the frame among all frames received from its queue, from 0. Tests identify packets by it.
     pub sequence: u64,
-    /// Checksum still to be completed.
+    /// Checksum to complete before the frame is sent on a wire.
     pub checksum: Option<PartialChecksum>,
-    /// Segmentation still to be done.
+    /// Segmentation to do before the frame is sent on a wire.
     pub gso: Option<Gso>,
 }
 
 impl Meta {
-    /// Of a frame that came from nowhere and waits for nothing.
+    /// Metadata of a frame that was not received and needs no offloads.
     pub const NONE: Self = Self {
         in_port: 0,
         lane: Lane::Normal,
@@ -79,5 +82,5 @@ impl Meta {
     };
 }
 
-// Beside a frame's buffer there is one cache line, and this is half of it.
+// The metadata is half of the cache line in which a frame keeps everything except its bytes.
 const _: () = assert!(size_of::<Meta>() == 32);

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's stock of frames of one size, or of frames for memory on loan, allocated once.
+//! A pool of frames of one size, or of frames for borrowed memory, allocated once.
 
 use crate::{Frame, HEADROOM_BYTES, TAILROOM_BYTES};
 
-/// Free frames of one size, owned by one worker. Neither `get` nor `put` allocates.
+/// Free frames of one size, owned by one worker. `get` and `put` do not allocate.
 #[derive(Debug)]
 pub struct Pool {
     free: Vec<Frame>,
     home: u16,
     total: usize,
     capacity_bytes: usize,
-    /// Of each frame's memory, headroom and all.
+    /// Size of each frame's own memory in bytes, including headroom and tailroom.
     memory_bytes: usize,
 }
 
 impl Pool {
-    /// `count` frames with room for `capacity_bytes` each, whose home is number `home`.
+    /// Creates a pool of `count` frames with a capacity of `capacity_bytes` each. `home` identifies the pool.
     #[must_use]
     pub fn new(home: u16, count: usize, capacity_bytes: usize) -> Self {
         let mut free = Vec::with_capacity(count);
@@ -24,7 +24,8 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes, memory_bytes }
     }
 
-    /// `count` frames for memory on loan, whose home is number `home`.
+    /// Creates a pool of `count` frames without memory of their own, for borrowed memory. `home` identifies
+    /// the pool.
     #[must_use]
     pub fn of_shells(home: u16, count: usize) -> Self {
         let mut free = Vec::with_capacity(count);
@@ -32,14 +33,14 @@ impl Pool {
         Self { free, home, total: count, capacity_bytes: 0, memory_bytes: 0 }
     }
 
-    /// An empty frame, or none when the pool is used up.
+    /// Takes an empty frame; `None` if no frame is free.
     #[inline]
     pub fn get(&mut self) -> Option<Frame> {
         self.free.pop()
     }
 
-    /// Takes a frame back, and gives back what it has on loan. A frame of another home, or one too many, is returned to the
-    /// caller.
+    /// Returns a frame to the pool and ends its loan, if any. Returns the frame to the caller if it belongs
+    /// to another home or the pool is full.
     #[inline]
     pub fn put(&mut self, mut frame: Frame) -> Result<(), Frame> {
         if frame.home() != self.home
@@ -53,26 +54,26 @@ impl Pool {
         Ok(())
     }
 
-    /// Frames free now.
+    /// Returns the number of free frames.
     #[must_use]
     #[inline]
     pub fn available(&self) -> usize {
         self.free.len()
     }
 
-    /// Frames the pool was made with.
+    /// Returns the number of frames with which the pool was created.
     #[must_use]
     pub fn total(&self) -> usize {
         self.total
     }
 
-    /// Bytes each frame can hold.
+    /// Returns the capacity of each frame in bytes; 0 for frames without memory of their own.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.capacity_bytes
     }
 
-    /// The pool's number.
+    /// Returns the home number of the pool.
     #[must_use]
     pub fn home(&self) -> u16 {
         self.home

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Asks for memory before it is needed, so that the misses of a burst's packets overlap. Changes nothing else.
+//! Prefetch of memory into the cache, so that the cache misses of a burst's packets overlap. It has no other
+//! effect.
 #![allow(unsafe_code)]
 
-/// Asks for the cache line at the element `at` of a slice; for any other line, or none, if there is no such element.
+/// Prefetches the cache line of the element `at` of a slice. An index out of range does no harm.
 #[inline(always)]
 pub fn element<T>(slice: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, harmless at any address; nothing is read that the program sees. SSE belongs to every x86-64 core.
+    // SAFETY: a prefetch is a hint that never faults and whose data the program does not read, so any address
+    // is permitted. SSE is part of every x86-64 processor.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(slice.as_ptr().wrapping_add(at).cast());
@@ -15,7 +17,7 @@ pub fn element<T>(slice: &[T], at: usize) {
     let _ = (slice, at);
 }
 
-/// Asks for the cache line at which a value begins.
+/// Prefetches the cache line in which a value begins.
 #[inline(always)]
 pub fn of<T>(value: &T) {
     element(std::slice::from_ref(value), 0);
