@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of the workers' cells: pages as ids grow, sums over workers, and pages that a big modify retired.
+//! The control side of the flow statistics cells: pages for new IDs, sums over the workers, and pages retired
+//! by large modify commands.
 
 use flow::EntryId;
 use model::EntryCounters;
@@ -7,7 +8,7 @@ use pipeline::{Cell, CellPage, Cells, PAGE_CELLS, ProgramId, Update};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// A page that a worker counts in until an operation is in force.
+/// A replaced page. The worker counts in it until the operation is in force.
 #[derive(Debug)]
 struct Retired {
     worker: usize,
@@ -17,8 +18,8 @@ struct Retired {
 }
 
 impl Retired {
-    /// Adds what it has of an entry. The packets and bytes of a page retired before the entry was reset do not count; the
-    /// time of its last use does, because a reset does not touch timeouts.
+    /// Adds the page's counts of an entry. Packets and bytes counted in a page that was retired before the
+    /// entry's reset are ignored. The time of the last use is kept, because a reset does not affect timeouts.
     fn add(&self, sum: &mut EntryCounters, id: EntryId, reset: &HashMap<EntryId, u64>) {
         let cell = &self.page.cells()[id as usize % PAGE_CELLS];
         if reset.get(&id).is_none_or(|version| self.version > *version) {
@@ -35,9 +36,9 @@ impl Retired {
 pub(crate) struct CellStore {
     workers: Vec<Vec<Arc<CellPage>>>,
     retired: Vec<Retired>,
-    /// What retired pages had counted.
+    /// Counts of retired pages that were released.
     folded: HashMap<EntryId, EntryCounters>,
-    /// The version from which on an entry counts from 0: what pages retired until then have of it does not count.
+    /// Version from which an entry counts from 0. Counts in pages retired up to this version are ignored.
     reset: HashMap<EntryId, u64>,
     grown: bool,
 }
@@ -53,9 +54,9 @@ impl CellStore {
         }
     }
 
-    /// Makes cells for an id that no worker knows.
+    /// Creates cells for an ID that no worker knows.
     pub fn prepare(&mut self, id: EntryId, program: ProgramId, priority: u16) {
-        // A page may have been retired with what an earlier entry of this id had counted.
+        // A retired page may still hold counts of an earlier entry with this ID.
         self.release(id);
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
         for pages in &mut self.workers {
@@ -67,8 +68,9 @@ impl CellStore {
         }
     }
 
-    /// Makes the pages of these entries anew. `running` tells what each entry runs from `version` on: the old pages do
-    /// not, while smaller changes are on their way. What the old ones count until `version` is in force is kept.
+    /// Replaces the pages of these entries. `running` returns the program of each entry from `version` on.
+    /// The old pages do not show it while smaller changes are still queued. Counts in the old pages are kept
+    /// until `version` is in force.
     pub fn replace(&mut self, ids: &[EntryId], running: impl Fn(EntryId) -> Option<ProgramId>, version: u64) {
         let numbers: BTreeSet<usize> = ids.iter().map(|id| *id as usize / PAGE_CELLS).collect();
         for &number in &numbers {
@@ -94,7 +96,7 @@ impl CellStore {
         }
     }
 
-    /// Folds what retired pages have counted, once their worker no longer does.
+    /// Adds up the counts of retired pages that their worker no longer uses, and releases these pages.
     pub fn fold(&mut self, applied: impl Fn(usize) -> u64) {
         let (folded, reset) = (&mut self.folded, &self.reset);
         self.retired.retain(|retired| {
@@ -114,7 +116,7 @@ impl CellStore {
         }
     }
 
-    /// Says that entries count from 0 when `version` is in force.
+    /// Resets entries: they count from 0 when `version` is in force.
     pub fn reset(&mut self, ids: &[EntryId], version: u64) {
         for id in ids {
             if let Some(had) = self.folded.get_mut(id) {
@@ -126,7 +128,7 @@ impl CellStore {
         }
     }
 
-    /// An entry's counters over all workers.
+    /// Returns an entry's counters, summed over all workers.
     pub fn counters(&self, id: EntryId) -> EntryCounters {
         let (number, place) = (id as usize / PAGE_CELLS, id as usize % PAGE_CELLS);
         let mut sum = self.folded.get(&id).copied().unwrap_or_default();
@@ -139,7 +141,8 @@ impl CellStore {
         sum
     }
 
-    /// Forgets an entry's counters. No worker counts in its cells any more, in pages that wait to be folded neither.
+    /// Removes an entry's counters. No worker may count in its cells any longer, including cells in retired
+    /// pages.
     pub fn release(&mut self, id: EntryId) {
         self.folded.remove(&id);
         self.reset.remove(&id);
@@ -169,7 +172,7 @@ mod tests {
         let old = Arc::clone(&store.workers[0][0]);
         old.cells()[5].count(2, 100, 7);
         store.replace(&[5], |id| Some(if id == 5 { 9 } else { 1 }), 3);
-        // The worker still counts in the old page, and already in the new one.
+        // The worker still counts in the old page, and then in the new one.
         old.cells()[5].count(1, 10, 8);
         store.workers[0][0].cells()[5].count(1, 1, 9);
         let all = EntryCounters { packets: 4, bytes: 111, used_ns: 9 };
@@ -191,7 +194,8 @@ mod tests {
         let first = Arc::clone(&store.workers[0][0]);
         first.cells()[5].count(2, 100, 7);
         store.replace(&[5], |_| Some(1), 3);
-        // With version 4 it counts from 0; the worker is still at version 2 and counts in the first page.
+        // The entry counts from 0 with version 4. The worker is still at version 2 and counts in the first
+        // page.
         store.reset(&[5], 4);
         store.replace(&[5], |_| Some(1), 5);
         first.cells()[5].count(1, 10, 8);
@@ -199,7 +203,7 @@ mod tests {
         assert_eq!(store.counters(5), used);
         store.fold(|_| 3);
         assert_eq!(store.counters(5), used);
-        // What it counts from version 4 on, until it gets the page of version 5.
+        // From version 4 on, the worker counts in the second page until it gets the page of version 5.
         let second =
             store.retired.iter().find(|retired| retired.version == 5).map(|r| Arc::clone(&r.page)).unwrap();
         second.cells()[5].reset();

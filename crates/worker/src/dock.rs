@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where frames leave a worker: to its own queues, over rings to other workers, home, or to the control thread.
+//! The transmit side of a worker. Frames leave it to its own queues, by rings to other workers, to their home
+//! pools, or to the control thread.
 
 use crate::handover::{Apart, Peer};
 use crate::outbox::Outbox;
@@ -10,41 +11,42 @@ use pipeline::{Egress, Event, Level};
 use port::Pools;
 use rtrb::{Consumer, Producer};
 
-/// An outbox this long is sent before the next burst, so that bursts of other ports do not overflow it.
+/// Number of frames above which an outbox is sent before the next burst, so that bursts of other ports do not
+/// overflow it.
 const LONG_FRAMES: usize = 128;
 
-/// Homes with this bit are stocks for the controller.
+/// Bit in the home number of frames from the stock for the controller.
 pub(crate) const STOCK: u16 = 0x8000;
 
-/// The ways out of one worker.
+/// Routes, outboxes, rings and pools of one worker.
 pub(crate) struct Dock {
     pub number: u16,
     pub routes: Routes,
-    /// Frames for this worker's queues, in the order of its list.
+    /// Outboxes of this worker's queues, in the order of its list.
     pub outboxes: Vec<Outbox>,
-    /// An outbox has become long.
+    /// Whether an outbox has become long.
     pub long: bool,
-    /// Low-latency frames go first.
+    /// Whether low-latency frames are sent before normal frames.
     pub lanes: bool,
-    /// Changes of rules so far after which flows may take another lane.
+    /// Number of rule changes so far by which flows may have changed their lane, modulo 2^32.
     pub epoch: u32,
-    /// When the turn began, or the last one.
+    /// Time at which the current or the last poll iteration began.
     pub now: Nanos,
-    /// Rings to the workers that send for other ports; none to itself.
+    /// Rings to the workers that send for other ports, by worker; `None` for this worker.
     pub peers: Vec<Option<Peer>>,
-    /// Rings that bring frames home to other workers.
+    /// Rings that return frames to their home workers, by worker.
     pub homes: Vec<Option<Apart<Producer<Frame>>>>,
-    /// Rings that bring frames home to this worker.
+    /// Rings that return frames to this worker.
     pub returned: Vec<Apart<Consumer<Frame>>>,
-    /// Frames for receiving and copying.
+    /// Frames for received packets and copies.
     pub pools: Pools,
-    /// Frames for the controller.
+    /// Frames for packets to the controller.
     pub stock: Pools,
     pub events: Producer<Event>,
 }
 
 impl Dock {
-    /// Takes home what other threads have given back.
+    /// Puts frames that other threads have returned into their pools.
     pub fn collect(&mut self) {
         for at in 0..self.returned.len() {
             while let Ok(frame) = self.returned[at].0.pop() {
@@ -53,8 +55,8 @@ impl Dock {
         }
     }
 
-    /// Rules have changed: flows may take another lane from now on. `promotes`: also from normal to low-latency;
-    /// `requeues`: another egress queue.
+    /// Records a rule change by which flows may change their lane. If it `promotes`, also from normal to
+    /// low-latency; if it `requeues`, to another egress queue.
     pub fn change_lanes(&mut self, promotes: bool, requeues: bool) {
         self.epoch = self.epoch.wrapping_add(1);
         if promotes {
@@ -64,14 +66,15 @@ impl Dock {
         }
     }
 
-    /// What waits for devices goes before whatever comes.
+    /// Sets a transmit barrier: frames queued before this call are sent before any frame queued after it, in
+    /// either lane.
     pub fn seal(&mut self) {
         for outbox in self.outboxes.iter_mut().filter(|outbox| !outbox.is_idle()) {
             outbox.seal();
         }
     }
 
-    /// What is in use of the frames, and of the fullest rings to other workers.
+    /// Returns the usage of the pools, and of the fullest rings to other workers.
     pub fn levels(&self) -> [Level; 6] {
         let frames = |name, pool: &Pool| Level::of(name, pool.total() - pool.available(), pool.total());
         let [urgent, other] = [true, false].map(|low_latency| {
@@ -89,17 +92,17 @@ impl Dock {
         ]
     }
 
-    /// Whether the frame goes before normal ones.
+    /// Returns whether the frame is sent before normal frames.
     #[inline]
     fn is_urgent(&self, frame: &Frame) -> bool {
         self.lanes && frame.meta.lane == Lane::LowLatency
     }
 
-    /// Gives a frame to the worker that sends for its port.
+    /// Hands a frame off to the worker that sends for its port. Returns it on failure.
     #[inline(never)]
     fn hand_over(&mut self, port: PortNo, queue: u32, frame: Frame) -> Result<(), Frame> {
         let urgent = self.is_urgent(&frame);
-        // Nor does what waits for a device of another worker.
+        // Normal frames that wait for another worker must not take the last quarter of a pool.
         if !urgent && frame.home() == self.number && self.pools.is_scarce(&frame) {
             return Err(frame);
         }
@@ -112,7 +115,7 @@ impl Dock {
         }
     }
 
-    /// Gives a frame to one of the queues of a port that has some.
+    /// Queues a frame in an egress queue of a port.
     #[inline(never)]
     fn enqueue(
         &mut self,
@@ -121,7 +124,7 @@ impl Dock {
         frame: Frame,
         urgent: bool,
     ) -> Result<(), (Frame, DropReason)> {
-        // Of another worker's frames that one knows.
+        // Only a frame's home worker knows whether its pool is scarce.
         let scarce = frame.home() == self.number && self.pools.is_scarce(&frame);
         let outbox = &mut self.outboxes[usize::from(at)];
         outbox
@@ -156,7 +159,8 @@ impl Egress for Dock {
         if outbox.has_queues() {
             return self.enqueue(at, queue, frame, urgent);
         }
-        // What waits for a stuck device never takes a pool's last quarter: other ports go on receiving.
+        // Frames that wait for a stuck device must not take the last quarter of a pool, so that other ports
+        // can still receive.
         if outbox.is_stuck(urgent) && self.pools.is_scarce(&frame) {
             return Err(full(frame));
         }
@@ -168,7 +172,8 @@ impl Egress for Dock {
     fn report(&mut self, event: Event) -> Result<(), Event> {
         let (free, all) = (self.events.slots(), self.events.buffer().capacity());
         let has_room = match &event {
-            // Learning must not push packets for the controller out, nor normal ones those that are low-latency.
+            // Learning must leave space for packet-ins, and normal packet-ins must leave space for
+            // low-latency ones.
             Event::Learn(_) => free * 2 >= all,
             Event::PacketIn(report) => {
                 !self.lanes || report.frame.meta.lane == Lane::LowLatency || free * 4 >= all
@@ -199,7 +204,7 @@ impl Egress for Dock {
         if let Some(frame) = stranger
             && let Some(Some(Apart(ring))) = self.homes.get_mut(usize::from(home & !STOCK))
         {
-            // The ring has room for all frames of that home.
+            // The ring's capacity is the number of all frames of that home.
             let pushed = ring.push(frame);
             debug_assert!(pushed.is_ok(), "more frames come home than there are");
         }

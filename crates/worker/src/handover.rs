@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames on their way from one worker to the one that sends for their port: two rings, low-latency and normal. A flow may
-//! change from one to the other when rules do. So each change begins a new epoch, and none of its frames is taken before all
-//! of the epoch before.
+//! Handoff of frames from one worker to the worker that sends for their port, by two rings: low-latency and
+//! normal. A flow may move from one ring to the other when rules change. So each such change begins a new
+//! epoch, and no frame of an epoch is taken before all frames of the previous one.
 
 mod epochs;
 
@@ -9,34 +9,35 @@ use epochs::{Receiver, Sender};
 use flow::PortNo;
 use frame::Frame;
 
-/// A frame on its way.
+/// A frame that is handed off.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub port: PortNo,
-    /// The egress queue that it chose.
+    /// Egress queue that the frame has chosen.
     pub queue: u32,
     pub frame: Frame,
 }
 
-/// The sender's end.
+/// The sender's end of a handoff.
 pub(crate) struct Peer(Sender<Handover>);
 
-/// The receiver's end.
+/// The receiver's end of a handoff.
 pub(crate) type Arrivals = Receiver<Handover>;
 
-/// An end of a ring that one worker writes, apart from what others do: cores fetch lines in pairs.
+/// A value with cache lines of its own, for a ring's end written by one worker. Aligned to 128 bytes, because
+/// cores prefetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub T);
 
-/// Makes both ends, with room for `frames` of each kind.
+/// Creates both ends, with a capacity of `frames` per ring.
 pub(crate) fn pair(frames: usize) -> (Peer, Arrivals) {
     let (sender, receiver) = epochs::channel(frames);
     (Peer(sender), receiver)
 }
 
 impl Peer {
-    /// Hands a frame over, for a port and a queue of it. Given back without room.
+    /// Hands off a frame for a port and an egress queue. Returns it if the ring is full.
     pub fn push(
         &mut self,
         to: (PortNo, u32),
@@ -49,12 +50,12 @@ impl Peer {
         self.0.push(handover, low_latency, epoch).map_err(|handover| handover.frame)
     }
 
-    /// Frames of a lane that have not been taken, and how many there may be.
+    /// Returns the number of frames in a lane's ring, and the ring's capacity.
     pub fn level(&self, low_latency: bool) -> (usize, usize) {
         self.0.level(low_latency)
     }
 
-    /// Whether some have not been taken.
+    /// Returns whether the receiver has not taken all frames yet.
     pub fn is_awaited(&self) -> bool {
         self.0.is_awaited()
     }

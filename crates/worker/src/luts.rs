@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control side of the fast-forwarding path: which way it passes each table, and what a change of a table's rules
-//! means for its LUT.
+//! The control side of the fast-forwarding path: selects how the path looks up each table, and translates
+//! rule changes to updates of its LUT. A LUT is an exact-match flow cache of one table.
 
 use crate::bypass::{Bypass, Measured, Verdict};
 use crate::consistency::{Consistency, list_max};
@@ -11,40 +11,40 @@ use std::sync::Arc;
 use tables::master::RuleChange;
 use tables::{KeyPlan, Master};
 
-/// How the path passes a table.
+/// How the fast-forwarding path looks up a table.
 #[derive(Debug, Default)]
 enum Passing {
     #[default]
     Closed,
     Shared,
-    /// By the table itself, because a LUT costs more than it saves.
+    /// In the table itself, because a LUT costs more than it saves.
     Bypassed,
     Lut {
         plan: Arc<KeyPlan>,
         mask: Vec<u64>,
-        /// The bits of `mask` by field, in field order.
+        /// Examined bits of each field, in field order.
         examined: Vec<(Field, u128)>,
-        /// The layout of the LUT before, where it is another one.
+        /// Key layout of the previous LUT, if it differs.
         before: Option<Arc<KeyPlan>>,
     },
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Its low-latency entries.
+    /// Number of low-latency entries in the table.
     low_latency: usize,
     passing: Passing,
-    /// How many changes the workers walk to verify a record.
+    /// Number of changes that workers compare with a record before they look it up instead.
     list_max: u32,
-    /// Of each worker's LUT.
+    /// Counters of each worker's LUT.
     counters: Vec<Arc<LutCounters>>,
     bypass: Bypass,
 }
 
-/// The ways of all tables.
+/// Lookup modes and LUTs of all tables.
 #[derive(Debug)]
 pub(crate) struct Luts {
-    /// Records of a LUT; 0 turns the path off.
+    /// Records per LUT; 0 turns the fast-forwarding path off.
     entries: usize,
     consistency: Consistency,
     tables: Vec<Table>,
@@ -60,14 +60,14 @@ impl Luts {
         Self { entries, consistency, tables: made }
     }
 
-    /// A table has so many low-latency entries more.
+    /// Adds `by` to a table's number of low-latency entries.
     pub fn count(&mut self, table: u8, by: isize) {
         let low_latency = &mut self.tables[usize::from(table)].low_latency;
         *low_latency = low_latency.saturating_add_signed(by);
     }
 
-    /// Brings a table's way along with its rules, which `changes` have made what `master` says.
-    /// A lookup in it takes `lookup_ps` picoseconds; 0: that is not known.
+    /// Updates a table's lookup mode and LUT after rule changes. `master` has the new rules, and `changes`
+    /// are the changes. `lookup_ps` is the cost of a lookup in the table in picoseconds; 0: unknown.
     pub fn follow(
         &mut self,
         number: u8,
@@ -105,9 +105,10 @@ impl Luts {
             passing => {
                 let plan = Arc::clone(master.plan());
                 let examined = master.examined_fields();
-                // The LUT before goes on serving; its rows may be laid out differently. It may serve only if packets of
-                // one value had one value there as well: else one of them may wait for a table, and another one inherit
-                // a record by which later packets overtake it.
+                // The previous LUT stays in use beside the new one; its rows may have another layout. It is
+                // inherited only if packets with equal values in the new LUT also had equal values there.
+                // Otherwise one of them could wait for a table while another inherits a record by which later
+                // packets overtake it.
                 let before = match passing {
                     Passing::Lut { plan: before, examined: known, .. } if includes(&examined, known) => {
                         Some(Arc::clone(before))
@@ -116,7 +117,7 @@ impl Luts {
                 };
                 let other = before.clone().filter(|before| **before != *plan);
                 if matches!(passing, Passing::Lut { .. }) {
-                    // It is cold, and counts anew.
+                    // The new LUT starts empty, with counters at 0.
                     table.bypass.reset();
                 }
                 let (mask, entries) = (master.examined(), self.entries);
@@ -147,7 +148,7 @@ impl Luts {
         }
     }
 
-    /// Entries of a table became low-latency, or ceased to be: what that means for its records.
+    /// Updates a table's LUT records after entries became low-latency or normal.
     pub fn marked(&self, number: u8, marks: &[(EntryId, bool)], parts: &mut [Vec<Update>]) {
         if !matches!(self.tables[usize::from(number)].passing, Passing::Lut { .. }) {
             return;
@@ -162,12 +163,13 @@ impl Luts {
         }
     }
 
-    /// How records are kept right.
+    /// Returns how LUT records are kept consistent with rule changes.
     pub fn consistency(&self) -> Consistency {
         self.consistency
     }
 
-    /// Gives a table's LUT up or tries it again, if what was measured says so; true if `parts` have got an update.
+    /// Bypasses a table's LUT, or tries it again, according to the measurements. Returns whether `parts` got
+    /// an update.
     pub fn judge(
         &mut self,
         now: Nanos,
@@ -195,17 +197,17 @@ impl Luts {
         true
     }
 
-    /// Whether a table has no LUT because that costs more than it saves.
+    /// Returns whether a table's LUT is bypassed because it costs more than it saves.
     pub fn is_bypassed(&self, number: u8) -> bool {
         matches!(self.tables[usize::from(number)].passing, Passing::Bypassed)
     }
 
-    /// Records of a LUT.
+    /// Returns the number of records per LUT.
     pub fn entries(&self) -> usize {
         self.entries
     }
 
-    /// The tables that the path passes; with the LUT's state where there is one.
+    /// Returns the tables on the fast-forwarding path, each with the state of its LUT if it has one.
     pub fn tables(&self) -> impl Iterator<Item = (u8, Option<LutState>)> + '_ {
         (0..=u8::MAX).zip(&self.tables).filter_map(|(number, table)| match &table.passing {
             Passing::Closed => None,
@@ -226,34 +228,34 @@ impl Luts {
     }
 }
 
-/// A table's LUTs, of all workers.
+/// State of a table's LUTs, summed over all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LutState {
-    /// Bits of a value that are compared, presence bits included.
+    /// Number of compared bits per record, including presence bits.
     pub key_bits: u32,
-    /// Bytes held.
+    /// Memory in bytes.
     pub bytes: usize,
-    /// What they did.
+    /// Counters of the LUTs.
     pub figures: LutFigures,
 }
 
-/// Whether a lookup in a table takes no longer than one in a LUT. A table of no words has one answer for all packets, and
-/// a LUT could not hold a value of it.
+/// Returns whether a lookup in the table takes no longer than one in a LUT. A table without key words has the
+/// same result for all packets, and a LUT cannot hold an empty value.
 fn is_as_fast(master: &Master) -> bool {
     master.plan().words() == 0 || matches!(master.engine_name(), "exact" | "index")
 }
 
-/// What the LUTs of a table have counted.
+/// Returns the counters of a table's LUTs.
 fn figures(table: &Table) -> LutFigures {
     let mut figures = LutFigures::default();
     table.counters.iter().for_each(|counters| figures.add(&counters.read()));
     figures
 }
 
-/// Sends each worker another way.
+/// Sends each worker a new lookup mode for a table.
 fn swap(number: u8, table: &mut Table, parts: &mut [Vec<Update>], way: impl Fn(Arc<LutCounters>) -> Way) {
     for (parts, counters) in parts.iter_mut().zip(&mut table.counters) {
-        // The worker counts in the old ones until it has the new way.
+        // The worker updates the old counters until it gets the new mode.
         *counters = Arc::default();
         parts.push(Update::SwapWay(number, way(Arc::clone(counters))));
     }
@@ -267,7 +269,7 @@ fn includes(wider: &[(Field, u128)], narrower: &[(Field, u128)]) -> bool {
     })
 }
 
-/// Whether all bits that the added rules examine are among those of `mask`.
+/// Returns whether the added rules examine only bits in `mask`.
 fn examines_no_more(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64]) -> bool {
     changes.iter().filter_map(added).all(|entry| {
         let (mut values, mut masks) = (Vec::new(), Vec::new());
@@ -276,7 +278,7 @@ fn examines_no_more(changes: &[RuleChange], plan: &KeyPlan, mask: &[u64]) -> boo
     })
 }
 
-/// The entry that a change adds to the rules that are looked up by value.
+/// Returns the entry that a change adds, unless it is looked up by index.
 fn added(change: &RuleChange) -> Option<&FlowEntry> {
     match change {
         RuleChange::Add(entry) if entry.matching.index().is_none() => Some(entry),
@@ -284,7 +286,7 @@ fn added(change: &RuleChange) -> Option<&FlowEntry> {
     }
 }
 
-/// What changes mean for the records of a LUT of layout `plan`, and for those of the LUT before.
+/// Translates changes to updates of the records in a LUT of layout `plan`, and in the previous LUT.
 fn cleans(
     changes: &[RuleChange],
     manner: Manner,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that wait for one device, low-latency ones before the others. What a device has been given is not overtaken, so of
-//! normal frames it is given no more than it says, and the rest waits here ([`Outstanding`]).
+//! The transmit queue of one device, with low-latency frames before normal frames. Frames that the device has
+//! accepted cannot be overtaken. So the device gets normal frames only up to its watermark ([`Outstanding`]),
+//! and the rest waits here.
 
 mod queues;
 
@@ -11,54 +12,57 @@ use pipeline::Level;
 use port::{Outstanding, Queue};
 use std::collections::VecDeque;
 
-/// Unless it is configured: how many normal frames wait for a port's device at most. As many low-latency ones may wait.
-/// Beyond it frames are dropped as `transmit_full`.
+/// Default for the maximum number of normal frames in an outbox; low-latency frames have the same limit.
+/// Further frames are dropped as `transmit_full`.
 pub(crate) const OUTBOX_FRAMES: usize = 512;
 
-/// Normal frames that a port's queues give the outbox at once: few enough that those of other queues need not wait for them,
-/// enough for one doorbell. One while the device does not take them all.
+/// Maximum number of normal frames moved from the egress queues to the outbox at once. It is small enough for
+/// other queues' frames not to wait long, and large enough for one doorbell. While the device does not accept
+/// all frames, it is 1.
 const CHUNK_FRAMES: usize = 32;
 
-/// What a frame counts at least until the device has been asked: a buffer's bookkeeping, and its rounding to a power of two.
+/// Minimum charge of a frame in bytes until the device is queried: the overhead of a buffer, and its size
+/// rounded to a power of two.
 const CHARGE_BYTES: usize = 2_304;
 
-/// Frames that wait for one device.
+/// The transmit queue of one device.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// Normal frames that may wait; with the low-latency ones, twice as many.
+    /// Maximum number of normal frames; normal and low-latency frames together have twice this limit.
     limit: usize,
     normal: VecDeque<Frame>,
     low_latency: VecDeque<Frame>,
-    /// So many of `normal` go before all low-latency ones: among them may be earlier packets of a flow that has become
-    /// low-latency.
+    /// Number of frames in `normal` that go before all low-latency frames (transmit barrier). They may
+    /// include earlier packets of a flow that has become low-latency.
     sealed: usize,
-    /// So many of these go whatever the device has: the last of them is low-latency.
+    /// Number of these frames that are sent regardless of the watermark, because the last of them is
+    /// low-latency.
     urgent: usize,
-    /// About what the device has not sent yet: what it said last, and what it was given since.
+    /// Estimate of what the device has not sent yet: its last report plus the frames it has accepted since.
     outstanding: Outstanding,
-    /// Part of `normal`, while the device is given it.
+    /// The part of `normal` that is being passed to the device; empty otherwise.
     part: VecDeque<Frame>,
-    /// Frames of each lane were left when the device was last given some: normal ones, low-latency ones.
+    /// Whether frames were left when the device was last served: [normal, low-latency].
     left: [bool; 2],
-    /// The port's egress queues, if it has any. What leaves them comes here.
+    /// The port's egress queues, if it has any. Frames move from them to the outbox.
     shaper: Option<Box<Shaper>>,
-    /// Frames that these may give at once now.
+    /// Current maximum number of frames to move from the egress queues at once.
     chunk: usize,
 }
 
 impl Outbox {
-    /// An outbox with room for `limit` normal frames, and as many low-latency ones. The workers together have `frames`: no
-    /// more can ever wait.
+    /// Creates an outbox for `limit` normal frames and as many low-latency frames. `frames` is the number of
+    /// frames of all workers, which bounds the memory.
     pub fn new(limit: usize, frames: usize) -> Self {
         let room = (2 * limit).min(frames);
         let [normal, low_latency, part] = [(); 3].map(|()| VecDeque::with_capacity(room));
-        // The first thing is to ask the device.
+        // A watermark of 0 makes the first send query the device.
         let outstanding = Outstanding { bytes: 0, most_bytes: 0 };
         let (left, shaper, chunk) = ([false; 2], None, CHUNK_FRAMES);
         Self { limit, normal, low_latency, sealed: 0, urgent: 0, outstanding, part, left, shaper, chunk }
     }
 
-    /// The same behind egress queues.
+    /// Creates an outbox behind egress queues.
     pub fn behind(queues: &[EgressQueue], device: &dyn Queue, limit: usize, frames: usize) -> Self {
         let (shaper, outstanding) = (Some(Box::new(Shaper::new(queues))), device.outstanding());
         Self { shaper, outstanding, ..Self::new(limit, frames) }
@@ -74,19 +78,20 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// Whether nothing waits, here or in the port's queues.
+    /// Returns whether no frame waits, here or in the port's egress queues.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.is_empty() && self.shaper.as_ref().is_none_or(|shaper| shaper.is_empty())
     }
 
-    /// Whether a frame would wait for a device that is stuck. A low-latency one does not wait for normal ones that do.
+    /// Returns whether a frame of this lane would wait for a stuck device. Low-latency frames do not wait for
+    /// normal ones.
     #[inline]
     pub fn is_stuck(&self, low_latency: bool) -> bool {
         self.left[usize::from(low_latency)]
     }
 
-    /// Adds a frame. Given back without room.
+    /// Adds a frame. Returns it if there is no space.
     #[inline]
     pub fn push(&mut self, frame: Frame, low_latency: bool) -> Result<(), Frame> {
         let all = 2 * self.limit;
@@ -102,7 +107,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// What is in use of its room, and of the device's.
+    /// Returns the usage of the outbox, and of the device's watermark.
     pub fn levels(&self, queue: &dyn Queue) -> [Level; 3] {
         let Outstanding { bytes, most_bytes } = queue.outstanding();
         [
@@ -112,14 +117,14 @@ impl Outbox {
         ]
     }
 
-    /// Takes out a frame that waits, whatever its turn.
+    /// Removes any waiting frame, ignoring the order.
     pub fn pop(&mut self) -> Option<Frame> {
         (self.sealed, self.urgent) = (0, 0);
         let frame = self.low_latency.pop_front().or_else(|| self.normal.pop_front());
         frame.or_else(|| self.shaper.as_mut()?.pop())
     }
 
-    /// What waits now goes before whatever comes, in the order in which it would go if nothing came.
+    /// Sets a transmit barrier: frames queued now are sent before all later frames, in their current order.
     pub fn seal(&mut self) {
         self.merge();
         self.sealed = self.normal.len();
@@ -128,14 +133,15 @@ impl Outbox {
         }
     }
 
-    /// The same of the port's queues only, for what comes to them as normal: flows may have come to another one.
+    /// Sets a transmit barrier in the port's egress queues for normal frames, because flows may have moved to
+    /// another queue.
     pub fn requeue(&mut self) {
         if let Some(shaper) = &mut self.shaper {
             shaper.change(false);
         }
     }
 
-    /// Puts the low-latency frames that wait between what goes before them and the other normal ones.
+    /// Inserts the waiting low-latency frames into `normal`, after the frames that go before them.
     fn merge(&mut self) {
         let count = self.low_latency.len();
         if count > 0 {
@@ -148,8 +154,8 @@ impl Outbox {
         }
     }
 
-    /// Gives the device as many as it takes, returns how many, and leaves them in `done`. After each doorbell `rung` gets
-    /// those that it took.
+    /// Passes frames to the device, moves accepted ones to `done`, and returns their number. After each
+    /// doorbell, `rung` is called with the frames accepted by it.
     pub fn send(
         &mut self,
         queue: &mut dyn Queue,
@@ -180,7 +186,7 @@ impl Outbox {
         sent
     }
 
-    /// Gives the device the first `count` normal frames, or as many of them as it takes.
+    /// Passes up to `count` normal frames to the device. Returns how many it accepted.
     fn send_normal(&mut self, count: usize, queue: &mut dyn Queue, done: &mut Vec<Frame>) -> usize {
         let taken = if count == self.normal.len() {
             queue.transmit(&mut self.normal, done)
@@ -199,7 +205,8 @@ impl Outbox {
         taken
     }
 
-    /// Normal frames that the device may be given now. It is asked only when what it was given may be all it is to have.
+    /// Returns the number of normal frames that the device may get now. The device is queried only if the
+    /// estimate has reached the watermark.
     fn allowed(&mut self, queue: &dyn Queue) -> usize {
         if self.outstanding.bytes >= self.outstanding.most_bytes {
             self.outstanding = queue.outstanding();
@@ -216,7 +223,7 @@ impl Outbox {
         self.normal.iter().take_while(goes).count().max(self.urgent)
     }
 
-    /// The device has taken these.
+    /// Adds accepted frames to the estimate of outstanding bytes.
     fn charge(&mut self, frames: &[Frame]) {
         if self.outstanding.most_bytes != usize::MAX {
             self.outstanding.bytes += frames.iter().map(charge_bytes).sum::<usize>();
@@ -224,7 +231,7 @@ impl Outbox {
     }
 }
 
-/// About what a frame takes up in a device, until that has been asked.
+/// Returns an estimate of the bytes that a frame occupies in a device.
 fn charge_bytes(frame: &Frame) -> usize {
     CHARGE_BYTES.max(frame.len().saturating_add(CHARGE_BYTES / 2))
 }
@@ -241,20 +248,20 @@ mod tests {
     }
 
     impl Lab {
-        /// A device that takes `frames` at once.
+        /// Creates a device with space for `frames` frames.
         fn new(frames: usize) -> Self {
             let (mut queues, device) = mem::pair(1, 1, frames);
             Self { outbox: Outbox::new(OUTBOX_FRAMES, 2 * OUTBOX_FRAMES), queue: queues.remove(0), device }
         }
 
-        /// A device with room for 1,000 frames, to which no more normal ones are given from so many bytes outstanding on.
+        /// Creates a device with space for 1,000 frames and this watermark in bytes.
         fn slow(most_bytes: usize) -> Self {
             let mut lab = Self::new(1_000);
             lab.queue.set_outstanding(most_bytes);
             lab
         }
 
-        /// Has the device take what it may, and send `frames` of it.
+        /// Passes frames to the device, then lets it send `frames` of them. Returns their names.
         fn send_some(&mut self, frames: usize) -> String {
             self.outbox.send(&mut self.queue, &mut Vec::new(), |_| ());
             self.popped(frames)
@@ -291,7 +298,7 @@ mod tests {
         b"ab".iter().for_each(|name| lab.push(*name, false));
         lab.push(b'X', true);
         lab.outbox.seal();
-        // Now "a" is low-latency, and "X" is not.
+        // From now on "a" is low-latency and "X" is normal.
         lab.push(b'x', false);
         lab.push(b'A', true);
         assert_eq!([lab.send(), lab.send()], ["X", "a"]);
@@ -327,7 +334,7 @@ mod tests {
 
     #[test]
     fn normal_frames_wait_for_a_slow_device_and_low_latency_ones_do_not() {
-        // Room for no byte, one byte, one frame and two: one frame at a time, and two.
+        // Watermarks of 0 and 1 bytes and of one frame allow one frame at a time; two frames allow two.
         for (most_bytes, first) in [(0, "a"), (1, "a"), (2_048, "a"), (4_096, "ab")] {
             let mut lab = Lab::slow(most_bytes);
             b"abcdef".iter().for_each(|name| lab.push(*name, false));

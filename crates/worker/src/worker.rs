@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker: one turn of its loop applies pending operations, takes a burst from each of its queues through the
-//! pipeline, and sends what waits.
+//! A worker and its poll loop. One poll iteration ([`Worker::turn`]) applies pending operations, takes a
+//! burst from each queue through the pipeline, works off a part of the backlog, and sends queued frames.
 
 use crate::aside::Aside;
 use crate::board::{Board, PortReport, WorkerLevels};
@@ -20,40 +20,41 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operations applied in one turn at most, so that packets never wait for a long queue of them.
+/// Maximum number of operations applied per poll iteration, so that packets do not wait for a long queue of
+/// operations.
 const OPERATIONS_PER_TURN: usize = 16;
 
-/// No more operations are begun in a turn once so many parts were applied: a part that adds a rule to a large table takes
-/// about 0.1 us, one that swaps a view counts as [`SWAP_PARTS`]. An operation is applied as a whole, and has about as many
-/// parts at most.
+/// Number of applied parts after which no further operation is started in a poll iteration. A part that adds
+/// a rule to a large table takes about 0.1 us; a part that swaps a view counts as [`SWAP_PARTS`]. An
+/// operation is applied as a whole, and it has at most about this many parts.
 const PARTS_PER_TURN: usize = 128;
 
-/// A swap touches lines that no cache holds: it takes as long as so many single changes.
+/// Cost of a swap in parts: it accesses cache lines that are not cached.
 const SWAP_PARTS: usize = 16;
 
-/// While an operation waits for more packets than that, they are worked off by whole bursts.
+/// Backlog in packets above which it is worked off by whole bursts while an operation waits for it.
 const LONG_PACKETS: usize = 8 * BURST;
 
-/// Times that a port's egress queues are asked for frames before other ports are looked at.
+/// Maximum number of times that a port's egress queues are served before the next port.
 const PARTS_PER_SEND: usize = 8;
 
-/// One queue that this worker serves.
+/// A queue that this worker serves.
 pub(crate) struct Served {
     pub number: PortNo,
     pub queue: Box<dyn Queue>,
     pub board: Board,
 }
 
-/// What of a worker was left when it ended.
+/// Packets and frames that were left in a worker when it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// Packets that waited in it.
+    /// Packets that waited in the worker.
     pub packets: u64,
     /// Frames that waited for a device.
     pub frames: u64,
 }
 
-/// The worker's end of its channel to the control thread.
+/// The worker's end of the rings to and from the control thread.
 pub(crate) struct Channel {
     pub requests: Consumer<Box<Updates>>,
     pub spent: Producer<Box<Updates>>,
@@ -61,32 +62,33 @@ pub(crate) struct Channel {
     pub sleeping: Arc<SleepFlag>,
 }
 
-/// What a turn brought.
+/// Result of a poll iteration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Turn {
     /// Packets received.
     pub received: usize,
-    /// Frames taken by devices.
+    /// Frames accepted by devices.
     pub sent: usize,
     /// Operations applied.
     pub applied: usize,
     /// Packets of the backlog worked off.
     pub worked: usize,
-    /// Frames still wait for a device.
+    /// Whether frames still wait for a device.
     pub waiting: bool,
-    /// When the first egress queue that waits for its rate may send again.
+    /// Time at which the first egress queue above its rate may send again; `None`: no queue waits for its
+    /// rate.
     pub opens_ns: Option<Nanos>,
 }
 
 impl Turn {
-    /// True if nothing happened and nothing waits.
+    /// Returns whether nothing happened and nothing waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// One worker, in lines of its own. `P` listens to it; `()` does not.
+/// One worker, aligned to cache line pairs of its own. `P` is its probe; `()` stands for no probe.
 #[repr(align(128))]
 pub struct Worker<P: Probe = ()> {
     pub(crate) pipeline: Pipeline,
@@ -98,20 +100,21 @@ pub struct Worker<P: Probe = ()> {
     pub(crate) board: Board<WorkerLevels>,
     pub(crate) burst: Vec<Frame>,
     pub(crate) done: Vec<Frame>,
-    /// When the turn began, or the last one.
+    /// Time at which the current or the last poll iteration began.
     pub(crate) now: Nanos,
     pub(crate) quantum: Quantum,
-    /// The queue that a turn begins with: where the last one had to leave off, so that none is favoured.
+    /// Index of the queue polled first. It is the queue at which the previous iteration stopped for lack of
+    /// space, so that no queue is favoured.
     pub(crate) first: usize,
-    /// Tells latencies.
+    /// Measures the latency of frames.
     pub(crate) watch: Watch,
     pub(crate) probe: P,
-    /// Listens to single bursts beside it.
+    /// Instruments for selected bursts, independent of the probe.
     pub(crate) aside: Aside,
 }
 
 impl<P: Probe> Worker<P> {
-    /// One turn of the loop. Never blocks.
+    /// Runs one poll iteration. Never blocks. Called by the worker's thread with the current time.
     pub fn turn(&mut self, now: Nanos) -> Turn {
         self.probe.mark(Step::Turn, 1);
         (self.now, self.dock.now) = (now, now);
@@ -124,7 +127,8 @@ impl<P: Probe> Worker<P> {
         self.quantum.begin();
         let (first, mut lacks) = (self.first, false);
         for at in (first..self.served.len()).chain(0..first) {
-            // What is held back is never dropped, so there must be room for it.
+            // Packets in the hold queue are never dropped, so a burst is received only if the hold queue has
+            // space for it.
             if !self.has_room() {
                 self.first = at;
                 break;
@@ -132,7 +136,7 @@ impl<P: Probe> Worker<P> {
             self.watch.poll(&self.probe);
             let received = self.served[at].queue.receive(&mut self.dock.pools, &mut self.burst, BURST);
             if !lacks && self.dock.pools.is_used_up() {
-                // The next turn begins with the queue that found no frame.
+                // The next poll iteration begins with the queue that found no free frame.
                 lacks = true;
                 self.first = (at + usize::from(received > 0)) % self.served.len();
             }
@@ -148,16 +152,18 @@ impl<P: Probe> Worker<P> {
                 self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut self.probe)
             };
             self.quantum.saw(received, low_latency, now);
-            // Low-latency frames leave before the next burst is looked at.
+            // Low-latency frames are sent before the next burst is received.
             let urgent = low_latency > 0 && self.dock.lanes;
             turn.sent += if urgent { self.send() } else { self.send_long() };
             if self.quantum.is_due() {
                 turn.worked += self.work_quantum(self.quantum.size(now), &mut turn.sent);
-                // Among them were first packets of low-latency flows, or such as were held back for order.
+                // The quantum may have included packets of low-latency flows: first packets of new flows, or
+                // held ones.
                 turn.sent += if self.dock.lanes { self.send() } else { self.send_long() };
             }
         }
-        // An operation waits for the backlog: it is worked off whatever there is to be received.
+        // An operation waits until the backlog is empty, so the backlog is worked off even if queues have
+        // more packets.
         let closing = !self.channel.requests.is_empty();
         let hurry = closing && self.pipeline.backlogged() > LONG_PACKETS;
         if hurry || !self.has_room() {
@@ -172,28 +178,28 @@ impl<P: Probe> Worker<P> {
         turn
     }
 
-    /// Forwards a burst with an instrument beside the worker's own: the same code, compiled once more, so that all
-    /// other bursts pay nothing for it.
+    /// Forwards a burst with the instruments of `Aside`. It is a second instantiation of the same code, so
+    /// that other bursts do not pay for the instruments.
     #[inline(never)]
     fn forward_aside(&mut self, now: Nanos) -> usize {
         let mut both = (&mut self.probe, &mut self.aside);
         self.pipeline.forward(&mut self.burst, now, &mut self.dock, &mut both)
     }
 
-    /// Whether a burst can be taken in: all of it may have to be held back for order, and what is held back never takes the
-    /// last frames from receiving.
+    /// Returns whether a burst can be received. The hold queue must have space for all of it, and held
+    /// packets must not take the last free frames.
     fn has_room(&self) -> bool {
         self.pipeline.may_hold_back() && (self.pipeline.held_back() == 0 || !self.dock.pools.is_low())
     }
 
-    /// Works off a quantum of so many packets, if any wait.
+    /// Works off a quantum of up to `most` packets, if any wait.
     fn work_quantum(&mut self, most: usize, sent: &mut usize) -> usize {
         self.quantum.taken();
         if self.pipeline.held() > 0 { self.work(most, sent) } else { 0 }
     }
 
-    /// Works off up to `most` packets of the backlog, and all that was held back for them; returns how many. Between bursts
-    /// frames are sent, so that outboxes do not overflow: `sent` counts them.
+    /// Works off up to `most` packets of the backlog and all packets held for them. Returns their number.
+    /// Frames are sent between bursts, so that outboxes do not overflow; their number is added to `sent`.
     fn work(&mut self, most: usize, sent: &mut usize) -> usize {
         let mut worked = self.work_once(most);
         while self.pipeline.releases() {
@@ -214,8 +220,8 @@ impl<P: Probe> Worker<P> {
         worked
     }
 
-    /// Whether nothing waits in the backlog, so that an operation may be applied. What is left is worked off at once if that
-    /// is no more than a burst, with all that was held back for it.
+    /// Returns whether the backlog is empty, so that an operation may be applied. A backlog of at most one
+    /// burst is worked off at once, together with the packets held for it.
     fn is_worked_off(&mut self) -> bool {
         if self.pipeline.held() > 0 && self.pipeline.backlogged() <= BURST {
             while self.work(BURST, &mut 0) > 0 {}
@@ -223,11 +229,13 @@ impl<P: Probe> Worker<P> {
         self.pipeline.held() == 0
     }
 
-    /// Applies pending operations, and returns how many: none while packets wait in the backlog, which is closed by degrees
-    /// until it is worked off. The control thread may call it while the worker sleeps; then nothing waits.
+    /// Applies pending operations and returns their number. While packets wait in the backlog, none is
+    /// applied, and the backlog is closed step by step until it is empty. The control thread may call this
+    /// while the worker sleeps; then no packets wait.
     pub fn apply(&mut self) -> usize {
         let (mut applied, mut parts) = (0, 0);
-        // An operation is taken only when there is room to give it back: nothing is freed here.
+        // An operation is taken only if the ring for retired updates has space, because the worker must not
+        // free memory.
         while applied < OPERATIONS_PER_TURN && parts < PARTS_PER_TURN && self.channel.spent.slots() > 0 {
             let Ok(next) = self.channel.requests.peek() else {
                 self.pipeline.reopen();
@@ -267,11 +275,13 @@ impl<P: Probe> Worker<P> {
         applied
     }
 
-    /// Queues frames that other workers hand over for ports of this one, and returns how many left meanwhile.
+    /// Transmits frames that other workers have handed off for ports of this worker. Returns the number of
+    /// frames sent meanwhile.
     fn take_over(&mut self) -> usize {
         let mut sent = 0;
         for at in 0..self.arrivals.len() {
-            // Those that are there now: the other worker may be faster than this one.
+            // Takes only the frames present at the start, because the other worker may be faster than this
+            // one.
             for _ in 0..self.arrivals[at].len() {
                 let Some((handover, begins)) = self.arrivals[at].next() else { break };
                 if begins {
@@ -288,12 +298,12 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Sends at once when an outbox has become long.
+    /// Sends at once if an outbox has become long.
     fn send_long(&mut self) -> usize {
         if std::mem::take(&mut self.dock.long) { self.send() } else { 0 }
     }
 
-    /// Gives devices what waits for them and brings home what they took.
+    /// Passes queued frames to the devices and frees the accepted ones. Returns their number.
     fn send(&mut self) -> usize {
         let (mut sent, mut queued) = (0, false);
         for (at, served) in self.served.iter_mut().enumerate() {
@@ -320,7 +330,7 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// The same for ports with egress queues: part by part, so that queues may go before others.
+    /// Serves the ports with egress queues in small parts, so that the queues decide about each part anew.
     #[inline(never)]
     fn send_queued(&mut self) -> usize {
         let mut sent = 0;
@@ -347,7 +357,8 @@ impl<P: Probe> Worker<P> {
         sent
     }
 
-    /// Asks links and publishes counters: now and then, and before sleeping. Makes system calls.
+    /// Queries links and publishes counters. Makes system calls, so the worker's thread calls it periodically
+    /// and before it sleeps.
     pub fn housekeeping(&mut self) {
         self.watch.rest();
         for (served, outbox) in self.served.iter_mut().zip(&self.dock.outboxes) {
@@ -366,8 +377,8 @@ impl<P: Probe> Worker<P> {
         [normal, unknown, hold, copies, small, large, lent, controller, urgent, other, self.aside.level()]
     }
 
-    /// Ends the worker: what waits in it is dropped as `shutdown`. To be called when no other worker has turns any more,
-    /// which might hand frames over.
+    /// Ends the worker: waiting packets and frames are dropped as `shutdown`. Must be called when no worker
+    /// runs any longer that could hand off frames to this one.
     pub fn end(&mut self) -> Rest {
         let packets = self.pipeline.drop_waiting(self.now, &mut self.dock, &mut self.probe) as u64;
         let mut frames = 0;
@@ -387,29 +398,31 @@ impl<P: Probe> Worker<P> {
         Rest { packets, frames }
     }
 
-    /// To be told when time passes between two turns that is spent on purpose, sleeping or waking others: it was not stolen.
+    /// Excludes the time until the next poll iteration from the detection of preemption. Called before the
+    /// thread sleeps or wakes other threads.
     pub fn rest(&mut self) {
         self.watch.rest();
     }
 
-    /// Appends the descriptors to sleep on.
+    /// Appends the descriptors to wait for while the worker sleeps.
     pub fn descriptors(&self, descriptors: &mut Vec<RawFd>) {
         descriptors.extend(self.served.iter().filter_map(|served| served.queue.descriptor()));
     }
 
-    /// True if a queue has no descriptor: it must be polled.
+    /// Returns whether a queue has no descriptor, so that the worker must poll it.
     #[must_use]
     pub fn must_poll(&self) -> bool {
         self.served.iter().any(|served| served.queue.descriptor().is_none())
     }
 
-    /// The flag by which the control thread and other workers know that this worker sleeps.
+    /// Returns the flag that shows the control thread and other workers that this worker sleeps.
     #[must_use]
     pub fn sleeping(&self) -> Arc<SleepFlag> {
         Arc::clone(&self.channel.sleeping)
     }
 
-    /// Workers that sleep while frames for them wait in a ring: the caller wakes them after a turn.
+    /// Returns the workers for which frames wait in a ring. After a poll iteration the caller wakes those
+    /// that sleep.
     pub fn handed_over(&self) -> impl Iterator<Item = usize> + '_ {
         self.dock
             .peers
@@ -418,13 +431,14 @@ impl<P: Probe> Worker<P> {
             .filter_map(|(worker, ring)| ring.as_ref().filter(|ring| ring.is_awaited()).map(|_| worker))
     }
 
-    /// Whether reports wait for the control thread: the caller wakes it after a turn if it sleeps.
+    /// Returns whether events wait for the control thread. After a poll iteration the caller wakes it if it
+    /// sleeps.
     #[must_use]
     pub fn has_events(&self) -> bool {
         self.dock.events.slots() < self.dock.events.buffer().capacity()
     }
 
-    /// The instrument.
+    /// Returns the worker's probe.
     pub fn probe(&mut self) -> &mut P {
         &mut self.probe
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The worker's side: reads the clock, stamps bursts, counts what left.
+//! Latency measurement in the worker: reads the clock, stamps received bursts, and counts sent frames.
 
 use super::cells::LatencyCells;
 use super::gaps::Gaps;
@@ -8,28 +8,29 @@ use frame::{Frame, Meta};
 use pipeline::Probe;
 use std::sync::Arc;
 
-/// Clocks of two cores may differ by so many units: a frame that another worker stamped may seem to come from the future.
+/// Maximum difference between the clocks of two cores in units. A frame stamped by another worker may seem to
+/// be from the future.
 const SKEW: u64 = 1 << 20;
 
-/// Stamps have 48 bits.
+/// Mask of the 48 bits of a stamp.
 const ROUNDS: u64 = (1 << 48) - 1;
 
-/// Frames whose metadata are looked at together.
+/// Number of frames whose metadata is compared at once.
 const ROW: usize = 4;
 
-/// Measures one worker's frames.
+/// Measures the latency of one worker's frames.
 #[derive(Debug)]
 pub(crate) struct Watch {
     clock: Clock,
     cells: Arc<LatencyCells>,
     gaps: Gaps,
-    /// The last reading.
+    /// Last reading of the clock.
     last: u64,
-    /// Packets received and frames sent since.
+    /// Packets received and frames sent since the last reading.
     work: u64,
-    /// What passed since the last reading may have been stolen.
+    /// Whether the time since the last reading counts for the detection of preemption.
     attends: bool,
-    /// When the last gap ended.
+    /// Time at which the last gap ended.
     gap_end: u64,
 }
 
@@ -38,14 +39,14 @@ impl Watch {
         Self { clock, cells, gaps: Gaps::new(&clock), last: 0, work: 0, attends: false, gap_end: 0 }
     }
 
-    /// Reads the clock. Time is never stolen from a virtual one.
+    /// Reads the clock and checks for a gap. With a virtual clock there are no gaps.
     #[inline]
     fn read<P: Probe>(&mut self, probe: &P) -> u64 {
         let now = match probe.time_ns() {
             Some(now) => now,
             None => {
                 let now = self.clock.now();
-                // A clock of another core may be a little behind.
+                // A clock of another core may be slightly behind.
                 let span = now.saturating_sub(self.last);
                 if self.attends {
                     let stolen = self.gaps.judge(now, span, self.work);
@@ -67,34 +68,34 @@ impl Watch {
         self.gap_end = now;
     }
 
-    /// What passes until the next reading is spent on purpose, on other things than packets.
+    /// Excludes the time until the next reading from the detection of preemption.
     pub fn rest(&mut self) {
         self.attends = false;
     }
 
-    /// A turn begins.
+    /// Called at the start of a poll iteration.
     #[inline]
     pub fn begin<P: Probe>(&mut self, probe: &P) {
         self.read(probe);
     }
 
-    /// Operations were applied since the last reading.
+    /// Called after operations were applied since the last reading.
     pub fn changed<P: Probe>(&mut self, probe: &P) {
         self.rest();
         let now = self.read(probe);
         self.gaps.changed(now);
     }
 
-    /// A queue is polled next.
+    /// Called before a queue is polled.
     #[inline]
     pub fn poll<P: Probe>(&mut self, probe: &P) {
-        // The time has hardly moved while nothing came.
+        // Without work since the last reading, hardly any time has passed.
         if self.work > 0 {
             self.read(probe);
         }
     }
 
-    /// Stamps the burst that the poll brought with the time before it.
+    /// Stamps the received burst with the time before the poll.
     #[inline]
     pub fn stamp(&mut self, burst: &mut [Frame]) {
         self.work += burst.len() as u64;
@@ -105,19 +106,20 @@ impl Watch {
         rest.iter_mut().for_each(mark);
     }
 
-    /// So many packets that had waited were worked off.
+    /// Counts packets of the backlog as work.
     #[inline]
     pub fn worked(&mut self, packets: usize) {
         self.work += packets as u64;
     }
 
-    /// A device has taken these frames: counts them.
+    /// Counts frames that a device has accepted.
     #[inline]
     pub fn sent<P: Probe>(&mut self, frames: &[Frame], probe: &P) {
         let Some(first) = frames.first().map(|frame| &frame.meta) else { return };
         self.work += frames.len() as u64;
         let now = self.read(probe);
-        // Most are of one burst: what they have in common is counted once. Bursts a whole round apart have other stamps.
+        // Usually all frames are from one burst and are counted together. Equal stamps of different rounds
+        // would be exactly 2^32 units apart, which does not happen in practice.
         let other = |frame: &Frame| {
             (frame.meta.stamp ^ first.stamp) | u32::from(frame.meta.lane as u8 ^ first.lane as u8)
         };
@@ -131,17 +133,18 @@ impl Watch {
         }
     }
 
-    /// Counts frames of several bursts or lanes, those in a row that are alike together.
+    /// Counts frames of several bursts or lanes. Adjacent frames of the same stamp and lane are counted
+    /// together.
     #[inline(never)]
     fn sent_mixed(&self, now: u64, frames: &[Frame]) {
         let alike = |a: &Frame, b: &Frame| a.meta.stamp == b.meta.stamp && a.meta.lane == b.meta.lane;
         frames.chunk_by(alike).for_each(|run| self.count(now, &run[0].meta, run.len()));
     }
 
-    /// Counts frames of one stamp and one lane that left at this time.
+    /// Counts frames of one stamp and lane that were sent at this time.
     #[inline]
     fn count(&self, now: u64, meta: &Meta, frames: usize) {
-        // Frames of the controller's were not received.
+        // Packet-outs were not received, so they have no latency.
         if meta.stamp == 0 {
             return;
         }
@@ -149,7 +152,7 @@ impl Watch {
         let age = now.wrapping_sub(stamp) & ROUNDS;
         let age = if age > ROUNDS - SKEW { 0 } else { age };
         let in_gap = now.saturating_sub(age) < self.gap_end;
-        // What took longer than can be told took at least that long.
+        // An age beyond 32 bits is counted as the maximum.
         self.cells.ages(meta.lane, in_gap).record(age.try_into().unwrap_or(u32::MAX), frames as u64);
     }
 }
