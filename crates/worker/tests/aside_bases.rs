@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules come and go one at a time while tables are compiled on another thread: packets always meet the rules in force.
+//! Rules are added and removed one at a time while tables are compiled on another thread. Packets must always
+//! be forwarded by the rules in force.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::{Action, Command, Field, FieldMatch, FlowMod, Instructions, Match};
@@ -14,7 +15,7 @@ use std::thread;
 use worker::{Errand, PortQueues, Worker, WorkerSet, build};
 
 const STEPS: u64 = 6_000;
-/// Addresses that rules are about.
+/// Number of addresses that rules match.
 const ADDRESSES: u32 = 500;
 
 fn packet(address: u32) -> Vec<u8> {
@@ -25,7 +26,7 @@ fn packet(address: u32) -> Vec<u8> {
     bytes
 }
 
-/// A rule about addresses that begin alike: those of one host, or of some.
+/// Returns a rule for the prefix of this length in bits.
 fn rule(address: u32, length: u32, port: u32, command: Command) -> FlowMod {
     let mask = u32::MAX << (32 - length);
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: (address & mask).into(), mask: mask.into() };
@@ -38,7 +39,7 @@ fn rule(address: u32, length: u32, port: u32, command: Command) -> FlowMod {
     }
 }
 
-/// A worker with three ports, and the far ends of these.
+/// Returns a worker with three ports, and the other sides of these ports.
 fn one_worker() -> (WorkerSet, Vec<Worker>, Vec<mem::MemHandle>) {
     let (mut handles, mut ports) = (Vec::new(), Vec::new());
     for number in 1..=3 {
@@ -70,7 +71,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
     let mut model = model_of(set);
     let second = 1_000_000_000;
-    // The first makes a base, others are additions to it.
+    // The first rule creates a base; the others go to the delta.
     for address in 0..8 {
         model.flow_mod(u64::from(address), rule(address, 32, 2, Command::Add)).unwrap();
     }
@@ -80,7 +81,7 @@ fn a_table_at_rest_is_compiled_with_all_that_stands_beside_its_base() {
     model.poll(4 * second);
     work.try_recv().unwrap()();
     model.poll(4 * second + 1);
-    // What is no longer used.
+    // Runs the remaining jobs, which free retired state.
     while let Ok(errand) = work.try_recv() {
         errand();
     }
@@ -112,7 +113,7 @@ fn packets_meet_the_rules_in_force_while_bases_are_compiled_aside() {
     set.set_aside(worker::ASIDE_LEAST, Box::new(move |errand| errands.send(errand).unwrap()));
     let mut model = model_of(set);
     let mut rng = fastrand::Rng::with_seed(1);
-    // What each prefix leads to.
+    // Output port of each prefix.
     let mut rules: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     for step in 0..STEPS {
         let length = [32, 30, 28][rng.usize(..3)];

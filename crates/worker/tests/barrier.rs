@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A barrier means applied, with workers in threads of their own: after it is answered no packet of any worker is judged
-//! by what was before.
+//! Barriers with workers in their own threads: after the reply, no worker forwards a packet by older rules.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::{Command, Field, FieldMatch, FlowMod, Instructions, Match};
@@ -17,7 +16,7 @@ use worker::{PortQueues, WorkerSet, build};
 const WORKERS: usize = 2;
 const ROUNDS: u64 = 10_000;
 
-/// A packet that has not come out after this long is lost.
+/// Time after which a packet counts as lost.
 const LONGEST: Duration = Duration::from_secs(20);
 
 fn to(port: u32) -> FlowMod {
@@ -28,7 +27,8 @@ fn to(port: u32) -> FlowMod {
     }
 }
 
-/// Changes where packets go, by another kind of change each round: a modify, a replacing add, a bundle with many others.
+/// Changes the packets' output port. Each round uses another kind of change: a modify, a replacing add, or a
+/// bundle with many other changes.
 fn change(model: &mut Model<WorkerSet>, round: u64, port: u32) {
     let changed = match round % 3 {
         0 => model.flow_mod(round, FlowMod { command: Command::Modify, ..to(port) }).unwrap(),
@@ -50,7 +50,7 @@ fn after_a_barrier_every_worker_judges_by_the_new_rules() {
     judges_by_the_new_rules(LaneLimits::NONE, ROUNDS);
 }
 
-/// Packets wait, since there is a low-latency entry, and operations until they are worked off.
+/// With a low-latency entry packets wait in the backlog, and operations wait until it is empty.
 #[test]
 fn after_a_barrier_every_worker_judges_by_the_new_rules_with_lanes() {
     judges_by_the_new_rules(LaneLimits::USUAL, ROUNDS / 2);
@@ -92,7 +92,7 @@ fn judges_by_the_new_rules(lanes: LaneLimits, rounds: u64) {
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     if worker.turn(1).is_idle() {
-                        // Busy, but with a control thread they may share two cores.
+                        // Busy polling, but the threads may share two cores with the control thread.
                         thread::yield_now();
                     }
                 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each frame that a device takes is counted in its lane, by the time since the poll that received it.
+//! Each frame that a device accepts is counted in its lane, with the time since the poll that received it.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::operation::{EntryChange, Operation, PortState};
@@ -26,7 +26,8 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
     }))
 }
 
-/// Ports 1 and 2 at worker 0, port 3 at worker 1; what port 2 is given it refuses where `refuses` says so.
+/// Creates ports 1 and 2 at worker 0, and port 3 at worker 1. With `refuses`, the device of port 2 accepts no
+/// frames.
 fn switch(read: fn() -> Nanos, refuses: bool) -> (WorkerSet, Vec<Worker>, Vec<MemHandle>) {
     let clock = Clock::counting_ns(read);
     let config = Config { workers: 2, small_frames: 256, large_frames: 0, clock, ..Config::default() };
@@ -60,7 +61,7 @@ fn spread(buckets: &[(Nanos, u64)], max_ns: Nanos) -> Spread {
 fn a_frame_that_is_handed_over_keeps_its_stamp() {
     static NOW: AtomicU64 = AtomicU64::new(5_000_000);
     let (set, mut workers, mut handles) = switch(|| NOW.load(Ordering::Relaxed), false);
-    // A low-latency packet for worker 1's port, and a normal one of which a copy goes there as well.
+    // A low-latency packet for worker 1's port, and a normal packet of which a copy goes there as well.
     assert!(handles[0].push(0, &[1; 60]) && handles[1].push(0, &[2; 60]));
     workers[0].turn(1);
     let told = set.latencies();
@@ -95,7 +96,7 @@ fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
     for turn in 1..10 {
         workers[0].turn(turn);
     }
-    // What goes to port 1 is taken.
+    // The frame for port 1 is accepted.
     assert_eq!(set.latencies().normal.whole.frames(), 1);
 }
 
@@ -103,7 +104,7 @@ fn a_frame_that_its_device_does_not_take_is_not_counted_yet() {
 fn time_that_is_stolen_is_told_apart() {
     static NOW: AtomicU64 = AtomicU64::new(1);
     let (set, mut workers, mut handles) = switch(|| NOW.fetch_add(100, Ordering::Relaxed), false);
-    // Operations may take long: none was applied in a turn.
+    // Warm up without operations, which may take longer.
     for turn in 0..200 {
         assert!(handles[1].push(0, &[2; 60]));
         workers[0].turn(turn);
@@ -111,7 +112,7 @@ fn time_that_is_stolen_is_told_apart() {
         while handles[0].pop(0).is_some() || handles[2].pop(0).is_some() {}
     }
     assert_eq!(set.latencies().gaps, 0);
-    // Between two turns: a frame was handed over, and its worker did not come to run.
+    // The gap is between two poll iterations: a frame was handed off, and its worker was not running.
     assert!(handles[1].push(0, &[2; 60]));
     workers[0].turn(200);
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
@@ -120,7 +121,7 @@ fn time_that_is_stolen_is_told_apart() {
     assert_eq!((told.gaps, told.normal.in_gaps.frames()), (1, 1));
     assert!(told.stolen_ns >= 30_000_000 && told.normal.in_gaps.max_ns >= 30_000_000, "{told:?}");
     assert!(told.normal.whole.max_ns < 10_000, "{told:?}");
-    // It slept: nothing was stolen.
+    // The workers slept, so there is no gap.
     NOW.fetch_add(30_000_000, Ordering::Relaxed);
     workers.iter_mut().for_each(Worker::rest);
     workers[0].turn(201);

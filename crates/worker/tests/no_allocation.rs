@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's thread neither allocates nor frees: not for a packet, whatever happens to it, and not for an operation.
-//! The control thread, which does both, works on the rules all the while.
+//! A worker's thread neither allocates nor frees memory, for any packet or operation. The control thread does
+//! both, and changes rules during the test.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -24,7 +24,7 @@ use worker::{Consistency, PortQueues, Quanta, Worker, WorkerSet, build};
 #[global_allocator]
 static ALLOCATOR: counting::Allocator = counting::Allocator;
 
-/// A stopwatch's clock.
+/// Clock for the stopwatch.
 fn elapsed() -> u64 {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as u64
@@ -32,28 +32,28 @@ fn elapsed() -> u64 {
 
 const WORKERS: usize = 2;
 
-/// Packets of a worker while its allocations count.
+/// Packets per worker while its allocations are counted.
 const PACKETS: usize = 100_000;
 
-/// Time of a turn: long, so that records become idle.
+/// Virtual time of a poll iteration, long enough for records to become idle.
 const TURN_NS: u64 = 20_000_000;
 
-/// Turns of a worker before.
+/// Poll iterations of a worker before allocations are counted.
 const WARM_UP: usize = 300;
 
-/// Changes of a table at once that are still taken in one by one.
+/// Maximum number of changes of a table at once that are tracked one by one.
 const CHANGES_SINGLY: u32 = 64;
 
-/// Operations that must come into force meanwhile, at least.
+/// Minimum number of operations that must take effect during the test.
 const OPERATIONS: u64 = 200;
 
-/// How long what must happen meanwhile is waited for.
+/// Time limit for the expected events.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Served by worker 1 alone: worker 0 hands frames over to it.
+/// A port served by worker 1 alone: worker 0 hands frames off to it.
 const FAR_PORT: u32 = 4;
 
-/// A queue pair whose other side the control thread holds. Served by worker 0.
+/// An in-memory port whose other side the control thread holds. Served by worker 0.
 const PAIR_PORT: u32 = 5;
 
 struct Control {
@@ -62,7 +62,7 @@ struct Control {
     now: u64,
     turns: u32,
     packet_ins: usize,
-    /// Packets whose ways were recorded.
+    /// Number of recorded packets taken.
     recorded: u64,
 }
 
@@ -71,7 +71,7 @@ fn make(consistency: Consistency, lanes: LaneLimits) -> (Control, Vec<Worker>) {
         workers: WORKERS,
         small_frames: 2_048,
         large_frames: 64,
-        // Less than there are values: records are displaced, and there is no room for some.
+        // Fewer records than values: records are displaced, and some values get none.
         lut_entries: 16,
         consistency,
         lanes,
@@ -112,7 +112,7 @@ impl Control {
         self.model.bundle(self.now, mods).unwrap();
     }
 
-    /// Takes packet-ins and learned addresses, and empties and fills the queue pair.
+    /// Takes packet-ins and learned addresses, and drains and refills the in-memory port.
     fn turn(&mut self) {
         self.now += 1_000_000;
         self.model.poll(self.now);
@@ -126,13 +126,13 @@ impl Control {
         for frame in traffic::frames(PAIR_PORT) {
             self.pair.push_frame(0, &frame);
         }
-        // Values that come for a while and then are idle, so that their records give way.
+        // Values that are used for a while and then idle, so that their records are displaced.
         self.turns += 1;
         self.pair.push_frame(0, &traffic::wanderer(self.turns / 40 % traffic::LISTED));
     }
 
-    /// Changes of every kind: additions to hashed and walked heads, beside bases of each engine, and to a linear table, removals, modifies, a
-    /// wildcard delete, swaps, ports.
+    /// Makes changes of every kind: additions to hashed and scanned deltas beside bases of each engine and to
+    /// a linear table, removals, modifies, a wildcard delete, swaps, and ports.
     fn change(&mut self, round: u32) {
         let (n, port) = (round % 50, 1 + round % 3);
         self.flow(&format!("table=1,priority=9,dl_dst=02:00:00:00:01:{n:02x},actions=output:{port}"));
@@ -141,13 +141,14 @@ impl Control {
         self.flow(&format!("delete_strict table=3,index={}", 1 + n % 30));
         self.flow(&format!("modify table=2,actions=write_metadata:{n},goto_table:4"));
         self.flow(&format!("delete_strict table=0,priority=200,udp,tp_src={}", 7_000 + n));
-        // A rule that comes back stands in the head, the first time beside the base where it is dead.
+        // A rule that is added again goes to the delta. The first time, its old slot in the base has a
+        // tombstone.
         for rule in [traffic::route(8 + n % 24), traffic::listed(n * 2)] {
             let matching = rule.split(",actions").next().unwrap().replace("low_latency,", "");
             self.flow(&format!("delete_strict {matching}"));
             self.flow(&rule);
         }
-        // Packets are recorded for a while, then not.
+        // Packets are recorded in some rounds.
         match round % 64 {
             2 => assert!(self.model.plane_mut().record(&Match::any(), u64::MAX)),
             5 => {
@@ -159,12 +160,13 @@ impl Control {
             _ => {}
         }
         match round % 8 {
-            // Too many changes of a table with a LUT to go singly: its records are verified at their next hits.
+            // More changes of a table with a LUT than are tracked one by one: its records are looked up at
+            // their next hits.
             1 => self.bundle(more_listed()),
             2 => self.flow("delete table=6,udp,nw_src=10.1.0.0/16"),
             3 => self.flow("delete table=1"),
             5 => self.flow(&format!("modify table=1,actions=output:{port}")),
-            // More changes than go singly: swaps of tables, of programs and of pages of cells.
+            // More changes than are sent one by one: swaps of tables, programs and pages of cells.
             7 => {
                 self.bundle(traffic::hashed_rules(port));
                 assert_eq!(self.model.plane_mut().engine(1).0, "exact");
@@ -176,7 +178,7 @@ impl Control {
     }
 }
 
-/// More rules of the access list than are taken in one by one at once; no packet matches them.
+/// Returns more rules of the access list than are tracked one by one. No packet matches them.
 fn more_listed() -> impl Iterator<Item = String> {
     let rule = |n| format!("low_latency,table=6,priority=5,udp,nw_src=10.1.{n}.0/24,actions=output:2");
     (0..=CHANGES_SINGLY).map(rule)
@@ -186,7 +188,8 @@ fn parse(text: &str) -> FlowMod {
     parse_flow(text, Command::Add, ParseOptions::default()).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Turns a worker until everybody is through; its own part is to receive so many packets while its allocations count.
+/// Runs a worker until all threads are done. The worker's own task is to receive `PACKETS` packets while its
+/// allocations are counted.
 fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker, Counted) {
     let turn = |worker: &mut Worker| worker.turn(clock.fetch_add(TURN_NS, Ordering::Relaxed)).received;
     for _ in 0..WARM_UP {
@@ -197,7 +200,7 @@ fn run(mut worker: Worker, clock: &AtomicU64, running: &AtomicUsize) -> (Worker,
     while running.load(Ordering::Relaxed) > 0 {
         received += turn(&mut worker);
         if received >= PACKETS && !told {
-            // It stays 0 once the control thread has failed.
+            // The count stays 0 if the control thread has failed.
             let _ = running.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
             told = true;
         }
@@ -224,7 +227,7 @@ fn nor_where_records_are_cleaned_at_once() {
 
 #[test]
 fn nor_with_lanes() {
-    // So little room that packets are dropped and held back.
+    // So little space that packets are dropped and held.
     let lanes = LaneLimits { normal: 64, unknown: 64, hold: 8 };
     let figures = |figures: &LutFigures| [figures.hits, figures.learned];
     let totals = neither_allocates_nor_frees(Consistency::Auto, lanes, figures);
@@ -234,7 +237,7 @@ fn nor_with_lanes() {
     }
 }
 
-/// Goes on until LUTs have done all that `figures` picks; a LUT counts anew when it is laid out anew.
+/// Runs until the LUTs have done everything that `figures` selects. A recreated LUT counts from 0.
 fn neither_allocates_nor_frees<const N: usize>(
     consistency: Consistency,
     lanes: LaneLimits,
@@ -248,14 +251,14 @@ fn neither_allocates_nor_frees<const N: usize>(
     let running = AtomicUsize::new(WORKERS + 1);
     let first = control.model.barrier();
     let mut done = [0; N];
-    // The workers come back with their counts: they are freed at this thread's end, not at theirs.
+    // The workers return with their counts, so that they are freed on this thread.
     let ended: Vec<(Worker, Counted)> = std::thread::scope(|scope| {
         let _guard = StopWorkers(&running);
         let threads: Vec<_> =
             workers.into_iter().map(|worker| scope.spawn(|| run(worker, &clock, &running))).collect();
         let (mut told, begun) = (false, Instant::now());
         for round in 0.. {
-            // Nobody waits for ever when a worker's thread has failed, or what is waited for does not come.
+            // Stop waiting if a worker's thread has failed or an expected event does not occur.
             if threads.iter().any(ScopedJoinHandle::is_finished) {
                 break;
             }
@@ -285,7 +288,8 @@ fn neither_allocates_nor_frees<const N: usize>(
     control.model.totals()
 }
 
-/// Ends the workers' loops if the control thread panics: the scope waits for them before it reports the panic.
+/// Ends the workers' loops if the control thread panics, because the scope waits for them before it reports
+/// the panic.
 struct StopWorkers<'a>(&'a AtomicUsize);
 
 impl Drop for StopWorkers<'_> {
@@ -296,7 +300,7 @@ impl Drop for StopWorkers<'_> {
     }
 }
 
-/// What the LUTs did that there are now.
+/// Returns the counters of the current LUTs.
 fn lut_figures(control: &mut Control) -> LutFigures {
     let mut sum = LutFigures::default();
     let luts = control.model.plane_mut().fast_tables().filter_map(|(_, lut)| lut);
@@ -304,7 +308,7 @@ fn lut_figures(control: &mut Control) -> LutFigures {
     sum
 }
 
-/// What was said to be free of allocations did take place.
+/// Checks that the operations under test have taken place.
 fn everything_happened(control: &mut Control) {
     let (packet_ins, recorded) = (control.packet_ins, control.recorded);
     let plane = control.model.plane_mut();

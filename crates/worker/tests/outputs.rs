@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a packet sends, in whole workers: each output is transmitted or counted as lost, with its own egress queue and
-//! offload metadata; groups and meters follow their latest version; tables are counted by their full number.
+//! Outputs of packets in whole workers. Each output is transmitted or counted as lost, with its own egress
+//! queue and offload metadata. Groups and meters apply in their latest version. Table counters use the full
+//! table number.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::group::{Bucket, Group, GroupType};
@@ -15,7 +16,7 @@ use port::mem::{self, MemHandle};
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
-/// Packets come by port 1.
+/// Number of ports; packets arrive on port 1.
 const PORTS: u32 = 4;
 /// The port with egress queues 0 to 2.
 const QUEUED: u32 = 4;
@@ -28,7 +29,7 @@ struct Lab {
 }
 
 impl Lab {
-    /// `room`: frames that the device of each port takes until they are popped.
+    /// `room` is the number of frames that each port's device accepts until they are popped.
     fn new(room: [usize; PORTS as usize]) -> Self {
         let (mut handles, mut ports) = (Vec::new(), Vec::new());
         for (number, room) in (1..).zip(room) {
@@ -82,7 +83,7 @@ impl Lab {
         std::iter::from_fn(|| handle.pop(0)).count()
     }
 
-    /// How many packets of `flows` leave by each of the ports 2 to 4.
+    /// Returns the number of packets of `flows` flows that leave by each of the ports 2 to 4.
     fn shares(&mut self, flows: u16) -> [usize; 3] {
         for source in 0..flows {
             self.push(&packet(source));
@@ -92,7 +93,7 @@ impl Lab {
     }
 }
 
-/// A packet of the flow with this source port.
+/// Returns a packet of the flow with this source port.
 fn packet(source: u16) -> Frame {
     let packet = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     Frame::from_bytes(&packet.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(source, 2_000).pad_to(60).build())
@@ -146,7 +147,8 @@ fn each_output_is_transmitted_or_counted_as_lost() {
 fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     let to_queue = |queue| vec![Action::SetQueue(queue), Action::output(QUEUED)];
     for kind in [GroupType::All, GroupType::Indirect, GroupType::Select, GroupType::FastFailover] {
-        // What follows the group keeps the packet's queue; the last group of a packet has no copy.
+        // Actions after the group use the packet's queue. The last group of a packet works on the packet
+        // itself.
         for (actions, expected) in [
             ("group:1,output:4", [1, 1, 0]),
             ("set_queue:2,group:1,output:4", [0, 1, 1]),
@@ -171,7 +173,7 @@ fn a_bucket_chooses_the_egress_queue_of_its_own_copy_only() {
     }
 }
 
-/// A packet may become 128 bytes longer than it arrived, also in a bucket that works on a copy.
+/// A packet may grow by 128 bytes, also in a bucket that works on a copy.
 #[test]
 fn pushes_of_every_bucket_have_the_room_that_is_left() {
     // A VLAN tag has 4 bytes, a PBB header 18.
@@ -208,7 +210,7 @@ fn a_meter_that_is_added_changed_or_removed_limits_accordingly() {
     lab.model.meter_mod(1, MeterCommand::Modify, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 30);
     assert_eq!(lab.model.plane_mut().meter_counters(1).unwrap().bands[0].0, 70);
-    // The entry that uses it goes with it.
+    // The entry that uses the meter is removed with it.
     lab.model.meter_mod(1, MeterCommand::Delete, meter(30)).unwrap();
     assert_eq!(passed(&mut lab), 100);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues in whole workers: rates in virtual time, priorities before a slow device, low-latency packets, ports of
-//! several workers, and what no room is counted as.
+//! Egress queues in whole workers: rates in virtual time, priorities before a slow device, low-latency
+//! packets, ports of several workers, and the drop reasons of full queues.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::stateless::{Arithmetic, Bank, Label, NodeId, Stateless};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use worker::{PortQueues, Worker, WorkerSet, build};
 
 const MS: Nanos = 1_000_000;
-/// The port with queues, the last one; packets come by the others.
+/// The port with egress queues, which is the last one. Packets arrive on the others.
 const OUT: u32 = 3;
 
 struct Lab {
@@ -26,7 +26,8 @@ struct Lab {
 }
 
 impl Lab {
-    /// Two ports for receiving and one with queues; each has a queue in each worker. `outstanding_bytes`: see `Queue`.
+    /// Creates two receiving ports and one with egress queues; each has a device queue per worker. For
+    /// `outstanding_bytes` see `Queue`.
     fn new(workers: usize, small_frames: usize, outstanding_bytes: usize, egress: Vec<EgressQueue>) -> Self {
         let config = worker::Config {
             workers,
@@ -64,7 +65,7 @@ impl Lab {
         }
     }
 
-    /// Packets of `len` bytes come by a port, with the number as their first byte.
+    /// Sends a packet of `len` bytes to a port, with `name` as its first byte.
     fn push(&mut self, port: u32, worker: usize, name: u8, len: usize) {
         let mut bytes = vec![0; len];
         bytes[0] = name;
@@ -72,13 +73,13 @@ impl Lab {
         assert!(self.handles[port as usize - 1].push(worker, &bytes));
     }
 
-    /// A turn of each worker; when the first of them wants to go on for a queue's rate.
+    /// Runs a poll iteration of each worker. Returns when a worker must run again for the rate of a queue.
     fn turn(&mut self) -> Option<Nanos> {
         let turns: Vec<_> = self.workers.iter_mut().map(|worker| worker.turn(self.now)).collect();
         turns.iter().filter_map(|turn| turn.opens_ns).min()
     }
 
-    /// What the port's device of one worker was given: first byte and length.
+    /// Returns the frames that one worker passed to the port's device: first byte and length.
     fn popped(&mut self, worker: usize) -> Vec<(u8, usize)> {
         let handle = &mut self.handles[OUT as usize - 1];
         std::iter::from_fn(|| handle.pop(worker)).map(|bytes| (bytes[0], bytes.len())).collect()
@@ -105,12 +106,12 @@ fn a_rate_is_kept_and_a_worker_that_sleeps_until_told_loses_nothing_of_it() {
         }
         let opens = lab.turn().unwrap();
         turns += 1;
-        // It sleeps as long as it may.
+        // The worker sleeps as long as the rate permits.
         assert!(opens > lab.now);
         lab.now = opens;
         bytes += lab.popped(0).iter().map(|(_, len)| len).sum::<usize>();
     }
-    // 1,000 bytes a millisecond.
+    // 1,000 bytes per millisecond.
     assert!(bytes.abs_diff(1_000_000) <= 20_000, "{bytes}");
     assert!(turns <= 1_100, "{turns} turns for a thousand frames");
     for worker in &mut lab.workers {
@@ -144,12 +145,12 @@ fn before_a_slow_device_the_higher_priority_goes_first() {
             lab.push(2, 0, b'h', 100);
         }
         lab.turn();
-        // The device sends one.
+        // The device sends one frame.
         if let Some(bytes) = lab.handles[OUT as usize - 1].pop(0) {
             order.push(bytes[0].into());
         }
     }
-    // A frame of the higher priority waits for what the device has and no more.
+    // A frame of the higher priority waits only for the frame that the device has accepted already.
     assert_eq!(order.matches('h').count(), 30, "{order}");
     assert!(!order.contains("hh") && !order.contains("lll"), "{order}");
 }
@@ -215,7 +216,7 @@ fn low_latency_frames_of_a_stuck_device_leave_frames_to_receive_with_too() {
     let mut lab = Lab::new(1, 256, usize::MAX, vec![queue(1, None, 0)]);
     lab.flow("low_latency,in_port=1,actions=set_queue:1,output:3");
     lab.flow("in_port=2,actions=output:1");
-    // Its device takes 1,024 of them, and then none.
+    // Its device accepts 1,024 frames, and then none.
     for _ in 0..100 {
         for _ in 0..32 {
             lab.push(1, 0, 1, 60);
@@ -247,7 +248,7 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
     let mut names = Vec::new();
     let mut number = 0;
     for round in 0..40 {
-        // Nothing becomes low-latency by it.
+        // The rule changes only the queue; no flow becomes low-latency.
         lab.flow(&format!("priority={},in_port=1,actions=set_queue:{},output:3", 1 + round, 1 + round % 2));
         for _ in 0..5 {
             lab.push(1, 0, number, 100);
@@ -263,16 +264,17 @@ fn a_flow_keeps_its_order_when_a_rule_brings_it_to_another_queue() {
     assert!(names.is_sorted(), "{names:?}");
 }
 
-/// Packets that wait as normal ones go before those that come by the stateless lane afterwards: they are one flow.
+/// Packets that wait as normal packets are sent before later packets of the same flow that use the stateless
+/// forwarder.
 #[test]
 fn a_lane_that_comes_lets_nothing_overtake() {
-    // One frame at a time is given to the device.
+    // The device gets one frame at a time.
     let mut lab = Lab::new(1, 256, 1, Vec::new());
     lab.flow("in_port=1,actions=output:3");
     let push = |lab: &mut Lab, names: std::ops::Range<u8>| {
         for name in names {
             let mut bytes = vec![0; 60];
-            // KeyFlow, with key 0.
+            // A KeyFlow header with key 0.
             bytes[..1].copy_from_slice(&[name]);
             bytes[12..17].copy_from_slice(&[0x88, 0xb5, 0x10, 9, 1]);
             assert!(lab.handles[0].push(0, &bytes));

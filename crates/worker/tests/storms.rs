@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Attacks on the fast-forwarding path's LUTs, in virtual time: scans and storms of new flows against flows that are
-//! established. LUTs of 256 records, all of them used.
+//! Attacks on the LUTs of the fast-forwarding path, in virtual time: scans and storms of new flows compete
+//! with established flows. The LUTs have 256 records, all of them in use.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
 
@@ -19,13 +19,13 @@ use worker::{PortQueues, Worker, WorkerSet, build};
 const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
 
-/// Records of a LUT.
+/// Records per LUT.
 const RECORDS: usize = 256;
 
-/// Flows that are there before the storm: more than a LUT has records.
+/// Number of established flows, more than a LUT has records.
 const FLOWS: u32 = 320;
 
-/// Off and on: each burst is worked off before the next.
+/// Without lanes, each burst is finished before the next; with lanes, packets may wait.
 const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
 
 struct Rig {
@@ -36,8 +36,8 @@ struct Rig {
 }
 
 impl Rig {
-    /// An access list (table 0) and routes (table 1). What is bound for 10.2.0.0/16 from 10.1.0.0/16 is low-latency, and so
-    /// is, by one broad entry, all that is bound for 10.9.0.0/16; everything else is normal.
+    /// Creates an access list (table 0) and routes (table 1). Packets from 10.1.0.0/16 to 10.2.0.0/16 are
+    /// low-latency. So are all packets to 10.9.0.0/16, by one broad entry. Everything else is normal.
     fn new(lanes: LaneLimits) -> Self {
         let config = worker::Config { lut_entries: RECORDS, lanes, ..worker::Config::default() };
         let (queues, port) = mem::pair(1, 1, Limits::BURST_PACKETS);
@@ -59,7 +59,7 @@ impl Rig {
             );
             rules += &format!("priority=90,udp,nw_src=10.4.{n}.0/{length},tp_dst={n},actions=output:2\n");
         }
-        // These make the tables examine every bit: each flow has values of its own.
+        // These rules make the tables examine every bit, so that each flow has its own values.
         rules += "priority=200,tcp,nw_src=192.0.2.7,nw_dst=192.0.2.8,tp_src=1,tp_dst=1,actions=drop\n\
                   low_latency,table=1,priority=42,ip,nw_dst=192.0.2.8,actions=drop\n";
         rules += "low_latency,priority=50,ip,nw_dst=10.9.0.0/16,actions=goto_table:1\n\
@@ -83,7 +83,7 @@ impl Rig {
         rig
     }
 
-    /// Lets the worker work packets off, in bursts.
+    /// Lets the worker forward packets, in bursts.
     fn send(&mut self, packets: &[Vec<u8>]) {
         for burst in packets.chunks(Limits::BURST_PACKETS).chain([&[][..]]) {
             burst.iter().for_each(|packet| assert!(self.port.push(0, packet)));
@@ -91,7 +91,7 @@ impl Rig {
         }
     }
 
-    /// Lets time pass, and the control thread do its part.
+    /// Lets time pass and the control thread poll.
     fn wait(&mut self, ns: Nanos) {
         self.now += ns;
         while self.model.poll(self.now) {}
@@ -106,14 +106,14 @@ impl Rig {
         (0..2).filter_map(|table| self.lut(table)).map(|lut| lut.evicted).sum()
     }
 
-    /// How many of the packets went all the way over the path.
+    /// Returns how many of the packets completed on the fast-forwarding path.
     fn fast(&mut self, packets: &[Vec<u8>]) -> u64 {
         let before = self.model.plane_mut().totals().fast;
         self.send(packets);
         self.model.plane_mut().totals().fast - before
     }
 
-    /// Packets of flows that are low-latency, and have records; the LUTs are full of such.
+    /// Returns packets of low-latency flows that have records. The LUTs are full of such records.
     fn establish(&mut self) -> Vec<Vec<u8>> {
         let flows: Vec<Vec<u8>> = (0..FLOWS).map(flow).collect();
         for _ in 0..30 {
@@ -131,7 +131,7 @@ impl Rig {
     }
 }
 
-/// A packet of a low-latency flow.
+/// Returns a packet of a low-latency flow.
 fn flow(n: u32) -> Vec<u8> {
     let [_, _, high, low] = (n * 7).to_be_bytes();
     ipv4([10, 1, high, low], [10, 2, low, high]).tcp(40_000 + n as u16, 443).build()
@@ -141,7 +141,7 @@ fn ipv4(source: [u8; 4], destination: [u8; 4]) -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).ipv4(source, destination)
 }
 
-/// A packet of a new flow each time, bound for `network`.0.0/16.
+/// Returns a packet of a new flow to `network`.0.0/16.
 fn new_flow(rng: &mut Rng, network: [u8; 2]) -> Vec<u8> {
     let [a, b] = network;
     let packet = ipv4([172, 16, rng.u8(..), rng.u8(..)], [a, b, rng.u8(..), rng.u8(..)]);
@@ -149,7 +149,7 @@ fn new_flow(rng: &mut Rng, network: [u8; 2]) -> Vec<u8> {
     if rng.bool() { packet.tcp(source, destination).build() } else { packet.udp(source, destination).build() }
 }
 
-/// A scan of all ports of a host, as `nmap -sS` does it: one source, few source ports.
+/// Returns a scan of all ports of a host, like that of `nmap -sS`: one source, few source ports.
 fn scan() -> Vec<Vec<u8>> {
     let probe = |port: u16| {
         let packet = ipv4([192, 0, 2, 1], [198, 51, 100, 7]).tcp(36_050 + port % 2, port);
@@ -158,7 +158,7 @@ fn scan() -> Vec<Vec<u8>> {
     (1..=2_000).map(probe).collect()
 }
 
-/// A real scan, where the captures are.
+/// Returns a captured scan, if the capture is available.
 fn captured_scan() -> Option<Vec<Vec<u8>>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap/synscan.pcap");
     if !path.exists() {
@@ -186,7 +186,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         let mut rig = Rig::new(lanes);
         let flows = rig.establish();
         let (before, evicted) = (rig.lut(0).unwrap(), rig.evicted());
-        // Long enough for all that stands still to be idle, were it not in use.
+        // The parts take 10 s together, long enough for unused records to become idle.
         let parts = 100;
         for part in packets.chunks(packets.len().div_ceil(parts)) {
             rig.send(part);
@@ -196,7 +196,7 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
         let after = rig.lut(0).unwrap();
         assert!(after.misses - before.misses > 1_000, "the storm was no storm: {before:?} {after:?}");
         assert_eq!(rig.evicted() - evicted, 0);
-        // Not even those that nothing has hit for a long time.
+        // Records that were not hit for a long time are not evicted either.
         rig.wait(100 * SECOND);
         rig.send(&packets);
         assert_eq!(rig.evicted() - evicted, 0);
@@ -205,9 +205,9 @@ fn normal_ones_evict_nothing(lanes: LaneLimits) {
 }
 
 impl Rig {
-    /// For so long, flows send with lognormal gaps, while a storm of new flows hits the broad low-latency entry: `rate`
-    /// packets a second, each flow's `times` in a row. Returns packets of the flows, and how many of them the path carried
-    /// all the way.
+    /// Sends packets of the flows with lognormal gaps while a storm of new flows hits the broad low-latency
+    /// entry. The storm has `rate` packets per second and repeats each flow `times` times. Returns the number
+    /// of packets of the flows, and how many completed on the fast-forwarding path.
     fn storm(
         &mut self,
         rng: &mut Rng,
@@ -236,7 +236,8 @@ impl Rig {
     }
 }
 
-/// The port-cache thesis' gaps between packets of a flow: lognormal, mu 0.9, sigma 2.3, in ms.
+/// Returns a gap between packets of a flow, by the model of the port-cache thesis: lognormal, mu 0.9, sigma
+/// 2.3, in ms.
 fn gap(rng: &mut Rng) -> Nanos {
     let normal = (0..12).map(|_| rng.f64()).sum::<f64>() - 6.0;
     ((0.9 + 2.3 * normal).exp() * MS as f64) as Nanos
@@ -272,7 +273,7 @@ fn new_flows_get_records(lanes: LaneLimits) {
     assert!(fast * 10 >= sent * 9, "{fast} of {sent} hit");
 }
 
-/// Flows whose entries are low-latency no more come as busily as before, but the room of their records is others' now.
+/// Flows whose entries are no longer low-latency arrive at the same rate, but their records may be displaced.
 #[test]
 fn entries_that_are_unmarked_leave_the_lut_to_others() {
     LANES.into_iter().for_each(unmarked_ones_leave_the_lut);
@@ -289,7 +290,8 @@ fn unmarked_ones_leave_the_lut(lanes: LaneLimits) {
             .flow_mod(rig.now, parse_flow(&line, Command::Modify, ParseOptions::default()).unwrap())
             .unwrap();
     }
-    // In the table behind nothing hits their records any more, but these have earned a rest.
+    // In the next table nothing hits their records any longer, but these are kept for some time because of
+    // earlier hits.
     for _ in 0..60 {
         assert_eq!(rig.fast(&flows), 0, "at once, and for good");
         rig.send(&others);

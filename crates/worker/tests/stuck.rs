@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A device that takes nothing must not stop the other ports, and a port that many send to loses nothing that its device
-//! would take.
+//! A device that accepts no frames must not block the other ports. A port to which many others send must not
+//! lose frames that its device would accept.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::operation::{EntryChange, Operation, PortState};
@@ -27,7 +27,8 @@ fn entry(id: u32, in_port: u32, actions: Vec<Action>, low_latency: bool) -> Entr
     }))
 }
 
-/// Workers over `ports` in-memory ports, of which some take nothing. `owner`: the worker of each port.
+/// Creates workers with `ports` in-memory ports, some of which accept no frames. `owner` returns the worker
+/// of each port.
 fn switch(
     lanes: LaneLimits,
     ports: u32,
@@ -62,7 +63,7 @@ fn switch(
     (set, workers, handles)
 }
 
-/// Off and on.
+/// Without and with lanes.
 const LANES: [LaneLimits; 2] = [LaneLimits::NONE, LaneLimits::USUAL];
 
 fn counts(set: &mut WorkerSet, reason: DropReason) -> u64 {
@@ -84,9 +85,10 @@ fn nor_does_one_of_another_worker() {
     }
 }
 
-/// With lanes the flow beside it is low-latency: nothing of it may be lost.
+/// With lanes, the flow beside it is low-latency and must not lose a packet.
 fn the_others_go_on(lanes: LaneLimits, owner: impl Fn(u32) -> usize) {
-    // Port 1 sends to three ports that take nothing: together their outboxes could hold more than there is.
+    // Port 1 sends to three ports that accept no frames. Together their outboxes could hold more frames than
+    // exist.
     let entries = vec![
         entry(1, 1, vec![Action::output(5), Action::output(6), Action::output(7)], false),
         entry(2, 9, vec![Action::output(8)], lanes.is_on()),

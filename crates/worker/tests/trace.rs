@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets: what a worker records is held against the rules; a worker that does otherwise is found out.
+//! Traces of real packets: the records of a worker are compared with the rules, and a worker that deviates is
+//! detected.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that can not be set up has failed")]
 
 mod traffic;
@@ -49,7 +50,7 @@ impl Lab {
         lab
     }
 
-    /// Turns worker and model until nothing is left to do; what came out is thrown away.
+    /// Runs worker and model until both are idle, and discards the output.
     fn turn(&mut self) {
         loop {
             self.now += 1;
@@ -69,7 +70,7 @@ impl Lab {
         }
     }
 
-    /// Sends a packet and judges its record.
+    /// Sends a packet and compares its record with the rules.
     fn judge(&mut self, port: u32, bytes: &[u8]) -> Verdict {
         assert!(self.handles[port as usize - 1].push(0, bytes));
         self.worker.turn(self.now);
@@ -94,7 +95,7 @@ fn every_kind_of_packet(lanes: LaneLimits) {
     let mut lab = Lab::new(lanes, traffic::rules().into_iter().chain(traffic::hashed_rules(2)));
     assert!(lab.model.plane_mut().record(&Match::any(), u64::MAX));
     let mut agreed = 0;
-    // What NORMAL learns changes the rules: in the end they stay.
+    // Addresses learned by NORMAL change the rules at first; in later rounds the rules are stable.
     for round in 0..4 {
         for port in 1..=PORTS {
             for frame in traffic::frames(port).into_iter().chain((0..8).map(traffic::wanderer)) {
@@ -115,7 +116,8 @@ fn every_kind_of_packet(lanes: LaneLimits) {
     assert_eq!(lab.model.trace_counts().compared, agreed);
 }
 
-/// The path's records are trusted by the worker: a packet takes it all the way, and the trace knows its entries.
+/// The worker trusts the records of the fast-forwarding path. A packet completes on the path, and the trace
+/// has its entries.
 #[test]
 fn records_of_the_fast_forwarding_path_are_traced() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(records_are_traced);
@@ -138,7 +140,7 @@ fn records_are_traced(lanes: LaneLimits) {
     assert_eq!(ways, [(false, Some(0), pipeline::By::Table), (true, None, pipeline::By::Lut)]);
 }
 
-/// Rules that reach the worker and not the model are a planted fault: the worker forwards by others than it should.
+/// A planted fault: rules that only the worker gets, so that it forwards by other rules than the model.
 #[test]
 fn a_worker_that_forwards_otherwise_is_found_out() {
     [LaneLimits::NONE, LaneLimits::USUAL].into_iter().for_each(is_found_out);
@@ -153,7 +155,7 @@ fn is_found_out(lanes: LaneLimits) {
     let id = lab.entry(0);
     let plant = |lab: &mut Lab, change: EntryChange| {
         lab.model.plane_mut().submit(Operation::Entries(vec![change]));
-        // A change that the model knows of, so that both call the rules by one version.
+        // A change that the model submits too, so that both have the same version of the rules.
         lab.model.set_link(0, 5, false).unwrap();
         lab.model.set_link(0, 5, true).unwrap();
         lab.turn();
@@ -230,7 +232,7 @@ fn a_filter_a_count_and_a_full_ring_bound_what_is_recorded() {
         lab.turn();
     }
     assert_eq!(lab.model.plane_mut().records_lost(), 600 - 256);
-    // What was lost is no packet of the 1,000: as many are recorded all the same.
+    // Lost records do not count towards the 1,000 packets: 1,000 records are still taken.
     let mut taken = 0;
     for _ in 0..20 {
         while lab.model.plane_mut().next_record().is_some() {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What one turn of a worker applies is bounded, however much waits.
+//! The number of operations that a worker applies per poll iteration is bounded.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match};
 use model::Model;
 use worker::{Config, Worker, WorkerSet, build};
 
-/// A route among those of a number: all rules of a table differ.
+/// Returns a route with a number; the rules of a table are distinct.
 fn add(table: u8, number: u32) -> FlowMod {
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: u128::from(number) << 8, mask: 0xffff_ff00 };
     FlowMod {
@@ -17,7 +17,7 @@ fn add(table: u8, number: u32) -> FlowMod {
     }
 }
 
-/// Tables of a thousand routes each, and then bundles for them that wait for the worker.
+/// Creates tables of a thousand routes each, and then bundles for them that wait for the worker.
 fn waiting(tables: u8, bundles: u32, size: u32) -> (Model<WorkerSet>, Worker) {
     let config = Config { workers: 1, small_frames: 64, large_frames: 0, ..Config::default() };
     let (set, mut workers) = build(&config, Vec::new());
@@ -48,7 +48,7 @@ fn bundles_of_single_parts_fill_a_turn_soon() {
 #[test]
 fn a_bundle_for_many_tables_swaps_them() {
     let (mut model, mut worker) = waiting(40, 8, 60);
-    // 40 swaps each, not 2,400 parts: as much as a turn has room for.
+    // 40 swaps each instead of 2,400 parts, which is the limit of a poll iteration.
     assert_eq!(worker.turn(1).applied, 1);
     assert_eq!(model.plane_mut().engine(39).0, "exact");
     assert_eq!(worker.turn(2).applied, 1);

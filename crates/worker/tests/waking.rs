@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is to be woken: workers that sleep while operations or frames of others wait for them, and the control thread for
-//! reports; and how many operations wait because a worker takes none.
+//! Wake-ups of workers that sleep while operations or frames of others wait for them, and of the control
+//! thread for events. Also the number of operations that wait because a worker applies none.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use flow::syntax::{ParseOptions, parse_flow};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use worker::{PortQueues, Sleeper, Worker, WorkerSet, build};
 
-/// Two workers, each with a port of its number plus one.
+/// Creates two workers. Each has a port, whose number is the worker's plus one.
 fn switch(flows: &[&str]) -> (Model<WorkerSet>, Vec<Worker>, Vec<MemHandle>) {
     let (mut handles, mut ports) = (Vec::new(), Vec::new());
     for number in 1..=2 {
@@ -125,7 +125,7 @@ fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
         while others[0].apply() > 0 {}
         model.plane_mut().parked()
     };
-    // The first ones find room on the way to the worker that takes none.
+    // The first operations fit into the ring to the stopped worker.
     let mut room = 0;
     while submit(&mut model) == 0 {
         room += 1;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Controllers that say anything: random messages of every type, right ones and mutated ones, by several channels at a
-//! time, through session, agent, model and a worker. The generator and what is checked on the way are in `storm`; the
-//! fuzz target `controllers` drives the same from bytes.
+//! Controllers that send arbitrary messages: random messages of every type, valid and mutated, by several
+//! channels at a time. They pass through session, agent, model and a worker. Generator and checks are in
+//! `storm`. The fuzz target `controllers` drives the same code from bytes.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::expect_used)]
 
 #[path = "../../../openflow/tests/common/mod.rs"]
@@ -14,7 +14,7 @@ use storm::{Counts, Storm};
 
 /// Steps of one storm, which begins with an empty switch.
 const STEPS: usize = 400;
-/// Messages, when the environment variable STORM_MESSAGES says nothing.
+/// Number of messages if the environment variable STORM_MESSAGES is not set.
 const MESSAGES: u64 = 100_000;
 
 fn number(name: &str) -> Option<u64> {
@@ -58,7 +58,7 @@ fn whatever_controllers_say_the_switch_stays_whole() {
         }
     }
     println!("{storms} storms, {sum:?}");
-    // The generator reaches what it is for: a good part is done, refusals are of many kinds, packets are compared.
+    // Checks that the generator is useful: many requests succeed, many are refused, and packets are compared.
     assert!(sum.refused > sum.messages / 10 && sum.refused < sum.messages * 9 / 10, "{sum:?}");
     assert!(sum.operations > sum.messages / 20, "{sum:?}");
     assert!(sum.compared > sum.packets / 10 && sum.sent > sum.compared / 10, "{sum:?}");

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A switch of one worker, controllers that send it random messages, and what must hold whatever they say:
+//! A switch with one worker, and controllers that send it random messages. These properties must hold for any
+//! messages:
 //!
-//! - each byte sequence that leaves a channel is messages that decode; output stays within its bounds;
-//! - each operation is right in the eyes of the reference, which executes it too;
-//! - a packet that comes in when all is applied leaves as the reference says (without meters, which it has not);
-//! - in the end a fresh controller is served, sees all entries, and can take everything away; no packet is lost.
+//! - The bytes that leave a channel are messages that decode, and the output stays within its bounds.
+//! - Each operation is valid for the reference, which executes it too.
+//! - A packet received when all operations are applied leaves as the reference requires (without meters,
+//!   which it does not implement).
+//! - At the end a new controller is served, sees all entries and can remove everything, and no packet is
+//!   lost.
 
 use crate::common::{message, mutate};
 use crate::tame::{PORTS, does, tame};
@@ -28,39 +31,39 @@ use std::collections::BTreeMap;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, build};
 
-/// Controllers at a time.
+/// Number of concurrent controllers.
 const CHANNELS: usize = 3;
-/// Rounds after which what is asked must have been answered.
+/// Maximum number of rounds until a request must have been answered.
 const PATIENCE: usize = 10_000;
-/// Output of a channel: what asynchronous messages may reach, and one message more.
+/// Maximum output of a channel in bytes: the limit of asynchronous messages plus one message.
 const OUTPUT_MAX: usize = 1_024 * 1_024 + 2 * openflow::MESSAGE_BYTES_MAX;
-/// Frames that a port holds.
+/// Capacity of a port's queue in frames.
 const PORT_FRAMES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Requests for all entries at a time.
+/// Number of requests for all entries sent at once.
 const DUMPS: usize = 200;
 
-/// What happened.
+/// Counts of a storm's events.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Messages sent by controllers.
     pub messages: u64,
-    /// Of these, mutated.
+    /// Messages that were mutated.
     pub mutated: u64,
-    /// Messages refused, also by the model.
+    /// Messages refused, by the session or the model.
     pub refused: u64,
-    /// Channels closed for what was said on them, or not said.
+    /// Channels closed because of their messages, or of a timeout.
     pub closed: u64,
-    /// Operations of the data plane.
+    /// Operations submitted to the data plane.
     pub operations: u64,
     /// Barriers answered.
     pub barriers: u64,
-    /// Packets into ports.
+    /// Packets sent to ports.
     pub packets: u64,
     /// Packets compared with the reference.
     pub compared: u64,
-    /// Copies of these.
+    /// Copies of the compared packets.
     pub sent: u64,
     /// Errors by code.
     pub codes: BTreeMap<String, u64>,
@@ -68,12 +71,12 @@ pub struct Counts {
 
 struct Controller {
     channel: ChannelId,
-    /// Sent, and not taken in yet.
+    /// Bytes sent and not read by the channel yet.
     outbox: Vec<u8>,
-    /// Received, and not a whole message yet.
+    /// Bytes received that are not a whole message yet.
     inbox: Vec<u8>,
     reads: bool,
-    /// What is kept of what it received.
+    /// Received messages, while they are collected.
     kept: Option<Vec<(u32, Message)>>,
 }
 
@@ -86,7 +89,7 @@ pub struct Storm {
     now: Nanos,
     xid: u32,
     meters: bool,
-    /// The message before, which the next may get parts of.
+    /// The previous message, parts of which the next one may contain.
     last: Vec<u8>,
     pub counts: Counts,
 }
@@ -140,7 +143,7 @@ impl Storm {
         self.controllers.push(Controller { channel, outbox, inbox: Vec::new(), reads: true, kept: None });
     }
 
-    /// One thing that happens: which one, the number says.
+    /// Executes one step; `number` selects what happens.
     pub fn step(&mut self, number: u64) {
         let rng = &mut Rng::with_seed(number);
         let at = rng.usize(..self.controllers.len());
@@ -159,7 +162,7 @@ impl Storm {
         self.turn();
     }
 
-    /// More than it reads. These messages are all the same, and not counted.
+    /// Requests more than the controller reads. These messages are all equal and not counted.
     fn ask_for_much(&mut self, at: usize) {
         let controller = &mut self.controllers[at];
         controller.reads = false;
@@ -179,7 +182,7 @@ impl Storm {
                 said = message(rng);
             }
         }
-        // The reference has no meters: in half of the storms packets can always be compared.
+        // The reference has no meters, so half of the storms have none, to make packets comparable.
         if matches!(said, Message::MeterMod(_)) && !self.meters {
             return;
         }
@@ -198,7 +201,7 @@ impl Storm {
         }
         self.counts.messages += 1;
         let controller = &mut self.controllers[at];
-        // Usually all at once, sometimes the end comes with the next message.
+        // Usually the whole message is sent at once. Sometimes its end is sent with the next message.
         let late = if rng.u8(..4) == 0 { rng.usize(..bytes.len()) } else { 0 };
         controller.outbox.extend_from_slice(&bytes[..bytes.len() - late]);
         if late > 0 {
@@ -209,7 +212,7 @@ impl Storm {
         }
     }
 
-    /// All do what there is to do.
+    /// Lets every part of the switch do its work.
     fn turn(&mut self) {
         self.now += 1_000;
         for at in (0..self.controllers.len()).rev() {
@@ -225,7 +228,7 @@ impl Storm {
             self.agent.tell(&mut self.model, self.now, notice);
         }
         self.work();
-        // What packets of the controllers made is of no interest here.
+        // The output of packet-outs is not checked here.
         for port in &mut self.ports {
             while port.pop(0).is_some() {}
         }
@@ -246,7 +249,7 @@ impl Storm {
         self.model.plane_mut().applied() == version
     }
 
-    /// Feeds a channel and reads its answers; true if it is over.
+    /// Passes bytes to a channel and reads its answers. Returns true when the channel is closed.
     fn serve(&mut self, at: usize) -> bool {
         let controller = &mut self.controllers[at];
         for _ in 0..64 {
@@ -268,7 +271,7 @@ impl Storm {
                 }
             }
             let channel = self.agent.channel(controller.channel).unwrap();
-            // A session that is over has no deadline.
+            // A closed session has no deadline.
             assert!(channel.next_deadline().is_some(), "a channel that is over does not say so");
             let length = channel.output().len();
             assert!(length <= OUTPUT_MAX, "{length} bytes of output");
@@ -281,7 +284,7 @@ impl Storm {
                 break;
             }
         }
-        // It sends no more than it is listened to.
+        // The controller sends no more while the switch does not read from it.
         let blocked = controller.outbox.len() > 4 * openflow::MESSAGE_BYTES_MAX;
         controller.reads |= blocked;
         false
@@ -303,7 +306,7 @@ impl Storm {
         if rng.u8(..4) == 0 {
             push_key(rng, &mut bytes);
         }
-        // Everything that was said is done first.
+        // All earlier messages are processed first.
         self.turn();
         let in_port = rng.u32(1..=PORTS);
         assert!(self.ports[in_port as usize - 1].push(0, &bytes));
@@ -333,7 +336,7 @@ impl Storm {
         assert_eq!(became, 1, "{:?}", expected.outcome);
     }
 
-    /// Asks as a well-behaved controller, and returns what is answered until the barrier's reply.
+    /// Sends messages as a correct controller does. Returns the answers until the barrier reply.
     fn ask(&mut self, messages: &[Message]) -> Vec<(u32, Message)> {
         let controller = self.controllers.last_mut().unwrap();
         controller.kept = Some(Vec::new());
@@ -353,7 +356,7 @@ impl Storm {
         panic!("a barrier is not answered");
     }
 
-    /// A fresh controller finds all in order and takes it away.
+    /// Checks that a new controller finds the switch in order and can remove everything.
     pub fn finish(mut self) -> Counts {
         for gone in self.controllers.drain(..) {
             self.agent.close(gone.channel);
@@ -422,7 +425,7 @@ impl Controller {
     }
 }
 
-/// Makes the stateless lane look at a packet, where there is one.
+/// Adds a KeyFlow header to a packet, so that the stateless forwarder handles it, if there is one.
 fn push_key(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let [high, low] = wire::keyflow::ETHERTYPE.to_be_bytes();
     let (epoch, hops) = (rng.u8(..2), rng.u8(..4));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Makes random messages meet: numbers of tables, ports, groups, meters and bundles become small ones, so that many
-//! messages are about something that is there.
+//! Makes random messages refer to the same objects: numbers of tables, ports, groups, meters and bundles are
+//! reduced to small ones, so that many messages refer to objects that exist.
 
 use fastrand::Rng;
 use flow::group::GroupType;
@@ -13,7 +13,7 @@ use openflow::multipart::flow_stats::FlowQuery;
 use openflow::port::config;
 use openflow::role::Role;
 
-/// Ports there are, from 1.
+/// Number of ports; they are numbered from 1.
 pub const PORTS: u32 = 4;
 const TABLES: u8 = 5;
 const GROUPS: u32 = 6;
@@ -38,7 +38,7 @@ fn group(rng: &mut Rng) -> u32 {
     if rng.u8(..16) == 0 { openflow::group::ALL } else { rng.u32(..GROUPS) }
 }
 
-/// A bundle's; all messages of one bundle have the same.
+/// Returns the flags of a bundle; all messages of one bundle have the same.
 fn flags(rng: &mut Rng) -> u16 {
     if rng.u8(..8) == 0 { rng.u16(..8) } else { 1 }
 }
@@ -47,7 +47,7 @@ fn seldom(rng: &mut Rng, value: Option<u32>, small: u32) -> Option<u32> {
     value.filter(|_| rng.u8(..8) == 0).map(|value| value % small)
 }
 
-/// A match of few different ones, so that entries are met, overlap and are found again.
+/// Returns one of few different matches, so that entries are hit, overlap and are found again.
 fn matching(rng: &mut Rng) -> Match {
     let mut fields = Vec::new();
     if rng.bool() {
@@ -76,7 +76,7 @@ fn actions(rng: &mut Rng, list: &mut [Action]) {
             Action::Output { port: to, .. } => *to = port(rng),
             Action::Group(id) => *id = group(rng),
             Action::SetQueue(id) => *id %= 8,
-            // Most random ones have no prerequisites in the match, or are no header's.
+            // Most random actions of these kinds miss a prerequisite in the match, or refer to no header.
             Action::SetField(_)
             | Action::PushKey(_)
             | Action::PushPolka(_)
@@ -170,7 +170,7 @@ fn query(rng: &mut Rng, q: &mut Query) {
     }
 }
 
-/// Whether it changes the switch, or sends something.
+/// Returns whether the message changes the switch or sends a packet.
 pub fn does(message: &Message) -> bool {
     use Message as M;
     matches!(
@@ -214,7 +214,7 @@ pub fn tame(rng: &mut Rng, message: &mut Message) {
                 (m.mac, m.advertise) = ([0; 6], 0);
                 m.mask = [config::NO_RECV, config::NO_FWD, config::NO_PACKET_IN, config::PORT_DOWN]
                     [rng.usize(..4)];
-                // Mostly open, so that packets flow.
+                // Ports are open in most cases, so that packets flow.
                 m.config = if rng.u8(..4) == 0 { m.mask } else { 0 };
             }
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A set of workers, and the reference beside it that executes the same operations and refuses wrong ones.
+//! A set of workers, and a reference that executes the same operations and fails on invalid ones.
 
 use flow::{EntryId, Operation, PortNo};
 use frame::Frame;
@@ -11,7 +11,7 @@ use worker::WorkerSet;
 pub struct Watched {
     pub set: WorkerSet,
     pub reference: Reference,
-    /// The last operation's version.
+    /// Version of the last operation.
     pub version: u64,
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An allocator that counts for each thread what it allocates and frees.
+//! An allocator that counts the allocations and frees of each thread.
 
-// An allocator cannot be had without it; every block only hands its caller's promises on.
+// `GlobalAlloc` is an unsafe trait. Every block only passes the caller's guarantees on.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ops::Sub;
 
-/// Calls of the allocator.
+/// Numbers of calls of the allocator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Allocations, growing and shrinking included.
+    /// Allocations, including changes of size.
     pub allocated: u64,
-    /// Frees, growing and shrinking included.
+    /// Frees, including changes of size.
     pub freed: u64,
 }
 
@@ -26,11 +26,11 @@ impl Sub for Counted {
 }
 
 thread_local! {
-    // Neither allocates nor needs to be dropped, so that the allocator may use it at any time.
+    // Neither allocates nor needs to be dropped, so the allocator may use it at any time.
     static COUNTED: Cell<Counted> = const { Cell::new(Counted { allocated: 0, freed: 0 }) };
 }
 
-/// What this thread has allocated and freed so far.
+/// Returns the number of calls of this thread so far.
 pub fn on_this_thread() -> Counted {
     COUNTED.get()
 }
@@ -40,33 +40,37 @@ fn count(allocated: u64, freed: u64) {
     COUNTED.set(Counted { allocated: so_far.allocated + allocated, freed: so_far.freed + freed });
 }
 
-/// The system's allocator, counted.
+/// The system's allocator, with counters.
 pub struct Allocator;
 
-// SAFETY: every method passes its arguments to the system's allocator, which keeps the promises of the trait; counting
-// touches no allocated memory and does not unwind.
+// SAFETY: every method passes its arguments to the system's allocator, which fulfils the contract of the
+// trait. Counting accesses no allocated memory and does not unwind.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, 0);
-        // SAFETY: the caller promises what `System` asks for.
+        // SAFETY: the contract of `GlobalAlloc::alloc` is the same for `System`, and the caller guarantees
+        // it.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(1, 0);
-        // SAFETY: as above.
+        // SAFETY: the contract of `GlobalAlloc::alloc_zeroed` is the same for `System`, and the caller
+        // guarantees it.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(1, 1);
-        // SAFETY: as above; `place` came from `System`, as all of this allocator's memory does.
+        // SAFETY: the contract is the same for `System`, and the caller guarantees it; `place` came from
+        // `System`, as all memory of this allocator does.
         unsafe { System.realloc(place, layout, size) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(0, 1);
-        // SAFETY: as above.
+        // SAFETY: the contract is the same for `System`, and the caller guarantees it; `place` came from
+        // `System`, as all memory of this allocator does.
         unsafe { System.dealloc(place, layout) }
     }
 }

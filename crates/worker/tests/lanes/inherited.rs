@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order of flows while a LUT takes the place of another and records are cleaned.
+//! The order of flows while a LUT is replaced by another and records are cleaned.
 
 use crate::lab::{Lab, RULES, USUAL, low, udp};
 use flow::Command;
 
-/// Low-latency flows of one rule; with two packets of another flow, a burst.
+/// Number of low-latency flows of one rule; together with two packets of another flow they fill a burst.
 const OTHERS: u8 = 30;
 const OTHERS_RULE: &str = "priority=30,udp,nw_dst=10.2.0.0/16,actions=output:3";
 
-/// Turns until a change of rules is cleaned, a slice of the LUT with each burst.
+/// Poll iterations until a rule change is cleaned, one slice of the LUT per burst.
 const CLEANING_TURNS: usize = 64;
 
 fn push_others(lab: &mut Lab) {
     (0..OTHERS).for_each(|number| lab.push(1, &udp([10, 2, number, 1], 5, 64, 0)));
 }
 
-/// A record of the LUT before is inherited for the first packet of a burst. Then a record that is being cleaned bars the
-/// LUT before, and the flow's next packets must not wait while later ones find the record that was inherited.
+/// A record of the previous LUT is inherited for the first packet of a burst. Then a record being cleaned
+/// blocks the previous LUT. The flow's next packets must not wait in the backlog, because later packets find
+/// the inherited record.
 #[test]
 fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
     let others = format!("low_latency,{OTHERS_RULE}");
     let rules = [RULES, &[&others]].concat();
-    // So many records that a change cleans them slice by slice.
+    // Enough records for a change to be cleaned in slices.
     let frames = worker::Config { small_frames: 1_024, large_frames: 0, ..worker::Config::default() };
     let mut lab = Lab::with(&worker::Config { lanes: USUAL, lut_entries: 16_384, ..frames }, &rules);
     for _ in 0..CLEANING_TURNS {
@@ -29,14 +30,14 @@ fn a_flow_goes_on_by_the_record_that_was_inherited_for_it() {
         push_others(&mut lab);
         lab.turn();
     }
-    // Another LUT, which examines more bits.
+    // The change creates another LUT, which examines more bits.
     lab.rule("priority=1,udp,tp_src=77,actions=drop");
     push_others(&mut lab);
     lab.turn();
     let figures = lab.model.plane_mut().fast_tables().next().and_then(|(_, lut)| lut).unwrap().figures;
     assert_eq!((figures.records, figures.hits), (30, 30), "they have been inherited, and nothing else");
     lab.change(Command::ModifyStrict, &format!("low_latency=false,{OTHERS_RULE}"));
-    // A full burst, behind which nothing is worked off.
+    // A full burst, after which no backlog is worked off.
     lab.push(1, &low(64, 1));
     push_others(&mut lab);
     lab.push(1, &low(64, 2));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker between ports in memory.
+//! One worker between in-memory ports.
 
 use flow::DropReason;
 use flow::syntax::{ParseOptions, parse_flow};
@@ -29,12 +29,12 @@ impl Lab {
         Self::with_ports(4, 8_192, config, rules)
     }
 
-    /// A switch of ports 1 to `ports`, with room for so many frames each way.
+    /// Creates a switch with ports 1 to `ports`, each with queues of `room` frames per direction.
     pub fn with_ports(ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
         Self::with_slow(0, ports, room, config, rules)
     }
 
-    /// The same; the device of port `slow` is given one normal frame at a time.
+    /// Like `with_ports`, but the device of port `slow` gets one normal frame at a time.
     pub fn with_slow(slow: u32, ports: u32, room: usize, config: &worker::Config, rules: &[&str]) -> Self {
         let (mut handles, mut queues) = (Vec::new(), Vec::new());
         for number in 1..=ports {
@@ -77,7 +77,7 @@ impl Lab {
         assert!(self.ports[port - 1].push(0, bytes));
     }
 
-    /// Fills a port's receive queue with this packet; returns how many it took.
+    /// Fills a port's receive queue with this packet. Returns the number of packets accepted.
     pub fn fill(&mut self, port: usize, bytes: &[u8]) -> usize {
         std::iter::from_fn(|| self.ports[port - 1].push(0, bytes).then_some(())).count()
     }
@@ -97,7 +97,7 @@ impl Lab {
         self.worker.end()
     }
 
-    /// A turn of the worker, while the control thread does nothing.
+    /// Runs a poll iteration of the worker without the control thread.
     pub fn turn_alone(&mut self) -> worker::Turn {
         self.now += 5_000;
         self.worker.turn(self.now)
@@ -107,19 +107,19 @@ impl Lab {
         self.pop_some(port, usize::MAX)
     }
 
-    /// Takes so many frames at most that were sent by a port.
+    /// Takes at most `most` frames that were sent by a port.
     pub fn pop_some(&mut self, port: usize, most: usize) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| self.ports[port - 1].pop(0)).take(most).collect()
     }
 
-    /// Packets and copies dropped for a reason.
+    /// Returns the number of packets and copies dropped for a reason.
     pub fn dropped(&mut self, reason: DropReason) -> u64 {
         let totals = self.model.plane_mut().totals();
         totals.dropped[reason as usize] + totals.copies_dropped[reason as usize]
     }
 }
 
-/// A UDP packet whose last byte is `mark`.
+/// Returns a UDP packet whose last byte is `mark`.
 pub fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
     let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     let mut bytes = b.ipv4([192, 168, 0, 1], dst).ttl(ttl).udp(source_port, 2_000).pad_to(60).build();
@@ -127,10 +127,10 @@ pub fn udp(dst: [u8; 4], source_port: u16, ttl: u8, mark: u8) -> Vec<u8> {
     bytes
 }
 
-/// The defaults of the daemon.
+/// The daemon's default limits.
 pub const USUAL: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
-/// To port 3: 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
+/// All packets leave by port 3; 10.0.0.0/24 is low-latency, 10.1.0.0/16 is not.
 pub const RULES: &[&str] = &[
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:3",
     "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
@@ -146,7 +146,7 @@ pub fn normal() -> Vec<u8> {
     udp([10, 1, 0, 1], 5, 64, 0)
 }
 
-/// A packet of one of many low-latency flows of [`RULES`].
+/// Returns a packet of one of many low-latency flows of [`RULES`].
 pub fn other_low(flow: u16) -> Vec<u8> {
     let b = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
     b.ipv4([192, 168, 0, 1], [10, 0, 0, 9]).udp(5, flow).pad_to(60).build()

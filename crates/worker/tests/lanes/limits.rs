@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Limits are told beside what is in use, and what waits at the end is counted.
+//! Limits are reported with their usage, and packets that wait at the end are counted.
 
 use crate::lab::{Lab, RULES, low, normal, other_low};
 use flow::{DropReason, Match};
@@ -11,7 +11,7 @@ fn lab(lanes: LaneLimits) -> Lab {
     Lab::with_ports(4, 512, &worker::Config { lanes, ..worker::Config::default() }, RULES)
 }
 
-/// What is in use and how much there is, of a worker or a port.
+/// Returns the usage and the limit of a resource of a worker or port.
 fn level(lab: &mut Lab, place: Place, name: &str) -> (u64, Option<u64>) {
     let levels = lab.model.plane_mut().levels();
     let (_, level) = levels.iter().find(|(at, level)| *at == place && level.name == name).unwrap();
@@ -61,7 +61,7 @@ fn what_waits_is_told_beside_its_limit() {
 #[test]
 fn what_waits_at_the_end_is_counted() {
     let mut lab = lab(LaneLimits { normal: 256, unknown: 256, hold: 64 });
-    // More than the device takes, more than the worker forwards, and packets that are held back.
+    // More frames than the device accepts, more packets than the worker forwards, and held packets.
     for turn in 0..200 {
         (0..BURST).for_each(|_| lab.push(1, &normal()));
         (0..BURST / 2).for_each(|_| {

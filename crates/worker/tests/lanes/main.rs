@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two lanes of a worker under more than it can carry: what is lost, in which order packets leave, and how long an
-//! operation waits.
+//! The two lanes of an overloaded worker: which packets are lost, in which order packets leave, and how long
+//! operations wait.
 
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
@@ -18,11 +18,12 @@ use pipeline::LaneLimits;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Turns in which an operation is in force whatever arrives: eight patient ones, those in which the shares shrink to
-/// nothing, and those in which what waits is worked off, the last eight bursts in small quanta.
+/// Maximum number of poll iterations until an operation is in force under any load. These are eight
+/// iterations of waiting, those in which the shares shrink to zero, and those in which the backlog is worked
+/// off, the last eight bursts in small quanta.
 const CLOSING_TURNS: u32 = 8 + 3_072 / 32 + 3_072 / 32 + 256 / 8;
 
-/// Equal in every bit that a table examines; one packet's TTL ends it behind its first output.
+/// All packets are equal in every bit that a table examines. One packet's TTL ends it after its first output.
 #[test]
 fn a_packet_that_ends_early_does_not_overtake_its_flow() {
     for (next, lanes) in
@@ -53,8 +54,8 @@ fn a_packet_that_ends_early_does_not_overtake_its_flow() {
     }
 }
 
-/// A new low-latency flow beside a flood that fills the backlog: what it sends before it is known may find no room; after
-/// that nothing of it is lost, whatever room there is to hold it back.
+/// A new low-latency flow beside a flood that fills the backlog. Packets sent before the flow is learned may
+/// be dropped. After that none is lost, whatever the capacity of the hold queue.
 #[test]
 fn nothing_is_lost_of_what_is_held_back() {
     for hold in [0, 1, 256, 4_096] {
@@ -83,13 +84,13 @@ fn nothing_is_lost_of_what_is_held_back() {
         assert_eq!(lab.dropped(DropReason::TransmitFull), 0, "{hold}");
         assert!(unknown < pushed / 2, "{hold}: it is learned");
         assert_eq!(marks.len() as u64, pushed - unknown, "{hold}");
-        // From the first on that came through without another being lost behind it.
+        // From the first packet after which no other is lost.
         let known = &marks[marks.len() / 2..];
         assert!(known.windows(2).all(|pair| pair[1] == pair[0] % 250 + 1 || pair[1] == 1), "{hold}");
     }
 }
 
-/// Operations come into force whatever arrives.
+/// Operations take effect under any load.
 #[test]
 fn an_operation_waits_for_no_more_than_some_turns() {
     for with_low in [false, true] {
@@ -119,7 +120,7 @@ fn an_operation_waits_for_no_more_than_some_turns() {
     }
 }
 
-/// With few frames known normal packets leave some for unknown ones.
+/// When frames are scarce, known normal packets leave some for unknown ones.
 #[test]
 fn a_flow_is_learned_while_frames_are_scarce() {
     let mut lab = Lab::new(USUAL, 1_024, RULES);
@@ -134,7 +135,7 @@ fn a_flow_is_learned_while_frames_are_scarce() {
     assert!(lab.dropped(DropReason::BacklogNormal) > 0 && lab.model.plane_mut().totals().fast > 100);
 }
 
-/// Received bursts and quanta take turns; costs are measured nevertheless.
+/// Received bursts and quanta alternate, and lookup costs are measured nevertheless.
 #[test]
 fn costs_of_lookups_are_measured_with_lanes() {
     fn elapsed() -> u64 {

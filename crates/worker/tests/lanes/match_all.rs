@@ -6,10 +6,10 @@ use flow::{Command, DropReason};
 use model::DataPlane;
 use pipeline::LaneLimits;
 
-/// Room for 16 packets of unknown flows.
+/// Limits of 16 waiting packets of unknown flows.
 const NARROW: LaneLimits = LaneLimits { normal: 16, unknown: 16, hold: 16 };
 
-/// Rule sets by which all packets of [`flows`] leave by port 3 over low-latency entries.
+/// Rule sets with which all packets of [`flows`] leave by port 3 over low-latency entries.
 const RULE_SETS: &[&[&str]] = &[
     &["low_latency,actions=output:3"],
     &["low_latency,priority=7,actions=output:3", "priority=3,actions=drop"],
@@ -19,7 +19,7 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,actions=write_metadata:5,goto_table:7",
         "table=7,low_latency,actions=output:3",
     ],
-    // Behind and before a table that has a LUT.
+    // After and before a table that has a LUT.
     &[
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=goto_table:1",
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=goto_table:1",
@@ -32,14 +32,14 @@ const RULE_SETS: &[&[&str]] = &[
         "table=1,low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "table=1,low_latency,priority=0,actions=output:3",
     ],
-    // Only the ingress port, wholly and beside an entry that matches everything.
+    // Only the ingress port is examined, by all entries, or by one beside an entry that matches everything.
     &["low_latency,in_port=1,actions=output:3", "low_latency,in_port=2,actions=output:3"],
     &["low_latency,in_port=1,actions=output:3", "low_latency,priority=1,actions=output:3"],
-    // Only whether there is a header.
+    // Only the presence of a header is examined.
     &["low_latency,ip,actions=output:3"],
     &["low_latency,vlan_tci=0x1000/0x1000,actions=output:4", "low_latency,priority=1,actions=output:3"],
     &["low_latency,vlan_tci=0/0x1000,actions=output:3"],
-    // By the index of a linear table, which has an entry that matches everything as well, or entries with a LUT.
+    // By the index of a linear table, which also has an entry that matches everything, or entries with a LUT.
     &[
         "low_latency,actions=goto_direct(table=1,index=2)",
         "table=1,low_latency,index=2,actions=output:3",
@@ -53,12 +53,12 @@ const RULE_SETS: &[&[&str]] = &[
     ],
 ];
 
-/// Packets of eight flows.
+/// Returns packets of eight flows.
 fn flows() -> Vec<Vec<u8>> {
     (0..8).map(|flow| udp([10, 0, flow, 9], 5, 64, 0)).collect()
 }
 
-/// Sends packets of all flows, slowly, until each is known.
+/// Sends packets of all flows slowly, until each flow is learned.
 fn warm(lab: &mut Lab) {
     for _ in 0..3 {
         flows().iter().for_each(|packet| lab.push(1, packet));
@@ -67,7 +67,7 @@ fn warm(lab: &mut Lab) {
     lab.pop(3);
 }
 
-/// Sends packets of known flows; all must leave by port 3 over the path.
+/// Sends packets of learned flows. All must leave by port 3 on the fast-forwarding path.
 fn all_are_fast(lab: &mut Lab, of: &dyn std::fmt::Debug) {
     let before = lab.model.plane_mut().totals().fast;
     for _ in 0..10 {
@@ -90,7 +90,7 @@ fn packets_that_low_latency_entries_serve_take_the_path_whatever_is_matched() {
     }
 }
 
-/// More packets than the tables serve meanwhile, by 16 ports.
+/// More packets arrive on 16 ports than the tables can serve.
 #[test]
 fn under_load_none_of_them_is_lost_as_unknown() {
     let config =
@@ -116,7 +116,7 @@ fn under_load_none_of_them_is_lost_as_unknown() {
     }
 }
 
-/// The bits that a table examines become more and fewer, down to none and to no entry.
+/// A table examines more and fewer bits over time, down to none and to no entry.
 #[test]
 fn tables_may_come_to_examine_no_bits_and_some_again() {
     let routes = [
@@ -138,7 +138,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
             lab.change(Command::Delete, "");
             lab.rule("low_latency,priority=2,actions=output:3");
             check(&mut lab, "emptied and filled again");
-            // So many that the table is compiled anew, first with them, then without.
+            // Enough rules for the table to be compiled again, first with them, then without.
             for host in 0..=255 {
                 lab.rule(&format!(
                     "low_latency,priority={},nw_dst=10.8.{host}.0/24,ip,actions=drop",
@@ -153,7 +153,7 @@ fn tables_may_come_to_examine_no_bits_and_some_again() {
     }
 }
 
-/// An entry becomes low-latency by a modify, as learning does it, in a table of which other entries examined bits before.
+/// An entry becomes low-latency by a modify, as by learning. Other entries of its table examined bits before.
 #[test]
 fn an_entry_that_matches_everything_may_become_low_latency() {
     for others in

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What both lanes share: frames for copies, places for what a packet sends, the way to the controller. Normal packets leave
-//! some of each to low-latency ones.
+//! Resources shared by both lanes: frames for copies, slots for pending outputs, and the ring to the
+//! controller. Normal packets must leave some of each to low-latency packets.
 
 use crate::lab::{Lab, RULES, udp};
 use flow::DropReason;
 use pipeline::{BURST, LaneLimits};
 
-/// Room for more waiting packets than there are places for what they send.
+/// Limits that permit more waiting packets than there are slots for pending outputs.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
-/// What comes in by port 1 sends copies, and then waits for table 1; by port 2 comes a low-latency flow to ports 3 and 4.
+/// Packets from port 1 cause copies and then wait for table 1. A low-latency flow from port 2 goes to ports 3
+/// and 4.
 const COPIES: &[&str] = &[
     "table=0,priority=5,in_port=1,actions=ALL,goto_table:1",
     "table=0,low_latency,priority=5,in_port=2,actions=goto_table:1",
@@ -28,8 +29,9 @@ fn normal() -> Vec<u8> {
 
 #[test]
 fn copies_of_waiting_packets_leave_room_for_those_of_low_latency_ones() {
-    // There are too few frames: packets do not wait with more than half of them, so what a burst took for its copies is back
-    // at its end. And there are too few places for copies.
+    // In the first case there are too few frames. Packets do not wait with more than half of them, so frames
+    // taken for a burst's copies are free again after it. In the second case there are too few slots for
+    // copies.
     for (ports, small_frames, scarce) in
         [(20, 1_024, DropReason::NoBuffer), (20, 32_768, DropReason::TransmitFull)]
     {
@@ -70,7 +72,7 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
         "low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:3",
         "priority=10,udp,nw_dst=10.1.0.0/16,actions=CONTROLLER:128",
     ];
-    // Frames of the controller's run out, or places in the ring to it.
+    // Either the frames for the controller run out, or the space in the ring to it.
     for (controller_frames, events) in [(64, 1_024), (512, 64)] {
         let config = worker::Config { controller_frames, events, lanes: LANES, ..worker::Config::default() };
         let mut lab = Lab::with_ports(4, 512, &config, &rules);
@@ -78,7 +80,7 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
             lab.push(2, &low(0));
             lab.turn();
         }
-        // Nobody takes what goes to the controller.
+        // Packet-ins are not taken from the ring.
         for turn in 0..200 {
             (0..BURST).for_each(|_| lab.push(1, &normal()));
             lab.turn_alone();
@@ -91,13 +93,14 @@ fn packet_ins_of_normal_packets_leave_room_for_those_of_low_latency_ones() {
     }
 }
 
-/// More may wait than there are frames: those left are enough to receive with, turn by turn.
+/// More packets may wait than there are frames. The remaining frames are enough to receive packets in each
+/// poll iteration.
 #[test]
 fn waiting_packets_leave_frames_to_receive_low_latency_ones_with() {
     let mut lab = Lab::new(LANES, 1_024, RULES);
     for turn in 0..600 {
         if turn >= 4 {
-            // Some known to be normal, and some of new flows.
+            // Half of the packets are known to be normal; the others belong to new flows.
             (0..BURST).for_each(|n| match n % 2 {
                 0 => lab.push(1, &normal()),
                 _ => lab.push(4, &udp([10, 2, turn as u8, n as u8], 5, 64, 0)),
@@ -127,7 +130,7 @@ fn frames_that_wait_for_a_slow_device_leave_some_to_low_latency_ones() {
         lab.turn();
     }
     lab.pop(3);
-    // Nobody takes what the device has: all frames but a quarter wait for it.
+    // The device's frames are not taken: all frames except a quarter wait for it.
     for _ in 0..100 {
         (0..8).for_each(|_| lab.push(1, &normal()));
         lab.turn();

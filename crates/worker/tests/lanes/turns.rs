@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a turn takes from each queue, and how much of what waits it works off.
+//! How many packets a poll iteration takes from each queue, and how much of the backlog it works off.
 
 use crate::lab::{Lab, RULES, USUAL, low, normal, other_low};
 use pipeline::LaneLimits;
 
-/// Packets of a burst.
+/// Number of packets in a burst.
 const BURST: usize = pipeline::BURST;
 
-/// Normal traffic has the same share of a worker's turns whatever number of ports is flooded with it, and a turn has one quantum
-/// for each four bursts at most.
+/// Normal traffic has the same share of a worker's time, whatever number of ports is flooded with it. A poll
+/// iteration has at most one quantum per four bursts.
 #[test]
 fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
     for (with_low, quantum) in [(true, 8), (false, BURST)] {
@@ -35,7 +35,7 @@ fn the_share_of_normal_packets_does_not_depend_on_the_number_of_ports() {
     }
 }
 
-/// Without full bursts there is one quantum a turn.
+/// Without full bursts there is one quantum per poll iteration.
 #[test]
 fn a_turn_that_brings_little_has_a_quantum() {
     let mut lab = Lab::with_ports(18, 4 * BURST, &config(USUAL, 16_384), RULES);
@@ -50,8 +50,8 @@ fn a_turn_that_brings_little_has_a_quantum() {
     }
 }
 
-/// While there is no room to hold packets back, or no frame left, queues are looked at in turn: none waits while others are
-/// served.
+/// While the hold queue is full, or no frame is free, the queues are polled in turn: none waits while others
+/// are served.
 #[test]
 fn no_port_is_favoured_while_room_is_scarce() {
     const TURNS: u16 = 1_500;
@@ -60,12 +60,12 @@ fn no_port_is_favoured_while_room_is_scarce() {
         let mut lab = Lab::with_ports(12, BURST, &config(lanes, frames), RULES);
         let mut taken = [0; 9];
         for turn in 0..TURNS {
-            // A new flow every other turn: what follows its first packets is held back.
+            // A new flow in every other poll iteration: packets after its first one are held.
             for (taken, port) in taken.iter_mut().zip(4..) {
                 *taken += lab.fill(port, &other_low(turn / 2));
             }
             lab.turn();
-            // The device does not take all that is sent to it.
+            // The device does not accept all frames sent to it.
             lab.pop_some(3, 24);
         }
         let (least, most) = (taken.iter().min().unwrap(), taken.iter().max().unwrap());

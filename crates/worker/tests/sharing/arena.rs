@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An allocator that puts one thing right behind the other and never frees, so that all there is can be looked at, and
-//! neighbours share lines wherever their alignment lets them.
+//! An allocator that places allocations one after another and never frees them. So all allocations can be
+//! inspected, and neighbours share cache lines wherever their alignment permits it.
 
-// An allocator cannot be had without it.
+// `GlobalAlloc` is an unsafe trait.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-/// All that is ever allocated.
+/// Size of the arena in bytes, for all allocations of the test.
 const BYTES: usize = 1 << 30;
-/// Of so many bytes and more, allocations are remembered.
+/// Minimum size in bytes of an allocation that is recorded.
 const LARGE_BYTES: usize = 256;
 const LARGE: usize = 1 << 16;
 
-/// Puts one thing behind the other.
+/// An allocator that places allocations one after another.
 pub struct Arena;
 
 static START: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 static USED: AtomicUsize = AtomicUsize::new(0);
 static REMEMBERED: AtomicUsize = AtomicUsize::new(0);
-/// Offsets and sizes.
+/// Offset and size of each recorded allocation.
 static ALLOCATIONS: [[AtomicUsize; 2]; LARGE] = [const { [const { AtomicUsize::new(0) }; 2] }; LARGE];
 
 fn start() -> *mut u8 {
@@ -29,7 +29,7 @@ fn start() -> *mut u8 {
     if !known.is_null() {
         return known;
     }
-    // SAFETY: the layout is right and has a size.
+    // SAFETY: the alignment is a power of two and the size is not 0.
     let fresh = unsafe { System.alloc_zeroed(Layout::from_size_align_unchecked(BYTES, 4_096)) };
     match START.compare_exchange(null_mut(), fresh, Relaxed, Relaxed) {
         Ok(_) => fresh,
@@ -37,7 +37,8 @@ fn start() -> *mut u8 {
     }
 }
 
-// SAFETY: each call gives out a part of the arena that no other gets, as large and aligned as asked for, or null.
+// SAFETY: each call returns a part of the arena that no other call gets, with the requested size and
+// alignment, or null.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let start = start();
@@ -55,24 +56,24 @@ unsafe impl GlobalAlloc for Arena {
                 size.store(layout.size(), Relaxed);
             }
         }
-        // SAFETY: inside the arena.
+        // SAFETY: `at` is inside the arena.
         unsafe { start.add(at) }
     }
 
     unsafe fn dealloc(&self, _: *mut u8, _: Layout) {}
 }
 
-/// A copy of all that is allocated, outside of it.
+/// A copy of all allocated bytes, stored outside the arena.
 pub struct Snapshot {
     bytes: *mut u8,
     len: usize,
 }
 
 impl Snapshot {
-    /// While no other thread writes.
+    /// Copies the allocated bytes. No other thread may write to them meanwhile.
     pub fn new() -> Self {
         let len = USED.load(Relaxed);
-        // SAFETY: the layout has a size, and so much of the arena is there.
+        // SAFETY: the size is at least 1, and the first `len` bytes of the arena are allocated.
         let bytes = unsafe {
             let bytes = System.alloc(Layout::from_size_align_unchecked(len.max(1), 1));
             assert!(!bytes.is_null());
@@ -82,13 +83,13 @@ impl Snapshot {
         Self { bytes, len }
     }
 
-    /// The blocks of so many bytes of the arena that have changed since.
+    /// Returns the offsets of the blocks of `block_bytes` bytes that have changed since the copy.
     pub fn changed(&self, block_bytes: usize) -> Vec<usize> {
-        // SAFETY: so many bytes are there, of the arena and of its copy, and nobody writes to them.
+        // SAFETY: the arena and its copy have at least `len` bytes, and no other thread writes to them.
         let (now, before) = unsafe {
             (std::slice::from_raw_parts(start(), self.len), std::slice::from_raw_parts(self.bytes, self.len))
         };
-        // The arena begins with a page.
+        // The arena begins at a page boundary, so chunks are aligned blocks.
         let blocks = now.chunks(block_bytes).zip(before.chunks(block_bytes)).enumerate();
         let mut changed = Vec::with_capacity(self.len / block_bytes + 1);
         changed.extend(blocks.filter(|(_, (now, before))| now != before).map(|(at, _)| at * block_bytes));
@@ -98,12 +99,12 @@ impl Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        // SAFETY: as it was allocated.
+        // SAFETY: the pointer and the layout are those of the allocation in `new`.
         unsafe { System.dealloc(self.bytes, Layout::from_size_align_unchecked(self.len.max(1), 1)) };
     }
 }
 
-/// Allocations of [`LARGE_BYTES`] and more since a number of them, by offset and size.
+/// Returns offset and size of the recorded allocations since the number `since`.
 pub fn large(since: usize) -> Vec<(usize, usize)> {
     let count = REMEMBERED.load(Relaxed);
     assert!(count <= LARGE, "more allocations than are remembered");
@@ -113,12 +114,12 @@ pub fn large(since: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// How many there are so far.
+/// Returns the number of recorded allocations so far.
 pub fn large_so_far() -> usize {
     REMEMBERED.load(Relaxed)
 }
 
-/// Where something is in the arena.
+/// Returns the offset of a value in the arena.
 pub fn offset<T>(of: &T) -> usize {
     (std::ptr::from_ref(of) as usize).wrapping_sub(start() as usize)
 }

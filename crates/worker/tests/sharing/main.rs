@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What two workers write: each its own lines, but for the rings between them. Lines come in pairs: cores fetch 128 bytes.
+//! Memory written by two workers: each worker writes only its own cache lines, except for the rings between
+//! them. Lines count in pairs, because cores prefetch 128 bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,23 +24,23 @@ use worker::{PortQueues, Worker, WorkerSet, build};
 static ALLOCATOR: arena::Arena = arena::Arena;
 
 const BLOCK_BYTES: usize = 128;
-/// Room in the rings from worker to worker: no other thing has as many.
+/// Capacity of the rings between workers, which no other object has.
 const HANDOVERS: usize = 1_009;
 const SMALL: usize = 1_000;
 const LARGE: usize = 10;
 const CONTROLLER: usize = 64;
-/// Room in the rings that bring frames home.
+/// Capacity of the rings that return frames.
 const HOMES: usize = SMALL + LARGE + CONTROLLER + CONTROLLER / 16;
-/// Served by worker 1 alone: worker 0 hands frames over to it.
+/// A port served by worker 1 alone: worker 0 hands frames off to it.
 const FAR_PORT: u32 = 4;
-/// Served by worker 0 alone.
+/// A port served by worker 0 alone.
 const NEAR_PORT: u32 = 5;
 const TURNS: usize = 400;
 
-/// One test at a time: the other's writes would be seen.
+/// Serializes the tests, because the writes of another test would be detected.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A worker as the daemon keeps it: where others reach it.
+/// A worker as the daemon keeps it, accessible to other threads.
 type Kept = Arc<Mutex<Worker>>;
 
 struct Lab {
@@ -97,7 +98,7 @@ impl Lab {
         }
     }
 
-    /// The control thread's turn: takes what has been reported.
+    /// Runs the control thread's part: takes all events.
     fn control(&mut self) {
         self.model.poll(self.now);
         while let Some(notice) = self.model.next_notice() {
@@ -107,7 +108,7 @@ impl Lab {
         }
     }
 
-    /// Blocks that a worker writes while nobody else runs.
+    /// Returns the blocks that a worker writes while no other thread runs.
     fn writes(&mut self, worker: usize) -> BTreeSet<usize> {
         let mut all = BTreeSet::new();
         for _ in 0..8 {
@@ -115,7 +116,7 @@ impl Lab {
             (0..TURNS / 8).for_each(|_| self.turn(worker));
             all.extend(before.changed(BLOCK_BYTES));
             drop(before);
-            // What would fill up is emptied, by those who do it otherwise.
+            // Rings that would fill up are emptied by the threads that normally do it.
             self.control();
             self.turn(1 - worker);
         }
@@ -123,21 +124,21 @@ impl Lab {
     }
 }
 
-/// What is written by both, in blocks that hold nothing of a named ring.
+/// Returns the blocks written by both workers that hold no part of a ring in `rings`.
 fn shared(both: [&BTreeSet<usize>; 2], rings: &[(usize, usize)]) -> Vec<usize> {
     let is_ring =
         |block: usize| rings.iter().any(|(at, size)| block + BLOCK_BYTES > *at && block < at + size);
     both[0].intersection(both[1]).copied().filter(|block| !is_ring(*block)).collect()
 }
 
-/// The rings by which frames go from worker to worker: what their heads and tails are in, and their places.
+/// Returns the rings for frames between workers: the memory of their indices and of their slots.
 fn rings(since: usize) -> Vec<(usize, usize)> {
     let large = arena::large(since);
     let is_places = |(_, size): &(usize, usize)| {
         [HANDOVERS, HOMES].iter().any(|count| size % count == 0 && (8..=40).contains(&(size / count)))
     };
     let places: Vec<_> = large.iter().copied().filter(is_places).collect();
-    // The places of a ring and its ends are allocated one after the other.
+    // The slots and the indices of a ring are allocated one after the other.
     let ends = large.windows(2).filter(|pair| is_places(&pair[0]) && pair[1].1 <= 512).map(|pair| pair[1]);
     places.iter().copied().chain(ends).collect()
 }
@@ -149,7 +150,7 @@ fn two_workers_write_no_block_both_but_the_rings_between_them() {
         let since = arena::large_so_far();
         let mut lab = Lab::new(lanes);
         let rings = rings(since);
-        // Two rings each way for each lane, and one each way home.
+        // Two rings per direction for the lanes, and one per direction to return frames.
         assert_eq!(rings.len(), 2 * 6, "{rings:?}");
         let writes = [lab.writes(0), lab.writes(1)];
         let in_rings = |blocks: &BTreeSet<usize>| {

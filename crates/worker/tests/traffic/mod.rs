@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules that use every engine and action, and packets for each of them: the UDP destination port chooses.
+//! Rules that use every engine and action, and packets for each of them. The UDP destination port selects the
+//! rule.
 
 use frame::{Frame, Gso, GsoKind, PartialChecksum};
 use wire::{PacketBuilder, vlan};
 
-/// Rules in the table of one mask.
+/// Number of rules in the table with one mask.
 const HASHED: u8 = 100;
 
-/// Rules in the access list.
+/// Number of rules in the access list.
 pub const LISTED: u32 = 120;
 
-/// The rules but those of table 1. Table 0 has many masks, 3 is linear, 5 routes, 6 is an access list. Some entries of
-/// table 0 are low-latency, and all behind it but table 1's.
+/// Returns the rules except those of table 1. Table 0 has many masks, table 3 is linear, table 5 has routes,
+/// and table 6 is an access list. Some entries of table 0 are low-latency, and so are all in later tables
+/// except table 1.
 pub fn rules() -> Vec<String> {
     [
         "low_latency,tp_dst=1,actions=goto_table:1",
@@ -25,7 +27,7 @@ pub fn rules() -> Vec<String> {
         "tp_dst=9,actions=FLOOD",
         "tp_dst=10,actions=IN_PORT",
         "tp_dst=11,actions=drop",
-        // No rule for 12.
+        // There is no rule for 12.
         "tp_dst=13,actions=pop_vlan,output:2",
         "tp_dst=14,actions=dec_ttl,output:2",
         "tp_dst=15,actions=output:4,CONTROLLER:65535,output:5,output:1",
@@ -52,19 +54,19 @@ pub fn rules() -> Vec<String> {
     .collect()
 }
 
-/// A route of this length, of table 5: enough of them are searched as prefixes.
+/// Returns a route of this length for table 5. There are enough routes for a prefix engine.
 pub fn route(length: u32) -> String {
     format!("low_latency,table=5,priority={length},ip,nw_dst=10.0.0.0/{length},actions=goto_table:6")
 }
 
-/// A rule of the access list in table 6, of which there are enough not to be walked.
+/// Returns a rule of the access list in table 6. There are too many rules for a linear scan.
 pub fn listed(n: u32) -> String {
     let (source, destination) = (24 + n % 3, 8 + n % 9);
     let matching = format!("udp,nw_src=10.0.{n}.0/{source},nw_dst=10.0.0.0/{destination}");
     format!("low_latency,table=6,priority={},{matching},actions=output:2,output:3", 10 + n)
 }
 
-/// The rules of table 1, which share one mask.
+/// Returns the rules of table 1, which share one mask.
 pub fn hashed_rules(port: u32) -> Vec<String> {
     (0..HASHED)
         .map(|n| {
@@ -78,7 +80,8 @@ pub fn hashed_rules(port: u32) -> Vec<String> {
         .collect()
 }
 
-/// A packet of a source of its own, on the way through all low-latency tables: `n` below [`LISTED`] has a rule.
+/// Returns a packet with its own source address that passes all low-latency tables. It has a rule if `n` is
+/// below [`LISTED`].
 pub fn wanderer(n: u32) -> Frame {
     let packet = PacketBuilder::ethernet([2, 0, 0, 0, 1, 1], [2, 0, 0, 0, 5, 1]);
     Frame::from_bytes(
@@ -86,7 +89,7 @@ pub fn wanderer(n: u32) -> Frame {
     )
 }
 
-/// What port `port` receives.
+/// Returns the packets received on port `port`.
 pub fn frames(port: u32) -> Vec<Frame> {
     let port = port as u8;
     let from = [2, 0, 0, 0, port, 1];
@@ -99,7 +102,7 @@ pub fn frames(port: u32) -> Vec<Frame> {
     for to in 0..HASHED + 20 {
         frames.push(udp(to, 1).payload(b"which table").build());
     }
-    // Addresses that move from port to port: NORMAL reports them each time.
+    // Addresses that move from port to port, so that NORMAL reports them each time.
     frames.push(
         PacketBuilder::ethernet([2, 0, 0, 0, 2, 2], [2, 0, 0, 0, 9, 9])
             .ipv4([1; 4], [2; 4])
@@ -115,7 +118,7 @@ pub fn frames(port: u32) -> Vec<Frame> {
     frames.push(ethernet(1).arp(1, from, [10, 0, 0, 1], [0; 6], [10, 0, 0, 2]).build());
     frames.push(ethernet(1).vlan(vlan::C_TAG, 5).ipv4([1; 4], [2; 4]).udp(1, 2_000).build());
     let mut frames: Vec<Frame> = frames.iter().map(|bytes| Frame::from_bytes(bytes)).collect();
-    // The driver hands out frames of 14 bytes or more: this one has a header and no more.
+    // The driver returns frames of at least 14 bytes; this one has only an Ethernet header.
     frames.push(Frame::from_bytes(&[9; 14]));
     let bulk = ethernet(1).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).tcp(4_000, 23).payload(&[3; 9_000]).build();
     let mut bulk = Frame::from_bytes(&bulk);
