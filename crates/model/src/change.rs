@@ -112,7 +112,7 @@ impl<D: DataPlane> Model<D> {
     }
 
     /// Estimates the number of entries that the changes examine or modify. Counting stops above
-    /// [`LONG_ENTRIES`]: such a request delays other connections too long and runs in slices instead.
+    /// [`LONG_ENTRIES`], because other connections would wait too long for such a request in any case.
     pub(crate) fn cost_of(&self, changes: &[Change]) -> usize {
         let mut cost = changes.len();
         for change in changes {

@@ -6,23 +6,23 @@ use flow::PortNo;
 use flow::stateless::StatelessError;
 use flow::validate::ValidateError;
 
-/// OFPET_BAD_REQUEST.
+/// Error type OFPET_BAD_REQUEST.
 const BAD_REQUEST: u16 = 1;
-/// OFPET_BAD_ACTION.
+/// Error type OFPET_BAD_ACTION.
 const BAD_ACTION: u16 = 2;
-/// OFPET_BAD_INSTRUCTION.
+/// Error type OFPET_BAD_INSTRUCTION.
 const BAD_INSTRUCTION: u16 = 3;
-/// OFPET_FLOW_MOD_FAILED.
+/// Error type OFPET_FLOW_MOD_FAILED.
 const FLOW_MOD_FAILED: u16 = 5;
-/// OFPET_BAD_MATCH.
+/// Error type OFPET_BAD_MATCH.
 const BAD_MATCH: u16 = 4;
-/// OFPET_GROUP_MOD_FAILED.
+/// Error type OFPET_GROUP_MOD_FAILED.
 const GROUP_MOD_FAILED: u16 = 6;
-/// OFPET_PORT_MOD_FAILED.
+/// Error type OFPET_PORT_MOD_FAILED.
 const PORT_MOD_FAILED: u16 = 7;
-/// OFPET_METER_MOD_FAILED.
+/// Error type OFPET_METER_MOD_FAILED.
 const METER_MOD_FAILED: u16 = 12;
-/// OFPET_EXPERIMENTER, whose code is defined in docs/openflow-extensions.md.
+/// Error type OFPET_EXPERIMENTER, whose code is defined in docs/openflow-extensions.md.
 const EXPERIMENTER: u16 = 0xffff;
 
 /// Reason for refusing a request. A refused request changes nothing.

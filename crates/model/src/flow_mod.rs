@@ -170,8 +170,8 @@ impl<D: DataPlane> Model<D> {
         }
     }
 
-    /// Removes the entries that use a group or a meter. `users` is their exact number, so the scan can stop
-    /// early.
+    /// Removes the entries that use a group or a meter. `users` is an upper bound of their number, at which
+    /// the scan of all entries stops.
     pub(crate) fn stage_remove_users(
         &mut self,
         users: usize,

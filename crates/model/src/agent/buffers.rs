@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 pub const BUFFERS: usize = 256;
 /// Lifetime of a buffered packet in nanoseconds.
 const HELD_NS: Nanos = 10_000_000_000;
-/// OFP_NO_BUFFER.
+/// Buffer ID of a packet that is not buffered (OFP_NO_BUFFER).
 const NO_BUFFER: u32 = u32::MAX;
 
 #[derive(Debug)]

@@ -33,9 +33,9 @@ pub(super) const HELD_BYTES_ALL: usize = 16 * 1_024 * 1_024;
 const HELD_FEW: usize = 16;
 /// Size in bytes of these requests; the last one may exceed it.
 const HELD_BYTES_FEW: usize = 16 * 1_024;
-/// Unread output in bytes above which a long answer pauses.
+/// Unread output in bytes at which a long answer pauses.
 const ANSWER_BYTES: usize = 64 * 1_024;
-/// Number of operations waiting for workers above which no request is started.
+/// Number of operations waiting for workers at which no further request is started.
 const PARKED_MAX: usize = 256;
 /// Unread output in bytes above which asynchronous messages are dropped. Packet-ins stop earlier, at the
 /// session's limit.
@@ -259,7 +259,7 @@ impl Channel {
         Progress { more: left == 0, events }
     }
 
-    /// Takes the session's next event; false when there is none, or no room for it.
+    /// Takes the session's next event. Returns false if there is none, or no space to queue it.
     fn take_event(&mut self, left: &mut usize, events: &mut Vec<ChannelEvent>) -> bool {
         // The end of a session needs no space: the waiting requests are discarded.
         if !self.can_hold() && !self.session.is_closed() {

@@ -8,7 +8,7 @@ use flow::Limits;
 use openflow::group::{ALL, Change as Do, GroupMod};
 use openflow::multipart::group_stats::{Counts, GroupFeatures, GroupStats};
 
-/// OFPGFC_*: weights and liveness of select groups, chains, and their check for loops.
+/// Group capabilities OFPGFC_*: weights and liveness of select groups, chains, and their check for loops.
 const CAPABILITIES: u32 = 1 | 2 | 4 | 8;
 
 pub fn change(m: &GroupMod) -> Change {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PORT_MOD messages.
+//! Conversion of PORT_MOD messages to changes of the model.
 
 use super::Refusal;
 use crate::change::Change;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Multipart requests.
+//! Answers to multipart requests.
 
 use super::channel::{Channel, Job};
 use super::dump::Dump;

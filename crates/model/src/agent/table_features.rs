@@ -9,9 +9,9 @@ use openflow::error;
 use openflow::multipart::table_features::TableFeatures;
 use openflow::multipart::table_features_property::{Entries, OxmId, TableProperty, TypeId};
 
-/// OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions, meter.
+/// Instruction types OFPIT_*: goto-table, write-metadata, write-actions, apply-actions, clear-actions, meter.
 const INSTRUCTIONS: [u16; 6] = [1, 2, 3, 4, 5, 6];
-/// OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
+/// Action types OFPAT_*: output, TTLs, VLAN and MPLS tags, queue, group, set-field, PBB tags.
 pub const ACTIONS: [u16; 16] = [0, 11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27];
 
 /// Returns the features of a table. The properties of ordinary entries hold for table-miss entries too.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const DESCRIPTORS_MAX: usize = 1_024;
 const DESCRIPTORS_MIN: usize = 32;
 
-/// Numbers of the open devices. DPDK returns the same number to everyone who attaches a device.
+/// Numbers of the open devices. DPDK returns the same number for every attachment of a device.
 static OPEN: Mutex<Vec<u16>> = Mutex::new(Vec::new());
 /// Number of pools created so far, used for their names.
 static POOLS: AtomicUsize = AtomicUsize::new(0);

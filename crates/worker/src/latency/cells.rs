@@ -75,7 +75,7 @@ impl Ages {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct LatencyCells {
-    /// By lane; first the frames without a gap during their stay, then the frames with one.
+    /// Histograms by lane, each [without a gap while the frame was in the switch, with a gap].
     ages: [[Ages; 2]; LANES],
     gaps: AtomicU64,
     stolen: AtomicU64,

@@ -79,9 +79,9 @@ impl Spread {
 /// Latencies of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LaneLatencies {
-    /// Frames during whose stay the worker was not preempted.
+    /// Latencies of frames whose worker was not preempted while they were in the switch.
     pub whole: Spread,
-    /// Frames during whose stay the worker was preempted.
+    /// Latencies of frames whose worker was preempted while they were in the switch.
     pub in_gaps: Spread,
 }
 

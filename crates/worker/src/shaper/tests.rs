@@ -226,7 +226,7 @@ fn what_waits_when_rules_change_goes_before_what_comes() {
     assert!(lab.push(2, 102, true));
     let order: Vec<_> = std::iter::from_fn(|| lab.next()).map(|(_, len)| len).collect();
     assert_eq!(order, [100, 101, 102, 200]);
-    // Sealed frames are not sent as urgent while no low-latency frame waits behind them.
+    // Frames before a transmit barrier are not urgent while no low-latency frame waits behind them.
     assert!(lab.push(1, 100, false));
     lab.shaper.change(true);
     assert!(lab.shaper.next_urgent().is_none());

@@ -65,7 +65,7 @@ pub struct Counts {
     pub compared: u64,
     /// Copies of the compared packets.
     pub sent: u64,
-    /// Errors by code.
+    /// Number of errors by code.
     pub codes: BTreeMap<String, u64>,
 }
 
