@@ -5,7 +5,7 @@
 //! other within a few milliseconds does not. So both run in many short windows on the same core, in pairs, who goes
 //! first drawn by lot; each pair gives one ratio. A pair in which the core was taken away is set aside and counted.
 //! The result is the median ratio with a 95 % interval, and a verdict against a bar: [`compare`] does all of it, and
-//! [`Figure::append`] writes it down for the tables of the README.
+//! [`Figure::append`] writes it to a report file, from which the tables of docs/figures.md are made.
 
 mod alone;
 mod clock;

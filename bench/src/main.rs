@@ -46,7 +46,7 @@ fn run() -> Result<(), String> {
     let page = if arguments.first().is_some_and(|first| first.as_os_str() == "--into") {
         arguments.remove(0);
         if arguments.is_empty() {
-            return Err("--into needs a page: shunt-bench --into README.md".into());
+            return Err("--into needs a page: shunt-bench --into docs/figures.md".into());
         }
         Some(arguments.remove(0))
     } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of the README, made from figures.
+//! Markdown tables for docs/figures.md.
 
 use std::fmt::Write;
 

@@ -51,7 +51,7 @@ fn bars(kind: Kind, peer: &Peer) -> Option<(Bar, Bar)> {
     }
 }
 
-/// The report of the shortest packets, which is the README's, and that of all others.
+/// Report files: of the shortest packets, and of all others.
 const REPORTS: [&str; 2] = ["ffp", "ffp_sizes"];
 
 /// Measures all scenarios; `case` is what their names must begin with.
