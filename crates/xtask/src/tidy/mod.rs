@@ -12,6 +12,7 @@ mod docs;
 mod header;
 mod idioms;
 mod length;
+mod pages;
 mod rooms;
 mod words;
 
@@ -55,7 +56,7 @@ pub fn run(root: &Path) -> Result<bool, Failure> {
 }
 
 fn check(files: &[File]) -> Vec<Finding> {
-    [length::check, header::check, idioms::check, rooms::check, words::check, docs::check]
+    [length::check, header::check, idioms::check, rooms::check, words::check, docs::check, pages::check]
         .iter()
         .flat_map(|rule| rule(files))
         .collect()
