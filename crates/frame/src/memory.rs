@@ -23,8 +23,9 @@ pub struct Lender {
 impl Lender {
     /// Creates a lender to which memory is returned by `give_back`, on the thread on which the loan ends.
     ///
-    /// # Safety It must be sound to call `give_back` once for each loan of this lender, with the start passed
-    /// to [`Loan::new`], on any thread.
+    /// # Safety
+    /// It must be sound to call `give_back` once for each loan of this lender, with the start passed to
+    /// [`Loan::new`], on any thread.
     #[must_use]
     pub const unsafe fn new(give_back: unsafe fn(NonNull<u8>)) -> Self {
         Self { give_back }
@@ -44,8 +45,9 @@ pub struct Loan(Memory);
 impl Loan {
     /// Creates a loan of `bytes` bytes from `start` on.
     ///
-    /// # Safety The bytes must be initialized, readable and writable. Nothing else may use them until they
-    /// are returned to the lender.
+    /// # Safety
+    /// The bytes must be initialized, readable and writable. Nothing else may use them until they are
+    /// returned to the lender.
     #[must_use]
     #[inline]
     pub unsafe fn new(start: NonNull<u8>, bytes: u32, lender: &'static Lender) -> Self {

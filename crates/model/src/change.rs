@@ -75,7 +75,8 @@ impl<D: DataPlane> Model<D> {
     /// Applies one request. It is in force once the version that [`Model::barrier`] returns afterwards is
     /// applied.
     ///
-    /// # Errors Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the request. Nothing is changed then.
     pub fn change(&mut self, now: Nanos, change: Change) -> Result<Changed, ModelError> {
         let mut staged = Staged::default();
         match self.stage(now, change, &mut staged) {
@@ -89,7 +90,8 @@ impl<D: DataPlane> Model<D> {
 
     /// Applies all of these requests in order, or none. No packet is forwarded by a part of them.
     ///
-    /// # Errors Returns the index of the first refused request and the reason. Nothing is changed then.
+    /// # Errors
+    /// Returns the index of the first refused request and the reason. Nothing is changed then.
     pub fn bundle<C: Into<Change>>(
         &mut self,
         now: Nanos,

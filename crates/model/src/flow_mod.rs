@@ -33,7 +33,8 @@ impl<D: DataPlane> Model<D> {
     /// Applies one flow-mod. It is in force once the version that [`Model::barrier`] returns afterwards is
     /// applied.
     ///
-    /// # Errors Returns the error by which OpenFlow 1.3 refuses the flow-mod. Nothing is changed then.
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the flow-mod. Nothing is changed then.
     pub fn flow_mod(&mut self, now: Nanos, m: FlowMod) -> Result<Changed, ModelError> {
         self.change(now, Change::Flow(m))
     }

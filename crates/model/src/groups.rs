@@ -48,8 +48,9 @@ pub struct GroupStats {
 impl<D: DataPlane> Model<D> {
     /// Applies one group-mod. A delete uses only the number of `group`.
     ///
-    /// # Errors Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED).
-    /// Nothing is changed then.
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the group-mod (OFPET_GROUP_MOD_FAILED). Nothing is
+    /// changed then.
     pub fn group_mod(&mut self, now: Nanos, command: GroupCommand, group: Group) -> Result<(), ModelError> {
         self.change(now, Change::Group(command, group)).map(|_| ())
     }

@@ -45,8 +45,9 @@ pub struct MeterStats {
 impl<D: DataPlane> Model<D> {
     /// Applies one meter-mod. A delete uses only the number of `meter`.
     ///
-    /// # Errors Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED).
-    /// Nothing is changed then.
+    /// # Errors
+    /// Returns the error by which OpenFlow 1.3 refuses the meter-mod (OFPET_METER_MOD_FAILED). Nothing is
+    /// changed then.
     pub fn meter_mod(&mut self, now: Nanos, command: MeterCommand, meter: Meter) -> Result<(), ModelError> {
         self.change(now, Change::Meter(command, meter)).map(|_| ())
     }

@@ -15,8 +15,8 @@ const ETHERNET_BYTES: usize = 14;
 impl<D: DataPlane> Model<D> {
     /// Sends a packet of a controller.
     ///
-    /// # Errors Returns an error if the ingress port does not exist, the packet is too short, or an action is
-    /// invalid.
+    /// # Errors
+    /// Returns an error if the ingress port does not exist, the packet is too short, or an action is invalid.
     pub fn packet_out(&mut self, packet: PacketOut) -> Result<(), ModelError> {
         let from = packet.in_port;
         if !port_no::is_none(from) && !self.ports.contains_key(&from) {

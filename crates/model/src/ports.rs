@@ -110,7 +110,8 @@ impl Port {
 impl<D: DataPlane> Model<D> {
     /// Adds a port.
     ///
-    /// # Errors Returns an error if the number is in use or reserved, or if there are too many ports.
+    /// # Errors
+    /// Returns an error if the number is in use or reserved, or if there are too many ports.
     pub fn add_port(&mut self, now: Nanos, desc: PortDesc, link_up: bool) -> Result<(), ModelError> {
         let number = desc.number;
         if !port_no::is_real(number) {
@@ -131,14 +132,16 @@ impl<D: DataPlane> Model<D> {
 
     /// Sets a port's link state. A port that loses its link loses its learned MACs.
     ///
-    /// # Errors Returns an error if the port does not exist.
+    /// # Errors
+    /// Returns an error if the port does not exist.
     pub fn set_link(&mut self, now: Nanos, number: PortNo, up: bool) -> Result<(), ModelError> {
         self.change_port(now, number, |port| port.link_up = up)
     }
 
     /// Sets a port's configuration.
     ///
-    /// # Errors Returns an error if the port does not exist.
+    /// # Errors
+    /// Returns an error if the port does not exist.
     pub fn set_port_config(
         &mut self,
         now: Nanos,
@@ -150,7 +153,8 @@ impl<D: DataPlane> Model<D> {
 
     /// Updates a port's description: features, speed, name or MAC. `desc.number` selects the port.
     ///
-    /// # Errors Returns an error if the port does not exist.
+    /// # Errors
+    /// Returns an error if the port does not exist.
     pub fn set_port_desc(&mut self, now: Nanos, desc: PortDesc) -> Result<(), ModelError> {
         self.change_port(now, desc.number, |port| port.desc = desc)
     }
@@ -209,7 +213,8 @@ impl<D: DataPlane> Model<D> {
 
     /// Removes a port and its learned MACs. Entries that output to the port stay.
     ///
-    /// # Errors Returns an error if the port does not exist.
+    /// # Errors
+    /// Returns an error if the port does not exist.
     pub fn remove_port(&mut self, now: Nanos, number: PortNo) -> Result<(), ModelError> {
         let port = self.ports.remove(&number).ok_or(ModelError::NoSuchPort(number))?;
         self.version = self.plane.submit(Operation::RemovePort(number));

@@ -18,7 +18,8 @@ impl<D: DataPlane> Model<D> {
 
     /// Replaces the whole configuration of the stateless forwarder, or removes it.
     ///
-    /// # Errors Returns an error if the configuration is invalid. Nothing is changed then.
+    /// # Errors
+    /// Returns an error if the configuration is invalid. Nothing is changed then.
     pub fn set_stateless(&mut self, now: Nanos, lane: Option<Arc<Stateless>>) -> Result<(), ModelError> {
         if let Some(lane) = &lane {
             lane.check()?;

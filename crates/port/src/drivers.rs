@@ -62,8 +62,8 @@ pub const DRIVERS: &[Driver] = &[
 
 /// Opens a port: one queue for each worker that serves it.
 ///
-/// # Errors Returns an error if the driver is unknown, the device is missing or unsuitable, or privileges are
-/// missing.
+/// # Errors
+/// Returns an error if the driver is unknown, the device is missing or unsuitable, or privileges are missing.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     (driver(spec)?.open)(spec)
 }
@@ -71,7 +71,8 @@ pub fn open(spec: &Spec) -> Result<Queues, PortError> {
 /// Checks a port's specification: driver, device string, number of queues. Opens nothing and needs no
 /// privileges. The existence of the device or file is not checked.
 ///
-/// # Errors Returns the error by which [`open`] would refuse the specification on any machine.
+/// # Errors
+/// Returns the error by which [`open`] would refuse the specification on any machine.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     (driver(spec)?.check)(spec)
 }
@@ -80,7 +81,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// readable capture to receive from, or the folder of a capture to write. Opens no device and needs no
 /// privileges. DPDK devices are not checked.
 ///
-/// # Errors Returns the errors of [`check`], and an error if a device, file or folder is missing.
+/// # Errors
+/// Returns the errors of [`check`], and an error if a device, file or folder is missing.
 pub fn find(spec: &Spec) -> Result<(), PortError> {
     check(spec)?;
     (driver(spec)?.find)(spec)

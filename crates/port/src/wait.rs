@@ -14,7 +14,8 @@ pub const MAX_DESCRIPTORS: usize = sys::MAX_DESCRIPTORS;
 /// ready; the queue clears it when it is asked for its descriptor again. Descriptors are only polled, so one
 /// that was closed meanwhile does no harm.
 ///
-/// # Errors Returns an error for more than [`MAX_DESCRIPTORS`] descriptors, or if the system call fails.
+/// # Errors
+/// Returns an error for more than [`MAX_DESCRIPTORS`] descriptors, or if the system call fails.
 pub fn wait(descriptors: &[RawFd], timeout: Option<Duration>) -> io::Result<usize> {
     sys::poll(descriptors, timeout)
 }
@@ -26,7 +27,8 @@ pub struct Wake(OwnedFd);
 impl Wake {
     /// Creates an event that is not raised.
     ///
-    /// # Errors Returns an error if the process has no descriptor left.
+    /// # Errors
+    /// Returns an error if the process has no descriptor left.
     pub fn new() -> io::Result<Self> {
         sys::event().map(Self)
     }

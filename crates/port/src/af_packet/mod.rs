@@ -35,8 +35,9 @@ pub const NAME: &str = "af_packet";
 
 /// Checks the number of queues and whether an interface can have the device's name.
 ///
-/// # Errors Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256,
-/// the limits of a fanout group.
+/// # Errors
+/// Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 256, the
+/// limits of a fanout group.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 || spec.queues > 256 {
         return Err(PortError::BadQueues {
@@ -52,7 +53,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// Opens `spec.queues` queues of the interface `spec.device` in the calling thread's network namespace, and
 /// brings the interface up. With more than one queue, the kernel distributes packets by flow.
 ///
-/// # Errors Returns the errors of [`check`], and an error if the interface does not exist, is not an Ethernet
+/// # Errors
+/// Returns the errors of [`check`], and an error if the interface does not exist, is not an Ethernet
 /// interface, or the process may not open raw sockets.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;

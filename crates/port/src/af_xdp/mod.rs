@@ -28,8 +28,9 @@ pub const NAME: &str = "af_xdp";
 
 /// Checks the number of queues and whether an interface can have the device's name.
 ///
-/// # Errors Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 64,
-/// the number of descriptors that a worker can wait for.
+/// # Errors
+/// Returns an error if the kernel would refuse the name, or if the number of queues is not 1 to 64, the
+/// number of descriptors that a worker can wait for.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 || spec.queues > 64 {
         return Err(PortError::BadQueues {
@@ -46,9 +47,10 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// brings the interface up. There must be `spec.queues` of them. Waits up to a second for resources that
 /// another process has just released.
 ///
-/// # Errors Returns the errors of [`check`], and an error in these cases: the interface does not exist or is
-/// not an Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP
-/// program is attached to it, or the process may not attach one.
+/// # Errors
+/// Returns the errors of [`check`], and an error in these cases: the interface does not exist or is not an
+/// Ethernet interface, it has another number of hardware queues or too large an MTU, another XDP program is
+/// attached to it, or the process may not attach one.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     let port = Port::new(spec);

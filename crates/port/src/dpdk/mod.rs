@@ -61,8 +61,9 @@ pub fn log_to(log: fn(&str)) {
 
 /// Checks the form of the device string and the number of queues.
 ///
-/// # Errors Returns an error for a string that no device can have, for a number of queues other than 1 to 64,
-/// and for any port in a build without DPDK.
+/// # Errors
+/// Returns an error for a string that no device can have, for a number of queues other than 1 to 64, and for
+/// any port in a build without DPDK.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if cfg!(not(feature = "dpdk")) {
         return Err(PortError::NotBuilt {
@@ -109,8 +110,9 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 
 /// Opens `spec.queues` queues of a device. The first call starts DPDK.
 ///
-/// # Errors Returns the errors of [`check`], and an error if DPDK cannot be started, has no such device, or
-/// the device has too few queues.
+/// # Errors
+/// Returns the errors of [`check`], and an error if DPDK cannot be started, has no such device, or the device
+/// has too few queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     #[cfg(feature = "dpdk")]

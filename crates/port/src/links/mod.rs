@@ -84,7 +84,8 @@ pub struct LinkWatch {
 impl LinkWatch {
     /// Starts monitoring interfaces by name in the calling thread's network namespace. They need not exist.
     ///
-    /// # Errors Returns an error if the netlink socket cannot be opened.
+    /// # Errors
+    /// Returns an error if the netlink socket cannot be opened.
     pub fn new(names: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let links = names.into_iter().map(|name| WatchedLink { name, ..WatchedLink::default() }).collect();
         let now = Instant::now();
@@ -111,7 +112,8 @@ impl LinkWatch {
     /// Waits for a report, for the next query that is due, or until `wake` is readable. Updates the links and
     /// returns whether one has changed.
     ///
-    /// # Errors Returns an error if the wait fails.
+    /// # Errors
+    /// Returns an error if the wait fails.
     pub fn wait(&mut self, wake: BorrowedFd<'_>) -> io::Result<bool> {
         let is_down = self.links.iter().any(|link| !link.up && link.index.is_some());
         let now = Instant::now();

@@ -14,7 +14,8 @@ pub const NAME: &str = "mem";
 
 /// Checks the device string and the number of queues.
 ///
-/// # Errors Returns an error for a device string other than "null", or for 0 queues.
+/// # Errors
+/// Returns an error for a device string other than "null", or for 0 queues.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     if spec.queues == 0 {
         return Err(PortError::BadQueues {
@@ -39,7 +40,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// Opens `spec.queues` queues of the device "null": they receive nothing, and count and discard transmitted
 /// frames.
 ///
-/// # Errors Returns an error for a device string other than "null", or for 0 queues.
+/// # Errors
+/// Returns an error for a device string other than "null", or for 0 queues.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     check(spec)?;
     Ok((0..spec.queues)

@@ -15,7 +15,8 @@ pub const NAME: &str = "pcap";
 
 /// Checks the device string and the number of queues. Files are not accessed.
 ///
-/// # Errors Returns an error if the device string is invalid or the number of queues is not 1.
+/// # Errors
+/// Returns an error if the device string is invalid or the number of queues is not 1.
 pub fn check(spec: &Spec) -> Result<(), PortError> {
     device(spec).map(drop)
 }
@@ -23,7 +24,8 @@ pub fn check(spec: &Spec) -> Result<(), PortError> {
 /// Checks whether the capture to receive from is readable, and whether the folder for the capture to write
 /// exists.
 ///
-/// # Errors Returns the errors of [`open`], except for damage after the header of a capture.
+/// # Errors
+/// Returns the errors of [`open`], except for damage after the header of a capture.
 pub fn find(spec: &Spec) -> Result<(), PortError> {
     let device = device(spec)?;
     if let Some(path) = device.input {
@@ -68,8 +70,9 @@ fn bad(spec: &Spec, wrong: String) -> PortError {
 /// checksums, segmented, and with the UTC time of their transmission. The input is read into memory by this
 /// call. A port has one queue.
 ///
-/// # Errors Returns an error if the device string is invalid, a file cannot be read or created, or a capture
-/// is damaged.
+/// # Errors
+/// Returns an error if the device string is invalid, a file cannot be read or created, or a capture is
+/// damaged.
 pub fn open(spec: &Spec) -> Result<Queues, PortError> {
     let device = device(spec)?;
     let bad_file = |path: &str, error: CaptureError| bad(spec, format!("file {path}: {error}"));

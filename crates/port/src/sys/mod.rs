@@ -26,7 +26,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// Types of socket options: integers, or structures of integers.
 ///
-/// # Safety Every bit pattern must be a valid value, and no byte may be padding.
+/// # Safety
+/// Every bit pattern must be a valid value, and no byte may be padding.
 pub(crate) unsafe trait Plain: Copy {}
 // SAFETY: an integer.
 unsafe impl Plain for libc::c_int {}

@@ -62,7 +62,8 @@ impl Drop for Mapping {
 
 /// Types of ring entries: plain integers that the kernel may write at any time before it passes them.
 ///
-/// # Safety Every bit pattern must be a valid value.
+/// # Safety
+/// Every bit pattern must be a valid value.
 pub(super) unsafe trait Entry: Copy {}
 // SAFETY: an integer.
 unsafe impl Entry for u64 {}
