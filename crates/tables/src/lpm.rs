@@ -198,3 +198,48 @@ impl Lpm {
         self.prefixes.bytes() + self.chains.bytes() + self.catch_alls.len() * 4
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Prefixes of 64 bits, and rules that match everything for those of no bits.
+    fn compiled(prefixes: impl IntoIterator<Item = (u64, u32)>) -> Lpm {
+        let field = [Piece { word: 0, shift: 0, bits: 64 }];
+        let mask = |length: u32| u64::MAX.checked_shl(64 - length).unwrap_or(0);
+        let rows = prefixes.into_iter().map(|(value, length)| (value & mask(length), mask(length)));
+        let (values, masks): (Vec<u64>, Vec<u64>) = rows.unzip();
+        Lpm::new(1, &field, values.len(), &values, &masks)
+    }
+
+    #[test]
+    fn prefixes_of_up_to_32_bits_are_found_by_a_trie_and_longer_ones_by_a_tree() {
+        let is_trie = |longest: u32| {
+            let lpm = compiled((1..=longest).map(|length| (u64::MAX, length)));
+            matches!(lpm.prefixes.search, Search::Trie(_))
+        };
+        assert_eq!([1, 24, 32, 33, 64].map(is_trie), [true, true, true, false, false]);
+    }
+
+    #[test]
+    fn what_prefixes_hold_is_counted() {
+        let different = || (0..100).map(|at| (at << 50, 20));
+        let repeated = || (0..100).map(|at| ((at & !1) << 50, 20));
+        // The shorter prefix is better than one inside of it.
+        let contradicting = || [(0, 3)].into_iter().chain((0..99).map(|at| (at << 50, 20)));
+        let cases: [(Lpm, usize, usize); 4] = [
+            (compiled(different()), 100, 0),
+            (compiled(repeated()), 200, 0),
+            (compiled(contradicting()), 200, 0),
+            (compiled(different().chain([(0, 0), (0, 0)])), 102, 2),
+        ];
+        for (lpm, chained, catch_alls) in cases {
+            let Search::Trie(trie) = &lpm.prefixes.search else { panic!("short prefixes") };
+            // One group, and one word that matters.
+            let prefixes = size_of::<Prefixes>() + 4 + size_of::<keys::Column>() + trie.bytes();
+            assert_eq!(lpm.prefixes.bytes(), prefixes);
+            assert_eq!(lpm.bytes(), prefixes + (chained + catch_alls) * 4);
+            assert_eq!(lpm.catch_alls(), catch_alls);
+        }
+    }
+}

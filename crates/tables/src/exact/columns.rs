@@ -123,4 +123,21 @@ mod tests {
         assert_eq!(Columns::new(&[1, 0], &[1, 0, 1, 0]).stored().len(), 1);
         assert_eq!(Columns::new(&[1, 0], &[]).stored().len(), 1);
     }
+
+    #[test]
+    fn rows_shorter_than_a_line_are_stored_whole_if_four_words_tell_rules_apart() {
+        let stored = |words: usize, differing: usize| {
+            let mut values = vec![0; 2 * words];
+            values[words..][..differing].fill(1);
+            Columns::new(&vec![u64::MAX; words], &values).stored().len()
+        };
+        assert_eq!((stored(7, 3), stored(7, 4), stored(8, 4)), (3, 7, 4));
+    }
+
+    #[test]
+    fn what_columns_hold_is_counted() {
+        // A mask and what is common of four words each, two words that are alike and one that is stored.
+        let columns = Columns::new(&[3, 0, 0xff, 7], &[1, 0, 5, 2, 1, 0, 6, 2]);
+        assert_eq!(columns.bytes(), (4 + 4 + 2 + 1) * 8);
+    }
 }

@@ -53,3 +53,22 @@ impl Lines {
         self.words.len() * 8
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_begin_where_cache_lines_do() {
+        for (words, lines) in [(0, 0), (1, 1), (8, 1), (9, 2), (1_000, 125)] {
+            let mut made = Lines::new(words);
+            assert_eq!(made.words().as_ptr().addr() % 64, 0, "{words} words");
+            assert!(made.words().len() >= words);
+            assert_eq!(made.lines().len(), lines);
+            // Seven words more than the lines take, so that some word begins a cache line.
+            assert_eq!(made.bytes(), (lines * 8 + 7) * 8);
+            made.words_mut().fill(5);
+            assert!(made.lines().iter().all(|line| *line == [5; 8]));
+        }
+    }
+}

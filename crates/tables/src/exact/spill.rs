@@ -75,4 +75,11 @@ mod tests {
         assert_eq!(Spill::default().find(&[1, 1]), None);
         assert_eq!(spill.iter().count(), 50);
     }
+
+    #[test]
+    fn a_spilled_value_takes_its_words_and_a_slot() {
+        let spill = Spill::new(2, (0..50).map(|i| (vec![i, 0], i as u32)).collect());
+        assert_eq!((spill.len(), spill.bytes()), (50, 50 * (2 * 8 + 4)));
+        assert!(!spill.is_empty() && Spill::default().is_empty());
+    }
 }

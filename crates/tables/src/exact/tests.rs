@@ -208,3 +208,27 @@ fn no_choice_of_values_makes_buckets_overflow() {
         }
     }
 }
+
+#[test]
+fn what_tables_hold_is_counted() {
+    for (words, bytes) in [(1, 14.8), (2, 24.5), (3, 38.4), (4, 80.4), (7, 80.4)] {
+        // All words of a row tell rules apart.
+        let values: Vec<u64> = (0..10_000).flat_map(|at: u64| vec![at; words]).collect();
+        let exact = Exact::new(words, &vec![u64::MAX; words], values, 10_000, 10_003);
+        let store = exact.store.bytes();
+        assert!((store as f64 / 10_000.0 - bytes).abs() < 0.1, "{words} words: {store} for 10,000 rules");
+        let pilots = &exact.store.pilots;
+        assert_eq!(store, pilots.bytes() + (pilots.buckets() as usize * 8 + 7) * 8);
+        // Mask and common words of a row, and the numbers of the words that are stored.
+        assert_eq!(exact.columns.bytes(), 3 * words * 8);
+        assert_eq!(exact.bytes(), size_of::<Exact>() + store + exact.columns.bytes());
+    }
+    // Values of two rules each take a place once, and a number for each rule leads to the next.
+    let twice = Exact::new(1, &[u64::MAX], (0..200).map(|at| at / 2).collect(), 200, 200);
+    let rest = size_of::<Exact>() + twice.store.bytes() + twice.columns.bytes();
+    assert_eq!(twice.bytes(), rest + 200 * 4);
+    let once = Exact::new(1, &[u64::MAX], (0..100).collect(), 100, 100);
+    assert_eq!(twice.store.bytes(), once.store.bytes());
+    let spilled = Exact::with_tries(0, Level::found(), (1, &[u64::MAX]), (0..100).collect(), 100, 100);
+    assert_eq!(spilled.store.bytes(), once.store.bytes() + 100 * 12);
+}

@@ -57,3 +57,40 @@ impl Chains {
         (self.up.len() + self.equal.len() + self.best.len()) * 4
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chain_goes_on_behind_dead_rules_to_equal_and_shorter_prefixes() {
+        // Rules 2, 4 and 5 are of one prefix, which 0 and 3 contain, which 1 contains.
+        let mut chains = Chains {
+            up: vec![1, NONE, 0, 1, 0, 0],
+            equal: vec![3, NONE, 4, NONE, 5, NONE],
+            best: vec![0, 1, 0, 1, 0, 0],
+        };
+        let living = |chains: &Chains, dead: &[u32]| {
+            let mut set = BitSet::new(6);
+            dead.iter().for_each(|slot| set.insert(*slot));
+            chains.living(2, &set)
+        };
+        assert_eq!(living(&chains, &[]), 0);
+        assert_eq!(living(&chains, &[0]), 1, "its best is not on the way up only");
+        assert_eq!(living(&chains, &[0, 1]), 2);
+        assert_eq!(living(&chains, &[0, 1, 2]), 3);
+        assert_eq!(living(&chains, &[0, 1, 2, 3]), 4);
+        assert_eq!(living(&chains, &[0, 1, 2, 3, 4]), 5);
+        assert_eq!(living(&chains, &[0, 1, 2, 3, 4, 5]), NONE);
+        assert_eq!(chains.living(NONE, &BitSet::new(6)), NONE);
+        assert!(!chains.are_plain(&BitSet::new(6)));
+        assert_eq!(chains.bytes(), 18 * 4);
+        // Without a best of their own, longer prefixes are better.
+        chains.best.clear();
+        assert!(chains.are_plain(&BitSet::new(6)));
+        assert_eq!((living(&chains, &[]), living(&chains, &[2]), living(&chains, &[2, 4, 5])), (2, 4, 0));
+        assert_eq!(chains.bytes(), 12 * 4);
+        chains.equal.truncate(5);
+        assert_eq!(chains.bytes(), 11 * 4);
+    }
+}

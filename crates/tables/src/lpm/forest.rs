@@ -182,3 +182,29 @@ impl Forest {
 pub(super) fn count(node: &Node, value: u64) -> u32 {
     node.0.iter().map(|key| u32::from(*key < value)).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_have_as_many_nodes_as_they_need_and_lead_to_every_interval() {
+        // The first interval needs no key, a node has eight, and nodes above lead to nine each.
+        for (count, nodes) in [(1, 0), (2, 1), (9, 1), (10, 3), (73, 10), (74, 13), (649, 91), (650, 95)] {
+            let starts: Vec<u128> = (0..count).map(|at| at << 100).collect();
+            let numbers: Vec<u32> = (0..count as u32).map(|at| at + 7).collect();
+            let forest = Forest::new([(&starts[..], &numbers[..])].into_iter());
+            assert_eq!((forest.trees.len(), forest.numbers.len()), (1, count as usize));
+            let levels = forest.levels_of(forest.tree_of(0)).len();
+            let held = forest.nodes.len() * 64 + levels * 4 + 12 + count as usize * 4;
+            assert_eq!(forest.bytes(), held, "{count} intervals");
+            for (start, number) in starts.iter().zip(&numbers) {
+                let first = (start >> 64) as u64;
+                let last = first | u64::MAX >> 28;
+                let find = |value: u64| forest.find(forest.tree_of(0), value, super::count);
+                assert_eq!((find(first), find(last)), (*number, *number), "of {count}");
+            }
+            assert_eq!(forest.nodes.len(), nodes, "{count} intervals");
+        }
+    }
+}
