@@ -364,4 +364,23 @@ mod tests {
         assert_eq!(equal(4_096 + 6 * 32), (6, true, 0));
         assert_eq!(equal(4_097 + 6 * 32), (6, false, 4_097));
     }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        let plan = KeyPlan::new(&[flow::Field::Metadata]).unwrap();
+        // Of equal rules six trees take 32 each, and what they leave is too much for labels.
+        let (values, masks) = (vec![5; 4_400], vec![7; 4_400]);
+        let mask = Mask::new(&plan, 4_400, &values, &masks);
+        let (wide, buckets) = (mask.wide.as_ref().unwrap(), mask.buckets.as_ref().unwrap());
+        assert!(wide.labels.is_none() && wide.rows.is_empty());
+        assert_eq!(wide.bytes(), wide.nodes.bytes() + wide.layout.bytes());
+        assert_eq!(mask.bytes(), wide.bytes() + buckets.bytes());
+        let few = Mask::new(&plan, 40, &values[..40], &masks[..40]);
+        let wide = few.wide.as_ref().unwrap();
+        assert_eq!(
+            wide.bytes(),
+            wide.nodes.bytes() + wide.layout.bytes() + wide.labels.as_ref().unwrap().bytes()
+        );
+        assert_eq!(few.bytes(), wide.bytes());
+    }
 }

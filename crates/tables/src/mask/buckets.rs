@@ -288,4 +288,21 @@ mod tests {
         assert_eq!(walked(&[1; 80]), 1 + 64);
         assert_eq!(walked(&[[2; 40], [1; 40]].concat()), 1 + 40 + 12, "the smallest first");
     }
+
+    #[test]
+    fn what_buckets_hold_is_counted() {
+        let plan = KeyPlan::new(&[flow::Field::EthDst]).unwrap();
+        let words = plan.words();
+        // 40 rules under one mask, each in a bucket of its own, and one under another that is walked.
+        let row = |value: u64| [vec![value], vec![0; words - 1]].concat();
+        let values: Vec<u64> = (0..41).flat_map(|at| row(at << 20)).collect();
+        let masks: Vec<u64> =
+            (0..41).flat_map(|at| row(if at < 40 { 0xffff_fff0_0000 } else { 0xff_fff0_0000 })).collect();
+        let buckets = Buckets::new(&plan, &(0..41).collect::<Vec<u32>>(), &values, &masks);
+        assert_eq!((buckets.tuples.len(), buckets.slots.len(), buckets.walked()), (1, 40, 1));
+        let directory = 8 * buckets.tuples[0].directory.len();
+        let tuples = size_of::<Tuple>() + 8 * words + directory;
+        let rules = 40 * (2 * words * 8 + 4);
+        assert_eq!(buckets.bytes(), tuples + rules + 4 + buckets.walked.bytes());
+    }
 }

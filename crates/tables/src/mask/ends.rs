@@ -148,4 +148,10 @@ mod tests {
             assert_eq!(found, [314, 425, 536, 647, 758, 869, 970, 81]);
         }
     }
+
+    #[test]
+    fn what_steps_hold_is_counted() {
+        // Two labels are read and joined by a table of one number with two behind it.
+        assert_eq!(Ends::new(full(1)).unwrap().bytes(), 3 * size_of::<Step>() + 3 * 2);
+    }
 }

@@ -241,4 +241,31 @@ mod tests {
         known.note(2);
         assert!(!Labels::new(few, &rows, 1, &mut known).unwrap().has_ends());
     }
+
+    #[test]
+    fn what_labels_hold_is_counted() {
+        // A chunk of 16 bits, and a word that is hashed.
+        let rows: Vec<u64> = (0..40).flat_map(|rule| [rule, rule << 20, 0xffff, u64::MAX]).collect();
+        let slots: Vec<u32> = (0..40).collect();
+        let labels = Labels::new(&slots, &rows, 2, &mut Vain::default()).unwrap();
+        let [Kind::Chunk { labels: chunk, .. }, Kind::Whole(whole)] =
+            [&labels.sources[0].kind, &labels.sources[1].kind]
+        else {
+            panic!("one of each kind");
+        };
+        let ends = labels.ends.as_ref().unwrap();
+        let slots = 41 * 4;
+        let held = [
+            chunk.bytes(),
+            whole.bytes(),
+            ends.bytes(),
+            labels.vectors.bytes(),
+            slots,
+            labels.living.bytes(),
+        ];
+        assert!(held.iter().all(|bytes| *bytes > 0));
+        assert_eq!(labels.bytes(), held.iter().sum::<usize>());
+        // A vector for each label, of one line: 40 values and all others.
+        assert_eq!(labels.vectors.bytes(), 2 * 41 * 64);
+    }
 }

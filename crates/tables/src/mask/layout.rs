@@ -366,4 +366,13 @@ mod tests {
         assert_eq!(of(7, 20, 0), Some((8, 20)), "and for a bit of each of twenty");
         assert_eq!(of(8, 1, 0), None, "there is no room for another bit");
     }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        // One piece of a word, and bits of two words that count as one each.
+        let rules = (0..20).map(|at| vec![(at | 0xff << 32, 0xff << 32 | 0xff), (0xfff, 0xfff)]);
+        let layout = Drawn::new(2, rules.collect::<Vec<_>>()).layout().unwrap();
+        assert_eq!((layout.steps.len(), layout.commons.len()), (1, 2));
+        assert_eq!(layout.bytes(), size_of::<Step>() + 2 * size_of::<Common>());
+    }
 }

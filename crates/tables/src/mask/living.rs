@@ -91,4 +91,11 @@ mod tests {
             assert_eq!(living.line(Portable, 8, &dead).0, [0; 8]);
         }
     }
+
+    #[test]
+    fn what_is_held_is_counted() {
+        // A piece of 16 bytes for each 64 slots, and for each line where its pieces begin.
+        let slots: Vec<u32> = (0..1_024).collect();
+        assert_eq!(Living::new(&slots).bytes(), 16 * 16 + 3 * 4);
+    }
 }

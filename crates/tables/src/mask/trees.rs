@@ -489,4 +489,15 @@ mod tests {
         // Each rule of the sample represents two or more rules, so the next bits are still worth choosing.
         assert_eq!([2.0, 3.0, 8.0].map(|step| (cut(step, 0), cut(step, 192))), [(8, 8); 3]);
     }
+
+    #[test]
+    fn what_several_leaves_have_no_room_for_is_left_once() {
+        // Two bits are cut, of which 40 rules are open in one: half of the leaves have all of them.
+        let exact = (0..64).map(|at| (at % 4, 0b11));
+        let open = (0..40).map(|_| (0b01, 0b01));
+        let rows = rows(open.chain(exact));
+        let (_, left) = grown(&rows, 104);
+        assert!(left.is_sorted_by(|a, b| a < b), "{left:?}");
+        assert!(left.contains(&39), "the leaves take 32 rules");
+    }
 }

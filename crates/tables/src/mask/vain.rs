@@ -49,4 +49,14 @@ mod tests {
         assert!(!same.suits(1_600) && !same.suits(1_500) && same.suits(1_300));
         assert!(same.after(26, 1_700).suits(1_600), "more than a quarter has changed");
     }
+
+    #[test]
+    fn an_eighth_fewer_rules_and_a_quarter_of_changes_are_what_counts() {
+        let mut vain = Vain::default();
+        vain.note(1_600);
+        assert!(!vain.suits(1_400) && vain.suits(1_399));
+        assert!(!vain.after(400, 1_600).suits(1_600) && vain.after(401, 1_600).suits(1_600));
+        let twice = vain.after(300, 1_600);
+        assert!(!twice.after(100, 1_600).suits(1_600) && twice.after(101, 1_600).suits(1_600));
+    }
 }

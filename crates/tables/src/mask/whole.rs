@@ -114,4 +114,15 @@ mod tests {
             assert!((1..).zip(&values).all(|(label, value)| whole.label(*value) == label));
         }
     }
+
+    #[test]
+    fn a_bucket_has_two_values_and_a_place_one_or_none() {
+        for (count, buckets, places) in
+            [(1, 1, 2), (4, 2, 8), (100, 64, 256), (128, 64, 256), (130, 128, 512)]
+        {
+            let whole = Whole::new(u64::MAX, &(0..count).collect::<Vec<u64>>()).unwrap();
+            assert_eq!((whole.pilots.len(), whole.places.len()), (buckets, places), "{count} values");
+            assert_eq!(whole.bytes(), buckets * 2 + places * 16);
+        }
+    }
 }

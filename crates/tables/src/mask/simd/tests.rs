@@ -107,6 +107,14 @@ fn nodes_that_lead_where_nothing_is_are_not_made() {
 }
 
 #[test]
+fn what_nodes_hold_is_counted() {
+    let entries = vec![Entry { mask: 0, next: 0, leaf: 0 }; 5];
+    let nodes = Nodes::new(entries, vec![Block::EMPTY; 3], vec![[NONE; LANES]; 3]).unwrap();
+    // docs/engines.md: 16 bytes a node and 144 a block.
+    assert_eq!(nodes.bytes(), 5 * 16 + 3 * 144);
+}
+
+#[test]
 fn vectors_are_made_for_as_many_sources_as_a_key_has() {
     let makes = |lines: usize, length: u32, sources: usize| {
         Vectors::new(vec![Line([0; 8]); lines], length, vec![0; sources]).map(|vectors| vectors.bytes())
