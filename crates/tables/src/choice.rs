@@ -121,4 +121,29 @@ mod tests {
         shape.remove(&Match::any(), 5);
         assert_eq!(choose(&shape), Choice::Exact);
     }
+
+    #[test]
+    fn up_to_16_prefixes_and_96_rules_of_any_masks_are_walked() {
+        let mut prefixes = Shape::default();
+        for rules in 1..=20 {
+            prefixes.add(&route(rules), 5);
+            let right = match rules {
+                1 => Choice::Exact,
+                ..=16 => Choice::Scan,
+                _ => Choice::Lpm(Field::Ipv4Dst),
+            };
+            assert_eq!(choose(&prefixes), right, "{rules} prefixes");
+        }
+        let mut any = Shape::default();
+        for rules in 1..=100_u32 {
+            let field = [Field::InPort, Field::EthDst, Field::Metadata][rules as usize % 3];
+            any.add(&Match::new([FieldMatch::exact(field, rules.into())]).unwrap(), 5);
+            let right = match rules {
+                1 => Choice::Exact,
+                ..=96 => Choice::Scan,
+                _ => Choice::Mask,
+            };
+            assert_eq!(choose(&any), right, "{rules} rules");
+        }
+    }
 }

@@ -109,25 +109,57 @@ impl Hasher for Hashed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashSet;
 
     #[test]
     fn masked_bits_do_not_count_and_others_do() {
         let seed = Seed::of_process();
         assert_eq!(seed.hash(&[1, 0xff], &[!0, 0x0f]), seed.hash(&[1, 0x0f], &[!0, 0x0f]));
         assert_eq!(seed.hash(&[1, 0xff, 7], &[!0, 0x0f, 0]), seed.hash_masked(&[1, 0x0f, 0]));
-        let hashes: std::collections::HashSet<u64> =
-            (0..10_000u64).map(|v| seed.hash(&[v, 3], &[!0, !0])).collect();
+        let hashes: HashSet<u64> = (0..10_000u64).map(|v| seed.hash(&[v, 3], &[!0, !0])).collect();
         assert!(hashes.len() > 9_990);
-        let low: std::collections::HashSet<u64> = hashes.iter().map(|h| h & 0xff).collect();
+        let low: HashSet<u64> = hashes.iter().map(|h| h & 0xff).collect();
         assert_eq!(low.len(), 256);
     }
 
     #[test]
     fn derived_secrets_depend_on_the_seed_and_on_their_number() {
-        let derived: std::collections::HashSet<u64> = (0..10)
+        let derived: HashSet<u64> = (0..10)
             .flat_map(|seed| (0..10).map(move |number| Seed::of_number(seed).derive(number)))
             .collect();
         assert_eq!(derived.len(), 100);
         assert_eq!(Seed::of_number(3).derive(4), Seed::of_number(3).derive(4));
+    }
+
+    #[test]
+    fn every_bit_of_a_key_counts() {
+        for seed in [Seed::of_process(), Seed::of_number(3)] {
+            for words in 1..=6 {
+                let key: Vec<u64> =
+                    (0..words as u64).map(|at| at.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+                let mut hashes = vec![seed.hash_masked(&key)];
+                for bit in 0..words * 64 {
+                    let mut other = key.clone();
+                    other[bit / 64] ^= 1 << (bit % 64);
+                    hashes.push(seed.hash_masked(&other));
+                    assert_eq!(seed.hash(&other, &vec![u64::MAX; words]), seed.hash_masked(&other));
+                }
+                for half in [0, 32] {
+                    let halves: HashSet<u32> = hashes.iter().map(|hash| (hash >> half) as u32).collect();
+                    assert!(halves.len() + 1 >= hashes.len(), "{words} words: a half of the hash is alike");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_has_one_seed() {
+        let key = [1, 2, 3];
+        let hash = Seed::of_process().hash_masked(&key);
+        assert_eq!(Seed::of_process().hash_masked(&key), hash);
+        // It has been drawn, so that another one comes too late.
+        let other = (0..).find(|number| Seed::of_number(*number).hash_masked(&key) != hash).unwrap();
+        assert!(!Seed::fix(other));
+        assert_eq!(Seed::of_process().hash_masked(&key), hash);
     }
 }
