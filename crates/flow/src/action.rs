@@ -1,36 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Actions on a packet. An action that needs a header which the packet lacks (pop or set VLAN without a tag, TTL
-//! without IP, a field that is not there) drops the packet under a named reason; what was output before stays output.
+//! Actions on a packet. An action that needs a header which the packet lacks drops the packet under a named
+//! reason. Examples are a pop without a tag, a TTL action without IP, or a set-field of an absent field.
+//! Copies sent before that stay sent.
 
 use crate::{Field, PortNo, port_no};
 
 /// Bytes of a packet-in that carry the whole packet (OFPCML_NO_BUFFER).
 pub const WHOLE_PACKET: u16 = 0xffff;
 
-/// A bit-field write: `(field & !mask) | value`. The checksums that cover the bits are kept right.
+/// Write of some bits of a field: `(field & !mask) | value`. Checksums that cover the bits are updated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetField {
-    /// Which field.
+    /// Field to write.
     pub field: Field,
-    /// Right-aligned new bits; none outside `mask`.
+    /// New bits, right-aligned; no bit outside `mask` is set.
     pub value: u128,
-    /// Right-aligned mask of the bits to write, never 0.
+    /// Mask of the bits to write, right-aligned; never 0.
     pub mask: u128,
 }
 
 /// One action.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Send by a real or reserved port.
+    /// Send to a real or reserved port.
     Output {
-        /// The port.
+        /// Output port, real or reserved.
         port: PortNo,
-        /// Bytes of the packet to send, heeded for the controller only; else as it was given, to be told again.
+        /// Maximum length in bytes of the packet-in. Used for the controller only; otherwise kept as given,
+        /// so that statistics can return it.
         max_len: u16,
     },
-    /// Process by a group.
+    /// Process by the group with this number.
     Group(u32),
-    /// Choose the egress queue.
+    /// Choose the egress queue with this number.
     SetQueue(u32),
     /// Write the TTL of the outermost MPLS shim.
     SetMplsTtl(u8),
@@ -44,43 +46,44 @@ pub enum Action {
     CopyTtlOut,
     /// Copy the TTL from the outermost to the next-to-outermost header with a TTL.
     CopyTtlIn,
-    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) behind the MACs; VID and PCP are copied from a tag that is
-    /// there, else 0.
+    /// Push a VLAN tag with this TPID (0x8100 or 0x88a8) behind the MAC addresses. VID and PCP are copied
+    /// from the outermost tag, or 0 without a tag.
     PushVlan(u16),
     /// Pop the outermost VLAN tag.
     PopVlan,
-    /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) behind the VLAN tags; label, TC and TTL are copied
-    /// from a shim that is there, else label 0, TC 0, TTL of the IP header or 0.
+    /// Push an MPLS shim with this EtherType (0x8847 or 0x8848) behind the VLAN tags. Label, TC and TTL are
+    /// copied from the outermost shim. Without a shim, label and TC are 0 and the TTL is that of the IP
+    /// header, or 0.
     PushMpls(u16),
-    /// Pop the outermost MPLS shim; the EtherType becomes this.
+    /// Pop the outermost MPLS shim and set the EtherType to this value.
     PopMpls(u16),
-    /// Push a PBB I-tag with this EtherType (0x88e7) behind the MACs, which become the customer's and stay the
-    /// backbone's: 18 bytes. The service instance is copied from an I-tag that is there, the priority from a VLAN tag,
-    /// else 0.
+    /// Push a PBB I-tag of 18 bytes with this EtherType (0x88e7) behind the MAC addresses. The frame's
+    /// addresses become the customer's and are kept as the backbone's. The service instance is copied from an
+    /// existing I-tag, the priority from a VLAN tag; otherwise both are 0.
     PushPbb(u16),
-    /// Pop the PBB I-tag that is outermost: the customer's MACs become the frame's. A B-tag before it is to be popped
-    /// first.
+    /// Pop the outermost PBB I-tag and restore the customer's MAC addresses. A B-tag in front of it must be
+    /// popped first.
     PopPbb,
     /// Write bits of a field.
     SetField(SetField),
-    /// Push a KeyFlow header right behind the MACs: 16 to 40 bytes.
+    /// Push a KeyFlow header of 16 to 40 bytes directly behind the MAC addresses.
     PushKey(KeyHeader),
-    /// Push freeRtr's PolKA header right behind the MACs: 20 bytes.
+    /// Push freeRtr's PolKA header of 20 bytes directly behind the MAC addresses.
     PushPolka(PolkaHeader),
-    /// Pop the KeyFlow header, or freeRtr's PolKA header, that is right behind the MACs.
+    /// Pop the KeyFlow header or freeRtr's PolKA header directly behind the MAC addresses.
     PopKey,
-    /// Push a Tag-and-Forward header right behind the MACs: 8 bytes.
+    /// Push a Tag-and-Forward header of 8 bytes directly behind the MAC addresses.
     PushTf(TfHeader),
-    /// Push a wide Tag-and-Forward header right behind the MACs: 8 bytes.
+    /// Push a wide Tag-and-Forward header of 8 bytes directly behind the MAC addresses.
     PushTfWide(TfHeader),
-    /// Pop a Tag-and-Forward header of either width that is right behind the MACs.
+    /// Pop a Tag-and-Forward header of either form directly behind the MAC addresses.
     PopTf,
 }
 
-/// What `push_key` writes.
+/// Contents of the header that `push_key` writes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyHeader {
-    /// The key, big-endian, 8, 16, 24 or 32 bytes.
+    /// Key, big-endian: 8, 16, 24 or 32 bytes.
     pub key: Box<[u8]>,
     /// Hop limit.
     pub hops: u8,
@@ -88,34 +91,35 @@ pub struct KeyHeader {
     pub epoch: u8,
 }
 
-/// What `push_polka` writes.
+/// Contents of the header that `push_polka` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PolkaHeader {
-    /// The key: a polynomial over GF(2), its highest coefficient first.
+    /// Key: a polynomial over GF(2), highest coefficient first.
     pub key: u128,
-    /// Time to live: a switch sends on what has 2 and more.
+    /// Time to live. A switch forwards a packet whose TTL is at least 2.
     pub ttl: u8,
 }
 
-/// What `push_tf` and `push_tf_wide` write.
+/// Contents of the header that `push_tf` and `push_tf_wide` write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TfHeader {
     /// Queue ID, 3 bits.
     pub qid: u8,
-    /// Gate upwards: 32 bits, wide 29.
+    /// Upward gate: 32 bits, or 29 in the wide form.
     pub up: u32,
-    /// Gate downwards: 13 bits, wide 16.
+    /// Downward gate: 13 bits, or 16 in the wide form.
     pub down: u16,
 }
 
 impl Action {
-    /// Output to a port, of the whole packet. (To the controller that is a length; to others there is none to tell.)
+    /// Output of the whole packet to `port`. For the controller this sets the largest `max_len`, for other
+    /// ports 0.
     #[must_use]
     pub fn output(port: PortNo) -> Self {
         Self::Output { port, max_len: if port == port_no::CONTROLLER { WHOLE_PACKET } else { 0 } }
     }
 
-    /// Writes a whole field.
+    /// Set-field action that writes a whole field.
     #[must_use]
     pub fn set(field: Field, value: u128) -> Self {
         Self::SetField(SetField { field, value, mask: field.full_mask() })

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow entries and the messages that change them.
+//! Flow entries, and the flow-mod messages that change them.
 
 use crate::{Action, Field, Instructions, Match, PortNo, port_no};
 use std::sync::Arc;
 
-/// Stable number of an entry: the same as long as it lives, reused only when nothing refers to it any more.
+/// Identifier of an entry, stable for the entry's lifetime. It is reused only after nothing refers to the
+/// entry any longer.
 pub type EntryId = u32;
 
 /// Flags of a flow-mod (OFPFF_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EntryFlags {
-    /// Report when the entry goes.
+    /// Report the entry's removal to the controller.
     pub send_flow_removed: bool,
-    /// Refuse an entry that overlaps another of the same priority.
+    /// Refuse the entry if it overlaps another of the same priority.
     pub check_overlap: bool,
-    /// Modify and add reset the counters.
+    /// Reset the counters on modify and add.
     pub reset_counts: bool,
     /// Do not keep a packet count.
     pub no_packet_counts: bool,
@@ -22,81 +23,81 @@ pub struct EntryFlags {
     pub no_byte_counts: bool,
 }
 
-/// An entry of a table. Of several entries that match a packet, the one of highest priority is hit; of these the one
-/// that was added first.
+/// Entry of a flow table. Among the entries that match a packet, the one of highest priority is hit. Among
+/// equal priorities, the entry that was added first is hit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowEntry {
-    /// Its number.
+    /// Identifier of the entry.
     pub id: EntryId,
-    /// Its table.
+    /// Number of the table that holds the entry, 0 to 255.
     pub table: u8,
-    /// Its priority.
+    /// Priority; the highest matching one wins.
     pub priority: u16,
-    /// Which packets it is for.
+    /// Condition on the packets that hit this entry.
     pub matching: Match,
-    /// What it does. Many entries do the same and share it.
+    /// Instructions for these packets. Entries with equal instructions share one allocation.
     pub instructions: Arc<Instructions>,
-    /// Seconds without a packet after which it goes; 0: never.
+    /// Idle timeout in seconds; 0: the entry does not time out when idle.
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes; 0: never.
+    /// Hard timeout in seconds after the entry was added; 0: none.
     pub hard_timeout_s: u16,
-    /// The controller's mark.
+    /// Opaque value of the controller.
     pub cookie: u64,
-    /// Its flags.
+    /// Flags of the flow-mod that added the entry.
     pub flags: EntryFlags,
-    /// Packets that hit only such entries are low-latency.
+    /// Whether the entry is low-latency. A packet is low-latency while every entry it hits is.
     pub low_latency: bool,
 }
 
-/// What a flow-mod does.
+/// Command of a flow-mod.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Command {
-    /// Add an entry; an identical one (same table, match, priority) is replaced.
+    /// Add an entry. An entry with the same table, match and priority is replaced.
     #[default]
     Add,
-    /// Change the instructions of all entries that the match covers.
+    /// Change the instructions of every entry whose match is covered by this match.
     Modify,
     /// Change the instructions of the entry with this match and priority.
     ModifyStrict,
-    /// Delete all entries that the match covers.
+    /// Delete every entry whose match is covered by this match.
     Delete,
     /// Delete the entry with this match and priority.
     DeleteStrict,
 }
 
-/// A request to change tables.
+/// Request to add, modify or delete flow entries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// What to do.
+    /// Command of the request.
     pub command: Command,
-    /// In which table; none means all, for deletes only.
+    /// Table to change. `None` means all tables and is allowed for deletes only.
     pub table: Option<u8>,
-    /// The entry's priority, for add and the strict commands.
+    /// Priority of the entry, for add and for the strict commands.
     pub priority: u16,
-    /// Its match, or what must cover its match.
+    /// Match of the entry. For non-strict commands it selects the entries whose match it covers.
     pub matching: Match,
-    /// Its instructions, for add and modify.
+    /// Instructions, for add and modify.
     pub instructions: Instructions,
-    /// Seconds without a packet after which it goes; 0: never.
+    /// Idle timeout in seconds; 0: the entry does not time out when idle.
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes; 0: never.
+    /// Hard timeout in seconds after the entry was added; 0: none.
     pub hard_timeout_s: u16,
-    /// Its cookie, for add; the cookie to compare with for the other commands.
+    /// For add, the entry's cookie. For other commands, the cookie to compare with under `cookie_mask`.
     pub cookie: u64,
-    /// Bits of `cookie` that entries must have for modify and delete; 0: all qualify.
+    /// Bits of `cookie` that an entry must share to be modified or deleted; 0: every entry qualifies.
     pub cookie_mask: u64,
-    /// Flags.
+    /// Flags of the entry.
     pub flags: EntryFlags,
-    /// Deletes only entries with an output to this port; none: any.
+    /// For deletes, selects only entries that output to this port; `None`: no restriction.
     pub out_port: Option<u32>,
-    /// Deletes only entries with this group; none: any.
+    /// For deletes, selects only entries that use this group; `None`: no restriction.
     pub out_group: Option<u32>,
-    /// Whether the entry is low-latency; none: the cookie decides.
+    /// Whether the entry is low-latency. `None`: the cookie decides.
     pub low_latency: Option<bool>,
 }
 
 impl FlowMod {
-    /// The ports that it matches or sends to.
+    /// Returns the real ports that the flow-mod matches or sends to.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let matched = self.matching.get(Field::InPort).map(|condition| condition.value as PortNo);
         let actions = self.instructions.apply.iter().chain(&self.instructions.write);
@@ -108,7 +109,7 @@ impl FlowMod {
     }
 }
 
-/// Priority of ovs-ofctl's entries that name none.
+/// Priority of entries that ovs-ofctl adds without one.
 pub const DEFAULT_PRIORITY: u16 = 0x8000;
 
 impl Default for FlowMod {

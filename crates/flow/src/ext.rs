@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The extended header: what a lookup can examine beside the packet's own bytes, laid out as bytes, so that a match
-//! field on it is a slice like any other (`slice(metadata,offset,length)`).
+//! Extended header: the fields a lookup can examine beside the packet's own bytes. It is laid out as bytes,
+//! so that a match on it is a slice like any other (`slice(metadata,offset,length)`).
 //!
 //! | bytes | content |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | 29 | upper-layer protocol |
 //! | 30..32 | IPv6 extension header bits (OFPIEH_*) |
 //!
-//! All values are big-endian. Bytes 24..32 are written by the parser, at the depth the tables ask for.
+//! All values are big-endian. The parser writes bytes 24 to 31, to the depth that the tables require.
 
 use wire::Layers;
 use wire::layers::header;
@@ -38,13 +38,13 @@ pub const VLAN_BIT: u16 = 208;
 pub const IP_TOS_BIT: u16 = 224;
 /// First bit of the upper-layer protocol.
 pub const IP_PROTO_BIT: u16 = 232;
-/// First bit of the extension header bits' 16-bit word (9 used, right-aligned).
+/// First bit of the 16-bit word of extension header bits (9 used, right-aligned).
 pub const EXTHDR_BIT: u16 = 240;
 
-/// OFPVID_PRESENT: set in the VLAN word when a tag is there.
+/// OFPVID_PRESENT: bit of the VLAN word that is set when the packet has a tag.
 pub const VID_PRESENT: u16 = 0x1000;
 
-/// A packet's extended header. The spare bytes at its end let a wide load at any offset stay inside.
+/// Extended header of one packet. The 8 spare bytes at its end keep a wide load at any offset in bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ext {
     bytes: [u8; EXT_BYTES + 8],
@@ -57,7 +57,7 @@ impl Default for Ext {
 }
 
 impl Ext {
-    /// The extended header of a packet that just came in by `in_port`.
+    /// Returns the extended header of a packet received on `in_port`.
     #[must_use]
     #[inline]
     pub fn arriving(in_port: u32) -> Self {
@@ -67,21 +67,21 @@ impl Ext {
         ext
     }
 
-    /// The bytes, followed by 8 zero bytes.
+    /// Returns the header's bytes, followed by 8 zero bytes.
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The bytes, and nothing else.
+    /// Returns the header's bytes without the spare bytes.
     #[must_use]
     #[inline]
     pub fn first_chunk(&self) -> &[u8; EXT_BYTES] {
         self.bytes.first_chunk().unwrap_or(&[0; EXT_BYTES])
     }
 
-    /// The bytes that may be written.
+    /// Returns the header's bytes without the spare bytes, for writing.
     #[must_use]
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
@@ -100,7 +100,7 @@ impl Ext {
         self.word(8)
     }
 
-    /// Writes the bits of `mask` in the metadata register.
+    /// Writes the bits of `mask` to the metadata register.
     #[inline]
     pub fn write_metadata(&mut self, value: u64, mask: u64) {
         let new = (self.metadata() & !mask) | (value & mask);
@@ -113,7 +113,7 @@ impl Ext {
         self.word(16)
     }
 
-    /// Takes over what the parser found.
+    /// Copies the parser's results into bytes 24 to 31.
     #[inline]
     pub fn set_layers(&mut self, layers: &Layers) {
         let vlan =

@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Match fields: the OpenFlow 1.3 basic class by name, and protocol-oblivious slices. A named field is a slice that
-//! the parser locates: its base, first bit and length stand in one table here.
+//! Match fields: the named fields of the OpenFlow 1.3 basic class, and protocol-oblivious slices. A named
+//! field is a slice that the parser locates. One table in this file lists its base, first bit and length.
 
 use crate::ext;
 use crate::slice::{Slice, SliceBase};
 use wire::layers::header as h;
 
-/// What a location's offset counts from.
+/// Origin of a location's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Base {
-    /// The frame's first bit.
+    /// First bit of the frame.
     Frame,
-    /// The extended header's first bit.
+    /// First bit of the extended header.
     Ext,
-    /// `Layers::l3`.
+    /// Offset `Layers::l3`.
     L3,
-    /// `Layers::l4`.
+    /// Offset `Layers::l4`.
     L4,
-    /// `Layers::nd_sll`.
+    /// Offset `Layers::nd_sll`.
     NdSll,
-    /// `Layers::nd_tll`.
+    /// Offset `Layers::nd_tll`.
     NdTll,
 }
 
-/// Where a field's bits lie.
+/// Location of a field's bits in a packet or its extended header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// What the offset counts from.
+    /// Origin of the offset.
     pub base: Base,
-    /// First bit from the base, most significant first.
+    /// First bit, counted from the base, most significant bit first.
     pub offset_bits: u16,
-    /// Length, 1 to 128.
+    /// Length in bits, 1 to 128.
     pub length_bits: u16,
-    /// Header bits that must all be present (`wire::layers::header`); 0 if the field is always there.
+    /// Header bits (`wire::layers::header`) that must all be present; 0 if the field always exists.
     pub needs: u32,
 }
 
@@ -50,19 +50,19 @@ macro_rules! fields {
             /// The named fields, in OXM order.
             pub const NAMED: &'static [Self] = &[$(Self::$name),*];
 
-            /// Number in OXM class OFPXMC_OPENFLOW_BASIC; none for slices.
+            /// Returns the field's number in OXM class OFPXMC_OPENFLOW_BASIC, or `None` for a slice.
             #[must_use]
             pub fn oxm(self) -> Option<u8> {
                 match self { $(Self::$name => Some($oxm),)* Self::Slice(_) => None }
             }
 
-            /// The name that ovs-ofctl prints (empty for slices, which print as `slice(..)`).
+            /// Returns the name that ovs-ofctl prints. It is empty for a slice, which prints as `slice(..)`.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* Self::Slice(_) => "" }
             }
 
-            /// Where the field's bits are.
+            /// Returns the location of the field's bits.
             #[must_use]
             pub fn location(self) -> Location {
                 match self {
@@ -101,7 +101,7 @@ fields! {
     VlanVid = 6, "vlan_vid", Ext, ext::VLAN_BIT + 3, 13, 0;
     /// Priority of the outermost tag.
     VlanPcp = 7, "vlan_pcp", Ext, ext::VLAN_BIT, 3, h::VLAN;
-    /// DSCP of IPv4 or IPv6.
+    /// DSCP of IPv4 or IPv6, 6 bits.
     IpDscp = 8, "ip_dscp", Ext, ext::IP_TOS_BIT, 6, h::IP;
     /// ECN bits of IPv4 or IPv6.
     IpEcn = 9, "nw_ecn", Ext, ext::IP_TOS_BIT + 6, 2, h::IP;
@@ -163,19 +163,20 @@ fields! {
     PbbIsid = 37, "pbb_isid", L3, 8, 24, h::PBB;
     /// Tunnel ID.
     TunnelId = 38, "tun_id", Ext, ext::TUNNEL_ID_BIT, 64, 0;
-    /// IPv6 extension headers seen.
+    /// IPv6 extension headers present in the packet (OFPIEH_*).
     Ipv6Exthdr = 39, "ipv6_exthdr", Ext, ext::EXTHDR_BIT + 7, 9, h::IPV6;
 }
 
 impl Field {
-    /// All bits of the field set, right-aligned.
+    /// Returns the mask of all bits of the field, right-aligned.
     #[must_use]
     pub fn full_mask(self) -> u128 {
         u128::MAX >> (128 - u32::from(self.location().length_bits))
     }
 
-    /// Whether a match may examine some bits of the field only: where Open vSwitch accepts a mask, and on ICMP types and
-    /// codes and on the VLAN priority (slices always). The other fields are matched whole or not at all.
+    /// Whether a match may examine only some bits of the field. This holds for slices, for fields that Open
+    /// vSwitch lets a match mask, for ICMP types and codes, and for the VLAN priority. Other fields are
+    /// matched as a whole.
     #[must_use]
     pub fn maskable(self) -> bool {
         !matches!(
@@ -193,12 +194,13 @@ impl Field {
         )
     }
 
-    /// Whether a set-field action may write it.
+    /// Whether a set-field action may write the field.
     #[must_use]
     pub fn settable(self) -> bool {
         match self {
             Self::InPort | Self::InPhyPort | Self::Ipv6Exthdr | Self::Metadata => false,
-            // The parser's part of the extended header is derived, not stored.
+            // The parser derives the other part of the extended header from the packet, so it cannot be
+            // written.
             Self::Slice(s) => {
                 s.base != SliceBase::Metadata
                     || (s.offset_bits >= ext::METADATA_BIT
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_forty_basic_fields_stand_in_oxm_order_with_their_lengths() {
-        // Lengths in bits from the OpenFlow 1.3 table of match fields.
+        // Lengths in bits, from the OpenFlow 1.3 table of match fields.
         let lengths = [
             32, 32, 64, 48, 48, 16, 13, 3, 6, 2, 8, 32, 32, 16, 16, 16, 16, 16, 16, 8, 8, 16, 32, 32, 48, 48,
             128, 128, 20, 8, 8, 128, 48, 48, 20, 3, 1, 24, 64, 9,

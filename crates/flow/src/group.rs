@@ -1,51 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups: one action that stands for several lists of them.
+//! Groups: lists of actions (buckets) that entries share by reference.
 
 use crate::Action;
 use crate::{PortNo, port_no};
 
-/// How a group uses its buckets.
+/// Type of a group: which of its buckets process a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GroupType {
-    /// All buckets, each on its own copy.
+    /// Every bucket, each with its own copy of the packet.
     All,
-    /// One bucket, chosen by a hash of the packet's flow.
+    /// One bucket, selected by a hash of the packet's flow.
     Select,
-    /// The only bucket.
+    /// The group's only bucket.
     Indirect,
-    /// The first live bucket.
+    /// First live bucket.
     FastFailover,
 }
 
-/// One list of actions in a group.
+/// Bucket: one list of actions of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Bucket {
-    /// Share of the packets, for select groups.
+    /// Weight in a select group: the bucket's share of the packets.
     pub weight: u16,
-    /// The port that must be up, for fast failover.
+    /// Port whose state decides whether the bucket is live.
     pub watch_port: Option<u32>,
-    /// The group that must be live, for fast failover.
+    /// Group whose state decides whether the bucket is live.
     pub watch_group: Option<u32>,
-    /// What is done, as an action set.
+    /// Actions, executed as an action set.
     pub actions: Vec<Action>,
 }
 
-/// A group.
+/// Group of buckets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
-    /// Its number.
+    /// Group number.
     pub id: u32,
-    /// How it uses its buckets.
+    /// Type of the group.
     pub kind: GroupType,
-    /// Its buckets.
+    /// Buckets in the controller's order.
     pub buckets: Vec<Bucket>,
 }
 
-/// The hash by which a select group chooses a bucket: FNV-1a (64 bit) over the packet as it reaches the group, folded to
-/// 32 bits. The bytes, in network order: destination MAC, source MAC, EtherType behind VLAN tags (2 bytes), VLAN word of
-/// the extended header without priority (2 bytes: tag present, VID), then of an ARP packet sender and target protocol
-/// address, of an IPv4 or IPv6 packet the upper-layer protocol (1 byte), source and destination address, and of TCP, UDP
-/// and SCTP source and destination port. Packets of a connection in one direction have one hash.
+/// Hash by which a select group chooses a bucket: FNV-1a (64 bit), mixed and folded to 32 bits.
+///
+/// The input is the packet as it reaches the group, in network byte order:
+/// - destination MAC, source MAC and the EtherType behind VLAN tags (2 bytes);
+/// - the VLAN word of the extended header without priority (2 bytes: tag present, VID);
+/// - for ARP, the sender and target protocol addresses;
+/// - for IPv4 and IPv6, the upper-layer protocol (1 byte), source and destination address;
+/// - for TCP, UDP and SCTP, the source and destination port.
+///
+/// All packets of a connection in one direction have the same hash.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowHash(u64);
 
@@ -56,23 +61,25 @@ impl Default for FlowHash {
 }
 
 impl FlowHash {
-    /// Takes the next bytes in.
+    /// Adds bytes to the hash.
     pub fn add(&mut self, bytes: &[u8]) {
         for byte in bytes {
             self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
     }
 
-    /// The hash.
+    /// Returns the 32-bit hash.
     #[must_use]
     pub fn finish(self) -> u32 {
-        // The low bits of FNV depend on the low bits of the bytes only: the multiplication spreads them.
+        // The low bits of FNV depend only on the low bits of the input bytes. The multiplication spreads
+        // them.
         let mixed = (self.0 ^ (self.0 >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> 32) as u32
     }
 }
 
-/// Which of these shares a hash falls into; none if all are 0.
+/// Returns the index of the weight whose share of the hash range contains `hash`, or `None` if all weights
+/// are 0.
 #[must_use]
 pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usize> {
     let total: u64 = weights.clone().map(u64::from).sum();
@@ -87,12 +94,12 @@ pub fn pick(hash: u32, weights: impl Iterator<Item = u16> + Clone) -> Option<usi
 }
 
 impl Group {
-    /// Groups that its buckets send to or watch.
+    /// Returns the groups that the buckets send to or watch.
     pub fn references(&self) -> impl Iterator<Item = u32> + '_ {
         self.buckets.iter().flat_map(|bucket| bucket.groups().chain(bucket.watch_group))
     }
 
-    /// The ports that its buckets send to or watch.
+    /// Returns the real ports that the buckets send to or watch.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let sent = |action: &Action| match action {
             Action::Output { port, .. } => Some(*port),
@@ -106,7 +113,7 @@ impl Group {
 }
 
 impl Bucket {
-    /// Groups that it sends to.
+    /// Returns the groups that the bucket sends to.
     pub fn groups(&self) -> impl Iterator<Item = u32> + '_ {
         self.actions.iter().filter_map(|action| match action {
             Action::Group(group) => Some(*group),
@@ -114,7 +121,7 @@ impl Bucket {
         })
     }
 
-    /// Whether the bucket can be used: it watches nothing, or what it watches is live.
+    /// Whether the bucket is live: it watches nothing, or a port or group that it watches is live.
     pub fn is_live(&self, port_up: impl Fn(PortNo) -> bool, group_live: impl Fn(u32) -> bool) -> bool {
         match (self.watch_port, self.watch_group) {
             (None, None) => true,

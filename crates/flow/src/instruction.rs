@@ -1,41 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an entry does with a packet that matches it.
+//! Instructions of an entry: the processing of a packet that hits it.
 
 use crate::Action;
 
-/// An entry's instructions, executed in the order of the fields here (OpenFlow 1.3, 5.9).
+/// Instructions of an entry, executed in the order of these fields (OpenFlow 1.3, section 5.9).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Instructions {
-    /// Meter the packet first.
+    /// Number of the meter applied first.
     pub meter: Option<u32>,
-    /// Actions done at once, in order.
+    /// Actions applied immediately, in order.
     pub apply: Vec<Action>,
-    /// Empty the action set.
+    /// Whether the action set is cleared.
     pub clear: bool,
-    /// Actions merged into the action set: a later one replaces an earlier one of its type (set-field: of its field).
+    /// Actions merged into the action set. An action replaces an earlier one of the same type (set-field: of
+    /// the same field).
     pub write: Vec<Action>,
     /// Metadata bits to write: value and mask.
     pub metadata: Option<(u64, u64)>,
-    /// Where to go on; none: the action set is executed.
+    /// Next table. `None`: the pipeline ends and the action set is executed.
     pub next: Option<Next>,
 }
 
-/// The next table.
+/// Next table of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Next {
     /// Look the packet up in this table.
     Table(u8),
-    /// Take the entry with this index of a linear table, without a lookup.
+    /// Use the entry at an index of a linear table, without a lookup.
     Direct {
-        /// The linear table.
+        /// Number of the linear table.
         table: u8,
-        /// Index of the entry in it.
+        /// Index of the entry in the table.
         index: u32,
     },
 }
 
 impl Next {
-    /// The table's number.
+    /// Returns the number of the next table.
     #[must_use]
     pub fn table(self) -> u8 {
         match self {
@@ -45,22 +46,24 @@ impl Next {
 }
 
 impl Instructions {
-    /// Apply these actions, nothing else.
+    /// Returns instructions that apply these actions and do nothing else.
     #[must_use]
     pub fn apply(actions: Vec<Action>) -> Self {
         Self { apply: actions, ..Self::default() }
     }
 
-    /// Whether packets that these instructions serve may stay low-latency if their entry is marked so. Not if copies are sent
-    /// and then another table is next: a packet may end in between for what no table examines (its TTL), and its copies would
-    /// overtake those of others of its flow, whose lane is known only at their end.
+    /// Whether packets that hit an entry with these instructions may stay low-latency.
+    ///
+    /// Returns false for an entry that sends copies and continues with another table. Such a packet may still
+    /// be dropped later, for a value that no table examines (its TTL). Its copies could then overtake those
+    /// of other packets of the flow, whose lane is known only at the end of their walk.
     #[must_use]
     pub fn may_be_low_latency(&self) -> bool {
         let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
         self.next.is_none() || !self.apply.iter().any(sends)
     }
 
-    /// True when nothing is done: the packet is dropped unless its action set says otherwise.
+    /// True when there are no instructions: the packet is dropped unless its action set holds an output.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

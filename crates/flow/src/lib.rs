@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow model's types: match fields and slices, matches, actions, instructions, entries, groups, meters, limits,
-//! the extended header's layout, and the text syntax. Knows nothing of how a lookup is done.
+//! Types of the flow model, shared by every crate that handles flows. Depends on `wire` only.
+//!
+//! The crate defines match fields, matches, actions, instructions, entries, groups, meters, limits and drop
+//! reasons. It also defines the extended header's layout and the text syntax of flow files. It must not look
+//! packets up, keep tables or do I/O: engines are in `tables`, semantics in `reference`.
+//!
+//! Begin with [`entry`] for flow entries and flow-mods. [`field`] and [`matching`] define the conditions,
+//! [`action`] and [`instruction`] the effects. [`operation`] lists the changes that a data plane receives,
+//! [`syntax`] parses and prints flows.
 
 pub mod action;
 pub mod entry;
@@ -36,5 +43,5 @@ pub use queue::EgressQueue;
 pub use slice::{Slice, SliceBase};
 pub use stateless::Stateless;
 
-/// Nanoseconds of the clock that the caller drives (real or virtual).
+/// Nanoseconds of the caller's clock, real or virtual.
 pub type Nanos = u64;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A limit on everything, in one place.
+//! Fixed limits of the switch, in one place.
 
-/// Fixed sizes that the rest of the switch is built for. Each is checked where something is accepted, so that the
-/// packet path never meets more.
+/// Fixed sizes that the switch is built for. Each is checked when a request or configuration is accepted, so
+/// the packet path never exceeds it.
 #[derive(Debug)]
 pub struct Limits;
 
@@ -11,19 +11,20 @@ impl Limits {
     pub const TABLES: usize = 255;
     /// Bits of one slice.
     pub const SLICE_BITS: u16 = 128;
-    /// Last bit of a packet that a slice may reach.
+    /// First bit of a packet that no slice can reach.
     pub const SLICE_END_BITS: u32 = 8 * 1_536;
-    /// Different slices that the entries of one table may examine.
+    /// Distinct slices that the entries of one table may examine.
     pub const SLICES_PER_TABLE: usize = 32;
-    /// 64-bit words of a table's lookup key: all named fields and as many slices as a table may have.
+    /// 64-bit words of a table's lookup key: all named fields and the maximum number of slices.
     pub const KEY_WORDS: usize = 96;
     /// Actions in one list.
     pub const ACTIONS_PER_LIST: usize = 64;
-    /// Different fields that one packet's action set can hold; a packet that collects more is dropped by name.
+    /// Distinct fields that a packet's action set can hold. A packet that exceeds this is dropped as
+    /// `action_set_full`.
     pub const ACTION_SET_FIELDS: usize = 16;
-    /// VLAN tags that the walk over a packet passes.
+    /// VLAN tags that the parser skips.
     pub const VLAN_TAGS: usize = 8;
-    /// Groups that may follow each other from one to the next.
+    /// Length of a chain of groups.
     pub const GROUP_CHAIN: usize = 8;
     /// Bands of one meter.
     pub const METER_BANDS: usize = 16;
@@ -33,9 +34,10 @@ impl Limits {
     pub const GROUPS_PER_TYPE: usize = 4_096;
     /// Buckets of all groups together.
     pub const BUCKETS: usize = 65_536;
-    /// Buckets that one packet may pass in a group and those behind it: bounds a packet's time and copies.
+    /// Buckets that one packet may visit in a group and the groups it refers to. Bounds the time and copies
+    /// per packet.
     pub const GROUP_PASSES: usize = 4_096;
-    /// Meters.
+    /// Number of meters.
     pub const METERS: usize = 4_096;
     /// Largest label of a stateless switch.
     pub const LABEL_MAX: u32 = 65_535;

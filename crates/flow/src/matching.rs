@@ -1,35 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A match: which packets an entry is for.
+//! Matches: the conditions under which a packet hits an entry.
 
 use crate::Field;
 use crate::packed::{self, Fields};
 use std::fmt;
 
-/// One field's condition: the packet's bits under `mask` equal `value`. A packet without the field does not match.
+/// Condition on one field: the packet's bits under `mask` equal `value`. A packet without the field does not
+/// match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldMatch {
-    /// Which field.
+    /// Field to compare.
     pub field: Field,
-    /// Right-aligned value; no bit outside `mask`.
+    /// Value, right-aligned; no bit outside `mask` is set.
     pub value: u128,
-    /// Right-aligned mask, never 0.
+    /// Mask, right-aligned; never 0.
     pub mask: u128,
 }
 
 impl FieldMatch {
-    /// The whole field equals `value`.
+    /// Returns the condition that the whole field equals `value`.
     #[must_use]
     pub fn exact(field: Field, value: u128) -> Self {
         Self { field, value, mask: field.full_mask() }
     }
 
-    /// True when every bit of the field counts.
+    /// True when the mask covers every bit of the field.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.mask == self.field.full_mask()
     }
 
-    /// The prefix length, if the mask is a prefix (a full mask is one).
+    /// Returns the prefix length if the mask is a prefix. A full mask counts as one.
     #[must_use]
     pub fn prefix_len(&self) -> Option<u32> {
         let length = u32::from(self.field.location().length_bits);
@@ -39,11 +40,11 @@ impl FieldMatch {
     }
 }
 
-/// A conjunction of field conditions, at most one for each field, in field order; or an index in a linear table.
-/// Two matches are identical in OpenFlow's sense exactly when they are equal.
+/// Conjunction of conditions in field order, at most one per field; or an index into a linear table. Two
+/// matches are identical in OpenFlow's sense exactly when they are equal.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Match {
-    /// Conditions or index as [`crate::packed`] writes them: a switch holds millions of matches.
+    /// Conditions or index in the encoding of [`crate::packed`], because a switch holds millions of matches.
     packed: Box<[u8]>,
 }
 
@@ -54,7 +55,7 @@ impl fmt::Debug for Match {
     }
 }
 
-/// Why a match was refused.
+/// Reason for which a match was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatchError {
     /// The same field twice (OFPBMC_DUP_FIELD).
@@ -72,38 +73,40 @@ pub enum MatchError {
     /// A prerequisite is missing (OFPBMC_BAD_PREREQ).
     #[error("{0} needs {1} in the same match")]
     Prerequisite(String, &'static str),
-    /// An index beside fields.
+    /// An index combined with match fields.
     #[error("index={0} picks an entry of a linear table and stands alone; drop the other match fields")]
     IndexWithFields(u32),
 }
 
 impl Match {
-    /// Matches every packet.
+    /// Returns the match of every packet.
     #[must_use]
     pub fn any() -> Self {
         Self::default()
     }
 
-    /// The entry with number `index` of a linear table.
+    /// Returns the match of the entry at `index` of a linear table.
     #[must_use]
     pub fn at_index(index: u32) -> Self {
         Self { packed: packed::pack_index(index) }
     }
 
-    /// A checked match in normal form: fields sorted, conditions with an empty mask dropped, prerequisites present.
+    /// Returns a checked match in normal form: fields sorted, conditions with an empty mask dropped,
+    /// prerequisites present.
     ///
     /// # Errors
-    /// What OpenFlow 1.3 refuses, see [`MatchError`].
+    /// Any condition that OpenFlow 1.3 refuses, see [`MatchError`].
     pub fn new(conditions: impl IntoIterator<Item = FieldMatch>) -> Result<Self, MatchError> {
         let made = Self::unchecked_prerequisites(conditions)?;
         made.check_prerequisites()?;
         Ok(made)
     }
 
-    /// As [`Match::new`], without asking for prerequisites: for matches whose prerequisites cannot be stated.
+    /// Like [`Match::new`], without the check of prerequisites. For matches whose prerequisites cannot be
+    /// expressed.
     ///
     /// # Errors
-    /// All of [`MatchError`] but `Prerequisite`.
+    /// Every [`MatchError`] except `Prerequisite`.
     pub fn unchecked_prerequisites(
         conditions: impl IntoIterator<Item = FieldMatch>,
     ) -> Result<Self, MatchError> {
@@ -135,32 +138,32 @@ impl Match {
         Ok(Self { packed: packed::pack(&fields) })
     }
 
-    /// The index in a linear table, if the match is one.
+    /// Returns the index into a linear table, or `None` if the match consists of conditions.
     #[must_use]
     pub fn index(&self) -> Option<u32> {
         packed::index(&self.packed)
     }
 
-    /// The conditions, in field order.
+    /// Returns the conditions in field order.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         Fields::of(&self.packed)
     }
 
-    /// The condition on one field.
+    /// Returns the condition on `field`, if there is one.
     #[must_use]
     pub fn get(&self, field: Field) -> Option<FieldMatch> {
         self.fields().find(|c| c.field == field)
     }
 
-    /// True when every packet matches.
+    /// True when the match has no conditions, so every packet matches.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.packed.is_empty()
     }
 
-    /// True when every packet that matches `other` matches `self` by the conditions written in them: the selection
-    /// of non-strict modify and delete.
+    /// True when the conditions of `other` imply those of `self`, so every packet that matches `other`
+    /// matches `self`. This is the selection rule of non-strict modify and delete.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         if self.index().is_some() {
@@ -173,7 +176,7 @@ impl Match {
         })
     }
 
-    /// True when one packet may match both.
+    /// True when a packet may exist that matches both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.index().is_some() || other.index().is_some() {
@@ -190,10 +193,10 @@ impl Match {
         self.get(field).is_some_and(|c| c.is_exact() && values.contains(&c.value))
     }
 
-    /// Checks that each field's prerequisites (OpenFlow 1.3, table of match fields) stand in the match.
+    /// Checks that each field's prerequisites (OpenFlow 1.3, table of match fields) are in the match.
     ///
     /// # Errors
-    /// [`MatchError::Prerequisite`] for the first field that lacks one.
+    /// [`MatchError::Prerequisite`] for the first field without its prerequisite.
     pub fn check_prerequisites(&self) -> Result<(), MatchError> {
         use Field as F;
         for c in self.fields() {

@@ -1,46 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: rate bands.
+//! Meters: rate limits of flows, as bands.
 
-/// What a band does with packets above its rate.
+/// Treatment of packets above a band's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Band {
     /// Drop them.
     Drop,
-    /// Raise the drop precedence of their DSCP by this much.
+    /// Raise the drop precedence in their DSCP.
     DscpRemark {
-        /// Steps of drop precedence.
+        /// Levels by which the drop precedence rises.
         precedence_level: u8,
     },
 }
 
-/// One rate of a meter.
+/// Rate band of a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MeterBand {
-    /// What it does.
+    /// Treatment of packets above the rate.
     pub band: Band,
-    /// From which rate on, in the meter's unit (kbit/s or packets/s).
+    /// Lowest rate at which the band applies, in kbit/s or packets/s (the meter's unit).
     pub rate: u32,
-    /// Burst, in kbit or packets.
+    /// Burst size in kbit or packets.
     pub burst: u32,
 }
 
-/// A meter.
+/// Meter with its bands.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
-    /// Its number.
+    /// Meter number.
     pub id: u32,
-    /// Rates count packets, not kilobits.
+    /// Unit of the rates: packets/s if true, else kbit/s.
     pub packets: bool,
-    /// Keep statistics.
+    /// Whether statistics are kept.
     pub stats: bool,
-    /// `burst` is given.
+    /// Whether the bands' `burst` fields are valid.
     pub burst: bool,
-    /// Its bands.
+    /// Rate bands of the meter.
     pub bands: Vec<MeterBand>,
 }
 
 impl Meter {
-    /// Whether a band changes packets, so that packets of one flow may differ behind the meter.
+    /// Whether a band remarks packets. Packets of one flow may then differ after the meter.
     #[must_use]
     pub fn remarks(&self) -> bool {
         self.bands.iter().any(|band| matches!(band.band, Band::DscpRemark { .. }))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The operations that change a data plane. Model and data plane speak in these; a sequence of them, each with its
-//! place among the packets, is what the law is about.
+//! Operations: the changes that the control plane (`model`) applies to a data plane. The ordering guarantees
+//! of Shunt are stated over a sequence of operations, each with its position among the packets.
 
 use crate::Action;
 use crate::group::Group;
@@ -9,41 +9,42 @@ use crate::stateless::Stateless;
 use crate::{EntryId, FlowEntry, Instructions, PortNo};
 use std::sync::Arc;
 
-/// Number of the internal table of learned MACs, behind the controller's 255 tables. Its entries match `vlan_vid`
-/// under 0xfff and `dl_dst`, and apply one output.
+/// Number of the internal table of learned MAC addresses, after the controller's 255 tables. Its entries
+/// match `vlan_vid` under the mask 0xfff and `dl_dst`, and apply one output.
 pub const MAC_TABLE: u8 = 255;
 
-/// One operation: takes effect as a whole, between two packets.
+/// One change of a data plane. It takes effect as a whole, between two packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Changes of entries, in order.
+    /// Changes of entries, applied in order.
     Entries(Vec<EntryChange>),
     /// A port was added or its state changed.
     Port(PortState),
-    /// A port went away.
+    /// A port was removed.
     RemovePort(PortNo),
-    /// A group was added, or replaced with all that it had counted. The groups that it sends to or watches exist, and
-    /// from none of them does a chain lead back to it.
+    /// A group was added or replaced; its counters start at 0. All groups that it sends to or watches exist,
+    /// and none of them leads back to it.
     Group(Arc<Group>),
-    /// A meter was added, or replaced with all that it had counted.
+    /// A meter was added or replaced; its counters start at 0.
     Meter(Arc<Meter>),
-    /// A meter went away. No entry uses it.
+    /// A meter was removed. No entry uses it.
     RemoveMeter(u32),
-    /// A packet of the controller's goes its way, judged by the version of this operation.
+    /// A packet of the controller (packet-out) enters the data plane. It is processed under the version of
+    /// this operation.
     PacketOut(Arc<PacketOut>),
-    /// A group went away. No entry and no other group sends to it.
+    /// A group was removed. No entry and no other group sends to it.
     RemoveGroup(u32),
-    /// Other settings.
+    /// New values of the general settings.
     Settings(Settings),
-    /// The stateless lane, whole; none: there is none.
+    /// The complete configuration of stateless forwarding; `None` disables it.
     Stateless(Option<Arc<Stateless>>),
-    /// Several operations as one: no packet sees a part of them. What is promised of operations that they leave behind
-    /// holds at the end. There are no packets of the controller's among them, and no further [`Operation::All`].
+    /// Several operations applied as one: no packet sees only a part of them. The preconditions of the parts
+    /// hold for their combined result. The list contains no packet-out and no nested [`Operation::All`].
     All(Vec<Operation>),
 }
 
 impl Operation {
-    /// The operations that this one stands for: itself, or those that it joins.
+    /// Returns the joined operations of [`Operation::All`], or the operation itself.
     #[must_use]
     pub fn parts(&self) -> &[Self] {
         match self {
@@ -53,72 +54,74 @@ impl Operation {
     }
 }
 
-/// A packet from the controller.
+/// Packet-out of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// The port it is taken to have come in by: a real one, or CONTROLLER for none.
+    /// Ingress port that the packet is processed with: a real port, or CONTROLLER for none.
     pub in_port: PortNo,
-    /// Actions applied to it. An output to TABLE stands last, if at all: then the packet goes through the tables.
+    /// Actions applied to the packet. An output to TABLE, if present, is last and sends the packet through
+    /// the tables.
     pub actions: Vec<Action>,
-    /// The frame.
+    /// Bytes of the frame.
     pub bytes: Vec<u8>,
 }
 
-/// A change of one entry.
+/// Change of one entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryChange {
-    /// A new entry. Its id is free, no entry with its table, priority and match lives.
+    /// Adds an entry. Its id is unused, and no entry with the same table, priority and match exists.
     Add(Arc<FlowEntry>),
-    /// A living entry gets other instructions; its place among entries of its priority stays.
+    /// Gives an existing entry new instructions. Its position among entries of equal priority stays.
     Modify {
-        /// The entry.
+        /// Id of the entry.
         id: EntryId,
-        /// Its table.
+        /// Table of the entry.
         table: u8,
-        /// What it does from now on.
+        /// New instructions.
         instructions: Arc<Instructions>,
-        /// Whether it is low-latency from now on.
+        /// Whether the entry is low-latency from now on.
         low_latency: bool,
-        /// It counts from 0 again.
+        /// Whether the counters are reset to 0.
         reset_counts: bool,
     },
-    /// An entry goes. Its counters can be read until the id is used again.
+    /// Removes an entry. Its counters stay readable until the id is reused.
     Remove {
-        /// The entry.
+        /// Id of the entry.
         id: EntryId,
-        /// Its table.
+        /// Table of the entry.
         table: u8,
     },
 }
 
-/// How packets are treated whatever they hit.
+/// Settings that apply to every packet, whatever entries it hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Settings {
-    /// Drop IP fragments as they come in (OFPC_FRAG_DROP).
+    /// Whether IP fragments are dropped at ingress (OFPC_FRAG_DROP).
     pub drop_fragments: bool,
-    /// A packet whose TTL can not be decremented goes to the controller before it is dropped (OFPR_INVALID_TTL).
+    /// Whether a packet whose TTL cannot be decremented is sent to the controller before it is dropped
+    /// (OFPR_INVALID_TTL).
     pub report_invalid_ttl: bool,
 }
 
-/// What forwarding must know of a port.
+/// State of a port as far as forwarding needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortState {
-    /// Its number.
+    /// Port number.
     pub number: PortNo,
-    /// Link and administrative state.
+    /// Whether the link is up and the port is administratively enabled.
     pub up: bool,
-    /// Drop what comes in (OFPPC_NO_RECV).
+    /// Drop packets received on the port (OFPPC_NO_RECV).
     pub no_recv: bool,
-    /// Drop what is sent here (OFPPC_NO_FWD).
+    /// Drop packets sent to the port (OFPPC_NO_FWD).
     pub no_fwd: bool,
-    /// Not part of a flood (OFPPC_NO_FLOOD of older versions; NORMAL and FLOOD heed it).
+    /// Exclude the port from floods (OFPPC_NO_FLOOD of older versions). Applies to NORMAL and FLOOD.
     pub no_flood: bool,
-    /// No packet-ins for packets from here (OFPPC_NO_PACKET_IN).
+    /// Send no packet-ins for packets received on the port (OFPPC_NO_PACKET_IN).
     pub no_packet_in: bool,
 }
 
 impl PortState {
-    /// A port that is up, without restrictions.
+    /// Returns the state of a port that is up, without restrictions.
     #[must_use]
     pub fn up(number: PortNo) -> Self {
         Self { number, up: true, no_recv: false, no_fwd: false, no_flood: false, no_packet_in: false }

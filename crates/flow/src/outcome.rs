@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of a packet. Received = forwarded + consumed + dropped by reason (+ held): each packet is counted once.
-//! Every other reason that a packet met (a copy that could not be made or sent) is counted apart, under the same names.
+//! Outcome of a packet: received = forwarded + consumed + dropped by reason + held. Each packet is counted
+//! once. Failed copies of packets that have another outcome are counted separately, under the same reasons.
 
-/// Why a packet reached the controller (OFPR_*).
+/// Reason why a packet was sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketInReason {
     /// Sent by a table-miss entry (priority 0, matches everything).
     NoMatch,
     /// Sent by an output action of another entry.
     Action,
-    /// A TTL of 0 or 1 was to be decremented, see [`crate::Settings`].
+    /// A TTL of 0 or 1 would have been decremented, see [`crate::Settings`].
     InvalidTtl,
 }
 
-/// What became of a packet as a whole.
+/// Outcome of a packet as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// At least one copy went to a port.
     Forwarded,
-    /// None to a port, at least one to the controller.
+    /// No copy went to a port, and at least one to the controller.
     Consumed,
-    /// None at all.
+    /// No copy went anywhere.
     Dropped(DropReason),
 }
 
 macro_rules! reasons {
     ($(#[doc = $doc:literal] $name:ident = $text:literal;)*) => {
-        /// Why a packet, or a copy of it, was dropped. A packet without any copy is counted under the last reason it met.
+        /// Reason for which a packet, or a copy of it, was dropped. A packet without any copy is counted
+        /// under the last reason.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum DropReason { $(#[doc = $doc] $name,)* }
 
@@ -34,13 +35,13 @@ macro_rules! reasons {
             /// All reasons, in the order of their counters.
             pub const ALL: &'static [Self] = &[$(Self::$name),*];
 
-            /// The reason's name in counters and text.
+            /// Returns the reason's name in counters and text.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$name => $text,)* }
             }
 
-            /// What it means, in words.
+            /// Returns the description of the reason, for users.
             #[must_use]
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $doc,)* }.trim_ascii()
@@ -123,7 +124,7 @@ reasons! {
 }
 
 impl DropReason {
-    /// Those that tell of lack of room.
+    /// Reasons that report a lack of space or buffers.
     pub const SCARCITY: &'static [Self] = &[
         Self::NoBuffer,
         Self::PacketInFull,

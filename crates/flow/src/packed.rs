@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Conditions as bytes, as few as they need: a 5-tuple takes 22 of them instead of 240.
+//! Compact byte encoding of a match's conditions. A 5-tuple takes 22 bytes instead of 240.
 //!
-//! One after the other, in field order, each condition is: its field's OXM number, or 0x7f and the slice's base, first
-//! bit and length (8, 16 and 16 bits), with 0x80 added when there is a mask; the value, big-endian, in as many bytes as
-//! the field's bits fill; the mask in as many, unless all bits count. Equal conditions give equal bytes. An index of a
-//! linear table, which stands alone, is 0x7e and 4 bytes.
+//! Conditions follow one another in field order. Each consists of:
+//! - the field's OXM number, or 0x7f followed by the slice's base, first bit and length (8, 16 and 16 bits);
+//!   0x80 is added to this byte when a mask follows;
+//! - the value, big-endian, in the fewest bytes that hold the field;
+//! - the mask in the same number of bytes, absent if it is full.
+//!
+//! Equal conditions have equal encodings. An index of a linear table stands alone: 0x7e and 4 bytes.
 
 use crate::slice::{Slice, SliceBase};
 use crate::{Field, FieldMatch};
@@ -17,7 +20,7 @@ fn bytes_of(field: Field) -> usize {
     usize::from(field.location().length_bits).div_ceil(8)
 }
 
-/// Packs conditions, which are in field order and hold nothing outside their masks.
+/// Packs conditions. They are in field order, and no value has bits outside its mask.
 pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
     let mut packed = Vec::with_capacity(conditions.len() * 8);
     for c in conditions {
@@ -28,7 +31,7 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
                 packed.extend(slice.offset_bits.to_be_bytes());
                 packed.extend(slice.length_bits.to_be_bytes());
             }
-            // All others have a number.
+            // Every field other than a slice has an OXM number.
             named => packed.push(named.oxm().unwrap_or_default() | masked),
         }
         let bytes = bytes_of(c.field);
@@ -40,13 +43,13 @@ pub(crate) fn pack(conditions: &[FieldMatch]) -> Box<[u8]> {
     packed.into_boxed_slice()
 }
 
-/// Packs an index.
+/// Packs an index of a linear table.
 pub(crate) fn pack_index(index: u32) -> Box<[u8]> {
     let [a, b, c, d] = index.to_be_bytes();
     Box::new([INDEX, a, b, c, d])
 }
 
-/// The index, where it is one.
+/// Returns the index, if `packed` is one.
 pub(crate) fn index(packed: &[u8]) -> Option<u32> {
     match *packed {
         [INDEX, a, b, c, d] => Some(u32::from_be_bytes([a, b, c, d])),
@@ -54,7 +57,7 @@ pub(crate) fn index(packed: &[u8]) -> Option<u32> {
     }
 }
 
-/// A match's conditions, in field order.
+/// Iterator over a match's conditions, in field order.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     rest: &'a [u8],
@@ -90,7 +93,7 @@ impl Iterator for Fields<'_> {
                 let (offset_bits, length_bits) = (self.number(2)? as u16, self.number(2)? as u16);
                 Field::Slice(Slice { base, offset_bits, length_bits })
             }
-            // NAMED is in the order of these numbers, without gaps. An index is none of them.
+            // `NAMED` is in OXM order without gaps. The marker of an index lies beyond its end.
             named => *Field::NAMED.get(usize::from(named))?,
         };
         let bytes = bytes_of(field);

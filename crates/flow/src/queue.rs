@@ -1,40 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Egress queues of a port, between its packets and its device.
+//! Egress queues of a port: settings of its scheduler.
 
-/// Settings of one egress queue. Rates are in kbit/s over the bytes of a frame, from its destination MAC to the end of what
-/// it carries.
+/// Settings of one egress queue. Rates are in kbit/s and count a frame's bytes from its destination MAC
+/// address to the end of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EgressQueue {
-    /// Its number at the port, at most [`EgressQueue::ID_MAX`].
+    /// Number of the queue at its port, at most [`EgressQueue::ID_MAX`].
     pub id: u32,
-    /// What it is sent for sure, before all that other queues have beyond theirs; none: nothing.
+    /// Guaranteed rate in kbit/s, served before any queue's excess; `None`: no guarantee.
     pub min_rate_kbps: Option<u32>,
-    /// What it is sent at most; none: as much as there is.
+    /// Maximum rate in kbit/s; `None`: no limit.
     pub max_rate_kbps: Option<u32>,
-    /// A queue of a higher priority goes before one of a lower; at most [`EgressQueue::PRIORITY_MAX`].
+    /// Priority, at most [`EgressQueue::PRIORITY_MAX`]. A higher priority is served first.
     pub priority: u8,
-    /// Frames of each lane that may wait in it, 1 to [`EgressQueue::FRAMES_MAX`].
+    /// Maximum number of queued frames per lane, 1 to [`EgressQueue::FRAMES_MAX`].
     pub limit_frames: u16,
 }
 
 impl EgressQueue {
-    /// The highest number: those of Tag-and-Forward (QID) have three bits.
+    /// Highest queue number: the queue ID (QID) of Tag-and-Forward has 3 bits.
     pub const ID_MAX: u32 = 7;
-    /// Queues of a port.
+    /// Maximum number of queues of a port.
     pub const COUNT: usize = Self::ID_MAX as usize + 1;
-    /// The queue of packets that chose none, or one that their port does not have.
+    /// Queue of packets that selected none, or one that their port does not have.
     pub const DEFAULT_ID: u32 = 0;
-    /// The highest priority.
+    /// Highest priority.
     pub const PRIORITY_MAX: u8 = 7;
-    /// The highest rate, kbit/s: 400 Gbit/s.
+    /// Highest rate in kbit/s: 400 Gbit/s.
     pub const RATE_MAX_KBPS: u32 = 400_000_000;
-    /// Most frames of a lane in a queue.
+    /// Upper bound of `limit_frames`.
     pub const FRAMES_MAX: u16 = 4_096;
-    /// As many as may wait unless it is said.
+    /// Default of `limit_frames`.
     pub const FRAMES: u16 = 512;
 
-    /// The queues of a port that was given these, with different numbers, in their order: if there are any, the default queue
-    /// is one of them.
+    /// Returns the queues of a port, completed with the default queue if there are any without it. The caller
+    /// passes queues with distinct numbers.
     #[must_use]
     pub fn complete(mut queues: Vec<Self>) -> Vec<Self> {
         if !queues.is_empty() && !queues.iter().any(|queue| queue.id == Self::DEFAULT_ID) {
@@ -44,7 +44,7 @@ impl EgressQueue {
         queues
     }
 
-    /// A queue without rates, of the lowest priority.
+    /// Returns a queue without rate limits, of the lowest priority.
     #[must_use]
     pub fn new(id: u32) -> Self {
         Self { id, min_rate_kbps: None, max_rate_kbps: None, priority: 0, limit_frames: Self::FRAMES }

@@ -3,21 +3,22 @@
 
 use crate::limits::Limits;
 
-/// What a slice's offset counts from.
+/// Origin of a slice's offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SliceBase {
-    /// First bit of the frame (destination MAC). Needs no parser.
+    /// First bit of the frame (destination MAC address). Needs no parser.
     Packet,
     /// First bit of the extended header ([`crate::ext`]).
     Metadata,
     /// First bit behind the EtherType and all VLAN tags.
     L3,
-    /// First bit of the upper-layer header behind IP (and IPv6 extension headers) of a protocol the parser knows.
+    /// First bit of the upper-layer header behind IP and its extension headers, for a protocol the parser
+    /// knows.
     L4,
 }
 
 impl SliceBase {
-    /// The base's name in the flow syntax.
+    /// Returns the base's name in the flow syntax.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -28,37 +29,38 @@ impl SliceBase {
         }
     }
 
-    /// All bases.
+    /// Every base.
     pub const ALL: [Self; 4] = [Self::Packet, Self::Metadata, Self::L3, Self::L4];
 }
 
-/// A run of bits. A packet that ends before the slice does has no such field: nothing matches it.
+/// Run of bits in a packet or its extended header. A packet that ends before the slice does not have this
+/// field, so no match on it succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slice {
-    /// What the offset counts from.
+    /// Origin of the offset.
     pub base: SliceBase,
     /// First bit, counted from the base; bit 0 is the most significant bit of the first byte.
     pub offset_bits: u16,
-    /// Length, 1 to 128 bits.
+    /// Length in bits, 1 to 128.
     pub length_bits: u16,
 }
 
-/// Why a slice was refused.
+/// Reason for which a slice was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SliceError {
-    /// Length 0 or too long.
+    /// The length is 0 or exceeds the limit.
     #[error("slice length {0} is not 1 to {max} bits; cut a longer field into several slices", max = Limits::SLICE_BITS)]
     Length(u32),
-    /// Reaches too far.
+    /// The slice ends beyond the last bit that its base allows.
     #[error("slice ends at bit {0}; it must end by bit {1} of its base")]
     End(u32, u32),
 }
 
 impl Slice {
-    /// A checked slice.
+    /// Returns a checked slice.
     ///
     /// # Errors
-    /// When the length is not 1 to 128 bits or the slice ends beyond what its base can hold.
+    /// The length is not 1 to 128 bits, or the slice ends beyond the last bit that its base allows.
     pub fn new(base: SliceBase, offset_bits: u32, length_bits: u32) -> Result<Self, SliceError> {
         if length_bits == 0 || length_bits > u32::from(Limits::SLICE_BITS) {
             return Err(SliceError::Length(length_bits));
