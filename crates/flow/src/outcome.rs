@@ -55,7 +55,7 @@ reasons! {
     Runt = "runt";
     /// The ingress port is unknown, down or does not receive (NO_RECV).
     PortNotReceiving = "port_not_receiving";
-    /// An IP fragment, and fragments are to be dropped.
+    /// An IP fragment arrived while fragments are dropped.
     Fragment = "fragment";
     /// No entry matched, and the table has no table-miss entry.
     TableMiss = "table_miss";
@@ -67,25 +67,25 @@ reasons! {
     PortDown = "port_down";
     /// Output to a port that does not forward (NO_FWD).
     PortNotForwarding = "port_not_forwarding";
-    /// Output to the ingress port by its number (OpenFlow asks for IN_PORT), or NORMAL to where the packet came from.
+    /// Output to the ingress port by its number (OpenFlow requires IN_PORT), or NORMAL back to that port.
     IngressPort = "ingress_port";
     /// FLOOD, ALL or NORMAL found no port to send to.
     NoFloodPort = "no_flood_port";
     /// NORMAL for a destination that bridges do not forward (01:80:c2:00:00:00 to 0f).
     ReservedMulticast = "reserved_multicast";
-    /// The controller may not see packets of this port (NO_PACKET_IN).
+    /// The ingress port sends no packet-ins to the controller (NO_PACKET_IN).
     NoPacketIn = "no_packet_in";
     /// An action needs a VLAN tag and the packet has none.
     MissingVlan = "missing_vlan";
     /// An action needs an MPLS shim and the packet has none.
     MissingMpls = "missing_mpls";
-    /// An action needs another header that the packet does not have, or has cut short.
+    /// An action needs another header that the packet lacks or that is cut short.
     MissingHeader = "missing_header";
     /// A TTL of 0 or 1 was to be decremented.
     TtlExpired = "ttl_expired";
     /// A pushed header does not fit into the frame's headroom.
     NoHeadroom = "no_headroom";
-    /// More different set-field actions in one packet's action set than it can hold.
+    /// The packet's action set has more set-field actions than it can hold.
     ActionSetFull = "action_set_full";
     /// Over the rate of a meter's drop band.
     MeterBand = "meter_band";
@@ -97,29 +97,29 @@ reasons! {
     UnsupportedAction = "unsupported_action";
     /// A tagged packet (KeyFlow, PolKA, Tag-and-Forward) from a port that is not trusted.
     UntrustedTag = "untrusted_tag";
-    /// The header of a tagged packet is cut short, or of no version or length there is.
+    /// The header of a tagged packet is cut short, or its version or length is invalid.
     MalformedTag = "malformed_tag";
-    /// A key's residue that is no label here.
+    /// The residue of the packet's key is not a label of this switch.
     NoLabel = "no_label";
-    /// The hop limit of a tagged packet has been used up.
+    /// The hop limit of a tagged packet is exhausted.
     HopLimit = "hop_limit";
-    /// A tag leads to no gate here, or back to the one it came in by.
+    /// A tag leads to no gate of this switch, or back to the gate of arrival.
     NoGate = "no_gate";
-    /// A tagged packet is longer than its port can carry.
+    /// A tagged packet is longer than the MTU of its output port.
     OverMtu = "over_mtu";
     /// No free frame for a copy.
     NoBuffer = "no_buffer";
-    /// No room on the way to the controller.
+    /// The path to the controller is full.
     PacketInFull = "packet_in_full";
-    /// No room on the way to the port.
+    /// The path to the output port is full.
     TransmitFull = "transmit_full";
-    /// No room in an egress queue of the port, or frames are scarce while it waits.
+    /// An egress queue of the port is full, or frames became scarce while the packet waited in it.
     QueueFull = "queue_full";
-    /// The backlog holds as many packets known to be normal as it may, or frames are scarce.
+    /// The backlog holds its limit of packets known to be normal, or frames are scarce.
     BacklogNormal = "backlog_normal";
-    /// The backlog holds as many packets of unknown flows as it may from this port, or frames are scarce.
+    /// The backlog holds its limit of packets of unknown flows from this port, or frames are scarce.
     BacklogUnknown = "backlog_unknown";
-    /// It waited in the switch when that ended.
+    /// The packet was queued in the switch when it shut down.
     Shutdown = "shutdown";
 }
 

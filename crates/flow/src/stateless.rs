@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Configuration of the stateless lane: what a switch computes a tagged packet's port from. What it does with it is the
-//! law's, in `reference::stateless`; what plans are made for is in docs/planning.md.
+//! Configuration of stateless forwarding: how a switch computes the output port of a tagged packet. The
+//! semantics are in `reference::stateless`; docs/planning.md describes the plans that controllers make.
 
 mod check;
 mod section;
@@ -12,39 +12,39 @@ use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// The lane of one switch. Ports that are not `trusted` may not send tagged packets at all, whatever the rest says. At a switch
-/// without a lane tagged packets are like any others.
+/// Stateless forwarding of one switch. Tagged packets are accepted from `trusted` ports only, whatever the
+/// other settings are. A switch without this configuration treats tagged packets like any others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stateless {
-    /// What tells tagged packets.
+    /// EtherTypes that identify tagged packets.
     pub types: TagTypes,
     /// Ports that lead to other switches of the network.
     pub trusted: BTreeSet<PortNo>,
-    /// What a port can carry behind its Ethernet header, bytes; ports that are not here carry anything.
+    /// MTU of each port in bytes, behind the Ethernet header. A port without an entry has no limit.
     pub mtu_bytes: BTreeMap<PortNo, usize>,
-    /// KeyFlow: the bank of each epoch.
+    /// KeyFlow: the configuration bank of each key epoch.
     pub banks: [Option<Bank>; 2],
-    /// freeRtr's PolKA: labels are indices of next nodes.
+    /// freeRtr's PolKA; its labels are indices of next nodes.
     pub polka: Option<Bank>,
     /// Tag-and-Forward.
     pub gates: Option<Gates>,
 }
 
-/// EtherTypes of the headers that the lane and its actions know. They differ; if two are the same, the first counts.
+/// EtherTypes of the stateless headers. They are distinct; if two are equal, the first in this order applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagTypes {
     /// KeyFlow.
     pub keyflow: u16,
     /// freeRtr's PolKA.
     pub polka: u16,
-    /// Tag-and-Forward, the paper's form.
+    /// Tag-and-Forward in the paper's form.
     pub tf: u16,
-    /// Tag-and-Forward, the wide form.
+    /// Tag-and-Forward in the wide form.
     pub tf_wide: u16,
 }
 
 impl TagTypes {
-    /// Those that are used unless it is said otherwise.
+    /// Default EtherTypes.
     pub const USUAL: Self = Self {
         keyflow: wire::keyflow::ETHERTYPE,
         polka: wire::polka::ETHERTYPE,
@@ -59,34 +59,34 @@ impl Default for TagTypes {
     }
 }
 
-/// What a switch is in keys: it takes the key's residue by its ID for a label.
+/// Configuration for keys: the residue of a key modulo the switch's ID is a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bank {
-    /// The ID.
+    /// ID of the switch.
     pub id: NodeId,
-    /// What labels stand for. Packets with others are dropped.
+    /// Meaning of each label. Packets with other labels are dropped.
     pub labels: BTreeMap<u32, Label>,
-    /// The port to take in place of one that is down, or by which the packet has come.
+    /// Backup port for a port that is down or is the packet's ingress port.
     pub backups: BTreeMap<PortNo, PortNo>,
 }
 
-/// What a label stands for.
+/// Meaning of a label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Label {
-    /// The switch's own tables.
+    /// Process the packet by the switch's own tables.
     Tables,
-    /// A port.
+    /// Send the packet to this port.
     Port(PortNo),
 }
 
-/// The modulus of a switch, under which a key leaves something else at another switch. Never 0 or 1.
+/// ID of a switch: the modulus of its key residues. The modulus is at least 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId {
     modulus: u32,
     arithmetic: Arithmetic,
 }
 
-/// What keys and IDs are.
+/// Arithmetic of keys and IDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
     /// Integers (KeyFlow).
@@ -96,19 +96,19 @@ pub enum Arithmetic {
 }
 
 impl NodeId {
-    /// An ID, if there are two residues at least.
+    /// Returns an ID, or `None` if `modulus` is below 2.
     #[must_use]
     pub fn new(arithmetic: Arithmetic, modulus: u32) -> Option<Self> {
         (modulus >= 2).then_some(Self { modulus, arithmetic })
     }
 
-    /// The number, 2 and more.
+    /// Returns the modulus, at least 2.
     #[must_use]
     pub fn modulus(self) -> u32 {
         self.modulus
     }
 
-    /// How many residues there are: labels are below it.
+    /// Returns the number of residues; every label is below it.
     #[must_use]
     pub fn residues(self) -> u32 {
         match self.arithmetic {
@@ -117,47 +117,48 @@ impl NodeId {
         }
     }
 
-    /// What it is one of.
+    /// Returns the arithmetic of the ID.
     #[must_use]
     pub fn arithmetic(self) -> Arithmetic {
         self.arithmetic
     }
 }
 
-/// The gates of a switch. A difference (d) of 0: it has no gates of that kind.
+/// Gates of a switch for Tag-and-Forward. A difference (d) of 0 means that the switch has no gates of that
+/// kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gates {
-    /// Difference of the gates downwards.
+    /// Difference of the downward gates.
     pub down_d: u32,
-    /// Difference of the gates upwards.
+    /// Difference of the upward gates.
     pub up_d: u32,
-    /// Difference of a core's gates to the outside.
+    /// Difference of a core switch's external gates.
     pub external_d: u32,
-    /// DOWN above it is a gate to the outside, at a switch that has some.
+    /// A DOWN value above this one selects an external gate, at a switch that has external gates.
     pub server_gate_max: u32,
-    /// The gate of each port. They differ; if two have the same number, the lower port's counts.
+    /// Gate of each port. Gate numbers are distinct; if two are equal, the lower port is used.
     pub ports: BTreeMap<PortNo, Gate>,
 }
 
-/// A port's gate.
+/// Gate of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Gate {
-    /// Its number.
+    /// Number of the gate.
     pub number: NonZeroU32,
-    /// What is special about it.
+    /// Special role of the gate.
     pub flag: GateFlag,
 }
 
-/// What is special about a gate.
+/// Special role of a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GateFlag {
-    /// Nothing.
+    /// No special role.
     #[default]
     None,
-    /// G_SRV: a server is there. Tags are popped.
+    /// G_SRV: leads to a server. Tags are popped.
     Server,
-    /// G_EXT: leads to the outside. Tags are popped.
+    /// G_EXT: leads out of the network. Tags are popped.
     External,
-    /// G_ASS: of an aggregation switch, to an edge switch. What comes in by it may go up.
+    /// G_ASS: gate of an aggregation switch towards an edge switch. Packets received on it may go up.
     Assists,
 }

@@ -1,36 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow syntax of ovs-ofctl(8), for the OpenFlow 1.3 basic class, with Shunt's extensions.
+//! Flow syntax of ovs-ofctl(8) for the OpenFlow 1.3 basic class, with Shunt's extensions.
 //!
-//! A flow is a list of `key=value` items, separated by commas or white space, and then `actions=` with a list of
-//! actions and instructions. Beyond ovs-ofctl there are:
+//! A flow is a list of `key=value` items, separated by commas or white space, followed by `actions=` and a
+//! list of actions and instructions. Extensions of the ovs-ofctl syntax:
 //!
 //! | item | meaning |
 //! |---|---|
 //! | `low_latency`, `low_latency=false` | packets that hit only such entries are low-latency |
-//! | `low_latency=learned` | read over: statistics say so where the switch learned it |
+//! | `low_latency=learned` | ignored: statistics print it for entries that the switch learned |
 //! | `slice(base,offset,length)=value[/mask]` | a run of bits; bases `packet`, `metadata`, `l3`, `l4` |
-//! | `index=N` | the entry of a linear table |
+//! | `index=N` | entry of a linear table |
 //! | `set_field:value[/mask]->slice(base,offset,length)` | writes a run of bits |
-//! | `goto_direct(table,index)` | goes on with an entry of a linear table |
+//! | `goto_direct(table,index)` | continues with an entry of a linear table |
 //! | `copy_ttl_in`, `copy_ttl_out`, `push_pbb:0x88e7`, `pop_pbb` | OpenFlow 1.3 actions that ovs-ofctl lacks |
 //! | `push_key(key=0x..,width=64,hops=N,epoch=0)`, `pop_key` | KeyFlow header |
 //! | `push_polka(key=0x..,ttl=N)` | freeRtr's PolKA header, which `pop_key` pops |
 //! | `push_tf(qid,up,down)`, `push_tf_wide(qid,up,down)`, `pop_tf` | Tag-and-Forward header |
 //!
-//! Differences from `ovs-ofctl -O OpenFlow13`: a match or action that OpenFlow 1.3 cannot say exactly is refused
-//! instead of approximated (`vlan_tci` with part of the PCP bits, masks on ports, truncation by `output(max_len=..)`
-//! to a port other than the controller); numbers with a leading zero are refused (ovs-ofctl reads them as octal);
-//! `enqueue:P:Q` leaves the queue chosen, as OpenFlow 1.3 has no action to undo it; a set-field on a header that the
-//! match does not promise is accepted, as packets without it are dropped by name. Port numbers are the 32 bits of
-//! OpenFlow 1.3: 65534 is a number like any other, not LOCAL.
+//! Differences from `ovs-ofctl -O OpenFlow13`:
+//! - A match or action that OpenFlow 1.3 cannot express exactly is refused instead of approximated. Examples
+//!   are `vlan_tci` with part of the PCP bits, masks on ports, and `output(max_len=..)` to a port other than
+//!   the controller.
+//! - Numbers with a leading zero are refused; ovs-ofctl reads them as octal.
+//! - `enqueue:P:Q` leaves the queue selected, because OpenFlow 1.3 has no action to undo it.
+//! - A set-field on a header that the match does not require is accepted. Packets without the header are
+//!   dropped under a named reason.
+//! - Port numbers have the 32 bits of OpenFlow 1.3: 65534 is an ordinary number, not LOCAL.
 //!
 //! A line of a flow file may also be a group or a meter ([`parse_line`]), as in `ovs-ofctl bundle`:
 //! `group [add|add_or_mod|modify|delete] group_id=1,type=select,bucket=weight:1,actions=output:2,...` and
 //! `meter [..] meter=1 kbps burst stats bands=type=drop rate=1000 burst_size=100`.
 //!
-//! A flow-mod's parts without a meaning for its command (the priority of a non-strict delete, `max_len` of an output
-//! to another port than the controller, ...) are neither printed nor accepted; but for these, what is printed parses
-//! to what was printed.
+//! Parts of a flow-mod that have no meaning for its command are neither printed nor accepted. Examples are
+//! the priority of a non-strict delete and `max_len` of an output to a port other than the controller. Apart
+//! from these, printed text parses to the original value.
 
 mod action_list;
 mod action_names;
@@ -61,10 +64,10 @@ pub use record_line::{FileLine, RecordCommand};
 
 use crate::{Command, FlowMod, Instructions, Match, PortNo};
 
-/// What a parse may refer to.
+/// Context of a parse.
 #[derive(Clone, Copy)]
 pub struct ParseOptions<'a> {
-    /// The number of the port with this name, if there is one.
+    /// Returns the number of the port with this name, if there is one.
     pub port_names: &'a dyn Fn(&str) -> Option<PortNo>,
 }
 
@@ -84,12 +87,12 @@ impl std::fmt::Debug for ParseOptions<'_> {
     }
 }
 
-/// Parses one flow, which may begin with a command word (`add`, `modify`, `modify_strict`, `delete`,
-/// `delete_strict`, each also behind `flow`); without one it is a `default_command`. The flow-mod has passed
-/// [`crate::validate::validate`].
+/// Parses one flow. It may begin with a command word (`add`, `modify`, `modify_strict`, `delete`,
+/// `delete_strict`, each also preceded by `flow`). Without one it is a `default_command`. The returned
+/// flow-mod has passed [`crate::validate::validate`].
 ///
 /// # Errors
-/// A sentence on the first thing that is wrong.
+/// The first mistake in the text, with its column.
 pub fn parse_flow(
     text: &str,
     default_command: Command,
@@ -98,9 +101,13 @@ pub fn parse_flow(
     flow_line::parse(text, default_command, options).map_err(|fault| fault.locate(text, None))
 }
 
-/// Parses one line of a flow file: a flow as [`parse_flow`] with `add` as default; a group behind `group`, as of
-/// `ovs-ofctl add-group`; or a meter behind `meter`, as of `add-meter`. `#` starts a comment; none for a line without anything
-/// else. `number` is the line's.
+/// Parses one line of a flow file. The line is one of:
+/// - a flow, as for [`parse_flow`] with `add` as the default command;
+/// - a group behind `group`, as for `ovs-ofctl add-group`;
+/// - a meter behind `meter`, as for `ovs-ofctl add-meter`.
+///
+/// `#` starts a comment. Returns `None` for a line without other text. `number` is the line number for
+/// errors.
 pub fn parse_line(
     line: &str,
     number: u32,
@@ -114,8 +121,8 @@ pub fn parse_line(
     Some(parsed.map_err(|fault| fault.locate(line, Some(number))))
 }
 
-/// Parses a file of flows alone: one a line, as [`parse_flow`] with `add` as default; `#` starts a comment. After an error
-/// the iterator goes on with the next line.
+/// Parses a file that contains flows only, one per line, as [`parse_flow`] with `add` as the default command.
+/// `#` starts a comment. After an error the iterator continues with the next line.
 pub fn parse_flows<'a>(
     text: &'a str,
     options: ParseOptions<'a>,
@@ -130,19 +137,19 @@ pub fn parse_flows<'a>(
     })
 }
 
-/// Parses the conditions of a match alone, such as `tcp,nw_dst=10.0.0.0/8`.
+/// Parses the conditions of a match, such as `tcp,nw_dst=10.0.0.0/8`.
 ///
 /// # Errors
-/// A sentence on the first thing that is wrong.
+/// The first mistake in the text, with its column.
 pub fn parse_match(text: &str, options: ParseOptions<'_>) -> Result<Match, SyntaxError> {
     flow_line::parse_match(text, options).map_err(|fault| fault.locate(text, None))
 }
 
-/// Parses actions and instructions alone (what follows `actions=`). Actions whose meaning hangs on the match
-/// (`mod_tp_dst`) find their protocol in `matching`. No limits are checked.
+/// Parses actions and instructions (the text behind `actions=`). Actions whose meaning depends on the match,
+/// such as `mod_tp_dst`, take their protocol from `matching`. No limits are checked.
 ///
 /// # Errors
-/// A sentence on the first thing that is wrong.
+/// The first mistake in the text, with its column.
 pub fn parse_actions(
     text: &str,
     matching: &Match,

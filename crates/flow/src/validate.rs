@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch checks of a flow-mod before it touches a table. That ports, groups, meters and linear tables are
-//! there is for the one who has them to check.
+//! Checks of a flow-mod that need no table. The caller checks that ports, groups, meters and linear tables
+//! exist.
 
 use crate::action::{KeyHeader, SetField, TfHeader};
 use crate::{Action, Command, Field, FlowMod, Limits, Match, MatchError, port_no};
@@ -9,96 +9,96 @@ use crate::{Action, Command, Field, FlowMod, Limits, Match, MatchError, port_no}
 pub const GROUP_MAX: u32 = 0xffff_ff00;
 /// Highest meter number (OFPM_MAX).
 pub const METER_MAX: u32 = 0xffff_0000;
-/// All queues (OFPQ_ALL), which is none to send by.
+/// All queues (OFPQ_ALL); not valid as an egress queue.
 pub const QUEUE_ALL: u32 = 0xffff_ffff;
 
-/// Why a flow-mod was refused; each variant is one error of OpenFlow 1.3.
+/// Reason for which a flow-mod was refused. Each variant is one error of OpenFlow 1.3.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {
-    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where one is needed.
+    /// OFPET_FLOW_MOD_FAILED, OFPFMFC_BAD_TABLE_ID: table 255, or all tables where one is required.
     #[error("table 255 means all tables, for deletes only; tables are numbered 0 to 254")]
     Table,
-    /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: does not go to a higher table.
+    /// OFPET_BAD_INSTRUCTION, OFPBIC_BAD_TABLE_ID: goto to a table that is not higher.
     #[error("goto table {to} from table {from}; the next table's number must be higher, and at most 254")]
     Goto {
-        /// The entry's table.
+        /// Table of the entry.
         from: u8,
-        /// Where it goes.
+        /// Table that the entry goes to.
         to: u8,
     },
-    /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without the field it hangs on.
+    /// OFPET_BAD_MATCH, OFPBMC_BAD_PREREQ: a match field without its prerequisite.
     #[error("{0}")]
     Prerequisite(MatchError),
-    /// OFPET_METER_MOD_FAILED, OFPMMFC_INVALID_METER: a meter number that none can have.
+    /// OFPET_METER_MOD_FAILED, OFPMMFC_INVALID_METER: a meter number out of range.
     #[error("meter {0} cannot exist; meters are numbered 1 to 0xffff0000")]
     Meter(u32),
-    /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: too long a list.
+    /// OFPET_BAD_ACTION, OFPBAC_TOO_MANY: a list of too many actions.
     #[error("a list has {0} actions; at most {max} fit", max = Limits::ACTIONS_PER_LIST)]
     TooManyActions(usize),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: a port that none can have, or that a flow cannot output to.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT: an invalid port, or one that a flow cannot output to.
     #[error(
         "output to port {0:#x}; a flow outputs to 1 to 0xffffff00, IN_PORT, NORMAL, FLOOD, ALL or CONTROLLER; this switch has no LOCAL port"
     )]
     OutPort(u32),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number that none can have.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_OUT_GROUP: a group number out of range.
     #[error("group {0:#x} cannot exist; groups are numbered 0 to 0xffffff00")]
     OutGroup(u32),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_QUEUE: all queues instead of one.
     #[error("queue 0xffffffff means all queues; choose one")]
     Queue,
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_TYPE: the field cannot be written.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_TYPE: a field that cannot be written.
     #[error("set_field cannot write {0}")]
     SetType(Field),
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_ARGUMENT: value or mask do not fit the field or each other.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_SET_ARGUMENT: value and mask do not fit the field or each other.
     #[error(
         "set_field of {field}: value {value:#x} and mask {mask:#x} must fit the field, the value within the mask, the mask not 0"
     )]
     SetArgument {
-        /// The field.
+        /// Field of the action.
         field: Field,
-        /// The value.
+        /// Refused value.
         value: u128,
-        /// The mask.
+        /// Refused mask.
         mask: u128,
     },
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a tag or header with an EtherType that is not its own.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a tag or header with an EtherType of another kind.
     #[error("{action} with EtherType {ethertype:#06x}; it can be {allowed}")]
     PushType {
-        /// The action.
+        /// Name of the action.
         action: &'static str,
-        /// What it was given.
+        /// Refused EtherType.
         ethertype: u16,
-        /// What would be right.
+        /// Allowed EtherTypes.
         allowed: &'static str,
     },
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a KeyFlow header that cannot be written.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: an invalid KeyFlow header.
     #[error(
         "push_key with a key of {bytes} bytes and epoch {epoch}; keys have 8, 16, 24 or 32 bytes, the epoch is 0 or 1"
     )]
     Key {
-        /// Bytes of the key.
+        /// Length of the key in bytes.
         bytes: usize,
-        /// The epoch.
+        /// Key epoch.
         epoch: u8,
     },
-    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: a Tag-and-Forward header that cannot be written.
+    /// OFPET_BAD_ACTION, OFPBAC_BAD_ARGUMENT: an invalid Tag-and-Forward header.
     #[error("{action}: qid has 3 bits, up {up_bits}, down {down_bits}; {header:?} does not fit")]
     Tf {
-        /// The action.
+        /// Name of the action.
         action: &'static str,
-        /// Its gate upwards.
+        /// Width of the upward gate in bits.
         up_bits: u32,
-        /// Its gate downwards.
+        /// Width of the downward gate in bits.
         down_bits: u32,
-        /// What it was given.
+        /// Refused header.
         header: TfHeader,
     },
 }
 
-/// Checks a flow-mod. A delete's instructions have no meaning and are not looked at.
+/// Checks a flow-mod. The instructions of a delete have no meaning and are not checked.
 ///
 /// # Errors
-/// The first thing that OpenFlow 1.3 or [`Limits`] refuse.
+/// The first violation of OpenFlow 1.3 or of [`Limits`].
 pub fn validate(flow: &FlowMod) -> Result<(), ValidateError> {
     check_prerequisites(&flow.matching)?;
     if flow.table == Some(u8::MAX) {
@@ -131,7 +131,7 @@ fn check_prerequisites(matching: &Match) -> Result<(), ValidateError> {
 /// Checks one list of actions, of an entry or of a group's bucket.
 ///
 /// # Errors
-/// The first action that OpenFlow 1.3 or [`Limits`] refuse.
+/// The first action that violates OpenFlow 1.3 or [`Limits`].
 pub fn validate_actions(actions: &[Action]) -> Result<(), ValidateError> {
     if actions.len() > Limits::ACTIONS_PER_LIST {
         return Err(ValidateError::TooManyActions(actions.len()));
@@ -145,7 +145,7 @@ fn validate_action(action: &Action) -> Result<(), ValidateError> {
     };
     match action {
         Action::Output { port, .. } => match *port {
-            // There is no LOCAL port, and there never will be one.
+            // Shunt has no LOCAL port by design.
             port_no::TABLE | port_no::ANY | port_no::LOCAL => Err(ValidateError::OutPort(*port)),
             real if port_no::is_real(real) || port_no::reserved_name(real).is_some() => Ok(()),
             other => Err(ValidateError::OutPort(other)),

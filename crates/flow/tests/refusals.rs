@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Wrong flows are refused at the right place, with a sentence that helps.
+//! Invalid flows are refused at the right position, with a helpful message.
 
 use flow::Command;
 use flow::syntax::{ParseOptions, parse_flow};
 
-/// Flow, the text that is pointed at, and a part of the sentence.
+/// Flow, the text that the error points at, and a part of the message.
 const REFUSED: &[(&str, &str, &str)] = &[
     ("nw_dts=10.0.0.1 actions=2", "nw_dts=10.0.0.1", "did you mean \"nw_dst\"?"),
     ("ip,banana actions=2", "banana", "is not a match field"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is printed parses to what was printed, for random flow-mods; and no text makes the parser panic.
+//! Random flow-mods survive printing and parsing, and no text makes the parser panic.
 
 mod random;
 
@@ -28,7 +28,7 @@ fn random_flow_mods_come_back_as_they_were() {
         let lists = flow.instructions.apply.iter().chain(&flow.instructions.write);
         actions.extend(lists.map(std::mem::discriminant::<Action>));
     }
-    // The generator reaches every field, and every kind of action.
+    // The generator covers every field and every kind of action.
     assert_eq!(fields.len(), Field::NAMED.len() + 1, "{fields:?}");
     assert_eq!(actions.len(), 22);
 }
@@ -67,7 +67,7 @@ fn a_dumped_entry_can_be_loaded() {
             let line = format_entry(&entry, stats);
             let parsed = parse_flow(&line, Command::Add, ParseOptions::default())
                 .unwrap_or_else(|e| panic!("seed {seed}: {line}\n  {e}"));
-            // What was learned is read over.
+            // The parser ignores learned marks.
             wanted.low_latency = Some(true).filter(|_| entry.low_latency && !(learned && stats.is_some()));
             assert_eq!(parsed, wanted, "{line}");
         }
@@ -115,7 +115,7 @@ fn entries_print_as_dump_flows_prints_them() {
     assert!(format_entry(&entry, Some(&learned)).contains(" low_latency=learned priority=100"));
 }
 
-/// Pieces that mean something to the parser, so that random texts get far.
+/// Fragments that are meaningful to the parser, so that random texts reach deep into it.
 const PIECES: &[&str] = &[
     "ip",
     "tcp",
@@ -183,7 +183,7 @@ fn no_text_makes_the_parser_panic() {
                 text.push_str(random.of(PIECES));
             }
         } else {
-            // A right flow, with bytes changed, dropped and doubled.
+            // A valid flow with bytes changed, dropped or doubled.
             let mut bytes = format_flow(&flow_mod(random)).into_bytes();
             for _ in 0..random.below(4) {
                 let at = random.below(bytes.len() as u64 + 1) as usize;

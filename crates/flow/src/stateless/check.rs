@@ -1,51 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a lane's configuration must be.
+//! Validity checks of a stateless configuration.
 
 use super::{Bank, Gates, Label, Stateless, TagTypes};
 use crate::{Limits, PortNo, port_no};
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-/// EtherTypes below this are lengths.
+/// Lowest EtherType; smaller values are 802.3 lengths.
 const ETHERTYPE_MIN: u16 = 0x600;
 
-/// EtherTypes of other protocols that a switch looks into: ARP, IP, tags, shims.
+/// EtherTypes of protocols that the parser handles: ARP, IP, VLAN tags, MPLS shims, PBB.
 const TAKEN: [u16; 9] = [0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8, 0x8847, 0x8848, 0x88e7, 0x9100];
 
-/// Bytes of an IPv4 packet that every link carries.
+/// Smallest MTU in bytes: every link carries IPv4 packets of this size.
 const MTU_BYTES_MIN: usize = 68;
 
-/// A configuration that cannot be.
+/// Reason for which a configuration was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StatelessError {
-    /// An EtherType of another protocol, or two that are the same.
+    /// An EtherType of another protocol, or two equal ones.
     #[error("EtherType {0:#06x} {1}; take others, as 0x88b5 and 0x88b6 for local experiments")]
     Type(u16, &'static str),
-    /// A number that no port has.
+    /// A value that is not the number of a real port.
     #[error("{0:#x} is no port number; ports are 1 to {max:#x}", max = port_no::MAX)]
     Port(PortNo),
-    /// More ports than a datapath has.
+    /// More ports than a datapath may have.
     #[error("{0} names {1} ports; a datapath has {most} at most", most = Limits::PORTS)]
     TooManyPorts(&'static str, usize),
-    /// A label beyond the limit.
+    /// A label above the limit.
     #[error("label {0} is too large; {max} is the largest", max = Limits::LABEL_MAX)]
     Label(u32),
-    /// A label that is never left.
+    /// A label that is not a residue of the ID.
     #[error("label {0} is no residue by ID {1:#x}")]
     LabelBeyondId(u32, u32),
-    /// Two ports with the same gate.
+    /// Two ports with the same gate number.
     #[error("ports {0} and {1} both have gate {2}; give each port a gate of its own")]
     SameGate(PortNo, PortNo, NonZeroU32),
-    /// A link that could not carry anything.
+    /// An MTU below the minimum.
     #[error("an MTU of {1} bytes for port {0} is too small; {MTU_BYTES_MIN} is the least")]
     Mtu(PortNo, usize),
 }
 
 impl Stateless {
-    /// Tells whether a switch can have this lane.
+    /// Checks that the configuration is valid.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    /// The first violation found.
     pub fn check(&self) -> Result<(), StatelessError> {
         self.types.check()?;
         ports("trusted", self.trusted.iter())?;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of a lane: its parts, each replaced as a whole.
+//! Changes of a stateless configuration by sections, each replaced as a whole.
 
 use super::{Bank, Gates, Stateless, TagTypes};
 use crate::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A part of a lane's configuration.
+/// Section of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Section {
     /// EtherTypes.
     Types(TagTypes),
-    /// Trusted ports, all of them.
+    /// All trusted ports.
     Trusted(BTreeSet<PortNo>),
-    /// MTUs, bytes; other ports carry anything.
+    /// MTUs in bytes. Ports without an entry have no limit.
     MtuBytes(BTreeMap<PortNo, usize>),
     /// KeyFlow's bank of an epoch (0 or 1), or none.
     Bank(u8, Option<Bank>),
@@ -22,17 +22,17 @@ pub enum Section {
     Gates(Option<Gates>),
 }
 
-/// A change of a lane.
+/// Change of a stateless configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LaneChange {
-    /// There is no lane any more.
+    /// Disables stateless forwarding.
     Off,
-    /// These parts become what they are here; the others stay. Without a lane there is one then.
+    /// Replaces these sections and keeps the others. Enables stateless forwarding if it was disabled.
     Set(Vec<Section>),
 }
 
 impl Section {
-    /// How many labels, ports and backups it has.
+    /// Returns the number of labels, ports and backup ports in the section.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -52,7 +52,7 @@ impl Bank {
 }
 
 impl LaneChange {
-    /// The same of all its sections.
+    /// Returns the number of labels, ports and backup ports in all its sections.
     #[must_use]
     pub fn size(&self) -> usize {
         match self {
@@ -63,7 +63,7 @@ impl LaneChange {
 }
 
 impl Stateless {
-    /// How many labels, ports and backups it has.
+    /// Returns the number of labels, ports and backup ports in the configuration.
     #[must_use]
     pub fn size(&self) -> usize {
         let banks = self.banks.iter().chain([&self.polka]).flatten().map(Bank::size);
@@ -71,7 +71,7 @@ impl Stateless {
         banks.sum::<usize>() + self.trusted.len() + self.mtu_bytes.len() + gates
     }
 
-    /// All parts.
+    /// Returns every section of the configuration.
     #[must_use]
     pub fn sections(&self) -> Vec<Section> {
         let [first, second] = self.banks.clone();
@@ -86,7 +86,7 @@ impl Stateless {
         ]
     }
 
-    /// Replaces a part.
+    /// Replaces one section.
     pub fn set(&mut self, section: Section) {
         match section {
             Section::Types(types) => self.types = types,

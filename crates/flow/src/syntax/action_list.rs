@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Actions and instructions: what stands behind `actions=`.
+//! Parser of actions and instructions: the text behind `actions=`.
 
 use super::ParseOptions;
 use super::action_names::{ACTION_NAMES, Name, Stage, name};
@@ -54,7 +54,7 @@ pub(super) fn parse<'t>(
     Ok(done)
 }
 
-/// Instructions stand in their order, each once.
+/// Checks that instructions are in their order, and that each is given once.
 fn check_order<'t>(stage: &mut Option<Stage>, next: Stage, item: &Item<'t>) -> Parsed<'t, ()> {
     if let Some(last) = *stage
         && (next < last || (next == last && next != Stage::Apply))
@@ -73,7 +73,7 @@ fn check_order<'t>(stage: &mut Option<Stage>, next: Stage, item: &Item<'t>) -> P
     Ok(())
 }
 
-/// A list that holds actions only.
+/// Parses a list that may contain actions only.
 pub(super) fn parse_list<'t>(
     text: &'t str,
     headers: &mut Headers,
@@ -100,10 +100,10 @@ pub(super) fn parse_list<'t>(
     Ok(list)
 }
 
-/// Longest name that is looked up.
+/// Length in bytes of the longest name that is looked up.
 const NAME_BYTES: usize = 24;
 
-/// The item's name in any case. A bare port is an output.
+/// Returns the item's name, in any case. A bare port is an output.
 fn find_name<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Name> {
     let key = item.key;
     let mut buffer = [0; NAME_BYTES];
@@ -212,7 +212,7 @@ fn parse_action<'t>(
     Ok(())
 }
 
-/// `output:PORT`, `PORT`, `output(port=PORT,max_len=N)`.
+/// Parses `output:PORT`, `PORT` or `output(port=PORT,max_len=N)`.
 fn output<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> {
     let mut target = item.argument();
     let mut max_len = None;
@@ -247,7 +247,7 @@ fn output<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, Action> 
     }
 }
 
-/// `controller`, `controller:MAX_LEN`, `controller(max_len=N)`.
+/// Parses `controller`, `controller:MAX_LEN` or `controller(max_len=N)`.
 fn controller<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let whole = Action::output(port_no::CONTROLLER);
     let length = |text| {

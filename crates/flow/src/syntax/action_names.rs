@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The names of actions and instructions.
+//! Names of actions and instructions.
 
-/// What an item behind `actions=` is.
+/// Kind of an item behind `actions=`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Output,
@@ -62,7 +62,7 @@ macro_rules! names {
             })
         }
 
-        /// All names of actions, instructions and reserved ports.
+        /// Names of all actions, instructions and reserved ports.
         pub(super) const ACTION_NAMES: &[&str] =
             &[$($($text),+,)* "normal", "flood", "all", "local", "in_port"];
     };
@@ -118,7 +118,7 @@ names! {
 }
 
 impl Name {
-    /// An instruction's place in the order of execution; an action counts as part of the apply-actions instruction.
+    /// Returns the instruction's position in the execution order. An action counts as part of apply-actions.
     pub fn stage(self) -> Stage {
         match self {
             Self::Meter => Stage::Meter,
@@ -131,7 +131,7 @@ impl Name {
     }
 }
 
-/// The order of instructions (OpenFlow 1.3, 5.9).
+/// Execution order of instructions (OpenFlow 1.3, section 5.9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     Meter,
@@ -143,7 +143,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// How the instruction is called.
+    /// Returns the instruction's name.
     pub fn text(self) -> &'static str {
         match self {
             Self::Meter => "meter",

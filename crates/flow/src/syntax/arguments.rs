@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arguments in an item's parentheses: `(a,b,c)` or `(name=a,other=b)`.
+//! Arguments in an item's parentheses: `(a,b,c)` or `(name=a,other=b)`.
 
 use super::error::{Fault, Parsed};
 
-/// Reads one argument after the other.
+/// Reader of an item's arguments, one after another.
 #[derive(Debug)]
 pub(super) struct Arguments<'t> {
     whole: &'t str,
@@ -12,7 +12,7 @@ pub(super) struct Arguments<'t> {
 }
 
 impl<'t> Arguments<'t> {
-    /// `form` tells how the item is written.
+    /// Creates a reader. `form` describes the expected syntax for errors.
     pub fn new(whole: &'t str, arguments: Option<&'t str>, form: &'static str) -> Parsed<'t, Self> {
         match arguments {
             Some(text) if !text.trim_ascii().is_empty() => Ok(Self { whole, rest: Some(text), form }),
@@ -27,7 +27,7 @@ impl<'t> Arguments<'t> {
         Some(argument.trim_ascii())
     }
 
-    /// The next argument; it may be written `name=value`.
+    /// Returns the next argument. It may be written as `name=value`.
     pub fn positional(&mut self, name: &str) -> Parsed<'t, &'t str> {
         let argument =
             self.next().ok_or_else(|| Fault::new(self.whole, format!("lacks {name}; {}", self.form)))?;
@@ -38,7 +38,7 @@ impl<'t> Arguments<'t> {
         }
     }
 
-    /// The next `name=value`; none at the end.
+    /// Returns the next `name=value` pair, or `None` at the end.
     pub fn named(&mut self) -> Parsed<'t, Option<(&'t str, &'t str)>> {
         let Some(argument) = self.next() else { return Ok(None) };
         argument
@@ -47,7 +47,7 @@ impl<'t> Arguments<'t> {
             .ok_or_else(|| Fault::new(argument, format!("has no value; {}", self.form)))
     }
 
-    /// Refuses more arguments.
+    /// Refuses any further argument.
     pub fn end(&mut self) -> Parsed<'t, ()> {
         match self.next() {
             None => Ok(()),

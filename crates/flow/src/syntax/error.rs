@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What was wrong, and where.
+//! Parse errors and their location.
 
-/// Why a flow was refused.
+/// Reason for which a text was refused, with its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// Line in the file, from 1; none for a single flow.
+    /// Line number in the file, from 1; `None` for a single flow.
     pub line: Option<u32>,
-    /// Character in the line, from 1.
+    /// Column in characters, from 1.
     pub column: u32,
-    /// The text that was refused (may be empty, where something is missing).
+    /// Refused text. It is empty where something is missing.
     pub text: String,
-    /// What was wrong with it, and what would be right.
+    /// Description of the mistake and how to correct it.
     pub problem: String,
 }
 
@@ -29,14 +29,14 @@ impl std::fmt::Display for SyntaxError {
 
 impl std::error::Error for SyntaxError {}
 
-/// A refusal while parsing: points into the text.
+/// Error during parsing; `at` points into the parsed text.
 #[derive(Debug)]
 pub(super) struct Fault<'t> {
     pub at: &'t str,
     pub problem: Box<str>,
 }
 
-/// Most characters of the refused text that an error repeats.
+/// Maximum number of characters of the refused text that an error quotes.
 const TEXT_CHARS: usize = 60;
 
 impl<'t> Fault<'t> {
@@ -44,7 +44,7 @@ impl<'t> Fault<'t> {
         Self { at, problem: problem.into() }
     }
 
-    /// The public error; `line` is the text that `at` is a part of.
+    /// Returns the public error. `line` is the text that contains `at`.
     pub fn locate(self, line: &str, number: Option<u32>) -> SyntaxError {
         let offset = (self.at.as_ptr() as usize).wrapping_sub(line.as_ptr() as usize);
         let before = line.get(..offset).unwrap_or(line);
@@ -61,7 +61,7 @@ impl<'t> Fault<'t> {
     }
 }
 
-/// A parse's outcome.
+/// Result of a parser.
 pub(super) type Parsed<'t, T> = Result<T, Fault<'t>>;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One flow: command word, match and settings, actions.
+//! Parser of one flow: command word, match and settings, actions.
 
 use super::ParseOptions;
 use super::action_list;
@@ -60,7 +60,7 @@ pub(super) fn parse_match<'t>(text: &'t str, options: ParseOptions<'_>) -> Parse
     conditions.finish(text)
 }
 
-/// A command word and what follows it.
+/// Splits off the command word and returns the remaining text.
 fn command_word(text: &str) -> Option<(Command, &str)> {
     let cut =
         |text: &'_ str| -> usize { text.bytes().position(|b| b.is_ascii_whitespace()).unwrap_or(text.len()) };
@@ -80,11 +80,11 @@ fn command_word(text: &str) -> Option<(Command, &str)> {
     Some((command, rest))
 }
 
-/// What follows `actions=`.
+/// Returns the text behind `actions=`.
 fn actions_text<'t>(item: &Item<'t>, body: &'t str, scanner: &mut Scanner<'t>) -> Parsed<'t, &'t str> {
     match item.value {
         Some(value) => {
-            // From the value's start on, beyond the item's end.
+            // From the start of the value to the end of the line, beyond the end of the item.
             let offset = value.as_ptr() as usize - body.as_ptr() as usize;
             Ok(body.get(offset..).unwrap_or_default())
         }
@@ -150,12 +150,12 @@ fn take_setting<'t>(
             flow.low_latency = match item.argument() {
                 None | Some("true") => Some(true),
                 Some("false") => Some(false),
-                // A dump says so of entries of which nobody else said anything.
+                // A dump prints this for entries whose mark was learned, not configured.
                 Some("learned") => None,
                 Some(other) => return Err(Fault::new(other, "is neither true nor false")),
             };
         }
-        // All others are conditions or handled by the caller.
+        // Other keys are conditions, or the caller handles them.
         _ => return Err(item.refuse("is not a flow setting")),
     }
     Ok(())
@@ -168,7 +168,7 @@ fn group(text: &str) -> Parsed<'_, Option<u32>> {
     Ok(Some(integer(text)?).filter(|&g| g != u32::MAX))
 }
 
-/// `V` sets the cookie of an add, `V/M` chooses what is modified or deleted.
+/// Parses a cookie: `V` is the cookie of an add, `V/M` selects the entries to modify or delete.
 fn take_cookie<'t>(flow: &mut FlowMod, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
     let (value, mask) = text.split_once('/').map_or((text, None), |(v, m)| (v, Some(m)));
     flow.cookie = integer(value)?;

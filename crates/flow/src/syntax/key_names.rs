@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The keys that may stand before `actions=`.
+//! Keys that may precede `actions=`.
 
 use crate::Field;
 
-/// What a key means.
+/// Meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     /// A match field.
     Field(Field),
-    /// A field whose meaning hangs on the protocol: IPv4 or ARP, ICMP or ICMPv6, TCP, UDP or SCTP. Given is the
-    /// first of them.
+    /// Field whose meaning depends on the protocol: IPv4 or ARP, ICMP or ICMPv6, TCP, UDP or SCTP. Holds the
+    /// first of the alternatives.
     Generic(Field),
-    /// An EtherType and perhaps an upper-layer protocol by name.
+    /// Name of a protocol: an EtherType, and for some an upper-layer protocol.
     Protocol(u16, Option<u8>),
     DlVlan,
     VlanTci,
@@ -32,7 +32,7 @@ pub(super) enum Key {
     NoPacketCounts,
     NoByteCounts,
     LowLatency,
-    /// What `dump-flows` prints of an entry's history; read over, so that a dump can be loaded.
+    /// Statistic that `dump-flows` prints. It is ignored, so that a dump can be loaded.
     Statistic,
     Actions,
 }
@@ -47,7 +47,7 @@ macro_rules! keys {
             })
         }
 
-        /// All keys' names.
+        /// Names of all keys.
         pub(super) const KEY_NAMES: &[&str] = &[$($($name),+),*];
     };
 }
@@ -131,7 +131,7 @@ keys! {
     "actions" | "action" => Key::Actions;
 }
 
-/// The match field of this name, for the target of a set-field: the protocols' own names only.
+/// Returns the match field of this name, as target of a set-field. Generic names are not accepted.
 pub(super) fn field_named(name: &str) -> Option<Field> {
     match key(name)? {
         Key::Field(field) => Some(field),

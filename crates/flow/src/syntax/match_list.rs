@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The conditions of a match.
+//! Parser of the conditions of a match.
 
 use super::ParseOptions;
 use super::arguments::Arguments;
@@ -10,17 +10,17 @@ use super::value::{field_value, integer, number_to};
 use crate::ext::VID_PRESENT;
 use crate::{Field, FieldMatch, Match, MatchError, Slice, SliceBase};
 
-/// OpenFlow 1.0's VLAN ID of packets without a tag.
+/// VLAN ID that OpenFlow 1.0 uses for untagged packets.
 const NO_VLAN: u128 = 0xffff;
 
 struct Condition<'t> {
     of: FieldMatch,
-    /// The field stands for those of several protocols.
+    /// True for a generic field, whose protocol is not yet known.
     generic: bool,
     at: &'t str,
 }
 
-/// Collects conditions until all are known: a generic field's protocol may stand behind it.
+/// Collects conditions until all are known, because a generic field's protocol may follow the field.
 #[derive(Default)]
 pub(super) struct Conditions<'t> {
     list: Vec<Condition<'t>>,
@@ -40,7 +40,7 @@ impl<'t> Conditions<'t> {
         self.push(at, field, value, field.full_mask());
     }
 
-    /// Takes an item; false if `key` is no condition.
+    /// Takes an item. Returns false if `key` is not a condition.
     pub fn take(&mut self, key: Key, item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, bool> {
         let at = item.whole;
         let value =
@@ -103,7 +103,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// The 16 bits of a tag with the present bit where the DEI is; 0 without a tag.
+    /// Parses the 16 bits of a tag, with the present bit in place of the DEI; 0 matches untagged packets.
     fn take_vlan_tci(&mut self, item: &Item<'t>, text: &'t str) -> Parsed<'t, ()> {
         if text == "*" || text.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -117,9 +117,9 @@ impl<'t> Conditions<'t> {
         let asks_for_tag = vid_mask & present != 0;
         let (vid, vid_mask) = match pcp_mask {
             0 => (vid, vid_mask),
-            // No tag at all: there is no PCP to compare with.
+            // An untagged packet has no PCP to compare.
             _ if asks_for_tag && vid & present == 0 && pcp == 0 => (vid, vid_mask),
-            // A PCP other than 0 says that there is a tag.
+            // A PCP other than 0 implies a tag.
             _ if asks_for_tag || pcp != 0 => {
                 self.push(item.whole, Field::VlanPcp, pcp, pcp_mask);
                 if asks_for_tag { (vid, vid_mask) } else { (vid | present, vid_mask | present) }
@@ -136,7 +136,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// The whole ToS byte; as ovs-ofctl does, the ECN bits are left out.
+    /// Parses a whole ToS byte. The ECN bits are ignored, as in ovs-ofctl.
     fn take_nw_tos(&mut self, at: &'t str, value: &'t str) -> Parsed<'t, ()> {
         if value == "*" || value.eq_ignore_ascii_case("any") {
             return Ok(());
@@ -150,7 +150,7 @@ impl<'t> Conditions<'t> {
         self.list.iter().find(|c| c.of.field == field && c.of.is_exact()).map(|c| c.of.value)
     }
 
-    /// The match. `whole` is its text.
+    /// Returns the match. `whole` is its text, for errors.
     pub fn finish(mut self, whole: &'t str) -> Parsed<'t, Match> {
         if let Some((index, at)) = self.index {
             if !self.list.is_empty() {
@@ -159,7 +159,8 @@ impl<'t> Conditions<'t> {
             return Ok(Match::at_index(index));
         }
         self.resolve_generic()?;
-        // A PCP can only be matched on a tag: as ovs-ofctl does, ask for one where nothing else is said of it.
+        // A PCP matches tagged packets only. As in ovs-ofctl, a tag is required unless the match has a VLAN
+        // condition.
         if let Some(pcp) = self.list.iter().find(|c| c.of.field == Field::VlanPcp && c.of.mask != 0)
             && !self.list.iter().any(|c| c.of.field == Field::VlanVid)
         {
@@ -182,7 +183,7 @@ impl<'t> Conditions<'t> {
         })
     }
 
-    /// Replaces generic fields by those of the match's protocol.
+    /// Replaces generic fields by the fields of the match's protocol.
     fn resolve_generic(&mut self) -> Parsed<'t, ()> {
         if !self.list.iter().any(|c| c.generic) {
             return Ok(());
@@ -209,7 +210,7 @@ impl<'t> Conditions<'t> {
         Ok(())
     }
 
-    /// `ip,tcp` and `tcp,nw_proto=6` say the same thing twice, which does no harm.
+    /// Drops repeated equal conditions: `ip,tcp` and `tcp,nw_proto=6` state a condition twice.
     fn drop_repeated(&mut self) {
         let mut kept = 0;
         for at in 0..self.list.len() {
@@ -223,7 +224,7 @@ impl<'t> Conditions<'t> {
     }
 }
 
-/// The transport protocol's port field.
+/// Returns the port field of a transport protocol.
 pub(super) fn transport_field(ip_proto: Option<u128>, at: &str, source: bool) -> Parsed<'_, Field> {
     Ok(match (ip_proto, source) {
         (Some(6), true) => Field::TcpSrc,
@@ -241,7 +242,7 @@ pub(super) fn transport_field(ip_proto: Option<u128>, at: &str, source: bool) ->
     })
 }
 
-/// `slice(base,offset,length)`.
+/// Parses `slice(base,offset,length)`.
 pub(super) fn slice<'t>(whole: &'t str, arguments: Option<&'t str>) -> Parsed<'t, Field> {
     let form = "write slice(base,offset,length) with the base packet, metadata, l3 or l4, and bits";
     let mut arguments = Arguments::new(whole, arguments, form)?;

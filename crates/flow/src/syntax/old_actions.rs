@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.0's actions, put into OpenFlow 1.3's as `ovs-ofctl -O OpenFlow13` does: by what the match, and the
-//! actions before, say of the packet's headers.
+//! OpenFlow 1.0 actions, translated to OpenFlow 1.3 as `ovs-ofctl -O OpenFlow13` does. The translation
+//! depends on the headers that the match and the preceding actions imply.
 
 use super::ParseOptions;
 use super::action_list::argument;
@@ -12,10 +12,10 @@ use super::value::{integer, ipv4, number_to, port};
 use crate::ext::VID_PRESENT;
 use crate::{Action, Field, Match, PortNo};
 
-/// TPID of a tag that `mod_vlan_vid` and `mod_vlan_pcp` add.
+/// TPID of the tags that `mod_vlan_vid` and `mod_vlan_pcp` push.
 const TPID: u16 = 0x8100;
 
-/// What is known of a packet at a place in the list.
+/// Headers that are known to be present at a position of the action list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Headers {
     eth_type: Option<u128>,
@@ -24,7 +24,7 @@ pub(super) struct Headers {
 }
 
 impl Headers {
-    /// What the match promises.
+    /// Returns the headers that the match requires.
     pub fn of(matching: &Match) -> Self {
         let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
         let present = u128::from(VID_PRESENT);
@@ -35,11 +35,11 @@ impl Headers {
         }
     }
 
-    /// What an action changes.
+    /// Updates the known headers for an action.
     pub fn note(&mut self, action: &Action) {
         match *action {
             Action::PushVlan(_) => self.vlan = true,
-            // A second tag may be there, but nothing promises it.
+            // The packet may have a second tag, but the match does not require one.
             Action::PopVlan => self.vlan = false,
             Action::PushMpls(eth_type) | Action::PopMpls(eth_type) => {
                 *self = Self { eth_type: Some(u128::from(eth_type)), ip_proto: None, ..*self };
@@ -71,7 +71,7 @@ fn demand<'t>(met: bool, item: &Item<'t>, wanted: &str) -> Parsed<'t, ()> {
     if met { Ok(()) } else { Err(item.refuse(format!("needs {wanted} in the match"))) }
 }
 
-/// Parses one of the old actions; `name` is one of them.
+/// Parses an OpenFlow 1.0 action. `name` is the name of one.
 pub(super) fn parse<'t>(
     name: Name,
     item: &Item<'t>,
@@ -137,7 +137,7 @@ fn push_missing_tag(list: &mut Vec<Action>, headers: &mut Headers) {
     }
 }
 
-/// `enqueue:PORT:QUEUE` or `enqueue(PORT,QUEUE)`.
+/// Parses `enqueue:PORT:QUEUE` or `enqueue(PORT,QUEUE)`.
 pub(super) fn enqueue<'t>(item: &Item<'t>, options: ParseOptions<'_>) -> Parsed<'t, (PortNo, u32)> {
     let text = argument(item)?;
     let (port_text, queue) =

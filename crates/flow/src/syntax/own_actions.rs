@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! This switch's own actions: stateless headers, and going on without a lookup.
+//! Shunt's own actions: stateless headers, and `goto_direct`.
 
 use super::arguments::Arguments;
 use super::error::{Fault, Parsed};
@@ -8,10 +8,10 @@ use super::value::{integer, number_to};
 use crate::action::{KeyHeader, PolkaHeader, TfHeader};
 use crate::{Action, Next};
 
-/// Bytes of the longest key.
+/// Length of the longest key in bytes.
 const KEY_BYTES: usize = 32;
 
-/// `goto_direct(table,index)`.
+/// Parses `goto_direct(table,index)`.
 pub(super) fn goto_direct<'t>(item: &Item<'t>) -> Parsed<'t, Next> {
     let mut arguments = Arguments::new(item.whole, item.arguments, "write goto_direct(table,index)")?;
     let table = integer(arguments.positional("table")?)?;
@@ -20,7 +20,7 @@ pub(super) fn goto_direct<'t>(item: &Item<'t>) -> Parsed<'t, Next> {
     Ok(Next::Direct { table, index })
 }
 
-/// `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`, in any order; without `epoch` it is 0.
+/// Parses `push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)`, in any order. `epoch` defaults to 0.
 pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_key(key=0x..,width=64|128|192|256,hops=N,epoch=0|1)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
@@ -50,7 +50,7 @@ pub(super) fn push_key<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     }))
 }
 
-/// `push_polka(key=0x..,ttl=N)`, in any order.
+/// Parses `push_polka(key=0x..,ttl=N)`, in any order.
 pub(super) fn push_polka<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     let form = "write push_polka(key=0x..,ttl=N)";
     let mut arguments = Arguments::new(item.whole, item.arguments, form)?;
@@ -73,7 +73,7 @@ pub(super) fn push_polka<'t>(item: &Item<'t>) -> Parsed<'t, Action> {
     }))
 }
 
-/// A hexadecimal key, right-aligned in `width_bytes` bytes.
+/// Parses a hexadecimal key, right-aligned in `width_bytes` bytes.
 fn key_bytes(text: &str, width_bytes: usize) -> Parsed<'_, Box<[u8]>> {
     let digits = text
         .strip_prefix("0x")
@@ -94,7 +94,7 @@ fn key_bytes(text: &str, width_bytes: usize) -> Parsed<'_, Box<[u8]>> {
     Ok(bytes[KEY_BYTES - width_bytes..].into())
 }
 
-/// `push_tf(qid,up,down)` and `push_tf_wide(qid,up,down)`, with gates of these many bits.
+/// Parses `push_tf(qid,up,down)` and `push_tf_wide(qid,up,down)`, with gates of the given widths.
 pub(super) fn tf_header<'t>(item: &Item<'t>, up_bits: u32, down_bits: u32) -> Parsed<'t, TfHeader> {
     let form =
         "write push_tf(qid,up,down): 3, 32 and 13 bits, or push_tf_wide(qid,up,down): 3, 29 and 16 bits";

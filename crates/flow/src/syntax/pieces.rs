@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads flow files of any size, and what is none, in bounded memory.
+//! Reads flow files of any size in bounded memory, and rejects files that are not text.
 
 use std::io::{self, BufRead, Read};
 
-/// Longest line of a flow file, in bytes.
+/// Maximum length in bytes of a line of a flow file.
 pub const LINE_BYTES: usize = 65_536;
 
-/// Reads a flow file in pieces of whole lines, each of `piece_bytes` or a little more.
+/// Reads a flow file in pieces of whole lines and passes each to `take`. A piece has at least `piece_bytes`
+/// bytes, except the last.
 ///
 /// # Errors
-/// The reader's, those of `take`, or text that is not UTF-8.
+/// An error of the reader or of `take`, or text that is not UTF-8.
 pub fn read_pieces(
     mut reader: impl BufRead,
     piece_bytes: usize,

@@ -7,7 +7,7 @@ use crate::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
 use crate::{Action, Field, FieldMatch, Instructions, Next, port_no};
 use std::fmt::{self, Display, Formatter};
 
-/// The name that ovs-ofctl prints as the target of a set-field.
+/// Returns the name that ovs-ofctl prints as the target of a set-field.
 fn target(field: Field) -> &'static str {
     match field {
         Field::EthDst => "eth_dst",
@@ -89,7 +89,7 @@ impl Display for Action {
     }
 }
 
-/// Actions with commas between them.
+/// Prints actions separated by commas.
 struct List<'a>(&'a [Action]);
 
 impl Display for List<'_> {

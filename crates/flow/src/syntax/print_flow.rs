@@ -5,34 +5,34 @@ use crate::entry::DEFAULT_PRIORITY;
 use crate::{Command, EntryFlags, FlowEntry, FlowMod, Nanos};
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// What has happened to an entry.
+/// Statistics of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Time since it was added.
+    /// Time since the entry was added.
     pub duration_ns: Nanos,
-    /// Packets that hit it.
+    /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
-    /// Whole seconds since it was last hit; none: not known.
+    /// Whole seconds since the entry was last hit; `None` if unknown.
     pub idle_age_s: Option<u64>,
-    /// Its mark as low-latency was learned.
+    /// Whether the low-latency mark was learned.
     pub learned: bool,
 }
 
-/// A flow-mod as a line that [`super::parse_flow`] takes back, without a line end.
+/// Formats a flow-mod as one line that [`super::parse_flow`] accepts, without a line end.
 #[must_use]
 pub fn format_flow(flow: &FlowMod) -> String {
     flow.to_string()
 }
 
-/// An entry as a line of `ovs-ofctl dump-flows`, without a line end; the parser takes it as an add and reads over the
-/// statistics. `low_latency` is printed where the entry is, whether by its flag or its cookie; `low_latency=learned`
-/// counts as statistics.
+/// Formats an entry as one line of `ovs-ofctl dump-flows`, without a line end. The parser accepts the line as
+/// an add and ignores the statistics. `low_latency` is printed for a low-latency entry, whether by flag or by
+/// cookie; `low_latency=learned` is part of the statistics.
 #[must_use]
 pub fn format_entry(entry: &FlowEntry, stats: Option<&FlowStats>) -> String {
     let mut line = format!(" cookie=0x{:x}, ", entry.cookie);
-    // Writing to a string cannot fail.
+    // Formatting to a string cannot fail.
     let _ = write_entry(&mut line, entry, stats);
     line
 }

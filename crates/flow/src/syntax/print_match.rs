@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints matches in ovs-ofctl's order and forms.
+//! Prints matches in the order and notation of ovs-ofctl.
 
 use super::value::{Form, form};
 use crate::{Field, FieldMatch, Match, port_no};
 use std::fmt::{self, Display, Formatter};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// A field's value in its form.
+/// Value of a field with its notation.
 pub(super) struct Value {
     pub form: Form,
     pub value: u128,
@@ -21,7 +21,7 @@ impl Display for Value {
             Form::Ipv4 => write!(f, "{}", Ipv4Addr::from(value as u32)),
             Form::Ipv6 => write!(f, "{}", Ipv6Addr::from(value)),
             Form::Port => match port_no::reserved_name(value as u32) {
-                // As a value, ANY would mean no condition.
+                // As a value, ANY would mean that there is no condition.
                 Some(name) if value as u32 != port_no::ANY => f.write_str(name),
                 _ => write!(f, "{value}"),
             },
@@ -38,7 +38,7 @@ impl Display for Value {
     }
 }
 
-/// `VALUE`, `VALUE/PREFIX` or `VALUE/MASK`.
+/// Prints `VALUE`, `VALUE/PREFIX` or `VALUE/MASK`.
 pub(super) struct MaskedValue {
     pub form: Form,
     pub condition: FieldMatch,
@@ -50,7 +50,7 @@ impl Display for MaskedValue {
         if condition.is_exact() {
             return write!(f, "{}", Value { form, value: condition.value });
         }
-        // Of decimal fields, the bits of value and mask are easier to compare in hexadecimal.
+        // Masked decimal fields print in hexadecimal, which makes their bits easier to compare.
         let form = if matches!(form, Form::Decimal) { Form::Hex { digits: 1 } } else { form };
         write!(f, "{}", Value { form, value: condition.value })?;
         match condition.prefix_len() {
@@ -60,7 +60,7 @@ impl Display for MaskedValue {
     }
 }
 
-/// Fields that are printed as they are, in ovs-ofctl's order, before and behind the VLAN, and behind the protocol.
+/// Fields that print as they are, in ovs-ofctl's order: before the VLAN, after it, and after the protocol.
 const BEFORE_VLAN: &[Field] = &[Field::TunnelId, Field::Metadata, Field::InPort, Field::InPhyPort];
 const BEHIND_VLAN: &[Field] = &[Field::EthSrc, Field::EthDst];
 const BEHIND_PROTOCOL: &[Field] = &[
@@ -97,7 +97,7 @@ const BEHIND_PROTOCOL: &[Field] = &[
     Field::Ipv6Exthdr,
 ];
 
-/// The name of a protocol, and whether it says the upper-layer protocol too.
+/// Returns the protocol's name, and whether it implies the upper-layer protocol.
 fn protocol_name(matching: &Match) -> Option<(&'static str, bool)> {
     let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
     Some(match (exact(Field::EthType)?, exact(Field::IpProto)) {
@@ -119,7 +119,7 @@ fn protocol_name(matching: &Match) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The name that ovs-ofctl prints in a match where the protocol stands beside it.
+/// Returns the name that ovs-ofctl prints in a match that names the protocol.
 fn name_in_match(field: Field) -> &'static str {
     match field {
         Field::TcpSrc | Field::UdpSrc | Field::SctpSrc => "tp_src",
@@ -130,7 +130,7 @@ fn name_in_match(field: Field) -> &'static str {
     }
 }
 
-/// Puts commas between parts.
+/// Writer that separates parts by commas.
 struct Parts<'a, 'b> {
     f: &'a mut Formatter<'b>,
     any: bool,
@@ -149,7 +149,7 @@ impl Parts<'_, '_> {
         for &field in fields {
             if let Some(condition) = matching.get(field) {
                 if field == Field::IpDscp {
-                    // As a whole ToS byte.
+                    // Printed as a whole ToS byte.
                     self.part(format_args!("nw_tos={}", condition.value << 2))?;
                     continue;
                 }

@@ -6,11 +6,11 @@ use crate::group::{Bucket, Group, GroupType};
 use crate::meter::{Band, Meter};
 use std::fmt::{self, Display, Formatter, Write as _};
 
-/// A line that [`super::parse_line`] takes back, without a line end.
+/// Formats a line that [`super::parse_line`] accepts, without a line end.
 #[must_use]
 pub fn format_line(line: &FileLine) -> String {
     let mut text = String::new();
-    // Writing to a string cannot fail.
+    // Formatting to a string cannot fail.
     let _ = match line {
         FileLine::Flow(flow) => write!(text, "{flow}"),
         FileLine::Group(RecordCommand::DeleteAll, _) => write!(text, "group delete group_id=all"),
@@ -34,7 +34,7 @@ impl Display for RecordCommand {
     }
 }
 
-/// As `ovs-ofctl dump-groups` prints it.
+/// Prints the group as `ovs-ofctl dump-groups` does.
 impl Display for Group {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -53,7 +53,7 @@ impl Display for Group {
 }
 
 fn write_bucket(f: &mut Formatter<'_>, bucket: &Bucket, kind: GroupType) -> fmt::Result {
-    // Where it is not said, it is 1 in a select group and 0 in others.
+    // The parser's default is 1 in a select group and 0 in others.
     if bucket.weight != 0 || kind == GroupType::Select {
         write!(f, "weight:{},", bucket.weight)?;
     }
@@ -73,7 +73,7 @@ fn write_bucket(f: &mut Formatter<'_>, bucket: &Bucket, kind: GroupType) -> fmt:
     Ok(())
 }
 
-/// As `ovs-ofctl add-meter` takes it.
+/// Prints the meter in the syntax of `ovs-ofctl add-meter`.
 impl Display for Meter {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "meter={} {}", self.id, if self.packets { "pktps" } else { "kbps" })?;

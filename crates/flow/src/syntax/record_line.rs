@@ -14,34 +14,34 @@ use crate::meter::{Band, Meter, MeterBand};
 use crate::validate::validate_actions;
 use crate::{Command, FlowMod, Match, PortNo, port_no};
 
-/// What a line asks to do with a group or a meter.
+/// Command of a group or meter line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordCommand {
-    /// Add it; there must be none of its number.
+    /// Add the record. No record with its number may exist.
     Add,
-    /// Add it, or replace the one of its number.
+    /// Add the record, or replace the one with its number.
     AddOrModify,
-    /// Replace the one of its number.
+    /// Replace the record with this number.
     Modify,
-    /// Delete it, and the entries that use it.
+    /// Delete the record with this number, and the entries that use it.
     Delete,
-    /// Delete all, and the entries that use any.
+    /// Delete all groups or all meters, and the entries that use them.
     DeleteAll,
 }
 
-/// A line of a flow file.
+/// Line of a flow file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileLine {
     /// A flow.
     Flow(FlowMod),
-    /// A group; for deletes only its number counts.
+    /// A group. For deletes only its number is used.
     Group(RecordCommand, Group),
-    /// A meter; for deletes only its number counts.
+    /// A meter. For deletes only its number is used.
     Meter(RecordCommand, Meter),
 }
 
 impl FileLine {
-    /// The ports that it matches, sends to or watches.
+    /// Returns the real ports that the line matches, sends to or watches.
     pub fn ports(&self) -> impl Iterator<Item = PortNo> + '_ {
         let (flow, group) = match self {
             Self::Flow(flow) => (Some(flow), None),
@@ -53,7 +53,7 @@ impl FileLine {
     }
 }
 
-/// Parses a line without its comment.
+/// Parses a line from which the comment was removed.
 pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, FileLine> {
     let trimmed = text.trim_ascii();
     if let Some(rest) = after_word(trimmed, "group") {
@@ -68,7 +68,7 @@ pub(super) fn parse<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, 
     flow_line::parse(text, Command::Add, options).map(FileLine::Flow)
 }
 
-/// What follows a word and white space.
+/// Returns the text behind `word` and white space, if `text` begins with them.
 fn after_word<'t>(text: &'t str, word: &str) -> Option<&'t str> {
     let rest = text.strip_prefix(word)?;
     rest.starts_with([' ', '\t']).then(|| rest.trim_ascii_start())
@@ -85,7 +85,7 @@ fn command(text: &str) -> (RecordCommand, &str) {
     found.unwrap_or((RecordCommand::Add, text))
 }
 
-/// Where the next `bucket=` begins that stands behind a separator, and where its value does.
+/// Returns the offsets of the next `bucket=` behind a separator, and of its value.
 fn next_bucket(text: &str) -> Option<(usize, usize)> {
     let mut depth = 0_u32;
     let mut separated = true;
@@ -174,7 +174,7 @@ fn group_type<'t>(item: &Item<'t>) -> Parsed<'t, GroupType> {
     }
 }
 
-/// One bucket: its settings, and then its actions, with or without `actions=` before them.
+/// Parses one bucket: its settings, then its actions, with or without `actions=`.
 fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>) -> Parsed<'t, Bucket> {
     let weight = u16::from(kind == Some(GroupType::Select));
     let mut bucket = Bucket { weight, ..Bucket::default() };
@@ -209,7 +209,7 @@ fn bucket<'t>(text: &'t str, kind: Option<GroupType>, options: ParseOptions<'_>)
     Ok(bucket)
 }
 
-/// The text from the beginning of a part of it on.
+/// Returns `text` from the start of its part `part`.
 fn from_there<'t>(text: &'t str, part: &'t str) -> &'t str {
     let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
     text.get(offset..).unwrap_or_default()
@@ -259,7 +259,7 @@ fn meter<'t>(
     Ok((command, meter))
 }
 
-/// Bands, each of which begins with its type.
+/// Parses bands. Each begins with its type.
 fn bands(text: &str) -> Parsed<'_, Vec<MeterBand>> {
     let mut bands: Vec<(&str, MeterBand, Option<u8>)> = Vec::new();
     let mut scanner = Scanner::new(text);

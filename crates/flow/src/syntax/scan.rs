@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Cuts a flow into items: `key`, `key=value`, `key:value`, `key(arguments)`, `key(arguments)=value`.
+//! Scanner that splits a flow into items: `key`, `key=value`, `key:value`, `key(arguments)`,
+//! `key(arguments)=value`.
 
 use super::error::{Fault, Parsed};
 
-/// One item; all parts point into the text.
+/// One item. All parts are slices of the scanned text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'t> {
-    /// The whole item.
+    /// Text of the whole item.
     pub whole: &'t str,
-    /// What stands before `=`, `:` or `(`.
+    /// Text before `=`, `:` or `(`.
     pub key: &'t str,
-    /// What stands in the parentheses behind the key.
+    /// Text in the parentheses behind the key.
     pub arguments: Option<&'t str>,
-    /// What stands behind `=` or `:`.
+    /// Text behind `=` or `:`.
     pub value: Option<&'t str>,
 }
 
 impl<'t> Item<'t> {
-    /// The value or the arguments, whichever is there: `group:3` and `group(3)` are the same.
+    /// Returns the value, or else the arguments: `group:3` and `group(3)` are equivalent.
     pub fn argument(&self) -> Option<&'t str> {
         self.value.or(self.arguments)
     }
 
-    /// Refuses this item.
+    /// Returns an error at this item.
     pub fn refuse(&self, problem: impl Into<Box<str>>) -> Fault<'t> {
         Fault::new(self.whole, problem)
     }
 }
 
-/// Walks over the items of a text.
+/// Iterates over the items of a text.
 #[derive(Debug)]
 pub(super) struct Scanner<'t> {
     text: &'t str,
@@ -48,18 +49,18 @@ impl<'t> Scanner<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    // Offsets always stand before or behind an ASCII byte or at an end, so slicing never meets the inside of a
-    // character; `get` keeps it so.
+    // Offsets always lie beside an ASCII byte or at an end, so they are character boundaries. `get` avoids a
+    // panic if they were not.
     fn part(&self, from: usize) -> &'t str {
         self.text.get(from..self.at).unwrap_or_default()
     }
 
-    /// The text that was not walked over yet.
+    /// Returns the text that was not scanned yet.
     pub fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next item; none at the end.
+    /// Returns the next item, or `None` at the end.
     pub fn item(&mut self) -> Parsed<'t, Option<Item<'t>>> {
         while self.peek().is_some_and(is_separator) {
             self.at += 1;
@@ -102,7 +103,7 @@ impl<'t> Scanner<'t> {
         Ok(Some(Item { whole, key, arguments, value }))
     }
 
-    /// Behind a key without a value: takes white space and `=`, if they follow.
+    /// After a key without a value: skips white space and `=` if they follow, and returns whether they did.
     pub fn late_equals(&mut self) -> bool {
         let rest = self.rest();
         let trimmed = rest.trim_ascii_start();
@@ -113,7 +114,7 @@ impl<'t> Scanner<'t> {
         found
     }
 
-    /// Steps from an opening parenthesis to behind the closing one.
+    /// Skips from an opening parenthesis to behind the closing one.
     fn skip_parentheses(&mut self) -> Parsed<'t, ()> {
         let open = self.at;
         let mut depth = 0u32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The set-field action: `set_field:VALUE[/MASK]->FIELD`.
+//! Parser of the set-field action: `set_field:VALUE[/MASK]->FIELD`.
 
 use super::ParseOptions;
 use super::error::{Fault, Parsed};

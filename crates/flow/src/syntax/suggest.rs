@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The known name nearest to a mistyped one.
+//! Suggestion of the known name nearest to a mistyped one.
 
-/// Longest name that is compared.
+/// Length in bytes of the longest name that is compared.
 const NAME_BYTES: usize = 32;
 
-/// `; did you mean "X"?` with the nearest of `known`, or nothing if none is near.
+/// Returns `; did you mean "X"?` with the nearest of `known`, or an empty string if none is near.
 pub(super) fn suggestion(name: &str, known: impl IntoIterator<Item = &'static str>) -> String {
     let limit = (name.len() / 3).clamp(1, 3);
     known
@@ -15,15 +15,14 @@ pub(super) fn suggestion(name: &str, known: impl IntoIterator<Item = &'static st
         .map_or_else(String::new, |(_, candidate)| format!("; did you mean \"{candidate}\"?"))
 }
 
-/// Bytes to add, drop, replace or swap with their neighbour to come from one name to the other; letters are compared
-/// without case.
+/// Edit distance with insertion, deletion, substitution and transposition of neighbours. Ignores case.
 fn distance(a: &str, b: &str) -> usize {
     if a.len() > NAME_BYTES || b.len() > NAME_BYTES {
         return usize::MAX;
     }
     let same = |x: u8, y: u8| x.eq_ignore_ascii_case(&y);
     let (a, b) = (a.as_bytes(), b.as_bytes());
-    // Distances of the first i bytes of `a` to each beginning of `b`, for i and the two before.
+    // Rows of the distance matrix for `i`, `i - 1` and `i - 2` bytes of `a`, over all prefixes of `b`.
     let mut older = [0; NAME_BYTES + 1];
     let mut old: [usize; NAME_BYTES + 1] = std::array::from_fn(|at| at);
     for i in 0..a.len() {

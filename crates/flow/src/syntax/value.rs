@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values: numbers, addresses, ports, and those of a match field with its mask.
+//! Parsers of values: numbers, addresses, ports, and a match field's value with its mask.
 
 use super::ParseOptions;
 use super::error::{Fault, Parsed};
 use crate::{Field, PortNo, port_no};
 use std::net::Ipv6Addr;
 
-/// How a field's value is written.
+/// Notation of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Decimal,
@@ -17,7 +17,7 @@ pub(super) enum Form {
     Port,
 }
 
-/// How ovs-ofctl writes the values of `field`.
+/// Returns the notation that ovs-ofctl uses for `field`.
 pub(super) fn form(field: Field) -> Form {
     match field {
         Field::InPort | Field::InPhyPort => Form::Port,
@@ -33,7 +33,8 @@ pub(super) fn form(field: Field) -> Form {
     }
 }
 
-/// A number in decimal or, behind `0x`, hexadecimal. None for anything else, a leading zero and an overflow.
+/// Parses a decimal number, or a hexadecimal one behind `0x`. Returns `None` for other text, a leading zero
+/// or an overflow.
 pub(super) fn number(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();
     match bytes {
@@ -52,7 +53,7 @@ pub(super) fn number(text: &str) -> Option<u128> {
     }
 }
 
-/// A number of at most `most`.
+/// Parses a number of at most `most`.
 pub(super) fn number_to(text: &str, most: u128) -> Parsed<'_, u128> {
     match number(text) {
         Some(n) if n <= most => Ok(n),
@@ -66,14 +67,14 @@ pub(super) fn number_to(text: &str, most: u128) -> Parsed<'_, u128> {
     }
 }
 
-/// A number of a type's range.
+/// Parses a number within the range of its type.
 pub(super) fn integer<'t, T: TryFrom<u128> + Into<u128> + Bounded>(text: &'t str) -> Parsed<'t, T> {
     let n = number_to(text, T::GREATEST.into())?;
-    // `number_to` has held it against the type's greatest value.
+    // `number_to` has checked the number against the type's greatest value.
     T::try_from(n).map_err(|_| Fault::new(text, "is too large"))
 }
 
-/// Types with a greatest value.
+/// Integer types with their greatest value.
 pub(super) trait Bounded {
     const GREATEST: Self;
 }
@@ -81,7 +82,7 @@ pub(super) trait Bounded {
 macro_rules! bounded { ($($t:ty)*) => { $(impl Bounded for $t { const GREATEST: Self = <$t>::MAX; })* } }
 bounded! { u8 u16 u32 u64 }
 
-/// `00:11:22:33:44:55`, one or two digits a byte.
+/// Parses `00:11:22:33:44:55`, one or two digits per byte.
 pub(super) fn mac(text: &str) -> Option<u128> {
     let mut sum = 0u64;
     let mut parts = 0;
@@ -104,7 +105,7 @@ fn hex_digit(byte: u8) -> Option<u64> {
     char::from(byte).to_digit(16).map(u64::from)
 }
 
-/// `10.0.0.1`.
+/// Parses `10.0.0.1`.
 pub(super) fn ipv4(text: &str) -> Option<u128> {
     let mut sum = 0u32;
     let mut parts = 0;
@@ -126,7 +127,7 @@ fn ipv6(text: &str) -> Option<u128> {
     text.parse::<Ipv6Addr>().ok().map(u128::from)
 }
 
-/// A port: number, reserved name (in any case), or name.
+/// Parses a port: a number, a reserved name (in any case), or a port's name.
 pub(super) fn port<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, PortNo> {
     if text.as_bytes().first().is_some_and(u8::is_ascii_digit)
         && let Some(n) = number(text).and_then(|n| u32::try_from(n).ok())
@@ -146,14 +147,14 @@ pub(super) fn port<'t>(text: &'t str, options: ParseOptions<'_>) -> Parsed<'t, P
     })
 }
 
-/// The reserved port of this name, in any case.
+/// Returns the reserved port of this name, in any case.
 pub(super) fn reserved_port(text: &str) -> Option<PortNo> {
     (port_no::IN_PORT..=port_no::ANY)
         .find(|&port| port_no::reserved_name(port).is_some_and(|name| name.eq_ignore_ascii_case(text)))
 }
 
-/// A field's value and mask: `VALUE`, `VALUE/MASK`, `ADDRESS/PREFIX`; `*` and `ANY` have the mask 0. Bits of the
-/// value outside the mask are cleared, as ovs-ofctl does.
+/// Parses a field's value and mask: `VALUE`, `VALUE/MASK` or `ADDRESS/PREFIX`. `*` and `ANY` have the mask 0.
+/// Value bits outside the mask are cleared, as in ovs-ofctl.
 pub(super) fn field_value<'t>(
     field: Field,
     text: &'t str,
@@ -179,7 +180,7 @@ pub(super) fn field_value<'t>(
     Ok((value & mask, mask))
 }
 
-/// A slice as long as an address may be written as one.
+/// Returns the notation of a value: a slice as long as an address may be written as one.
 fn literal_form(field: Field, text: &str) -> Form {
     match field {
         Field::Slice(s) if s.length_bits == 48 && text.contains(':') => Form::Mac,
@@ -201,14 +202,14 @@ fn literal<'t>(form: Form, text: &'t str, full: u128, options: ParseOptions<'_>)
     }
 }
 
-/// The mask behind an address: a prefix length, or a mask in the address's form.
+/// Parses the mask of an address: a prefix length, or a mask in the address's notation.
 fn address_mask(form: Form, text: &str, length: u32) -> Parsed<'_, u128> {
     if let Some(prefix) = number(text) {
         if prefix > u128::from(length) {
             return Err(Fault::new(text, format!("is too long a prefix; at most {length} bits")));
         }
         let full = u128::MAX >> (128 - length);
-        // A shift by the whole width would be undefined: prefix 0 of 128 bits.
+        // A prefix of 0 for 128 bits would shift by the whole width, which overflows.
         return Ok(full & !full.checked_shr(prefix as u32).unwrap_or(0));
     }
     let mask = if form == Form::Ipv4 { ipv4(text) } else { ipv6(text) };

@@ -7,7 +7,7 @@ use flow::{
     port_no,
 };
 
-/// A small generator of random numbers (splitmix64).
+/// Small pseudo-random generator (splitmix64).
 pub struct Random(u64);
 
 impl Random {
@@ -36,7 +36,7 @@ impl Random {
     }
 
     fn wide(&mut self) -> u128 {
-        // Small, sparse and full numbers.
+        // Mixes small, sparse and full-width numbers.
         let full = u128::from(self.word()) << 64 | u128::from(self.word());
         match self.below(4) {
             0 => full & 0xff,
@@ -69,7 +69,7 @@ fn condition(r: &mut Random, field: Field) -> FieldMatch {
     FieldMatch { field, value: r.wide() & mask, mask }
 }
 
-/// The fields that a protocol brings with it, with exact values.
+/// Returns the fields that a protocol implies, with exact values, and the fields it permits.
 fn protocol(r: &mut Random) -> (Vec<(Field, u128)>, &'static [Field]) {
     use Field as F;
     const IP: &[Field] = &[F::IpDscp, F::IpEcn, F::Ipv4Src, F::Ipv4Dst];
@@ -237,7 +237,7 @@ fn instructions(r: &mut Random, table: u8) -> Instructions {
     }
 }
 
-/// A random flow-mod.
+/// Returns a random flow-mod.
 pub fn flow_mod(r: &mut Random) -> FlowMod {
     use Command as C;
     let command = *r.of::<Command>(&[C::Add, C::Add, C::Modify, C::ModifyStrict, C::Delete, C::DeleteStrict]);
