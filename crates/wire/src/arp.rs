@@ -5,13 +5,13 @@ use crate::view::view;
 
 /// Hardware type Ethernet, protocol type IPv4, address lengths 6 and 4.
 pub const ETHERNET_IPV4: [u8; 6] = [0, 1, 8, 0, 6, 4];
-/// Operation: who has this address?
+/// Operation of a request for an address.
 pub const REQUEST: u16 = 1;
-/// Operation: I have it.
+/// Operation of a reply.
 pub const REPLY: u16 = 2;
 
 view! {
-    /// An ARP body of 28 bytes.
+    /// ARP body of 28 bytes.
     Packet, "ARP body for Ethernet and IPv4", 28, |bytes| bytes[..6] == ETHERNET_IPV4;
     /// Operation: [`REQUEST`] or [`REPLY`].
     6: operation, set_operation, u16;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Stacks headers into a frame; lengths, next-header numbers and checksums come out right by themselves.
+//! Builder of frames from a stack of headers. Lengths, next-header numbers and checksums are filled in.
 //!
 //! ```
 //! use wire::{Depth, PacketBuilder, layers::header, locate, vlan};
@@ -23,8 +23,9 @@ mod tests;
 use crate::view::Field;
 use crate::{arp, ethernet, icmpv4, icmpv6, ipv6, sctp, tcp, udp};
 
-/// A frame in the making. Each method appends a header or sets a field of the last header that has it (without such a
-/// header it does nothing). An IP packet has room for 65,535 bytes; longer ones get a length that is too small.
+/// Frame under construction. Each method appends a header, or sets a field of the last header that has it.
+/// Without such a header it does nothing. An IP packet holds at most 65,535 bytes; the length field of a
+/// longer one is too small.
 #[derive(Clone, Debug)]
 pub struct PacketBuilder {
     bytes: Vec<u8>,
@@ -33,16 +34,16 @@ pub struct PacketBuilder {
     len_min: usize,
 }
 
-/// Where the number of the header that follows is to be written.
+/// Location where the type of the next header is written.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     EtherType(usize),
     Proto(usize),
-    /// Nowhere: the last header does not tell, or the caller has told already.
+    /// None: the last header has no type field, or the caller has written it.
     Untold,
 }
 
-/// Headers that are looked at again: their kind, and where they begin.
+/// Header that is completed later: its kind and its offset.
 #[derive(Clone, Copy, Debug)]
 struct Layer {
     kind: Kind,
@@ -51,14 +52,14 @@ struct Layer {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// The length field of an 802.3 frame.
+    /// Length field of an 802.3 frame.
     Length,
     Mpls,
     Ipv4,
     Ipv6,
     Tcp,
     Udp,
-    /// UDP that is to have no checksum.
+    /// UDP without a checksum.
     UdpUnsummed,
     Sctp,
     Icmpv4,
@@ -66,13 +67,13 @@ enum Kind {
 }
 
 impl PacketBuilder {
-    /// Begins with an Ethernet header.
+    /// Starts a frame with an Ethernet header.
     pub fn ethernet(dst: [u8; 6], src: [u8; 6]) -> Self {
         let bytes = [&dst[..], &src, &[0, 0]].concat();
         Self { bytes, next: Next::EtherType(12), layers: Vec::new(), len_min: 0 }
     }
 
-    /// A VLAN tag: its tag protocol identifier, then PCP (3 bits), DEI (1) and VID (12).
+    /// Appends a VLAN tag: tag protocol identifier, then PCP (3 bits), DEI (1) and VID (12).
     pub fn vlan(mut self, tpid: u16, tci: u16) -> Self {
         self.tell_ethertype(tpid);
         self.append(&tci.to_be_bytes());
@@ -80,7 +81,8 @@ impl PacketBuilder {
         self
     }
 
-    /// LLC and SNAP in front of the EtherType, whose place takes the length of the frame's payload.
+    /// Inserts LLC and SNAP before the EtherType. The type field of the Ethernet header becomes the payload
+    /// length.
     pub fn snap(mut self) -> Self {
         if let Next::EtherType(at) = self.next {
             self.layers.push(Layer { kind: Kind::Length, at });
@@ -90,14 +92,15 @@ impl PacketBuilder {
         self
     }
 
-    /// Writes the EtherType by hand: of a payload of one's own, or a wrong one.
+    /// Writes the EtherType explicitly, for a custom payload or to write a wrong one.
     pub fn ethertype(mut self, ethertype: u16) -> Self {
         self.tell_ethertype(ethertype);
         self.next = Next::Untold;
         self
     }
 
-    /// An MPLS label stack entry: label (20 bits), traffic class (3). The last one gets the bottom-of-stack bit.
+    /// Appends an MPLS label stack entry: label (20 bits) and traffic class (3). The last entry gets the
+    /// bottom-of-stack bit.
     pub fn mpls(mut self, label: u32, tc: u8, ttl: u8) -> Self {
         match self.layers.last() {
             Some(&Layer { kind: Kind::Mpls, at }) if at + 4 == self.bytes.len() => self.bytes[at + 2] &= 0xfe,
@@ -109,7 +112,7 @@ impl PacketBuilder {
         self
     }
 
-    /// An ARP body: operation, sender's and target's addresses.
+    /// Appends an ARP body: operation, addresses of sender and target.
     pub fn arp(mut self, operation: u16, sha: [u8; 6], spa: [u8; 4], tha: [u8; 6], tpa: [u8; 4]) -> Self {
         self.tell_ethertype(ethernet::ARP);
         self.append(&arp::ETHERNET_IPV4);
@@ -119,7 +122,7 @@ impl PacketBuilder {
         self
     }
 
-    /// An IPv4 header with TTL 64.
+    /// Appends an IPv4 header with TTL 64.
     pub fn ipv4(mut self, src: [u8; 4], dst: [u8; 4]) -> Self {
         self.tell_ethertype(ethernet::IPV4);
         let at = self.append_layer(Kind::Ipv4, &[0x45, 0, 0, 20, 0, 0, 0, 0, 64, 0, 0, 0]);
@@ -128,7 +131,8 @@ impl PacketBuilder {
         self
     }
 
-    /// Options of the IPv4 header just begun: up to 40 bytes, filled up with zero (end of options) to 4-byte units.
+    /// Appends options to the IPv4 header just started: at most 40 bytes, padded with zeros (end of options)
+    /// to 4-byte units.
     pub fn ipv4_options(mut self, options: &[u8]) -> Self {
         if let Some(&Layer { kind: Kind::Ipv4, at }) = self.layers.last() {
             let len = self.append_padded(options, 40, 4);
@@ -137,7 +141,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Makes the IPv4 packet a fragment: offset in 8-byte units, whether more follow.
+    /// Makes the IPv4 packet a fragment: offset in 8-byte units, and whether more fragments follow.
     pub fn ipv4_fragment(mut self, offset: u16, more: bool) -> Self {
         if let Some(at) = self.last(&[Kind::Ipv4]) {
             self.put(at + 6, offset & 0x1fff | u16::from(more) << 13);
@@ -145,7 +149,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Identification of the IPv4 packet.
+    /// Sets the identification of the IPv4 packet.
     pub fn id(mut self, id: u16) -> Self {
         if let Some(at) = self.last(&[Kind::Ipv4]) {
             self.put(at + 4, id);
@@ -153,7 +157,7 @@ impl PacketBuilder {
         self
     }
 
-    /// An IPv6 header with hop limit 64.
+    /// Appends an IPv6 header with hop limit 64.
     pub fn ipv6(mut self, src: [u8; 16], dst: [u8; 16]) -> Self {
         self.tell_ethertype(ethernet::IPV6);
         let at = self.append_layer(Kind::Ipv6, &[0x60, 0, 0, 0, 0, 0, ipv6::NO_NEXT, 64]);
@@ -162,7 +166,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Flow label of the IPv6 packet, 20 bits.
+    /// Sets the flow label of the IPv6 packet, 20 bits.
     pub fn flow_label(mut self, label: u32) -> Self {
         if let Some(at) = self.last(&[Kind::Ipv6])
             && let Ok(mut ip) = ipv6::Packet::new_checked(&mut self.bytes[at..])
@@ -172,8 +176,9 @@ impl PacketBuilder {
         self
     }
 
-    /// An IPv6 extension header: its number and what stands behind its two bytes of next header and length, filled up
-    /// with zeros to the unit of its length (4 bytes in an authentication header, else 8).
+    /// Appends an IPv6 extension header: its number, and the body behind its two bytes of next header and
+    /// length. The body is padded with zeros to the unit of the length (4 bytes for an authentication header,
+    /// else 8).
     pub fn extension(mut self, number: u8, body: &[u8]) -> Self {
         self.tell_proto(number);
         let at = self.append(&[ipv6::NO_NEXT, 0]);
@@ -187,7 +192,8 @@ impl PacketBuilder {
         self
     }
 
-    /// An IPv6 fragment header: offset in 8-byte units, whether more follow, identification.
+    /// Appends an IPv6 fragment header: offset in 8-byte units, whether more fragments follow,
+    /// identification.
     pub fn ipv6_fragment(mut self, offset: u16, more: bool, id: u32) -> Self {
         self.tell_proto(ipv6::FRAGMENT);
         let at = self.append(&[ipv6::NO_NEXT, 0]);
@@ -197,7 +203,7 @@ impl PacketBuilder {
         self
     }
 
-    /// TTL of IPv4 or MPLS, or IPv6 hop limit.
+    /// Sets the TTL of IPv4 or MPLS, or the IPv6 hop limit.
     pub fn ttl(mut self, ttl: u8) -> Self {
         match self.layers.iter().rfind(|l| matches!(l.kind, Kind::Ipv4 | Kind::Ipv6 | Kind::Mpls)) {
             Some(&Layer { kind: Kind::Ipv4, at }) => self.put(at + 8, ttl),
@@ -208,7 +214,7 @@ impl PacketBuilder {
         self
     }
 
-    /// IPv4 type of service or IPv6 traffic class.
+    /// Sets the IPv4 type of service or IPv6 traffic class.
     pub fn tos(mut self, tos: u8) -> Self {
         match self.layers.iter().rfind(|l| matches!(l.kind, Kind::Ipv4 | Kind::Ipv6)) {
             Some(&Layer { kind: Kind::Ipv4, at }) => self.put(at + 1, tos),
@@ -222,21 +228,21 @@ impl PacketBuilder {
         self
     }
 
-    /// Writes the upper-layer protocol by hand: of a payload of one's own, or a wrong one.
+    /// Writes the upper-layer protocol explicitly, for a custom payload or to write a wrong one.
     pub fn proto(mut self, proto: u8) -> Self {
         self.tell_proto(proto);
         self.next = Next::Untold;
         self
     }
 
-    /// A TCP header: ACK set, sequence numbers 0, window 65,535.
+    /// Appends a TCP header: ACK set, sequence numbers 0, window 65,535.
     pub fn tcp(self, src_port: u16, dst_port: u16) -> Self {
         let mut header = [0; 20];
         header[12..16].copy_from_slice(&[0x50, tcp::ACK as u8, 0xff, 0xff]);
         self.ports(Kind::Tcp, tcp::PROTO, src_port, dst_port, &mut header)
     }
 
-    /// Control bits of TCP, 12 bits.
+    /// Sets the control bits of TCP, 12 bits.
     pub fn tcp_flags(mut self, flags: u16) -> Self {
         if let Some(at) = self.last(&[Kind::Tcp]) {
             let old: u16 = Field::load(&self.bytes[at + 12..]);
@@ -245,7 +251,7 @@ impl PacketBuilder {
         self
     }
 
-    /// Sequence and acknowledgement number of TCP.
+    /// Sets the sequence and acknowledgement number of TCP.
     pub fn tcp_numbers(mut self, seq: u32, ack: u32) -> Self {
         if let Some(at) = self.last(&[Kind::Tcp]) {
             self.put(at + 4, seq);
@@ -254,7 +260,8 @@ impl PacketBuilder {
         self
     }
 
-    /// Options of the TCP header just begun: up to 40 bytes, filled up with zero (end of options) to 4-byte units.
+    /// Appends options to the TCP header just started: at most 40 bytes, padded with zeros (end of options)
+    /// to 4-byte units.
     pub fn tcp_options(mut self, options: &[u8]) -> Self {
         if let Some(&Layer { kind: Kind::Tcp, at }) = self.layers.last() {
             let len = self.append_padded(options, 40, 4);
@@ -263,12 +270,12 @@ impl PacketBuilder {
         self
     }
 
-    /// A UDP header.
+    /// Appends a UDP header.
     pub fn udp(self, src_port: u16, dst_port: u16) -> Self {
         self.ports(Kind::Udp, udp::PROTO, src_port, dst_port, &mut [0; 8])
     }
 
-    /// Leaves the UDP checksum out (zero).
+    /// Leaves the UDP checksum zero (none).
     pub fn no_udp_checksum(mut self) -> Self {
         if let Some(layer) = self.layers.iter_mut().rfind(|layer| layer.kind == Kind::Udp) {
             layer.kind = Kind::UdpUnsummed;
@@ -276,14 +283,14 @@ impl PacketBuilder {
         self
     }
 
-    /// An SCTP common header; chunks are payload.
+    /// Appends an SCTP common header; chunks are payload.
     pub fn sctp(self, src_port: u16, dst_port: u16, verification_tag: u32) -> Self {
         let mut header = [0; 12];
         verification_tag.store(&mut header[4..]);
         self.ports(Kind::Sctp, sctp::PROTO, src_port, dst_port, &mut header)
     }
 
-    /// An ICMP header: type, code, and the 4 bytes behind the checksum.
+    /// Appends an ICMP header: type, code, and the 4 bytes behind the checksum.
     pub fn icmpv4(mut self, kind: u8, code: u8, rest: [u8; 4]) -> Self {
         self.tell_proto(icmpv4::PROTO);
         self.append_layer(Kind::Icmpv4, &[&[kind, code, 0, 0], &rest[..]].concat());
@@ -291,7 +298,7 @@ impl PacketBuilder {
         self
     }
 
-    /// An ICMPv6 header: type, code, and the 4 bytes behind the checksum.
+    /// Appends an ICMPv6 header: type, code, and the 4 bytes behind the checksum.
     pub fn icmpv6(mut self, kind: u8, code: u8, rest: [u8; 4]) -> Self {
         self.tell_proto(icmpv6::PROTO);
         self.append_layer(Kind::Icmpv6, &[&[kind, code, 0, 0], &rest[..]].concat());
@@ -299,17 +306,17 @@ impl PacketBuilder {
         self
     }
 
-    /// A neighbour solicitation for `target`.
+    /// Appends a neighbour solicitation for `target`.
     pub fn neighbour_solicitation(self, target: [u8; 16]) -> Self {
         self.icmpv6(icmpv6::NEIGHBOUR_SOLICITATION, 0, [0; 4]).payload(&target)
     }
 
-    /// A neighbour advertisement of `target`, solicited and overriding.
+    /// Appends a neighbour advertisement of `target` with the solicited and override flags.
     pub fn neighbour_advertisement(self, target: [u8; 16]) -> Self {
         self.icmpv6(icmpv6::NEIGHBOUR_ADVERTISEMENT, 0, [0x60, 0, 0, 0]).payload(&target)
     }
 
-    /// An option of neighbour discovery, filled up with zeros to 8-byte units.
+    /// Appends an option of neighbour discovery, padded with zeros to 8-byte units.
     pub fn nd_option(mut self, kind: u8, body: &[u8]) -> Self {
         let at = self.append(&[kind, 0]);
         self.append(body);
@@ -320,13 +327,13 @@ impl PacketBuilder {
         self
     }
 
-    /// Bytes of one's own behind the headers so far.
+    /// Appends payload bytes behind the headers so far.
     pub fn payload(mut self, payload: &[u8]) -> Self {
         self.append(payload);
         self
     }
 
-    /// Fills the frame up with zeros behind all payloads to at least `len_min` bytes.
+    /// Pads the frame with zeros behind all payloads to at least `len_min` bytes.
     pub fn pad_to(mut self, len_min: usize) -> Self {
         self.len_min = len_min;
         self
@@ -361,7 +368,7 @@ impl PacketBuilder {
         value.store(&mut self.bytes[at..]);
     }
 
-    /// Appends, and answers where.
+    /// Appends bytes and returns their offset.
     fn append(&mut self, bytes: &[u8]) -> usize {
         let at = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
@@ -374,7 +381,8 @@ impl PacketBuilder {
         at
     }
 
-    /// Appends at most `len_max` of `bytes`, and zeros up to whole units; answers how many bytes in all.
+    /// Appends at most `len_max` of `bytes`, and zeros up to a multiple of `unit`. Returns the number of
+    /// bytes appended.
     fn append_padded(&mut self, bytes: &[u8], len_max: usize, unit: usize) -> usize {
         let at = self.append(&bytes[..bytes.len().min(len_max)]);
         let len = (self.bytes.len() - at).next_multiple_of(unit);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Capture files: pcap and pcapng in, pcap with nanoseconds out. Ethernet only.
+//! Capture files of Ethernet packets: reads pcap and pcapng, writes pcap with nanosecond time stamps.
 //!
-//! The crate `pcap-file` cuts files into records and blocks. What is in them is decoded here: its own decoder refuses
-//! packets that were longer on the wire than the snapshot length, and leaves pcapng time stamps in their file's units.
+//! The crate `pcap-file` splits files into records and blocks; this module decodes their contents. The
+//! decoder of `pcap-file` refuses packets that were longer on the wire than the snapshot length. It also
+//! leaves pcapng time stamps in the units of the file.
 
 mod ng;
 mod writer;
@@ -22,80 +23,80 @@ pub use writer::CaptureWriter;
 
 /// Link type of Ethernet in capture files.
 const ETHERNET: u32 = 1;
-/// Bytes of a packet at most, as in libpcap; a larger length is taken as a sign of a corrupt file.
+/// Maximum length of a packet in bytes, as in libpcap. A larger length indicates a corrupt file.
 pub const PACKET_LEN_MAX: usize = 262_144;
 
-/// Why a capture cannot be read or written. Packets are counted from 1.
+/// Error of reading or writing a capture. Packets are counted from 1.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The file itself cannot be read.
+    /// The file could not be read.
     #[error("cannot read the capture: {0}")]
     Read(#[source] io::Error),
-    /// The first bytes are of neither format.
+    /// The first bytes belong to neither format.
     #[error("not a capture: begins with {magic:02x?}; a pcap or pcapng file is needed")]
     Format {
-        /// The first bytes, four at most.
+        /// First bytes of the file, at most four.
         magic: Vec<u8>,
     },
-    /// The header of the file, before the first packet, is bad.
+    /// The file header before the first packet is invalid.
     #[error("bad capture header: {reason}")]
     Header {
-        /// What is wrong with it.
+        /// Reason why the header is invalid.
         reason: String,
     },
-    /// Packets of another link layer.
+    /// The packets have an unsupported link layer.
     #[error("link type {name} ({number}) is not supported: Ethernet (1) is needed")]
     LinkType {
-        /// Its name, as registered for capture files.
+        /// Name of the link type, as registered for capture files.
         name: String,
-        /// Its number.
+        /// Number of the link type.
         number: u32,
     },
-    /// The file ends within a packet, or says so.
+    /// A packet is cut short or invalid.
     #[error("packet {packet}: {reason}")]
     Packet {
-        /// Which packet.
+        /// Number of the packet.
         packet: u64,
-        /// What is wrong with it.
+        /// Reason why the packet is invalid.
         reason: String,
     },
-    /// The file cannot be written.
+    /// The file could not be written.
     #[error("cannot write the capture, packet {packet}: {reason}")]
     Write {
-        /// Which packet; 0 for the header.
+        /// Number of the packet; 0 for the file header.
         packet: u64,
-        /// What went wrong.
+        /// Reason of the failure.
         reason: String,
     },
 }
 
-/// One packet of a capture.
+/// Packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket<'a> {
-    /// When it was captured, in nanoseconds since 1970.
+    /// Time of capture in nanoseconds since 1970.
     pub timestamp_ns: u64,
-    /// Number of its interface within the pcapng section; 0 in pcap.
+    /// Number of the interface within the pcapng section; 0 in pcap.
     pub interface: u32,
-    /// Its length on the wire in bytes.
+    /// Length on the wire in bytes.
     pub original_len: u32,
-    /// Whether bytes are missing: captured less than there was on the wire.
+    /// Whether fewer bytes were captured than were on the wire.
     pub truncated: bool,
-    /// The bytes captured, from the Ethernet header on.
+    /// Captured bytes, from the Ethernet header on.
     pub bytes: &'a [u8],
 }
 
-/// The bytes behind the four that told the format.
+/// Input from its start: the first four bytes were read to detect the format and are chained in front.
 type Input = Chain<Cursor<Vec<u8>>, Box<dyn Read + Send>>;
 
 /// Reads a capture packet by packet.
 pub struct CaptureReader {
     format: Format,
-    /// The packet lent last, from pcapng.
+    /// Buffer of the last packet returned from pcapng.
     bytes: Vec<u8>,
-    /// Packets read so far.
+    /// Number of packets read.
     packets: u64,
-    /// No packet follows: the end was reached, or an error that cannot be stepped over.
+    /// Whether no packet follows: the end was reached, or an error that cannot be skipped.
     ended: bool,
 }
 
@@ -111,12 +112,18 @@ impl std::fmt::Debug for CaptureReader {
 }
 
 impl CaptureReader {
-    /// Opens a file.
+    /// Opens a capture file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or its header is invalid.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
         Self::new(File::open(path).map_err(CaptureError::Read)?)
     }
 
-    /// Reads from anything; reads are large, no buffer is needed in front.
+    /// Reads a capture from any source. Reads are large, so the source needs no buffering.
+    ///
+    /// # Errors
+    /// The source cannot be read, or the file header is invalid.
     pub fn new(input: impl Read + Send + 'static) -> Result<Self, CaptureError> {
         let mut input: Box<dyn Read + Send> = Box::new(input);
         let mut magic = Vec::new();
@@ -140,7 +147,7 @@ impl CaptureReader {
             Format::Ng { reader: Box::new(reader), section }
         } else {
             let reader = PcapReader::new(input).map_err(header)?;
-            // The upper bits tell of a frame check sequence.
+            // The upper bits describe a frame check sequence.
             need_ethernet(u32::from(reader.header().datalink) & 0x03ff_ffff)?;
             let nanoseconds = reader.header().ts_resolution == TsResolution::NanoSecond;
             Format::Pcap { reader: Box::new(reader), nanoseconds }
@@ -148,12 +155,15 @@ impl CaptureReader {
         Ok(Self { format, bytes: Vec::new(), packets: 0, ended: false })
     }
 
-    /// The next packet; None at the end of the file, and after an error.
+    /// Returns the next packet, or `None` at the end of the file and after an error.
+    ///
+    /// # Errors
+    /// The packet or its file cannot be read, see [`CaptureError`].
     pub fn next_packet(&mut self) -> Result<Option<CapturedPacket<'_>>, CaptureError> {
         if self.ended {
             return Ok(None);
         }
-        // Until proven otherwise: an error ends the file, because lengths cannot be trusted behind it.
+        // Set before parsing: after an error no length behind it can be trusted.
         self.ended = true;
         let packet = self.packets + 1;
         let bad = |reason| CaptureError::Packet { packet, reason };
@@ -217,7 +227,7 @@ fn need_ethernet(number: u32) -> Result<(), CaptureError> {
     Err(CaptureError::LinkType { name, number })
 }
 
-/// The bytes of a record, which `pcap-file` always lends from its buffer.
+/// Returns the bytes of a record, which `pcap-file` always borrows from its buffer.
 fn borrowed(bytes: std::borrow::Cow<'_, [u8]>) -> Option<&[u8]> {
     match bytes {
         std::borrow::Cow::Borrowed(bytes) => Some(bytes),
@@ -225,7 +235,7 @@ fn borrowed(bytes: std::borrow::Cow<'_, [u8]>) -> Option<&[u8]> {
     }
 }
 
-/// What an error of `pcap-file` means for the file.
+/// Returns the description of an error of `pcap-file`.
 fn reason(error: PcapError) -> String {
     match error {
         PcapError::IncompleteBuffer => "the file ends within it, or its length is corrupt".to_owned(),

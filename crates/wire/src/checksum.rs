@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Internet checksums (RFC 1071), their incremental update (RFC 1624), and the CRC32c of SCTP (RFC 9260).
 //!
-//! A *sum* here is the ones-complement sum of big-endian 16-bit words, folded to 16 bits and not complemented; a
-//! *checksum* is what stands in a header: the complement of a sum.
+//! In this module a *sum* is the ones-complement sum of big-endian 16-bit words, folded to 16 bits and not
+//! complemented. A *checksum* is the value of a header field: the complement of a sum.
 
 mod delta;
 
@@ -19,10 +19,10 @@ fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Ones-complement sum of `bytes`; an odd last byte counts as if a zero byte followed.
+/// Returns the ones-complement sum of `bytes`. An odd last byte counts as if a zero byte followed.
 pub fn sum(bytes: &[u8]) -> u16 {
-    // A ones-complement sum comes out byte-swapped when its words are read byte-swapped (RFC 1071, section 2), and
-    // 32-bit words fold to the same as 16-bit ones.
+    // Byte-swapped words give the byte-swapped sum (RFC 1071, section 2), so words are read in native order.
+    // 32-bit words fold to the same sum as 16-bit words.
     let (words, rest) = bytes.as_chunks::<4>();
     let mut total: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
     let mut last = [0; 4];
@@ -33,41 +33,42 @@ pub fn sum(bytes: &[u8]) -> u16 {
     u16::from_be(fold(total))
 }
 
-/// Adds two sums. The second must begin at an even distance from where the first began.
+/// Adds two sums. The bytes of the second must begin at an even offset from those of the first.
 pub fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     sum + u16::from(carry)
 }
 
-/// The checksum of an IPv4 header with its options. What stands in its checksum field is not counted.
+/// Returns the checksum of an IPv4 header with its options. The checksum field itself is not included.
 pub fn ipv4_header(header: &[u8]) -> u16 {
     let (before, rest) = header.split_at(header.len().min(10));
     !add(sum(before), sum(rest.get(2..).unwrap_or_default()))
 }
 
-/// Sum of the IPv4 pseudo-header; `len` is the length of the upper-layer header with its payload in bytes.
+/// Returns the sum of the IPv4 pseudo-header. `len` is the length of the upper-layer header and payload in
+/// bytes.
 pub fn pseudo_v4(src: [u8; 4], dst: [u8; 4], proto: u8, len: u32) -> u16 {
     add(add(sum(&src), sum(&dst)), add(u16::from(proto), length(len)))
 }
 
-/// Sum of the IPv6 pseudo-header; `len` is the length of the upper-layer header with its payload in bytes. With a
-/// routing header, `dst` is the last destination (RFC 8200, section 8.1).
+/// Returns the sum of the IPv6 pseudo-header. `len` is the length of the upper-layer header and payload in
+/// bytes. With a routing header, `dst` is the last destination (RFC 8200, section 8.1).
 pub fn pseudo_v6(src: [u8; 16], dst: [u8; 16], proto: u8, len: u32) -> u16 {
     add(add(sum(&src), sum(&dst)), add(u16::from(proto), length(len)))
 }
 
-/// Sum of a 32-bit length.
+/// Returns the sum of a 32-bit length.
 pub(crate) fn length(len: u32) -> u16 {
     sum(&len.to_be_bytes())
 }
 
-/// The checksum of an upper-layer header with its payload, whose checksum field holds zero, under the pseudo-header
-/// sum `pseudo` (0 for ICMP in IPv4, which has none).
+/// Returns the checksum of an upper-layer header and payload whose checksum field is zero. `pseudo` is the
+/// sum of the pseudo-header (0 for ICMP in IPv4, which has none).
 pub fn l4(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     !add(pseudo, sum(header_and_payload))
 }
 
-/// As [`l4`], for UDP: a checksum of zero is sent as 0xffff, because zero means that there is none (RFC 768).
+/// Like [`l4`], for UDP: a checksum of zero is returned as 0xffff, because zero means no checksum (RFC 768).
 pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     match l4(pseudo, header_and_payload) {
         0 => 0xffff,
@@ -75,18 +76,18 @@ pub fn udp(pseudo: u16, header_and_payload: &[u8]) -> u16 {
     }
 }
 
-/// Offset of the checksum in the SCTP common header.
+/// Offset of the checksum in the SCTP common header, in bytes.
 const SCTP_CHECKSUM: usize = 8;
 
-/// The CRC32c of an SCTP packet in the order of its four bytes in the header (least significant first, RFC 9260,
-/// appendix A). What stands in the checksum field is not counted.
+/// Returns the CRC32c of an SCTP packet in the byte order of the header (least significant first, RFC 9260,
+/// appendix A). The checksum field itself counts as zero.
 pub fn sctp(packet: &[u8]) -> [u8; 4] {
     let (before, rest) = packet.split_at(packet.len().min(SCTP_CHECKSUM));
     let crc = crc32c::crc32c_append(crc32c::crc32c(before), &[0; 4]);
     crc32c::crc32c_append(crc, rest.get(4..).unwrap_or_default()).to_le_bytes()
 }
 
-/// Computes and writes the CRC32c of the SCTP packet; one without room for it stays as it is.
+/// Computes and writes the CRC32c of an SCTP packet. A packet too short for the field is left unchanged.
 pub fn fill_sctp(packet: &mut [u8]) {
     let crc = sctp(packet);
     if let Some(field) = packet.get_mut(SCTP_CHECKSUM..SCTP_CHECKSUM + 4) {

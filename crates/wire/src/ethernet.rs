@@ -13,12 +13,12 @@ pub const IPV6: u16 = 0x86dd;
 pub const MPLS: u16 = 0x8847;
 
 view! {
-    /// A frame of at least 14 bytes, without frame check sequence.
+    /// Frame of at least 14 bytes, without frame check sequence.
     Frame, "Ethernet header", 14, |_| true;
     /// Destination address.
     0: dst, set_dst, [u8; 6];
     /// Source address.
     6: src, set_src, [u8; 6];
-    /// EtherType or, below 0x600, length; the tag protocol identifier if a VLAN tag follows.
+    /// EtherType, or the 802.3 length if below 0x600. The tag protocol identifier if a VLAN tag follows.
     12: ethertype, set_ethertype, u16;
 }

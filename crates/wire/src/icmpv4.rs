@@ -11,12 +11,12 @@ pub const ECHO_REQUEST: u8 = 8;
 pub const ECHO_REPLY: u8 = 0;
 
 view! {
-    /// An ICMP message: type, code and checksum at least.
+    /// ICMP message with at least type, code and checksum.
     Message, "ICMP header", 4, |_| true;
     /// Type.
     0: kind, set_kind, u8;
     /// Code.
     1: code, set_code, u8;
-    /// Checksum; no pseudo-header belongs to it.
+    /// Checksum; it covers no pseudo-header.
     2: checksum, set_checksum, u16;
 }

@@ -19,44 +19,45 @@ pub const SOURCE_LINK_LAYER: u8 = 1;
 pub const TARGET_LINK_LAYER: u8 = 2;
 
 view! {
-    /// An ICMPv6 message: type, code and checksum at least.
+    /// ICMPv6 message with at least type, code and checksum.
     Message, "ICMPv6 header", 4, |_| true;
     /// Type.
     0: kind, set_kind, u8;
     /// Code.
     1: code, set_code, u8;
-    /// Checksum, under the IPv6 pseudo-header.
+    /// Checksum, including the IPv6 pseudo-header.
     2: checksum, set_checksum, u16;
 }
 
 view! {
-    /// A neighbour solicitation or advertisement with its target.
+    /// Neighbour solicitation or advertisement with its target.
     Neighbour, "neighbour solicitation or advertisement", 24, |bytes| {
         matches!(bytes[0], NEIGHBOUR_SOLICITATION | NEIGHBOUR_ADVERTISEMENT) && bytes[1] == 0
     };
-    /// Flags of an advertisement (router, solicited, override in the first three bits), reserved in a solicitation.
+    /// Flags of an advertisement: router, solicited and override in the first three bits. Reserved in a
+    /// solicitation.
     4: flags, set_flags, u32;
     /// Target address.
     8: target, set_target, [u8; 16];
 }
 
 impl<T: AsRef<[u8]>> Neighbour<T> {
-    /// The options behind the target address.
+    /// Returns the options behind the target address.
     pub fn options(&self) -> NdOptions<'_> {
         NdOptions { rest: &self.buffer.as_ref()[24..] }
     }
 }
 
-/// One option of neighbour discovery.
+/// Option of neighbour discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NdOption<'a> {
-    /// Its type.
+    /// Type of the option.
     pub kind: u8,
-    /// What follows its type and length: the address in a link-layer address option.
+    /// Body behind type and length. For a link-layer address option this is the address.
     pub body: &'a [u8],
 }
 
-/// Iterator over options; ends before one that is cut short or of length zero.
+/// Iterator over options. Ends before an option that is cut short or has length zero.
 #[derive(Clone, Debug)]
 pub struct NdOptions<'a> {
     rest: &'a [u8],

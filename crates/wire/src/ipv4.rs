@@ -11,7 +11,7 @@ fn is_whole(bytes: &[u8]) -> bool {
 }
 
 view! {
-    /// An IPv4 packet: version 4, a whole header, a total length not shorter than it.
+    /// IPv4 packet: version 4, a complete header, and a total length not shorter than the header.
     Packet, "IPv4 header", 20, is_whole;
     /// Type of service: DSCP (6 bits) and ECN (2).
     1: tos, set_tos, u8;
@@ -19,7 +19,7 @@ view! {
     2: total_len, set_total_len, u16;
     /// Identification of the fragments of one packet.
     4: id, set_id, u16;
-    /// Reserved bit, don't fragment, more fragments, offset (13 bits, in 8-byte units).
+    /// Reserved bit, don't-fragment bit, more-fragments bit, and offset (13 bits, in 8-byte units).
     6: fragment, set_fragment, u16;
     /// Time to live.
     8: ttl, set_ttl, u8;
@@ -34,7 +34,7 @@ view! {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Length of the header with options in bytes.
+    /// Returns the length of the header with options in bytes.
     pub fn header_len(&self) -> usize {
         usize::from(self.buffer.as_ref()[0] & 0x0f) * 4
     }
@@ -44,23 +44,23 @@ impl<T: AsRef<[u8]>> Packet<T> {
         self.fragment() & 0x3fff != 0
     }
 
-    /// Differentiated services code point, 6 bits.
+    /// Returns the differentiated services code point, 6 bits.
     pub fn dscp(&self) -> u8 {
         self.tos() >> 2
     }
 
-    /// Explicit congestion notification, 2 bits.
+    /// Returns the explicit congestion notification, 2 bits.
     pub fn ecn(&self) -> u8 {
         self.tos() & 3
     }
 
-    /// What follows the header, without padding behind the total length.
+    /// Returns the payload, without padding behind the total length.
     pub fn payload(&self) -> &[u8] {
         let bytes = self.buffer.as_ref();
         &bytes[self.header_len()..bytes.len().min(usize::from(self.total_len()))]
     }
 
-    /// Whether the header checksum is right.
+    /// Whether the header checksum is valid.
     pub fn checksum_ok(&self) -> bool {
         checksum::sum(&self.buffer.as_ref()[..self.header_len()]) == 0xffff
     }

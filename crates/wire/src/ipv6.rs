@@ -13,7 +13,7 @@ pub const FRAGMENT: u8 = 44;
 pub const ESP: u8 = 50;
 /// Next-header number of the authentication header.
 pub const AUTHENTICATION: u8 = 51;
-/// Next-header number that says: nothing follows.
+/// Next-header number that means: no next header.
 pub const NO_NEXT: u8 = 59;
 /// Next-header number of destination options.
 pub const DESTINATION: u8 = 60;
@@ -21,13 +21,13 @@ pub const DESTINATION: u8 = 60;
 pub const MOBILITY: u8 = 135;
 
 view! {
-    /// An IPv6 packet: a whole fixed header of version 6.
+    /// IPv6 packet: a complete fixed header of version 6.
     Packet, "IPv6 header", 40, |bytes| bytes[0] >> 4 == 6;
     /// Version (4 bits), traffic class (8), flow label (20).
     0: first_word, set_first_word, u32;
-    /// Length of what follows the fixed header in bytes; 0 for a jumbo payload.
+    /// Length in bytes of the packet behind the fixed header; 0 for a jumbo payload.
     4: payload_len, set_payload_len, u16;
-    /// Number of the header that follows.
+    /// Number of the next header.
     6: next_header, set_next_header, u8;
     /// Hop limit.
     7: hop_limit, set_hop_limit, u8;
@@ -38,30 +38,32 @@ view! {
 }
 
 impl<T: AsRef<[u8]>> Packet<T> {
-    /// Traffic class: DSCP (6 bits) and ECN (2).
+    /// Returns the traffic class: DSCP (6 bits) and ECN (2).
     pub fn traffic_class(&self) -> u8 {
         (self.first_word() >> 20) as u8
     }
 
-    /// Flow label, 20 bits.
+    /// Returns the flow label, 20 bits.
     pub fn flow_label(&self) -> u32 {
         self.first_word() & 0xf_ffff
     }
 
-    /// What follows the fixed header: to the payload length, or to the end if that is 0 before hop-by-hop options.
+    /// Returns the bytes behind the fixed header, up to the payload length. If that is 0 before hop-by-hop
+    /// options, they end with the buffer.
     pub fn payload(&self) -> &[u8] {
         let rest = &self.buffer.as_ref()[40..];
         let jumbo = self.payload_len() == 0 && self.next_header() == HOP_BY_HOP;
         &rest[..if jumbo { rest.len() } else { rest.len().min(usize::from(self.payload_len())) }]
     }
 
-    /// The extension headers that can be skipped, first to last.
+    /// Returns the extension headers that can be skipped, in order.
     pub fn extension_headers(&self) -> ExtensionHeaders<'_> {
         ExtensionHeaders { next_header: self.next_header(), rest: self.payload() }
     }
 
-    /// Destination of the pseudo-header: the last one of a routing header with segments left (types 0 and 2, and 4,
-    /// segment routing, which lists them backwards), else [`dst`](Self::dst).
+    /// Returns the destination of the pseudo-header. With segments left in a routing header, this is its last
+    /// destination (types 0 and 2, and type 4, segment routing, which lists segments in reverse). Otherwise
+    /// it is [`dst`](Self::dst).
     pub fn final_dst(&self) -> [u8; 16] {
         let Some(routing) = self.extension_headers().find(|header| header.number == ROUTING) else {
             return self.dst();
@@ -83,23 +85,23 @@ impl<T: AsRef<[u8]> + AsMut<[u8]>> Packet<T> {
         self.set_first_word(self.first_word() & 0xf00f_ffff | u32::from(class) << 20);
     }
 
-    /// Sets the low 20 bits of `label` as flow label.
+    /// Sets the flow label to the low 20 bits of `label`.
     pub fn set_flow_label(&mut self, label: u32) {
         self.set_first_word(self.first_word() & 0xfff0_0000 | label & 0xf_ffff);
     }
 }
 
-/// One extension header.
+/// IPv6 extension header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExtensionHeader<'a> {
-    /// Its own number.
+    /// Number of this header.
     pub number: u8,
-    /// All of it, from its next-header byte on.
+    /// Bytes of the whole header, from its next-header byte on.
     pub bytes: &'a [u8],
 }
 
-/// Iterator over extension headers; ends before the first header that is none, is cut short, or is the
-/// encapsulating security payload. Behind a later fragment's header there is nothing to walk.
+/// Iterator over extension headers. Ends before a header that is no extension header, is cut short, or is an
+/// encapsulating security payload. It also ends behind the fragment header of a later fragment.
 #[derive(Clone, Debug)]
 pub struct ExtensionHeaders<'a> {
     next_header: u8,
@@ -107,12 +109,12 @@ pub struct ExtensionHeaders<'a> {
 }
 
 impl<'a> ExtensionHeaders<'a> {
-    /// After the last item: the number of the header at which the walk ended.
+    /// Returns, after the last item, the number of the header at which the walk ended.
     pub fn next_header(&self) -> u8 {
         self.next_header
     }
 
-    /// After the last item: the bytes behind the extension headers.
+    /// Returns, after the last item, the bytes behind the extension headers.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! KeyFlow header, Shunt's own, as it follows its EtherType (docs/wire-formats.md).
+//! KeyFlow header, Shunt's own format, without its EtherType (docs/wire-formats.md).
 
 use crate::view::view;
 
-/// EtherType unless configured otherwise: IEEE 802 local experimental 1.
+/// Default EtherType: IEEE 802 local experimental 1.
 pub const ETHERTYPE: u16 = 0x88b5;
-/// The only version.
+/// Only defined version.
 pub const VERSION: u8 = 1;
 /// Bytes between the EtherType and the key.
 pub const FIXED_BYTES: usize = 8;
@@ -18,30 +18,30 @@ fn is_whole(bytes: &[u8]) -> bool {
 }
 
 view! {
-    /// A header of version 1 with a whole key of 1 to 4 units. Reserved bits may be anything.
+    /// Header of version 1 with a complete key of 1 to 4 units. Reserved bits are ignored.
     Header, "KeyFlow header", 16, is_whole;
     /// Version (4 bits), epoch (1), reserved (3).
     0: first, set_first, u8;
-    /// How often core switches may still pass the packet on.
+    /// Number of core switches that may still forward the packet.
     1: hop_limit, set_hop_limit, u8;
     /// Length of the key in units of 8 bytes, 1 to 4.
     2: key_units, set_key_units, u8;
-    /// EtherType of what follows the key.
+    /// EtherType of the data behind the key.
     4: ethertype, set_ethertype, u16;
 }
 
 impl<T: AsRef<[u8]>> Header<T> {
-    /// Whose keys these are, 0 or 1: switches have a bank of configuration for each.
+    /// Returns the key epoch, 0 or 1. Switches have one configuration bank per epoch.
     pub fn epoch(&self) -> u8 {
         self.first() >> 3 & 1
     }
 
-    /// The key, big-endian: 8, 16, 24 or 32 bytes.
+    /// Returns the key, big-endian: 8, 16, 24 or 32 bytes.
     pub fn key(&self) -> &[u8] {
         &self.buffer.as_ref()[FIXED_BYTES..self.header_len()]
     }
 
-    /// Length of the header with its key in bytes.
+    /// Returns the length of the header with its key in bytes.
     pub fn header_len(&self) -> usize {
         FIXED_BYTES + 8 * usize::from(self.key_units())
     }
@@ -67,7 +67,7 @@ mod tests {
         let header = Header::new_checked(&frame[14..]).unwrap();
         assert_eq!((header.epoch(), header.hop_limit(), header.ethertype()), (1, 7, 0x0800));
         assert_eq!((header.key(), header.header_len()), (&key[..], 24));
-        // Reserved bits are not looked at.
+        // Reserved bits are ignored.
         let mut odd = frame[14..].to_vec();
         (odd[0], odd[3], odd[6]) = (0x17, 0xff, 0xff);
         assert_eq!(Header::new_checked(&odd[..]).unwrap().epoch(), 0);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a packet's headers are: one walk over the bytes, as deep as asked, no allocation.
+//! Offsets of a packet's headers, found in one walk over its bytes to a requested depth, without allocation.
 //!
-//! The walk answers with offsets and with the few values that have no fixed place (the EtherType behind VLAN tags,
-//! the protocol behind IPv6 extension headers). It never fails: a header that is cut short or contradicts itself is
-//! not `present`, and what lies behind it is not looked at.
+//! The walk returns offsets and the few values without a fixed position (EtherType behind VLAN tags, protocol
+//! behind IPv6 extension headers). It never fails: a header that is cut short or inconsistent is not
+//! `present`, and the bytes behind it are not examined.
 
 mod ip;
 mod upper;
@@ -14,25 +14,26 @@ mod tests;
 
 pub use walk::{deepen, locate};
 
-/// One bit for each header that a match field can live in.
+/// One bit for each header that match fields refer to.
 pub mod header {
-    /// At least one whole VLAN tag (C-tag 0x8100, S-tag 0x88a8, or the older 0x9100).
+    /// At least one complete VLAN tag (C-tag 0x8100, S-tag 0x88a8, or the older 0x9100).
     pub const VLAN: u32 = 1 << 0;
-    /// A whole MPLS shim (4 bytes) behind EtherType 0x8847 or 0x8848.
+    /// Complete MPLS shim (4 bytes) behind EtherType 0x8847 or 0x8848.
     pub const MPLS: u32 = 1 << 1;
-    /// A whole PBB I-tag (4 bytes) behind EtherType 0x88e7.
+    /// Complete PBB I-tag (4 bytes) behind EtherType 0x88e7.
     pub const PBB: u32 = 1 << 2;
-    /// A whole ARP body for Ethernet and IPv4 (28 bytes).
+    /// Complete ARP body for Ethernet and IPv4 (28 bytes).
     pub const ARP: u32 = 1 << 3;
-    /// A valid IPv4 header: version 4, IHL of at least 5, all of it there, total length not shorter than it.
+    /// Valid IPv4 header: version 4, IHL of at least 5, complete, and a total length not shorter than the
+    /// header.
     pub const IPV4: u32 = 1 << 4;
-    /// A whole IPv6 fixed header (40 bytes) of version 6.
+    /// Complete IPv6 fixed header (40 bytes) of version 6.
     pub const IPV6: u32 = 1 << 5;
-    /// A whole TCP header without options (20 bytes) inside the IP payload.
+    /// Complete TCP header without options (20 bytes) inside the IP payload.
     pub const TCP: u32 = 1 << 6;
-    /// A whole UDP header (8 bytes).
+    /// Complete UDP header (8 bytes).
     pub const UDP: u32 = 1 << 7;
-    /// A whole SCTP common header (12 bytes).
+    /// Complete SCTP common header (12 bytes).
     pub const SCTP: u32 = 1 << 8;
     /// At least 4 bytes of ICMP (type, code, checksum) in IPv4.
     pub const ICMPV4: u32 = 1 << 9;
@@ -50,7 +51,7 @@ pub mod header {
 
 /// Pseudo-header bits of the IPv6 extension headers seen, as OpenFlow numbers them (OFPIEH_*).
 pub mod exthdr {
-    /// "No next header" encountered.
+    /// "No next header" found.
     pub const NONEXT: u16 = 1 << 0;
     /// Encapsulating security payload.
     pub const ESP: u16 = 1 << 1;
@@ -64,19 +65,19 @@ pub mod exthdr {
     pub const ROUTER: u16 = 1 << 5;
     /// Hop-by-hop options.
     pub const HOP: u16 = 1 << 6;
-    /// Unexpected repeats.
+    /// Unexpected repeated headers.
     pub const UNREP: u16 = 1 << 7;
-    /// Not in the order RFC 8200 recommends.
+    /// Headers not in the order that RFC 8200 recommends.
     pub const UNSEQ: u16 = 1 << 8;
 }
 
-/// EtherType given to 802.3 frames with LLC and no SNAP EtherType, as Open vSwitch does.
+/// EtherType assigned to 802.3 frames with LLC and without a SNAP EtherType, as in Open vSwitch.
 pub const ETH_TYPE_LLC: u16 = 0x05ff;
 
-/// How deep to walk. Each level includes those before it.
+/// Depth of the walk. Each level includes the previous ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
-    /// Nothing is looked at.
+    /// No header.
     #[default]
     None,
     /// VLAN tags and the EtherType.
@@ -87,21 +88,22 @@ pub enum Depth {
     L4,
 }
 
-/// What the walk found. Offsets are bytes from the start of the frame; an offset is meaningful only while its header
-/// bit is set in `present`.
+/// Result of the walk. Offsets are in bytes from the start of the frame. An offset is valid only while its
+/// header bit is set in `present`.
 ///
-/// The order of the fields matters: bytes that are written one by one do not lie side by side, so that nobody reads them
-/// as one word while they are still on their way to the cache, which stalls the core.
+/// The order of the fields matters. Bytes that are written separately are not adjacent, so no code reads them
+/// as one word while the stores are still in the store buffer. Such a read would stall the core (failed store
+/// forwarding).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Layers {
-    /// Bits of [`header`].
+    /// Headers found, as bits of [`header`].
     pub present: u32,
-    /// End of the IP payload: the frame's end, or earlier where padding follows the datagram; 0 without IP.
+    /// End of the IP payload: the end of the frame, or earlier if padding follows the datagram; 0 without IP.
     pub l4_end: u32,
     /// EtherType behind all VLAN tags; [`ETH_TYPE_LLC`] for LLC frames.
     pub eth_type: u16,
-    /// Offset of what follows that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
+    /// Offset of the header behind that EtherType: MPLS shim, PBB I-tag, ARP body or IP header.
     pub l3: u16,
     /// Tag control information of the outermost VLAN tag (PCP 3, DEI 1, VID 12 bits); 0 without a tag.
     pub vlan_tci: u16,
@@ -109,15 +111,16 @@ pub struct Layers {
     pub l4: u16,
     /// Upper-layer protocol behind IPv6 extension headers; 0 without IP.
     pub ip_proto: u8,
-    /// An IP fragment: `l4` headers are present in the first only, their checksum covers more than this frame.
+    /// Whether the packet is an IP fragment. Upper-layer headers are present in the first fragment only, and
+    /// their checksum covers more than this frame.
     pub fragment: bool,
-    /// The IPv4 ToS or IPv6 traffic class byte; 0 without IP.
+    /// IPv4 ToS or IPv6 traffic class byte; 0 without IP.
     pub ip_tos: u8,
-    /// How deep the walk went.
+    /// Depth that the walk has reached.
     pub depth: Depth,
     /// Offset of the EtherType that `eth_type` was read from (12 without tags).
     pub type_at: u16,
-    /// Bits of [`exthdr`]; 0 without IPv6.
+    /// IPv6 extension headers, as bits of [`exthdr`]; 0 without IPv6.
     pub exthdr: u16,
     /// Offset of the 6-byte address in the source link-layer address option.
     pub nd_sll: u16,

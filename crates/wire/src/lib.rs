@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Views and builders of packet headers, checksums, captures. Knows nothing of flows.
+//! Views and builders of packet headers, checksums, and capture files.
 //!
-//! - [`locate`] finds a frame's headers in one walk; [`Layers`] tells where they are.
-//! - One module a protocol holds a view: lengths are checked once in `new_checked`, so that accessors cannot fail.
-//! - [`builder`] stacks headers into a frame with right lengths and checksums.
-//! - [`checksum`] computes and incrementally updates Internet checksums and the CRC of SCTP.
-//! - [`segment`] does in software what offloads leave undone.
+//! The crate must not know flows, tables or ports, and no view allocates. Begin with [`locate`] for parsing
+//! and with [`builder`] for test frames.
+//!
+//! - [`locate`] finds a frame's headers in one walk; [`Layers`] holds their offsets.
+//! - Each protocol has a module with a view. `new_checked` checks the length once, so accessors cannot fail.
+//! - [`builder`] stacks headers into a frame with correct lengths and checksums.
+//! - [`checksum`] computes Internet checksums, updates them incrementally, and computes the CRC32c of SCTP.
+//! - [`segment`] completes in software what checksum and segmentation offloads leave open.
 //! - [`capture`] reads pcap and pcapng and writes pcap.
 
 pub mod builder;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PolKA header as freeRtr writes it, as it follows its EtherType.
+//! PolKA header in freeRtr's format, without its EtherType.
 
 use crate::view::view;
 
@@ -7,15 +7,15 @@ use crate::view::view;
 pub const ETHERTYPE: u16 = 0x8842;
 
 view! {
-    /// A header of version 0 (unicast). Version 1 has a bitmap in place of the key.
+    /// Header of version 0 (unicast). Version 1 has a bitmap instead of the key.
     Header, "PolKA header", 20, |bytes| bytes[0] == 0;
     /// Version.
     0: version, set_version, u8;
     /// Time to live.
     1: ttl, set_ttl, u8;
-    /// EtherType of what follows the key.
+    /// EtherType of the data behind the key.
     2: ethertype, set_ethertype, u16;
-    /// The key: a polynomial over GF(2), its highest coefficient first.
+    /// Key: a polynomial over GF(2), highest coefficient first.
     4: key, set_key, [u8; 16];
 }
 
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
     use crate::PacketBuilder;
 
-    /// The header of freeRtr's path by the nodes 1, 2, 3 (golden vector, as in controller/tests/plan/test_polka.py).
+    /// Header of freeRtr's path over nodes 1, 2 and 3 (the vector of controller/tests/plan/test_polka.py).
     const GOLDEN: [u8; 22] =
         [0x88, 0x42, 0, 0xff, 0x08, 0x00, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x03, 0x80, 0x04, 0x00, 0x05];
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! SCTP common header (RFC 9260). [`crate::checksum::fill_sctp`] writes its CRC.
+//! SCTP common header (RFC 9260). [`crate::checksum::fill_sctp`] writes its CRC32c.
 
 use crate::view::view;
 
@@ -7,7 +7,7 @@ use crate::view::view;
 pub const PROTO: u8 = 132;
 
 view! {
-    /// An SCTP packet.
+    /// SCTP packet.
     Packet, "SCTP common header", 12, |_| true;
     /// Source port.
     0: src_port, set_src_port, u16;

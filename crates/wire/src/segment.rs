@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What checksum and segmentation offloads leave undone, done in software.
+//! Software implementation of checksum and segmentation offloads.
 //!
-//! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL), and
-//! super-frames of up to 64 kB that a device would cut (TSO, USO). VLAN tags, IPv4 options and IPv6 extension headers
-//! are fine. Of a super-frame in tunnels, `layers` tells the innermost packet's headers, and those around it are put
-//! right in each segment. IP fragmentation (UFO) is not done.
+//! Hosts hand over frames whose checksum field holds only the sum of the pseudo-header (CHECKSUM_PARTIAL).
+//! They also hand over super-frames of up to 64 KiB that a device would segment (TSO, USO). VLAN tags, IPv4
+//! options and IPv6 extension headers are supported. For a super-frame in tunnels, `layers` describes the
+//! innermost packet; the outer headers are corrected in each segment. IP fragmentation (UFO) is not
+//! supported.
 
 mod outer;
 
@@ -16,18 +17,18 @@ use crate::view::Field;
 use crate::{Layers, checksum, tcp};
 use outer::Outer;
 
-/// Bytes from an SCTP header to its CRC; no other protocol has its checksum there.
+/// Offset of the CRC in an SCTP header in bytes. No other protocol has its checksum at this offset.
 const SCTP_CHECKSUM: usize = 8;
-/// Bytes from a UDP header to its length.
+/// Offset of the length in a UDP header in bytes.
 const UDP_LENGTH: usize = 4;
-/// Bytes from a UDP header to its checksum.
+/// Offset of the checksum in a UDP header in bytes.
 const UDP_CHECKSUM: usize = 6;
-/// Bytes from a TCP header to its checksum.
+/// Offset of the checksum in a TCP header in bytes.
 const TCP_CHECKSUM: usize = 16;
 
-/// Completes a partial checksum: `start` is where the summed bytes begin (they reach to the frame's end), `offset` how
-/// far behind that the field is (`csum_start` and `csum_offset` of a virtio-net header). Answers whether the field is
-/// within the frame; if not, nothing is written.
+/// Completes a partial checksum. `start` is the offset of the covered bytes, which reach to the frame's end.
+/// `offset` is the checksum field's offset from `start` (`csum_start` and `csum_offset` of a virtio-net
+/// header). Returns whether the field lies within the frame; if not, nothing is written.
 pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
     let Some(covered) = frame.get_mut(start..) else { return false };
     let len = if offset == SCTP_CHECKSUM { 4 } else { 2 };
@@ -42,36 +43,40 @@ pub fn complete_partial(frame: &mut [u8], start: usize, offset: usize) -> bool {
     true
 }
 
-/// The segments of a super-frame, written one after the other.
+/// Iterator-like writer of the segments of a super-frame, in order.
 #[derive(Clone, Debug)]
 pub struct Segments<'a> {
-    /// The super-frame, without padding.
+    /// Super-frame without padding.
     frame: &'a [u8],
     l3: usize,
     l4: usize,
-    /// Bytes of all headers together.
+    /// Length of all headers in bytes.
     header_len: usize,
-    /// Payload bytes of a segment.
+    /// Payload bytes per segment.
     size: usize,
     is_v4: bool,
     is_tcp: bool,
     /// Sum of the pseudo-header without its length.
     addresses: u16,
-    /// Headers before `l3` that change from segment to segment.
+    /// Headers before `l3` that differ between segments.
     outer: Outer,
-    /// Payload bytes written.
+    /// Payload bytes written so far.
     sent: usize,
-    /// Segments written.
+    /// Segments written so far.
     count: u16,
 }
 
-/// Cuts the TCP super-frame, whose headers `layers` tells ([`crate::Depth::L4`]), into segments of at most `size`
-/// payload bytes. Its checksum must be partial, as virtio-net asks of every frame that is to be cut. None if there is
-/// no whole TCP header in an unfragmented packet, if an IPv6 jumbo payload, if `size` is 0, or if it is in a tunnel whose
-/// headers can not be put right: one of a kind not known, or one that numbers its packets.
+/// Segments a TCP super-frame, whose headers `layers` describes ([`crate::Depth::L4`]), into at most `size`
+/// payload bytes each. Its checksum must be partial, as virtio-net requires for segmentation.
 ///
-/// Headers are copied; sequence numbers and IPv4 identifications advance; PSH and FIN stay in the last segment only,
-/// CWR in the first only (RFC 3168, section 6.1.2: it is sent once).
+/// Returns `None` in these cases:
+/// - there is no complete TCP header in an unfragmented packet;
+/// - the packet is an IPv6 jumbogram;
+/// - `size` is 0;
+/// - the packet is in a tunnel of an unknown kind, or in one that numbers its packets.
+///
+/// Headers are copied; sequence numbers and IPv4 identifications advance. PSH and FIN are kept in the last
+/// segment only, CWR in the first only (RFC 3168, section 6.1.2).
 pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::TCP == 0 {
         return None;
@@ -81,7 +86,7 @@ pub fn tcp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option
     Segments::new(frame, layers, size, segment.header_len(), TCP_CHECKSUM)
 }
 
-/// As [`tcp_segments`], for a UDP super-frame: cuts its payload into datagrams of `size` bytes (USO).
+/// Like [`tcp_segments`], for a UDP super-frame: splits its payload into datagrams of `size` bytes (USO).
 pub fn udp_segments<'a>(frame: &'a [u8], layers: &Layers, size: usize) -> Option<Segments<'a>> {
     if layers.present & header::UDP == 0 {
         return None;
@@ -99,7 +104,8 @@ impl<'a> Segments<'a> {
         if size == 0 || layers.fragment || l4 < l3 + ip_len_min || header_len > frame.len() {
             return None;
         }
-        // A payload length of zero and yet a payload: a jumbo option tells the length, which segments must not have.
+        // A payload length of zero with a payload means that a jumbo option holds the length. Segments must
+        // not have that option.
         if !is_v4 && frame[l3 + 4..l3 + 6] == [0, 0] {
             return None;
         }
@@ -112,8 +118,8 @@ impl<'a> Segments<'a> {
             size,
             is_v4,
             is_tcp: field == TCP_CHECKSUM,
-            // The pseudo-header's own length goes, each segment's will come. This way a routing header's last
-            // destination, which the sender put into the sum, stays in it.
+            // Removes the super-frame's length from the sender's sum; each segment adds its own length later.
+            // The last destination of a routing header, which the sender included, stays in the sum.
             addresses: checksum::add(partial, !checksum::length((frame.len() - l4) as u32)),
             outer: Outer::find(frame, l3)?,
             sent: 0,
@@ -121,12 +127,12 @@ impl<'a> Segments<'a> {
         })
     }
 
-    /// Bytes of the longest segment with its headers: what a buffer must have room for.
+    /// Returns the length in bytes of the longest segment with its headers: the required size of a buffer.
     pub fn segment_len_max(&self) -> usize {
         self.frame.len().min(self.header_len + self.size)
     }
 
-    /// How many segments are still to be written; a frame without payload is one.
+    /// Returns the number of segments not yet written. A frame without payload is one segment.
     pub fn remaining(&self) -> usize {
         let payload_len = self.frame.len() - self.header_len;
         match (payload_len - self.sent).div_ceil(self.size) {
@@ -135,8 +141,9 @@ impl<'a> Segments<'a> {
         }
     }
 
-    /// Writes the next segment to the beginning of `out` and answers its length; None after the last one, or if
-    /// `out` has no room for it ([`segment_len_max`](Self::segment_len_max)), in which case it can be asked again.
+    /// Writes the next segment to the start of `out` and returns its length. Returns `None` after the last
+    /// segment. Also returns `None` if `out` is too small ([`segment_len_max`](Self::segment_len_max)); the
+    /// call can then be repeated.
     pub fn write_next(&mut self, out: &mut [u8]) -> Option<usize> {
         if self.remaining() == 0 {
             return None;

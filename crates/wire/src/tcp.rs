@@ -13,9 +13,9 @@ pub const SYN: u16 = 0x02;
 pub const RST: u16 = 0x04;
 /// Push.
 pub const PSH: u16 = 0x08;
-/// The acknowledgement number counts.
+/// The acknowledgement number is valid.
 pub const ACK: u16 = 0x10;
-/// The urgent pointer counts.
+/// The urgent pointer is valid.
 pub const URG: u16 = 0x20;
 /// ECN echo (RFC 3168).
 pub const ECE: u16 = 0x40;
@@ -23,7 +23,7 @@ pub const ECE: u16 = 0x40;
 pub const CWR: u16 = 0x80;
 
 view! {
-    /// A TCP segment: a header without options at least, and all of its options.
+    /// TCP segment with a complete header, including options.
     Segment, "TCP header", 20, |bytes| {
         let header_len = usize::from(bytes[12] >> 4) * 4;
         header_len >= 20 && bytes.len() >= header_len
@@ -38,7 +38,7 @@ view! {
     8: ack, set_ack, u32;
     /// Data offset (4 bits) and control bits (12).
     12: offset_and_flags, set_offset_and_flags, u16;
-    /// Window.
+    /// Receive window.
     14: window, set_window, u16;
     /// Checksum.
     16: checksum, set_checksum, u16;
@@ -47,17 +47,17 @@ view! {
 }
 
 impl<T: AsRef<[u8]>> Segment<T> {
-    /// Length of the header with options in bytes.
+    /// Returns the length of the header with options in bytes.
     pub fn header_len(&self) -> usize {
         usize::from(self.offset_and_flags() >> 12) * 4
     }
 
-    /// Control bits, 12 of them as OpenFlow extensions match on ([`FIN`] and others).
+    /// Returns the 12 control bits ([`FIN`] and others), as OpenFlow extensions match them.
     pub fn flags(&self) -> u16 {
         self.offset_and_flags() & 0x0fff
     }
 
-    /// What follows the header.
+    /// Returns the bytes behind the header.
     pub fn payload(&self) -> &[u8] {
         &self.buffer.as_ref()[self.header_len()..]
     }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tag of Tag-and-Forward, the paper's form and the wide one, as it follows its EtherType (docs/wire-formats.md).
+//! Tag-and-Forward tag in the paper's form and in the wide form, without its EtherType
+//! (docs/wire-formats.md).
 
 use crate::view::view;
 
 /// EtherType of the paper's form.
 pub const ETHERTYPE: u16 = 0xff1f;
-/// EtherType of the wide form unless configured otherwise: IEEE 802 local experimental 2.
+/// Default EtherType of the wide form: IEEE 802 local experimental 2.
 pub const ETHERTYPE_WIDE: u16 = 0x88b6;
 
-/// How the 48 bits are divided. QID comes first and has 3 bits, then UP, then DOWN.
+/// Division of the tag's 48 bits. QID comes first and has 3 bits, then UP, then DOWN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// UP 32 bits, DOWN 13.
@@ -18,7 +19,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Bits of DOWN.
+    /// Returns the width of DOWN in bits.
     #[must_use]
     pub fn down_bits(self) -> u32 {
         match self {
@@ -27,13 +28,13 @@ impl Form {
         }
     }
 
-    /// Bits of UP.
+    /// Returns the width of UP in bits.
     #[must_use]
     pub fn up_bits(self) -> u32 {
         45 - self.down_bits()
     }
 
-    /// The 48 bits of a tag. Of each value as many low bits are taken as the form has room for.
+    /// Packs a tag of 48 bits. Each value is truncated to the low bits of its field.
     #[must_use]
     pub fn pack(self, qid: u8, up: u32, down: u16) -> [u8; 6] {
         let low = |value: u64, bits: u32| value & ((1 << bits) - 1);
@@ -46,11 +47,11 @@ impl Form {
 }
 
 view! {
-    /// The tag, and the EtherType behind it.
+    /// Tag and the EtherType behind it.
     Tag, "Tag-and-Forward tag", 8, |_| true;
-    /// QID, UP and DOWN, 48 bits: what [`Form::pack`] makes.
+    /// QID, UP and DOWN in 48 bits, as [`Form::pack`] writes them.
     0: bits, set_bits, [u8; 6];
-    /// What follows the tag.
+    /// EtherType of the data behind the tag.
     6: ethertype, set_ethertype, u16;
 }
 
@@ -59,17 +60,17 @@ impl<T: AsRef<[u8]>> Tag<T> {
         self.bits().iter().fold(0, |word, byte| word << 8 | u64::from(*byte))
     }
 
-    /// Queue ID, 3 bits, in either form.
+    /// Returns the queue ID, 3 bits in either form.
     pub fn qid(&self) -> u8 {
         (self.word() >> 45) as u8
     }
 
-    /// Gate upwards.
+    /// Returns the upward gate.
     pub fn up(&self, form: Form) -> u32 {
         (self.word() >> form.down_bits() & ((1 << form.up_bits()) - 1)) as u32
     }
 
-    /// Gate downwards.
+    /// Returns the downward gate.
     pub fn down(&self, form: Form) -> u16 {
         (self.word() & ((1 << form.down_bits()) - 1)) as u16
     }
@@ -87,10 +88,10 @@ mod tests {
             .tf(Form::Paper, 5, 0xdead_beef, 30)
             .ipv4([10, 0, 0, 1], [10, 0, 0, 2])
             .build();
-        // 101, 11011110101011011011111011101111, 0000000011110
+        // QID 101, UP 11011110101011011011111011101111, DOWN 0000000011110.
         assert_eq!(frame[12..23], [0xff, 0x1f, 0xbb, 0xd5, 0xb7, 0xdd, 0xe0, 0x1e, 0x08, 0x00, 0x45]);
         let wide = PacketBuilder::ethernet([0xa; 6], [0xb; 6]).tf(Form::Wide, 7, 48, 0xabcd).build();
-        // 111, 00000000000000000000000110000, 1010101111001101
+        // QID 111, UP 00000000000000000000000110000, DOWN 1010101111001101.
         assert_eq!(wide[12..], [0x88, 0xb6, 0xe0, 0, 0, 0x30, 0xab, 0xcd, 0, 0]);
     }
 

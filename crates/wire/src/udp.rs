@@ -7,7 +7,7 @@ use crate::view::view;
 pub const PROTO: u8 = 17;
 
 view! {
-    /// A UDP datagram. The length field is not checked.
+    /// UDP datagram. The length field is not checked.
     Datagram, "UDP header", 8, |_| true;
     /// Source port.
     0: src_port, set_src_port, u16;
@@ -15,6 +15,6 @@ view! {
     2: dst_port, set_dst_port, u16;
     /// Length of header and payload in bytes.
     4: length, set_length, u16;
-    /// Checksum; 0 for none.
+    /// Checksum; 0: none.
     6: checksum, set_checksum, u16;
 }

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the views of all protocols share: big-endian fields at fixed offsets, and one check of length.
+//! Common parts of the protocol views: big-endian fields at fixed offsets, and one length check.
 
-/// Bytes that are not the header asked for.
+/// Error of a view: the bytes are not the expected header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {header} in {len} bytes: cut short or contradicting itself, at least {len_min} bytes are needed")]
 pub struct Malformed {
-    /// Which header was looked for.
+    /// Name of the expected header.
     pub header: &'static str,
-    /// How many bytes there were.
+    /// Number of bytes available.
     pub len: usize,
-    /// How many bytes the header has at least.
+    /// Minimum number of bytes of the header.
     pub len_min: usize,
 }
 
-/// A value in network byte order.
+/// Value stored in network byte order.
 pub(crate) trait Field: Sized {
-    /// Reads it from the first bytes.
+    /// Reads the value from the first bytes of `bytes`.
     fn load(bytes: &[u8]) -> Self;
-    /// Writes it to the first bytes.
+    /// Writes the value to the first bytes of `bytes`.
     fn store(self, bytes: &mut [u8]);
 }
 
@@ -63,7 +63,7 @@ impl Field for u32 {
     }
 }
 
-/// Defines a view: its name, what errors call it, its least length, a check beyond that, and its fields as
+/// Defines a view: its name, its title in errors, its minimum length, an additional check, and its fields as
 /// `offset: getter, setter, type`.
 macro_rules! view {
     (
@@ -77,7 +77,10 @@ macro_rules! view {
         }
 
         impl<T: AsRef<[u8]>> $name<T> {
-            /// Checks that the header is there in full; after this no accessor can fail.
+            /// Checks that the header is complete and valid. Afterwards no accessor can fail.
+            ///
+            /// # Errors
+            /// [`Malformed`](crate::Malformed) if it is not.
             pub fn new_checked(buffer: T) -> Result<Self, $crate::Malformed> {
                 let bytes = buffer.as_ref();
                 let check: fn(&[u8]) -> bool = $check;
@@ -87,7 +90,7 @@ macro_rules! view {
                 Ok(Self { buffer })
             }
 
-            /// Gives back the bytes.
+            /// Returns the underlying bytes.
             pub fn into_inner(self) -> T {
                 self.buffer
             }

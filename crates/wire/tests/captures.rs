@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every capture at hand: read to the end, each packet and its prefixes looked into.
+//! Reads every available capture to its end and parses each packet and its prefixes.
 
-// The lints know tests by their attribute; the functions here that serve them have none.
+// Clippy recognises tests by their attribute; helper functions here have none.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use wire::capture::{CaptureError, CaptureReader};
 use wire::layers::header;
 use wire::{Depth, Layers, locate};
 
-/// Captures below `dir`, in order; none if it is not there.
+/// Returns the captures below `dir` in order, or none if the directory does not exist.
 fn captures(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten() {
@@ -31,12 +31,12 @@ fn samples() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data"))
 }
 
-/// The big data beside the repository, if any.
+/// Returns large captures stored beside the repository, if any.
 fn shared() -> Vec<PathBuf> {
     captures(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/pcap"))
 }
 
-/// All packets of a capture; None if it is not of Ethernet.
+/// Returns all packets of a capture, or `None` if its link type is not Ethernet.
 fn packets(path: &Path) -> Option<Vec<Vec<u8>>> {
     let mut reader = match CaptureReader::open(path) {
         Err(CaptureError::LinkType { .. }) => return None,
@@ -52,7 +52,7 @@ fn packets(path: &Path) -> Option<Vec<Vec<u8>>> {
     Some(packets)
 }
 
-/// What `locate` answers lies within the frame.
+/// Checks that every offset that `locate` returns lies within the frame.
 fn check(data: &[u8], layers: &Layers) {
     let len = data.len();
     let has = |bit| layers.present & bit != 0;
@@ -81,7 +81,7 @@ fn check(data: &[u8], layers: &Layers) {
 
 const DEPTHS: [Depth; 4] = [Depth::None, Depth::L2, Depth::L3, Depth::L4];
 
-/// Looks into every prefix of a packet that can cut a header.
+/// Parses every prefix of a packet that can cut a header.
 fn check_prefixes(packet: &[u8]) {
     for depth in DEPTHS {
         let whole = locate(packet, depth);
@@ -89,7 +89,8 @@ fn check_prefixes(packet: &[u8]) {
         for len in 0..packet.len().min(160) {
             let layers = locate(&packet[..len], depth);
             check(&packet[..len], &layers);
-            // Cutting takes headers away, it adds none. (Only an LLC frame looks like one of another kind.)
+            // A shorter packet has fewer headers, never more. (Only a cut LLC frame looks like one of another
+            // kind.)
             assert_eq!(layers.present & !whole.present, 0, "{len} of {packet:02x?}");
         }
     }
@@ -147,7 +148,7 @@ proptest! {
         check_prefixes(&data);
     }
 
-    /// Real packets with some bytes changed: deeper into the walk than random ones come.
+    /// Real packets with changed bytes reach deeper into the walk than random bytes do.
     #[test]
     fn corrupt_packets_are_survived(
         which: usize,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lengths and checksums, from the innermost header out.
+//! Completion of a frame: lengths and checksums, from the innermost header outwards.
 
 use super::{Kind, Layer, PacketBuilder};
 use crate::{checksum, ipv4, ipv6, tcp, udp};
 use crate::{icmpv6, view::Field};
 
 impl PacketBuilder {
-    /// The frame.
+    /// Returns the completed frame.
     pub fn build(mut self) -> Vec<u8> {
         let layers = std::mem::take(&mut self.layers);
         for (index, layer) in layers.iter().enumerate().rev() {
@@ -18,7 +18,7 @@ impl PacketBuilder {
         self.bytes
     }
 
-    /// Completes `layer`, which `ip` carries.
+    /// Completes `layer`; `ip` is the IP header that carries it.
     fn finish(&mut self, layer: Layer, ip: Option<Layer>) {
         let at = layer.at;
         let len = self.bytes.len() - at;
@@ -46,8 +46,8 @@ impl PacketBuilder {
         }
     }
 
-    /// Sum of the pseudo-header of what `ip` carries at `l4`; 0 without IP. The lengths in the IP header do not hold
-    /// yet, its addresses do.
+    /// Returns the sum of the pseudo-header for the payload of `ip` at `l4`, or 0 without IP. The IP header's
+    /// addresses are final, its lengths are not.
     fn pseudo(&self, ip: Option<Layer>, proto: u8, l4: usize) -> u16 {
         let len = (self.bytes.len() - l4) as u32;
         match ip {
@@ -65,7 +65,7 @@ impl PacketBuilder {
         }
     }
 
-    /// The last destination of the IPv6 packet at `ip`, whose payload length is not written yet.
+    /// Returns the last destination of the IPv6 packet at `ip`, whose payload length is not written yet.
     fn final_dst(&self, ip: usize, l4: usize) -> [u8; 16] {
         let mut headers = self.bytes[ip..l4].to_vec();
         ((l4 - ip - 40) as u16).store(&mut headers[4..]);

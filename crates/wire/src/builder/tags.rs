@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of stateless forwarding.
+//! Headers of stateless forwarding.
 
 use super::{Next, PacketBuilder};
 use crate::tf::{self, Form};
 use crate::{keyflow, polka};
 
 impl PacketBuilder {
-    /// A KeyFlow header: epoch (0 or 1), hop limit, and a key of 8, 16, 24 or 32 bytes.
+    /// Appends a KeyFlow header: epoch (0 or 1), hop limit, and a key of 8, 16, 24 or 32 bytes.
     pub fn keyflow(mut self, epoch: u8, hop_limit: u8, key: &[u8]) -> Self {
         self.tell_ethertype(keyflow::ETHERTYPE);
         let first = keyflow::VERSION << 4 | (epoch & 1) << 3;
@@ -16,7 +16,7 @@ impl PacketBuilder {
         self
     }
 
-    /// A PolKA header as freeRtr's.
+    /// Appends a PolKA header in freeRtr's format.
     pub fn polka(mut self, ttl: u8, key: u128) -> Self {
         self.tell_ethertype(polka::ETHERTYPE);
         let at = self.append(&[0, ttl, 0, 0]);
@@ -25,7 +25,7 @@ impl PacketBuilder {
         self
     }
 
-    /// A tag of Tag-and-Forward.
+    /// Appends a Tag-and-Forward tag.
     pub fn tf(mut self, form: Form, qid: u8, up: u32, down: u16) -> Self {
         self.tell_ethertype(match form {
             Form::Paper => tf::ETHERTYPE,

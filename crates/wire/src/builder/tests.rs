@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Built frames hold what was asked for, and their checksums hold.
+//! Built frames contain the requested fields, and their checksums are valid.
 
 use super::PacketBuilder;
 use crate::layers::{exthdr, header};
@@ -16,7 +16,7 @@ fn ethernet() -> PacketBuilder {
     PacketBuilder::ethernet(MAC_B, MAC_A)
 }
 
-/// One of each kind, also for looking at with tshark.
+/// Returns one frame of each kind. They are also written to a capture, to inspect them with tshark.
 pub(crate) fn samples() -> Vec<Vec<u8>> {
     let hop: &[u8] = &[1, 4];
     let routed = [&[2, 1, 0, 0, 0, 0][..], &A6].concat();
@@ -87,7 +87,7 @@ pub(crate) fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// Every checksum of the frame, recomputed from what `locate` found.
+/// Recomputes every checksum of the frame from the headers that `locate` found.
 fn check(frame: &[u8]) {
     let layers = locate(frame, Depth::L4);
     let (l3, l4, end) = (layers.l3.into(), usize::from(layers.l4), layers.l4_end as usize);
@@ -227,7 +227,7 @@ fn fields_without_their_header_change_nothing() {
     assert_eq!(plain, same);
 }
 
-/// The committed sample is what the builder makes. `SHUNT_WRITE_SAMPLES=1 cargo test -p wire` writes it anew.
+/// The committed sample equals the builder's output. `SHUNT_WRITE_SAMPLES=1 cargo test -p wire` rewrites it.
 #[test]
 fn the_committed_sample_is_what_the_builder_makes() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/built.pcap");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Blocks of pcapng: interfaces and packets; all others are skipped.
+//! Blocks of pcapng: interfaces and packets. Other blocks are skipped.
 
 use pcap_file::Endianness;
 
@@ -7,7 +7,7 @@ use super::{CapturedPacket, ETHERNET, PACKET_LEN_MAX};
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
-/// The obsolete packet block of the first drafts.
+/// Obsolete packet block of the first drafts.
 const PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const ENHANCED_PACKET: u32 = 6;
@@ -18,26 +18,26 @@ const OPTION_TIME_OFFSET: u16 = 14;
 
 const NS_PER_SECOND: u128 = 1_000_000_000;
 
-/// Why a block cannot be used.
+/// Reason why a block cannot be used.
 pub(super) enum BlockError {
-    /// What is wrong with its bytes.
+    /// The bytes of the block are invalid.
     Content(String),
-    /// Its interface is not Ethernet.
+    /// The interface's link type is not Ethernet.
     LinkType(u32),
 }
 
-/// The section being read: its byte order and its interfaces.
+/// Current section: its byte order and its interfaces.
 pub(super) struct Section {
     is_big_endian: bool,
     interfaces: Vec<Interface>,
 }
 
 struct Interface {
-    /// Units of its time stamps in a second.
+    /// Time stamp units per second.
     units_per_second: u128,
-    /// Seconds to add to its time stamps.
+    /// Offset of the time stamps in seconds.
     offset_s: i64,
-    /// Bytes kept of a packet at most; 0 for no limit.
+    /// Maximum number of bytes kept of a packet; 0: no limit.
     snapshot_len: usize,
 }
 
@@ -46,7 +46,8 @@ impl Section {
         Self { is_big_endian: endianness.is_big(), interfaces: Vec::new() }
     }
 
-    /// Takes one block; answers the packet in it, if it is of that kind. Whether it is truncated is left open.
+    /// Processes one block and returns its packet, if it holds one. The caller determines whether the packet
+    /// is truncated.
     pub(super) fn block<'a>(
         &mut self,
         kind: u32,
@@ -75,7 +76,7 @@ impl Section {
             return Err(BlockError::LinkType(link_type));
         }
         let snapshot_len = self.u32(body, 4)? as usize;
-        // Microseconds unless an option says otherwise.
+        // Microseconds unless an option sets another resolution.
         let mut interface = Interface { units_per_second: 1_000_000, offset_s: 0, snapshot_len };
         let mut at = 8;
         while let (Ok(code), Ok(len)) = (self.u16(body, at), self.u16(body, at + 2)) {
@@ -103,8 +104,8 @@ impl Section {
         Ok(interface)
     }
 
-    /// An enhanced packet block, or the obsolete packet block: the same but for a 16-bit interface number and a
-    /// count of drops.
+    /// Decodes an enhanced packet block, or the obsolete packet block. The latter differs in its 16-bit
+    /// interface number and a drop count.
     fn packet<'a>(&self, kind: u32, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let number = if kind == ENHANCED_PACKET { self.u32(body, 0)? } else { u32::from(self.u16(body, 0)?) };
         let interface = self.known_interface(number)?;
@@ -125,7 +126,8 @@ impl Section {
         })
     }
 
-    /// A simple packet block: no time, the first interface, its length as far as snapshot and block allow.
+    /// Decodes a simple packet block. It has no time, belongs to the first interface, and is limited by the
+    /// snapshot length and the block.
     fn simple_packet<'a>(&self, body: &'a [u8]) -> Result<CapturedPacket<'a>, BlockError> {
         let interface = self.known_interface(0)?;
         let original_len = self.u32(body, 0)?;
@@ -158,10 +160,10 @@ impl Section {
 }
 
 impl Interface {
-    /// Nanoseconds since 1970; times before that, and beyond the year 2554, stop there.
+    /// Returns nanoseconds since 1970, saturating at 1970 and in the year 2554.
     fn timestamp_ns(&self, units: u128) -> u64 {
         let second = units / self.units_per_second;
-        // Both factors keep within 128 bits: the fraction is below 2^64 as `units` is.
+        // The product fits 128 bits, because the fraction is below 2^64 like `units`.
         let fraction_ns = units % self.units_per_second * NS_PER_SECOND / self.units_per_second;
         let second = second as i128 + i128::from(self.offset_s);
         let ns = second * NS_PER_SECOND as i128 + fraction_ns as i128;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files made byte by byte: both formats, both byte orders, and what can be wrong with them.
+//! Capture files built byte by byte: both formats, both byte orders, and damaged files.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use super::*;
 
 type Read1 = (u64, u32, u32, bool, Vec<u8>);
 
-/// All packets, and the error that ended the file early.
+/// Returns all packets, and the error that ended the file early.
 fn read(file: Vec<u8>) -> (Vec<Read1>, Option<String>) {
     let mut packets = Vec::new();
     let mut reader = match CaptureReader::new(Cursor::new(file)) {
@@ -36,7 +36,7 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-/// A big-endian pcap with two packets, the second one truncated.
+/// Returns a big-endian pcap with two packets; the second is truncated.
 fn pcap(magic: u32, link_type: u32) -> Vec<u8> {
     let mut file = words(&[magic, 0x0002_0004, 0, 0, 4, link_type]);
     file.extend(words(&[10, 20, 4, 4, 0x01020304]));
@@ -44,7 +44,7 @@ fn pcap(magic: u32, link_type: u32) -> Vec<u8> {
     file
 }
 
-/// A big-endian block of pcapng.
+/// Returns a big-endian block of pcapng.
 fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     let len = 12 + body.len() as u32;
     [&words(&[kind, len])[..], body, &words(&[len])].concat()
@@ -54,7 +54,7 @@ fn section() -> Vec<u8> {
     block(0x0a0d_0d0a, &words(&[0x1a2b_3c4d, 0x0001_0000, u32::MAX, u32::MAX]))
 }
 
-/// An interface with options of 8 bytes at most, each (code, length, value).
+/// Returns an interface block with options of at most 8 bytes, each (code, length, value).
 fn interface(link_type: u32, options: &[(u16, u16, [u32; 2])]) -> Vec<u8> {
     let mut body = words(&[link_type << 16, 0]);
     for (code, len, value) in options {
@@ -167,7 +167,7 @@ fn pcapng_errors_name_the_packet() {
         let (packets, error) = read([&start[..], &enhanced(0, 1, 4, 4), &bad].concat());
         assert_eq!((packets.len(), error.as_deref()), (1, Some(sentence)));
     }
-    // Interfaces of one section say nothing of the next.
+    // Interfaces of one section are not valid in the next.
     let (_, error) = read([&start[..], &section(), &enhanced(0, 0, 4, 4)].concat());
     assert_eq!(error.unwrap(), "packet 1: is of interface 0, but only 0 were described before it");
 }
@@ -187,7 +187,7 @@ fn what_is_written_is_read() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever is broken in a file: packets or a sentence, never a panic, never more packets than fit.
+    /// A damaged file yields packets or an error, never a panic, and never more packets than fit in it.
     #[test]
     fn broken_files_are_survived(
         ng: bool,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Writes pcap files with nanoseconds.
+//! Writer of pcap files with nanosecond time stamps.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -19,7 +19,10 @@ pub struct CaptureWriter<W: Write> {
 }
 
 impl CaptureWriter<BufWriter<File>> {
-    /// Creates a file, or overwrites it.
+    /// Creates a file, or overwrites an existing one.
+    ///
+    /// # Errors
+    /// The file cannot be created or its header cannot be written.
     pub fn create(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
         let file = File::create(path)
             .map_err(|error| CaptureError::Write { packet: 0, reason: error.to_string() })?;
@@ -28,7 +31,10 @@ impl CaptureWriter<BufWriter<File>> {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Writes to anything; a write happens for each field, so that a buffer in front is worth while.
+    /// Writes to any output. Each field is a separate write, so the output should be buffered.
+    ///
+    /// # Errors
+    /// The header cannot be written.
     pub fn new(output: W) -> Result<Self, CaptureError> {
         let header = PcapHeader {
             snaplen: PACKET_LEN_MAX as u32,
@@ -40,8 +46,12 @@ impl<W: Write> CaptureWriter<W> {
         Ok(Self { writer, packets: 0 })
     }
 
-    /// Writes one packet: nanoseconds since 1970 (before 2106), its length on the wire (raised to the length of
-    /// `bytes` if less), what there is of it (at most [`PACKET_LEN_MAX`] bytes).
+    /// Writes one packet. `timestamp_ns` is in nanoseconds since 1970 and before 2106. `original_len` is the
+    /// length on the wire; it is raised to the length of `bytes` if smaller. `bytes` holds at most
+    /// [`PACKET_LEN_MAX`] bytes.
+    ///
+    /// # Errors
+    /// The packet cannot be written.
     pub fn write(&mut self, timestamp_ns: u64, original_len: u32, bytes: &[u8]) -> Result<(), CaptureError> {
         let packet = self.packets + 1;
         let original_len = original_len.max(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
@@ -52,12 +62,16 @@ impl<W: Write> CaptureWriter<W> {
         Ok(())
     }
 
-    /// Packets written so far.
+    /// Returns the number of packets written.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Flushes, and gives back the output. Without this the end of the file may be lost unnoticed.
+    /// Flushes the output and returns it. Without this call a write error at the end of the file is not
+    /// noticed.
+    ///
+    /// # Errors
+    /// The output cannot be flushed.
     pub fn finish(self) -> Result<W, CaptureError> {
         let mut output = self.writer.into_writer();
         output

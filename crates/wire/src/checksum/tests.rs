@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sums against the plainest computation, updates against computing anew.
+//! Sums compared with a plain computation, and updates with recomputation.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Word by word, as RFC 1071 tells it.
+/// Sum word by word, as RFC 1071 defines it.
 fn plain_sum(bytes: &[u8]) -> u16 {
     let mut total = 0u32;
     for pair in bytes.chunks(2) {
@@ -70,14 +70,16 @@ proptest! {
         prop_assert_eq!(add(sum(&bytes[..cut]), sum(&bytes[cut..])), sum(&bytes));
     }
 
-    /// Any replaced range, also at odd offsets and of few values, so that sums near 0 and 0xffff are met.
+    /// Replaces any range, including odd offsets. Few distinct values are used, so that sums near 0 and
+    /// 0xffff occur.
     #[test]
     fn update_is_recomputation(
         bytes in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 1..60),
         changed in proptest::collection::vec(prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..20),
         at in 0usize..60,
     ) {
-        // A covered word that is never zero: as in every real header. Of an all-zero range RFC 1624 says less.
+        // One covered word is never zero, as in every real header. RFC 1624 does not define the update of an
+        // all-zero range.
         let mut covered = vec![0, 6];
         covered.extend_from_slice(&bytes);
         let at = 2 + at % bytes.len();

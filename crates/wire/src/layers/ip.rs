@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! IPv4, and IPv6 with its extension headers.
+//! Walk over IPv4, and over IPv6 with its extension headers.
 
 use super::walk::chunk;
 use super::{Depth, Layers, exthdr, header, upper};
 
-/// IPv6 extension headers skipped at most; what follows is not looked at.
+/// Maximum number of IPv6 extension headers that are skipped. Further headers are not examined.
 const EXTENSION_HEADERS_MAX: usize = 16;
 
-/// IPv4 at `l3`.
+/// Parses IPv4 at `l3`.
 #[inline(always)]
 pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<20>(data, l3) else { return };
@@ -23,14 +23,14 @@ pub(super) fn v4(data: &[u8], l3: usize, layers: &mut Layers) {
     layers.ip_proto = ip[9];
     layers.l4 = l4 as u16;
     layers.l4_end = end as u32;
-    // More-fragments bit or offset; the don't-fragment and reserved bits aside.
+    // More-fragments bit or a nonzero offset. The don't-fragment and reserved bits are masked out.
     layers.fragment = fragment & 0x3fff != 0;
     let is_first = layers.depth >= Depth::L4 && fragment & 0x1fff == 0;
     let upper = if is_first { upper::v4(end.saturating_sub(l4), ip[9]) } else { 0 };
     layers.present |= header::IPV4 | header::IP | upper;
 }
 
-/// IPv6 at `l3`: skips the extension headers, notes which there were and in which order.
+/// Parses IPv6 at `l3`: skips the extension headers and records which were present and in which order.
 #[inline(always)]
 pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
     let Some(ip) = chunk::<40>(data, l3) else { return };
@@ -50,7 +50,7 @@ pub(super) fn v6(data: &[u8], l3: usize, layers: &mut Layers) {
         layers.exthdr = walked.exthdr;
         layers.fragment = walked.fragment;
     }
-    // At most 16 headers of at most 2,048 bytes each: well within 16 bits.
+    // At most 16 headers of at most 2,048 bytes each fit 16 bits.
     layers.l4 = l4 as u16;
     layers.ip_proto = proto;
     let mut upper = 0;
@@ -75,33 +75,33 @@ const NO_NEXT: u8 = 59;
 const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 
-/// Next-header numbers that [`extensions`] has something to do with.
+/// Whether [`extensions`] handles this next-header number.
 #[inline(always)]
 fn is_walked(next: u8) -> bool {
     matches!(next, HOP_BY_HOP | ROUTING | FRAGMENT | ESP | AUTHENTICATION | NO_NEXT | DESTINATION | MOBILITY)
 }
 
-/// Where the walk over extension headers ended.
+/// End of the walk over extension headers.
 struct Walked {
-    /// Offset of what follows.
+    /// Offset of the next header.
     l4: usize,
-    /// Its number.
+    /// Number of the next header.
     proto: u8,
-    /// Whether an upper-layer header begins there.
+    /// Whether an upper-layer header begins at `l4`.
     has_upper: bool,
-    /// Bits of [`exthdr`].
+    /// Extension headers, as bits of [`exthdr`].
     exthdr: u16,
     fragment: bool,
 }
 
-/// Walks the extension headers from `at`, the first of which has the number `next`.
+/// Walks the extension headers from `at`; `next` is the number of the first.
 #[inline(never)]
 fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
     let mut order = Order::default();
     let mut has_upper = false;
     let mut is_fragment = false;
     for _ in 0..=EXTENSION_HEADERS_MAX {
-        // The last turn only looks whether an upper-layer header follows.
+        // The last iteration only checks whether an upper-layer header follows.
         match next {
             ESP | NO_NEXT => {
                 order.note(next);
@@ -127,8 +127,8 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
         let fragment = if next == FRAGMENT { u16::from_be_bytes([extension[2], extension[3]]) } else { 0 };
         next = extension[0];
         at += len;
-        // Offset (13 bits) and the more-fragments bit, two reserved bits between them. A header with neither is an
-        // "atomic fragment": the whole packet.
+        // Offset (13 bits) and more-fragments bit, with two reserved bits between them. A header with neither
+        // is an "atomic fragment", which is the whole packet.
         is_fragment |= fragment & 0xfff9 != 0;
         if fragment & 0xfff8 != 0 {
             break;
@@ -137,24 +137,25 @@ fn extensions(data: &[u8], mut at: usize, mut next: u8) -> Walked {
     Walked { l4: at, proto: next, has_upper, exthdr: order.bits, fragment: is_fragment }
 }
 
-/// Which extension headers there were, and whether in the order that RFC 8200, section 4.1, recommends.
+/// Extension headers seen, and whether they are in the order that RFC 8200, section 4.1, recommends.
 #[derive(Default)]
 struct Order {
-    /// Bits of [`exthdr`].
+    /// Headers seen, as bits of [`exthdr`].
     bits: u16,
-    /// Extension headers noted.
+    /// Number of extension headers seen.
     count: usize,
-    /// The place reached in the recommended order.
+    /// Position reached in the recommended order.
     place: u8,
     destinations: u8,
-    /// Which headers were seen, for repeats; not `bits`, as not every header has one.
+    /// Headers seen, to detect repeats. `bits` does not serve for this, because some headers have no bit
+    /// there.
     seen: u8,
 }
 
 impl Order {
     fn note(&mut self, next: u8) {
-        // Destination options have two places: before the routing header and before the upper layer. The mobility
-        // header is not in the list of RFC 8200, so that it may stand anywhere.
+        // Destination options have two positions: before the routing header and before the upper layer. RFC
+        // 8200 does not list the mobility header, so it is accepted anywhere.
         let (bit, place, seen) = match next {
             HOP_BY_HOP => (exthdr::HOP, 0, 1 << 0),
             DESTINATION if self.place < 1 => (exthdr::DEST, 1, 0),
@@ -167,7 +168,7 @@ impl Order {
             _ => (exthdr::NONEXT, self.place, 1 << 6),
         };
         let repeated = self.seen & seen != 0;
-        // "Present as the first extension header" is what OpenFlow asks of hop-by-hop options.
+        // OpenFlow defines the hop-by-hop bit as "present as the first extension header".
         let late_hop = next == HOP_BY_HOP && self.count > 0;
         self.destinations += u8::from(next == DESTINATION);
         if !late_hop {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk over hand-made frames.
+//! Walks over hand-made frames.
 
 use super::{Depth, ETH_TYPE_LLC, Layers, deepen, exthdr, header, locate};
 
-/// An Ethernet frame of `type_and_rest` behind two zero addresses.
+/// Returns an Ethernet frame with two zero addresses, followed by `type_and_rest`.
 fn frame(type_and_rest: &[&[u8]]) -> Vec<u8> {
     let mut frame = vec![0; 12];
     for part in type_and_rest {
@@ -27,7 +27,8 @@ fn ipv6(payload_len: u16, next: u8) -> Vec<u8> {
     ip
 }
 
-/// An IPv6 frame with extension headers, each (its own number, its bytes but the first), then `upper` of `proto`.
+/// Returns an IPv6 frame with extension headers, followed by `upper` of protocol `proto`. Each extension
+/// header is its number and its bytes except the first.
 fn with_extensions(extensions: &[(u8, &[u8])], proto: u8, upper: &[u8]) -> Layers {
     let first = extensions.first().map_or(proto, |extension| extension.0);
     let mut payload = Vec::new();
@@ -139,7 +140,7 @@ fn ipv4_that_contradicts_itself_is_absent() {
 
 #[test]
 fn padding_is_not_payload() {
-    // A UDP header does not fit into a total length of 27, whatever follows.
+    // A UDP header does not fit a total length of 27, whatever bytes follow.
     let cut = locate(&frame(&[&[8, 0], &ipv4(27, 0, 17), &[0; 26]]), Depth::L4);
     assert_eq!((cut.present, cut.l4_end), (header::IPV4 | header::IP, 41));
     let whole = locate(&frame(&[&[8, 0], &ipv4(28, 0, 17), &[0; 26]]), Depth::L4);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! TCP, UDP, SCTP, ICMP, and neighbour discovery in ICMPv6.
+//! Detection of TCP, UDP, SCTP and ICMP, and of neighbour discovery in ICMPv6.
 
 use super::header;
 use super::walk::chunk;
 
 const ICMPV4: u8 = 1;
-/// The number of ICMPv6.
+/// Next-header number of ICMPv6.
 pub(super) const ICMPV6: u8 = 58;
 const NEIGHBOUR_SOLICITATION: u8 = 135;
 const NEIGHBOUR_ADVERTISEMENT: u8 = 136;
 
-/// Which upper-layer header begins an IPv4 payload of `len` bytes.
+/// Returns the bit of the upper-layer header at the start of an IPv4 payload of `len` bytes.
 #[inline(always)]
 pub(super) fn v4(len: usize, proto: u8) -> u32 {
     match proto {
@@ -19,7 +19,7 @@ pub(super) fn v4(len: usize, proto: u8) -> u32 {
     }
 }
 
-/// Which transport header begins a payload of `len` bytes.
+/// Returns the bit of the transport header at the start of a payload of `len` bytes.
 #[inline(always)]
 pub(super) fn transport(len: usize, proto: u8) -> u32 {
     let (len_min, bit) = match proto {
@@ -31,16 +31,16 @@ pub(super) fn transport(len: usize, proto: u8) -> u32 {
     if len >= len_min { bit } else { 0 }
 }
 
-/// What an ICMPv6 message holds.
+/// Contents of an ICMPv6 message.
 #[derive(Default)]
 pub(super) struct Icmpv6 {
     pub present: u32,
-    /// Where the link-layer addresses are that go with it.
+    /// Offsets of the link-layer addresses, valid with their bits in `present`.
     pub sll: u16,
     pub tll: u16,
 }
 
-/// Looks into the ICMPv6 message at `l4` of a packet that ends with `data`.
+/// Parses the ICMPv6 message at `l4` of a packet that ends with `data`.
 #[inline(never)]
 pub(super) fn icmpv6(data: &[u8], l4: usize) -> Icmpv6 {
     let Some(&[kind, code, ..]) = chunk::<4>(data, l4) else { return Icmpv6::default() };
@@ -54,7 +54,7 @@ pub(super) fn icmpv6(data: &[u8], l4: usize) -> Icmpv6 {
         return found;
     }
     found.present |= header::ND;
-    // An address so far behind that 16 bits do not tell its place is taken as absent.
+    // An address whose offset exceeds 16 bits is treated as absent.
     if let Some(Ok(address)) = link_layer_address(data, l4 + 24, wanted).map(u16::try_from) {
         found.present |= bit;
         *place = address;
@@ -62,7 +62,8 @@ pub(super) fn icmpv6(data: &[u8], l4: usize) -> Icmpv6 {
     found
 }
 
-/// Offset of the address in the first whole 8-byte option of type `wanted` from `at` on.
+/// Returns the offset of the address in the first complete 8-byte option of type `wanted`, searching from
+/// `at`.
 fn link_layer_address(data: &[u8], mut at: usize, wanted: u8) -> Option<usize> {
     loop {
         let &[kind, units] = chunk::<2>(data, at)?;

@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk itself: Ethernet and VLAN tags here, what follows in `ip` and `upper`.
+//! The walk over a frame: Ethernet and VLAN tags here, the following headers in `ip` and `upper`.
 //!
-//! What every packet passes is inlined and writes each value where it stays; what is rare stands apart and returns
-//! values. Nothing is put together elsewhere and copied: a copy of what was just written in pieces stalls the core.
+//! Code that every packet executes is inlined and writes each value directly to its field. Rare cases are
+//! separate functions that return values. No result is built elsewhere and copied: copying a value that was
+//! just written in parts stalls the core (failed store forwarding).
 
 use super::{Depth, ETH_TYPE_LLC, Layers, header, ip};
 
-/// VLAN tags skipped at most; a frame with more is not looked into behind them.
+/// Maximum number of VLAN tags that are skipped. A frame with more is not examined behind them.
 const VLAN_TAGS_MAX: usize = 8;
-/// Smallest value of the type field that is an EtherType and not an 802.3 length.
+/// Lowest value of the type field that is an EtherType; smaller ones are 802.3 lengths.
 const ETH_TYPE_MIN: u16 = 0x0600;
 
-/// `N` bytes at `at`, if all of them lie within `data`.
+/// Returns the `N` bytes at `at` if all of them lie within `data`.
 #[inline(always)]
 pub(super) fn chunk<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
     data.get(at..)?.first_chunk()
 }
 
-/// Finds the headers of the Ethernet frame `data`, `depth` deep. Frames under 14 bytes have none.
+/// Finds the headers of the Ethernet frame `data` to depth `depth`. A frame under 14 bytes has none.
 #[must_use]
 pub fn locate(data: &[u8], depth: Depth) -> Layers {
     let mut layers = Layers::default();
@@ -25,7 +26,7 @@ pub fn locate(data: &[u8], depth: Depth) -> Layers {
     layers
 }
 
-/// Goes on from what a walk has found, as far as `depth`.
+/// Extends the result of an earlier walk to `depth`.
 #[inline]
 pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
     let from = layers.depth;
@@ -33,11 +34,12 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
         return;
     }
     if from == Depth::L3 {
-        // The upper layers hang together with IP: both are found anew.
+        // The upper layers depend on values of the IP walk that `Layers` does not keep, so both are parsed
+        // again.
         *layers = Layers::default();
     }
     layers.depth = depth;
-    // Without a type there was no whole Ethernet header.
+    // A type offset of 0 means that there was no complete Ethernet header.
     if if from == Depth::L2 { layers.type_at == 0 } else { !link(data, layers) } {
         return;
     }
@@ -46,7 +48,7 @@ pub fn deepen(data: &[u8], depth: Depth, layers: &mut Layers) {
     }
 }
 
-/// Ethernet and VLAN tags; false without a whole Ethernet header.
+/// Parses Ethernet and VLAN tags. Returns false without a complete Ethernet header.
 #[inline(always)]
 fn link(data: &[u8], layers: &mut Layers) -> bool {
     let Some(ethernet) = chunk::<14>(data, 0) else { return false };
@@ -69,15 +71,15 @@ fn link(data: &[u8], layers: &mut Layers) -> bool {
     true
 }
 
-/// Where the tags led to.
+/// Result of skipping VLAN tags.
 struct Tags {
-    /// The type behind the last whole tag, found at `type_at`: 12 if there is none.
+    /// EtherType behind the last complete tag and its offset, which is 12 without a tag.
     eth_type: u16,
     type_at: usize,
     outer_tci: u16,
 }
 
-/// Skips the VLAN tags of a frame whose first type is the identifier `tpid` of one.
+/// Skips the VLAN tags of a frame whose first type field is the tag protocol identifier `tpid`.
 #[inline(never)]
 fn skip_tags(data: &[u8], tpid: u16) -> Tags {
     let mut tags = Tags { eth_type: tpid, type_at: 12, outer_tci: 0 };
@@ -95,7 +97,8 @@ fn skip_tags(data: &[u8], tpid: u16) -> Tags {
     tags
 }
 
-/// The EtherType of a frame that has a length at `length_at`, and where it stands: behind LLC and SNAP, if at all.
+/// Returns the EtherType of a frame with an 802.3 length at `length_at`, and its offset. The EtherType
+/// follows LLC and SNAP, if present.
 #[inline(never)]
 fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     match chunk::<8>(data, length_at + 2) {
@@ -106,13 +109,13 @@ fn logical_link(data: &[u8], length_at: usize) -> (u16, usize) {
     }
 }
 
-/// The tag protocol identifiers that are skipped: C-tag, S-tag, and the older Q-in-Q one.
+/// Whether `eth_type` is a tag protocol identifier that is skipped: C-tag, S-tag, or the older Q-in-Q one.
 #[inline(always)]
 fn is_tpid(eth_type: u16) -> bool {
     matches!(eth_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
-/// What follows the EtherType.
+/// Parses the header behind the EtherType.
 #[inline(always)]
 fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     match layers.eth_type {
@@ -122,11 +125,11 @@ fn network(data: &[u8], l3: usize, layers: &mut Layers) {
     }
 }
 
-/// Which header other than IP stands at `l3`.
+/// Returns the bit of the header at `l3`, if it is not IP.
 #[inline(never)]
 fn other(data: &[u8], l3: usize, eth_type: u16) -> u32 {
     match eth_type {
-        // ARP of hardware type 1 (Ethernet), protocol 0x0800 (IPv4), address lengths 6 and 4.
+        // ARP with hardware type 1 (Ethernet), protocol 0x0800 (IPv4), address lengths 6 and 4.
         0x0806 if chunk::<28>(data, l3).is_some_and(|arp| arp[..6] == [0, 1, 8, 0, 6, 4]) => header::ARP,
         0x8847 | 0x8848 if chunk::<4>(data, l3).is_some() => header::MPLS,
         0x88e7 if chunk::<4>(data, l3).is_some() => header::PBB,

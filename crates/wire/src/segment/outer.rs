@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Headers around the packet that is cut: those of tunnels that the sender left to its device together with it.
+//! Outer headers of a tunnelled super-frame, which the sender left to its device to segment.
 //!
-//! A walk from the frame's front to the innermost IP header finds what must be right in each segment: lengths,
-//! identifications and checksums of IP, UDP and GRE around it. Between them it knows Ethernet with VLAN tags, IP in IP,
-//! GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve (RFC 8926), and IP straight in UDP. What else
-//! stands behind a UDP or GRE header may hold a length of its own, and then nothing is cut. Headers of layer 2 that the
-//! walk does not understand (MPLS, PBB, keys) have none: the next IP header is searched behind them.
+//! A walk from the start of the frame to the innermost IP header finds the fields that each segment needs
+//! corrected: lengths, identifications and checksums of outer IP, UDP and GRE headers. Between them it knows
+//! Ethernet with VLAN tags, IP in IP, GRE (RFC 2784, 2890), VXLAN (RFC 7348) with its extension GPE, Geneve
+//! (RFC 8926), and IP directly in UDP. Any other header behind UDP or GRE may contain a length, so such a
+//! frame is not segmented. Unknown layer 2 headers (MPLS, PBB, KeyFlow) contain no length; the walk searches
+//! for the next IP header behind them.
 
 #[cfg(test)]
 mod tests;
@@ -14,41 +15,41 @@ use crate::layers::header;
 use crate::view::Field;
 use crate::{Depth, checksum, ipv4, ipv6, locate, udp};
 
-/// Headers around the innermost packet, at most.
+/// Maximum number of headers around the innermost packet.
 const HEADERS_MAX: usize = 8;
 
 const IP_IN_IP: u8 = 4;
 const IPV6_IN_IP: u8 = 41;
 const GRE: u8 = 47;
 
-/// The first word of a GRE header: checksum, key and sequence number present; what must be 0 (routing, recursion
-/// control, flags, version).
+/// Flags in the first word of a GRE header: checksum, key and sequence number present. The reserved mask
+/// covers the bits that must be 0 (routing, recursion control, flags, version).
 const GRE_HAS_CHECKSUM: u16 = 0x8000;
 const GRE_HAS_KEY: u16 = 0x2000;
 const GRE_HAS_SEQUENCE: u16 = 0x1000;
 const GRE_RESERVED: u16 = 0x4fff;
-/// Bytes from a GRE header to its checksum.
+/// Offset of the checksum in a GRE header in bytes.
 const GRE_CHECKSUM: usize = 4;
 
-/// EtherType of a whole Ethernet frame in a tunnel.
+/// EtherType of a complete Ethernet frame in a tunnel.
 const ETHERNET: u16 = 0x6558;
-/// The flag of a VXLAN header that its network identifier is valid.
+/// Flag of a VXLAN header that marks its network identifier as valid.
 const VXLAN_VALID: u8 = 0x08;
 
-/// A header to be put right, at an offset of the frame.
+/// Header to correct, at an offset of the frame.
 #[derive(Clone, Copy, Debug, Default)]
 enum Header {
     #[default]
     None,
     Ipv4(usize),
     Ipv6(usize),
-    /// With the offset of the IP header before it.
+    /// UDP, with the offset of the IP header before it.
     Udp(usize, usize),
     /// GRE with a checksum.
     Gre(usize),
 }
 
-/// The headers around the innermost packet, outermost first.
+/// Headers around the innermost packet, outermost first.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Outer {
     headers: [Header; HEADERS_MAX],
@@ -56,8 +57,8 @@ pub(super) struct Outer {
 }
 
 impl Outer {
-    /// The headers around the IP header at `inner` of a super-frame without padding. None if there is one that can not
-    /// be put right.
+    /// Returns the headers around the IP header at `inner` of a super-frame without padding, or `None` if one
+    /// of them cannot be corrected.
     pub(super) fn find(frame: &[u8], inner: usize) -> Option<Self> {
         Walk { frame, inner }.ethernet(0, Self::default())
     }
@@ -68,7 +69,8 @@ impl Outer {
         Some(self)
     }
 
-    /// Puts the headers of the segment `out` right, whose innermost packet is finished; `count` segments came before.
+    /// Corrects the headers of the segment `out`, whose innermost packet is complete. `count` segments were
+    /// written before.
     pub(super) fn finish(&self, out: &mut [u8], count: u16) {
         for header in self.headers[..self.count].iter().rev() {
             match *header {
@@ -88,7 +90,7 @@ impl Outer {
     }
 }
 
-/// Length, identification and header checksum of an IPv4 packet that reaches to the end of `packet`.
+/// Writes length, identification and header checksum of an IPv4 packet that reaches to the end of `packet`.
 pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
     let total_len = packet.len() as u16;
     if let Ok(mut ip) = ipv4::Packet::new_checked(packet) {
@@ -98,8 +100,8 @@ pub(super) fn finish_ipv4(packet: &mut [u8], count: u16) {
     }
 }
 
-/// A checksum of 0 says that there is none, and stays. Any other is computed anew: in a super-frame the field holds
-/// the sum of the pseudo-header at most.
+/// Completes an outer UDP header. A checksum of 0 (none) stays. Any other is recomputed, because a
+/// super-frame's field holds at most the sum of the pseudo-header.
 fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     let len = out.len() - at;
     (len as u16).store(&mut out[at + super::UDP_LENGTH..]);
@@ -114,7 +116,7 @@ fn finish_udp(out: &mut [u8], at: usize, ip: usize) {
     checksum::udp(pseudo, &out[at..]).store(&mut out[at + super::UDP_CHECKSUM..]);
 }
 
-/// An IP header whose length reaches to the frame's end.
+/// IP header whose length reaches to the frame's end.
 struct Ip {
     is_v4: bool,
     proto: u8,
@@ -128,14 +130,15 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The headers from the Ethernet header at `at` on, behind those of `outer`.
+    /// Walks from the Ethernet header at `at`, behind the headers in `outer`.
     fn ethernet(&self, at: usize, outer: Outer) -> Option<Outer> {
         let layers = locate(self.frame.get(at..)?, Depth::L3);
         let l3 = at + usize::from(layers.l3);
         if layers.present & header::IP != 0 { self.ip(l3, outer) } else { self.search(l3, outer) }
     }
 
-    /// As from the first IP header behind `at`: headers are of even length. One of IPv4 is known by its checksum too.
+    /// Walks from the first IP header behind `at`. Headers have even lengths. An IPv4 header must also have a
+    /// valid checksum.
     fn search(&self, at: usize, outer: Outer) -> Option<Outer> {
         let is_ip = |at: &usize| {
             self.ip_at(*at).is_some_and(|ip| !ip.is_v4 || checksum::sum(&self.frame[*at..ip.l4]) == 0xffff)
@@ -157,8 +160,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The IP header at `at`; none if it is no whole one, its length does not reach to the frame's end, it is a
-    /// fragment's, or has extension headers other than options.
+    /// Returns the IP header at `at`. Returns `None` if the header is incomplete, its length does not reach
+    /// the frame's end, it is a fragment's, or it has extension headers other than options.
     fn ip_at(&self, at: usize) -> Option<Ip> {
         let bytes = self.frame.get(at..)?;
         if let Ok(ip) = ipv4::Packet::new_checked(bytes) {
@@ -181,7 +184,7 @@ impl Walk<'_> {
     fn gre(&self, at: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 4)?;
         let (flags, kind): (u16, u16) = (Field::load(head), Field::load(&head[2..]));
-        // A sequence number counts packets: each segment would need one that later packets have got already.
+        // A sequence number counts packets. Each segment would need one that later packets already use.
         if flags & (GRE_RESERVED | GRE_HAS_SEQUENCE) != 0 {
             return None;
         }
@@ -191,7 +194,7 @@ impl Walk<'_> {
         self.typed(kind, at + 4 + 4 * options, outer)
     }
 
-    /// What a tunnel says is of this EtherType.
+    /// Walks on from a tunnel payload with this EtherType.
     fn typed(&self, kind: u16, at: usize, outer: Outer) -> Option<Outer> {
         match kind {
             ETHERNET => self.ethernet(at, outer),
@@ -201,7 +204,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Ports do not tell what runs in UDP (tunnels choose them): it is what leads to the innermost packet.
+    /// Walks into a UDP payload. Tunnels choose their ports, so the payload is recognised by whether it leads
+    /// to the innermost packet.
     fn udp(&self, at: usize, ip: usize, outer: Outer) -> Option<Outer> {
         let head = self.frame.get(at..at + 16)?;
         let len: u16 = Field::load(&head[super::UDP_LENGTH..]);

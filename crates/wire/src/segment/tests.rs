@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Segments against frames that the builder makes of the same payload.
+//! Segments compared with frames that the builder makes of the same payload.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ const B: [u8; 4] = [10, 0, 0, 2];
 const A6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 const B6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
-/// Headers up to IP: `shape` picks tags, family, options, extension headers.
+/// Returns headers up to IP. `shape` selects tags, address family, options and extension headers.
 fn ip(shape: u8, id: u16) -> PacketBuilder {
     let mut builder = PacketBuilder::ethernet([2; 6], [4; 6]);
     if shape & 1 != 0 {
@@ -21,12 +21,12 @@ fn ip(shape: u8, id: u16) -> PacketBuilder {
         0 => builder.ipv4(A, B).id(id),
         1 => builder.ipv4(A, B).ipv4_options(&[1, 1, 1]).id(id),
         2 => builder.ipv6(A6, B6),
-        // A routing header: the pseudo-header holds the last destination.
+        // With a routing header, the pseudo-header contains the last destination.
         _ => builder.ipv6(A6, B6).extension(ipv6::ROUTING, &[&[2, 1, 0, 0, 0, 0][..], &[9; 16]].concat()),
     }
 }
 
-/// Puts the partial checksum in place of the whole one: what is left when the summed bytes are taken out.
+/// Replaces the complete checksum by the partial one: removes the sum of the covered bytes.
 fn make_partial(frame: &mut [u8], field: usize) {
     let layers = locate(frame, Depth::L4);
     let l4 = usize::from(layers.l4);
@@ -122,7 +122,7 @@ proptest! {
         }
     }
 
-    /// Any bytes with any layers: an answer, never a panic.
+    /// Any bytes with any layers yield a result, never a panic.
     #[test]
     fn any_input_is_survived(
         frame in proptest::collection::vec(any::<u8>(), 0..120),

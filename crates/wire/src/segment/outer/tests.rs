@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Super-frames in tunnels against segments that are put into the same tunnels one by one.
+//! Segments of tunnelled super-frames, compared with segments that are put into the same tunnels one by one.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ const B6: [u8; 16] = [0xfd, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 const ETHERNET_BYTES: usize = 14;
 const GRE_SUMMED: [u8; 8] = [0x80, 0, 0x65, 0x58, 0, 0, 0, 0];
 
-/// A tunnel around an Ethernet frame; `id` is that of its IPv4 header.
+/// Wraps an Ethernet frame in a tunnel; `id` is the identification of the outer IPv4 header.
 type Tunnel = fn(frame: &[u8], id: u16) -> Vec<u8>;
 
 fn ethernet() -> PacketBuilder {
@@ -42,7 +42,7 @@ fn vxlan_v6(frame: &[u8], _: u16) -> Vec<u8> {
     put(ethernet().ipv6(A6, B6).udp(5, 8472), &[&[8, 0, 0, 0, 0, 0, 7, 0], frame])
 }
 
-/// Geneve with eight bytes of options, after which its first byte looks like that of VXLAN too.
+/// Geneve with options. Its first byte is also valid for VXLAN.
 fn geneve(frame: &[u8], id: u16) -> Vec<u8> {
     put(v4(id).udp(5, 6081), &[&[8, 0, 0x65, 0x58, 0, 0, 7, 0], &[3; 32], frame])
 }
@@ -108,7 +108,8 @@ fn inner(is_v6: bool, id: u16, seq: u32, payload: &[u8]) -> Vec<u8> {
     ip.tcp(1, 2).tcp_numbers(seq, 77).payload(payload).build()
 }
 
-/// The super-frame in its tunnel, with where the innermost headers are. The inner checksum is partial.
+/// Returns the super-frame in its tunnel and the layers of the innermost packet. The inner checksum is
+/// partial.
 fn tunnelled(tunnel: Tunnel, mut frame: Vec<u8>, id: u16) -> (Vec<u8>, Layers) {
     let mut layers = locate(&frame, Depth::L4);
     let l4 = usize::from(layers.l4);
@@ -141,13 +142,13 @@ proptest! {
             let count = index as u16;
             let seq = seq.wrapping_add((index * size) as u32);
             let expected = tunnel(&inner(is_v6, 40 + count, seq, chunk), id.wrapping_add(count));
-            // All IPv4 identifications around advance as one.
+            // The identifications of all outer IPv4 headers advance together.
             prop_assert_eq!(&out[..len], &expected);
         }
         prop_assert_eq!(segments.remaining(), 0);
     }
 
-    /// Damaged anywhere: an answer, never a panic; and whole outer headers in what is cut nevertheless.
+    /// A frame damaged anywhere yields a result, never a panic. Segments still have complete outer headers.
     #[test]
     fn damage_is_survived(tunnel in 0..TUNNELS.len(), at in 0usize..150, value: u8, is_v6: bool) {
         let (mut frame, layers) = tunnelled(TUNNELS[tunnel], inner(is_v6, 1, 2, &[3; 500]), 9);
@@ -194,7 +195,7 @@ fn what_can_not_be_put_right_is_not_cut() {
 #[test]
 fn an_outer_udp_checksum_that_is_open_becomes_whole() {
     let (mut frame, layers) = tunnelled(vxlan_summed_v4, inner(false, 1, 2, &[3; 500]), 9);
-    // What Linux leaves there: the sum of the pseudo-header.
+    // Linux leaves the sum of the pseudo-header in this field.
     let open = checksum::pseudo_v4(A, B, 17, (frame.len() - 34) as u32);
     open.store(&mut frame[34 + UDP_CHECKSUM..]);
     let mut out = [0; 700];
