@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Actions (7.2.5): type 16, length 16 bits (a multiple of 8 bytes), content.
+//! Actions (OpenFlow 1.3, section 7.2.5): type 16 bits, length 16 bits (a multiple of 8 bytes), content.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -27,10 +27,10 @@ const PUSH_PBB: u16 = 26;
 const POP_PBB: u16 = 27;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// Bytes of an action's type and length.
+/// Length of an action's type and length fields in bytes.
 const HEADER_BYTES: usize = 4;
 
-/// All that is left, as a list of actions.
+/// Decodes the rest of the reader as a list of actions.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError> {
     let mut actions = Vec::new();
     while !r.is_empty() {
@@ -40,7 +40,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Action>, DecodeError
 }
 
 fn decode(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
-    // A header that is cut short is the list's fault, under the action's code.
+    // A truncated header is reported under the list's length code.
     let mut header = r.part(HEADER_BYTES, "an action's header", error::ACTION_BAD_LEN)?;
     let (kind, length) = (header.u16()?, usize::from(header.u16()?));
     if length < 8 || length % 8 != 0 {
@@ -93,7 +93,7 @@ fn ethertype(r: &mut Reader<'_>) -> Result<u16, DecodeError> {
     Ok(ethertype)
 }
 
-/// Reads an OXM and the padding behind it, which ends the action.
+/// Reads an OXM field and the padding behind it, which ends the action.
 fn set_field(r: &mut Reader<'_>, mask_allowed: bool) -> Result<Action, DecodeError> {
     match oxm::decode(r, oxm::IN_SET_FIELD)? {
         Tlv::Index(_) => error::ACTION_BAD_SET_TYPE.says("set_field cannot write an entry's index"),
@@ -151,7 +151,7 @@ fn experimenter(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     }
 }
 
-/// Passes padding of less than 8 bytes; what is more stays, and is refused.
+/// Skips up to 7 bytes of padding. Longer padding stays unread, and the caller refuses it.
 fn pad_end(r: &mut Reader<'_>) {
     if r.remaining() < 8 {
         r.rest();

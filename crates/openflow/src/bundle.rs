@@ -7,7 +7,7 @@ use crate::header::{HEADER_BYTES, Header, VERSION, kind};
 use crate::message::Message;
 use crate::{ours, symmetric};
 
-/// Errors of the extension (OFPBFC_*).
+/// Error codes of the extension (OFPBFC_*).
 pub mod code {
     use super::{ErrorCode, ours};
 
@@ -37,24 +37,24 @@ pub mod code {
     }
 }
 
-/// What a bundle control message does (OFPBCT_*).
+/// Type of a bundle control message (OFPBCT_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BundleKind {
-    /// Open it.
+    /// Open the bundle.
     OpenRequest,
-    /// It is open.
+    /// The bundle is open.
     OpenReply,
-    /// Close it: no more messages.
+    /// Close the bundle: no more messages are added.
     CloseRequest,
-    /// It is closed.
+    /// The bundle is closed.
     CloseReply,
-    /// Do all its messages, or none.
+    /// Apply all messages of the bundle, or none.
     CommitRequest,
-    /// All are done.
+    /// All messages were applied.
     CommitReply,
-    /// Forget it.
+    /// Discard the bundle.
     DiscardRequest,
-    /// It is forgotten.
+    /// The bundle was discarded.
     DiscardReply,
 }
 
@@ -69,19 +69,19 @@ const KINDS: [BundleKind; 8] = [
     BundleKind::DiscardReply,
 ];
 
-/// OFPBF_ATOMIC: packets see all of the bundle or nothing.
+/// OFPBF_ATOMIC: a packet sees all changes of the bundle or none.
 pub const FLAG_ATOMIC: u16 = 1;
-/// OFPBF_ORDERED: messages are done in their order.
+/// OFPBF_ORDERED: messages are applied in order.
 pub const FLAG_ORDERED: u16 = 2;
 
-/// Opens, closes, commits or discards a bundle, or answers that.
+/// Opens, closes, commits or discards a bundle, or is the reply to such a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BundleControl {
-    /// The bundle's number, chosen by the controller.
+    /// Number of the bundle, chosen by the controller.
     pub bundle_id: u32,
-    /// What to do.
+    /// Type of the request or reply.
     pub kind: BundleKind,
-    /// [`FLAG_ATOMIC`], [`FLAG_ORDERED`].
+    /// Flags [`FLAG_ATOMIC`] and [`FLAG_ORDERED`].
     pub flags: u16,
 }
 
@@ -91,7 +91,7 @@ impl BundleControl {
         let Some(kind) = KINDS.get(usize::from(kind)) else {
             return code::BAD_TYPE.says(format!("bundle control type {kind}; types are 0 to 7"));
         };
-        // No properties but experimenters' are defined.
+        // Only experimenter properties are defined; all are ignored.
         r.rest();
         Ok(Self { bundle_id, kind: *kind, flags })
     }
@@ -106,11 +106,11 @@ impl BundleControl {
 /// Adds a message to a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BundleAdd {
-    /// The bundle's number.
+    /// Number of the bundle.
     pub bundle_id: u32,
-    /// The bundle's flags.
+    /// Flags of the bundle, as in [`BundleControl`].
     pub flags: u16,
-    /// The message, which has the transaction number of the message around it.
+    /// Message to add. Its transaction number equals that of the enclosing message.
     pub message: Box<Message>,
 }
 
@@ -138,7 +138,7 @@ impl BundleAdd {
             ));
         }
         let body = &rest[HEADER_BYTES..length];
-        // Also keeps bundles from nesting.
+        // The check also prevents nested bundles.
         let is_known = match header.kind {
             kind::FLOW_MOD | kind::GROUP_MOD | kind::PORT_MOD | kind::METER_MOD | kind::PACKET_OUT => true,
             kind::EXPERIMENTER => symmetric::is_lane_mod(body),
@@ -147,7 +147,7 @@ impl BundleAdd {
         if !is_known {
             return code::MSG_UNSUP.says(format!("a message of type {} cannot be in a bundle", header.kind));
         }
-        // Behind it there may be properties; none are defined.
+        // Properties may follow the message; none are defined.
         let message = Message::decode_body(header, body)?;
         Ok(Self { bundle_id, flags, message: Box::new(message) })
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reading that cannot run over the end, and writing in network byte order.
+//! Bounds-checked reader, and writer in network byte order.
 
 use crate::error::{DecodeError, ErrorCode};
 
 type Read<T> = Result<T, DecodeError>;
 
-/// What is left of a structure. Reading past its end is refused under the structure's own code.
+/// Unread rest of a structure. Reading past its end is refused under the structure's error code.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
@@ -14,12 +14,12 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads `bytes`, a structure called `what`; a wrong length is refused under `short`.
+    /// Creates a reader of the structure `what`. A wrong length is refused under the code `short`.
     pub fn new(bytes: &'a [u8], what: &'static str, short: ErrorCode) -> Self {
         Self { rest: bytes, what, short }
     }
 
-    /// A reader of the next `length` bytes, which are a structure of their own.
+    /// Returns a reader of the next `length` bytes, which form a nested structure.
     pub fn part(&mut self, length: usize, what: &'static str, short: ErrorCode) -> Read<Reader<'a>> {
         match self.rest.split_at_checked(length) {
             Some((part, rest)) => {
@@ -72,12 +72,12 @@ impl<'a> Reader<'a> {
         Ok(u128::from_be_bytes(self.array()?))
     }
 
-    /// Passes padding, whatever it holds.
+    /// Skips padding with any content.
     pub fn skip(&mut self, length: usize) -> Read<()> {
         self.take(length).map(|_| ())
     }
 
-    /// All that is left.
+    /// Returns the unread rest.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The 16-bit number `at` bytes ahead, which stays unread.
+    /// Returns the 16-bit number `at` bytes ahead without reading it.
     pub fn peek_u16(&self, at: usize) -> Read<u16> {
         let mut ahead = self.clone();
         ahead.skip(at)?;
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         self.short.says(format!("{} has {} bytes too many", self.what, self.rest.len()))
     }
 
-    /// Text in a field of `N` bytes, up to its first NUL; bytes that are not UTF-8 are replaced.
+    /// Reads text from a field of `N` bytes, up to the first NUL. Invalid UTF-8 is replaced.
     pub fn text<const N: usize>(&mut self) -> Read<String> {
         let bytes = self.take(N)?;
         let length = bytes.iter().position(|b| *b == 0).unwrap_or(N);
@@ -113,11 +113,11 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writing in network byte order.
+/// Writer in network byte order.
 pub(crate) trait Put {
     fn put(&mut self, bytes: &[u8]);
     fn zeros(&mut self, count: usize);
-    /// Sets the 16-bit number at `at`.
+    /// Overwrites the 16-bit number at offset `at`.
     fn patch_u16(&mut self, at: usize, value: u16);
     fn length(&self) -> usize;
 
@@ -137,7 +137,8 @@ pub(crate) trait Put {
         self.put(&value.to_be_bytes());
     }
 
-    /// Text in a field of `size` bytes, of which the last is 0; cut between characters if it is too long.
+    /// Writes text to a field of `size` bytes whose last byte is 0. Longer text is cut at a character
+    /// boundary.
     fn put_text(&mut self, text: &str, size: usize) {
         let mut length = text.len().min(size - 1);
         while !text.is_char_boundary(length) {
@@ -147,14 +148,14 @@ pub(crate) trait Put {
         self.zeros(size - length);
     }
 
-    /// Writes the length of what was written since `start` at `at`. A length beyond 65535 makes the whole message
-    /// too long, which is found when the message is complete.
+    /// Writes the length of the data since `start` to offset `at`. A length beyond 65535 makes the whole
+    /// message too long, which is detected when the message is complete.
     fn patch_length(&mut self, at: usize, start: usize) {
         let length = self.length() - start;
         self.patch_u16(at, u16::try_from(length).unwrap_or(u16::MAX));
     }
 
-    /// Pads what was written since `start` to a multiple of 8 bytes.
+    /// Pads the data since `start` to a multiple of 8 bytes.
     fn pad8(&mut self, start: usize) {
         let length = self.length() - start;
         self.zeros(length.next_multiple_of(8) - length);
@@ -179,20 +180,20 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Whole seconds and the nanoseconds beyond them, as statistics tell durations.
+/// Writes a duration as statistics do: whole seconds and remaining nanoseconds.
 pub(crate) fn put_duration(out: &mut Vec<u8>, duration: flow::Nanos) {
     const SECOND_NS: u64 = 1_000_000_000;
     out.put_u32(u32::try_from(duration / SECOND_NS).unwrap_or(u32::MAX));
     out.put_u32((duration % SECOND_NS) as u32);
 }
 
-/// What [`put_duration`] wrote.
+/// Reads a duration written by [`put_duration`].
 pub(crate) fn duration(r: &mut Reader<'_>) -> Read<flow::Nanos> {
     let seconds = u64::from(r.u32()?);
     Ok(seconds * 1_000_000_000 + u64::from(r.u32()?))
 }
 
-/// `None` for the number that stands for none or any.
+/// Returns `None` if `value` is the number `none`, which means "none" or "any" on the wire.
 pub(crate) fn unless(none: u32, value: u32) -> Option<u32> {
     (value != none).then_some(value)
 }

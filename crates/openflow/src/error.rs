@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.3's error types and codes (7.4.4), and what the codec refuses.
+//! Error types and codes of OpenFlow 1.3 (section 7.4.4), and refusals of the codec.
 
 use crate::ours;
 use std::borrow::Cow;
@@ -11,34 +11,34 @@ const EXPERIMENTER: u16 = 0xffff;
 /// Type and code of an ERROR message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ErrorCode {
-    /// OFPET_*.
+    /// Error type (OFPET_*).
     pub kind: u16,
-    /// The code within the type; the experimenter's own number (`exp_type`) when `experimenter` is given.
+    /// Code within the type, or the experimenter's `exp_type` if `experimenter` is set.
     pub code: u16,
-    /// Who defines the code; `kind` is OFPET_EXPERIMENTER then, and only then.
+    /// Experimenter that defines the code. Set exactly if `kind` is OFPET_EXPERIMENTER.
     pub experimenter: Option<u32>,
 }
 
 impl ErrorCode {
-    /// A code of the standard.
+    /// Returns a code of the standard.
     #[must_use]
     pub const fn new(kind: u16, code: u16) -> Self {
         Self { kind, code, experimenter: None }
     }
 
-    /// A code that an experimenter defines.
+    /// Returns a code that an experimenter defines.
     #[must_use]
     pub const fn of_experimenter(experimenter: u32, exp_type: u16) -> Self {
         Self { kind: EXPERIMENTER, code: exp_type, experimenter: Some(experimenter) }
     }
 
-    /// Refuses something under this code.
+    /// Returns a refusal under this code.
     pub(crate) fn says<T>(self, problem: impl Into<Cow<'static, str>>) -> Result<T, DecodeError> {
         Err(DecodeError { code: self, problem: problem.into() })
     }
 }
 
-/// The standard's, or, with OFPET_EXPERIMENTER, ours.
+/// Returns a code of the standard, or Shunt's own code for OFPET_EXPERIMENTER.
 impl From<(u16, u16)> for ErrorCode {
     fn from((kind, code): (u16, u16)) -> Self {
         if kind == EXPERIMENTER {
@@ -60,21 +60,21 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A stateless lane that cannot be: our own code.
+/// Invalid stateless configuration (Shunt's own code).
 pub const LANE_BAD_CONFIG: ErrorCode = ErrorCode::of_experimenter(ours::EXPERIMENTER, 1);
 
-/// A message that cannot be taken: what to answer, and why. The connection can go on behind it unless the message's
-/// end is unknown.
+/// Refusal of a message, with the error code to answer. The connection can continue behind the message unless
+/// its end is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{problem} ({code})")]
 pub struct DecodeError {
-    /// What the ERROR message says.
+    /// Code of the ERROR message to send.
     pub code: ErrorCode,
-    /// A sentence.
+    /// Description for the log.
     pub problem: Cow<'static, str>,
 }
 
-/// A message that does not fit the wire's 16-bit length fields. Nothing of it was written.
+/// A message that exceeds the 16-bit length fields. None of it was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the message would have {0} bytes; an OpenFlow message has at most 65535, so it must say less")]
 pub struct TooLong(pub usize);

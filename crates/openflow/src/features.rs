@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FEATURES_REPLY (7.3.1), the switch configuration (7.3.2) and TABLE_MOD (7.3.3).
+//! FEATURES_REPLY (section 7.3.1), switch configuration (7.3.2) and TABLE_MOD (7.3.3).
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 
-/// Capabilities (OFPC_*).
+/// Capability bits (OFPC_*).
 pub mod capability {
     /// Flow statistics.
     pub const FLOW_STATS: u32 = 1;
@@ -14,26 +14,26 @@ pub mod capability {
     pub const PORT_STATS: u32 = 1 << 2;
     /// Group statistics.
     pub const GROUP_STATS: u32 = 1 << 3;
-    /// Can reassemble IP fragments.
+    /// Reassembly of IP fragments.
     pub const IP_REASSEMBLY: u32 = 1 << 5;
     /// Queue statistics.
     pub const QUEUE_STATS: u32 = 1 << 6;
-    /// Blocks looping ports.
+    /// Blocking of looping ports.
     pub const PORT_BLOCKED: u32 = 1 << 8;
 }
 
-/// What the switch is.
+/// Features of the switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Features {
-    /// The datapath's number.
+    /// Datapath ID.
     pub datapath_id: u64,
-    /// Packets that can be held for a controller.
+    /// Number of packets that can be buffered for a controller.
     pub buffers: u32,
-    /// How many tables it has.
+    /// Number of tables.
     pub tables: u8,
-    /// 0 for the main connection.
+    /// Auxiliary connection ID; 0 for the main connection.
     pub auxiliary_id: u8,
-    /// See [`capability`].
+    /// Capabilities, as bits of [`capability`].
     pub capabilities: u32,
 }
 
@@ -55,24 +55,24 @@ impl Features {
     }
 }
 
-/// What happens to IP fragments (OFPC_FRAG_*).
+/// Treatment of IP fragments (OFPC_FRAG_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Fragments {
-    /// Nothing special.
+    /// Forwarded like other packets.
     #[default]
     Normal,
-    /// They are dropped.
+    /// Dropped.
     Drop,
-    /// They are reassembled.
+    /// Reassembled before they enter the pipeline.
     Reassemble,
 }
 
-/// The switch's configuration, as far as OpenFlow knows it.
+/// Configuration of the switch in OpenFlow (SET_CONFIG).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SwitchConfig {
-    /// What happens to IP fragments.
+    /// Treatment of IP fragments.
     pub fragments: Fragments,
-    /// Bytes of a packet-in that no output action made; 0xffff: the whole packet, not buffered.
+    /// Maximum bytes of a packet-in that no output action caused; 0xffff: the whole packet, not buffered.
     pub miss_send_len: u16,
 }
 
@@ -103,10 +103,10 @@ impl SwitchConfig {
     }
 }
 
-/// A change of a table's configuration, which has no meaning since OpenFlow 1.3.
+/// Change of a table's configuration. It has no effect since OpenFlow 1.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableMod {
-    /// The table; none: all.
+    /// Table number; `None`: all tables.
     pub table: Option<u8>,
     /// Reserved bits (OFPTC_*).
     pub config: u32,

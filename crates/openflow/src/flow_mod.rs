@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! FLOW_MOD (7.3.4.1) and FLOW_REMOVED (7.4.2).
+//! FLOW_MOD (section 7.3.4.1) and FLOW_REMOVED (7.4.2).
 
 use crate::bytes::{Put, Reader, duration, put_duration, unless};
 use crate::error::{self, DecodeError};
@@ -15,12 +15,12 @@ pub(crate) const ANY: u32 = 0xffff_ffff;
 const COMMANDS: [Command; 5] =
     [Command::Add, Command::Modify, Command::ModifyStrict, Command::Delete, Command::DeleteStrict];
 
-/// A request to change tables, still to be checked by `flow::validate::validate`.
+/// Flow-mod message. The caller still validates it by `flow::validate::validate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowMod {
-    /// The change.
+    /// Change of the tables.
     pub flow: flow::FlowMod,
-    /// The held packet to run through the table afterwards.
+    /// Buffered packet to process after the change.
     pub buffer_id: Option<u32>,
 }
 
@@ -103,41 +103,41 @@ pub(crate) fn flag_bits(flags: EntryFlags) -> u16 {
     .sum()
 }
 
-/// Why an entry went (OFPRR_*).
+/// Reason for which an entry was removed (OFPRR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovedReason {
-    /// No packet for its idle timeout.
+    /// The idle timeout expired.
     IdleTimeout,
-    /// Its hard timeout passed.
+    /// The hard timeout expired.
     HardTimeout,
-    /// Deleted by a request.
+    /// A request deleted the entry.
     Delete,
-    /// Its group was deleted.
+    /// The entry's group was deleted.
     GroupDelete,
 }
 
-/// Tells that an entry went.
+/// Notification that an entry was removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowRemoved {
-    /// Its cookie.
+    /// Cookie of the entry.
     pub cookie: u64,
-    /// Its priority.
+    /// Priority of the entry.
     pub priority: u16,
-    /// Why it went.
+    /// Reason of the removal.
     pub reason: RemovedReason,
-    /// Its table.
+    /// Table of the entry.
     pub table: u8,
-    /// How long it lived.
+    /// Lifetime of the entry.
     pub duration_ns: Nanos,
-    /// Its idle timeout.
+    /// Idle timeout of the entry in seconds.
     pub idle_timeout_s: u16,
-    /// Its hard timeout.
+    /// Hard timeout of the entry in seconds.
     pub hard_timeout_s: u16,
-    /// Packets that hit it.
+    /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
-    /// Its match.
+    /// Match of the entry.
     pub matching: Match,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! GROUP_MOD (7.3.4.2) and the buckets of groups.
+//! GROUP_MOD (section 7.3.4.2) and the buckets of groups.
 
 use crate::action;
 use crate::bytes::{Put, Reader, unless};
@@ -9,17 +9,17 @@ use flow::group::{Bucket, Group, GroupType};
 
 /// OFPG_ALL: all groups, for deletes.
 pub const ALL: u32 = 0xffff_fffc;
-/// Bytes of a bucket without its actions.
+/// Length of a bucket without its actions, in bytes.
 const BUCKET_BYTES: usize = 16;
 
-/// What to do with a group (OFPGC_*); also with a meter (OFPMC_*), which has the same numbers.
+/// Command for a group (OFPGC_*) or for a meter (OFPMC_*), which have equal numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// Make it.
+    /// Add it.
     Add,
-    /// Change it.
+    /// Modify it.
     Modify,
-    /// Delete it; a delete of a number that is not there is no error.
+    /// Delete it. Deleting a number that does not exist is no error.
     Delete,
 }
 
@@ -34,12 +34,12 @@ impl Change {
     }
 }
 
-/// A change of a group. The actions of its buckets are still to be checked by `flow::validate::validate_actions`.
+/// Change of a group. The caller still checks the buckets' actions by `flow::validate::validate_actions`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupMod {
-    /// What to do.
+    /// Command of the request.
     pub command: Change,
-    /// The group; for deletes only its number counts, which may be [`ALL`].
+    /// Group. For deletes only its number is used, which may be [`ALL`].
     pub group: Group,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn kind_number(kind: GroupType) -> u8 {
     }
 }
 
-/// All that is left, as buckets.
+/// Decodes the rest of the reader as buckets.
 pub(crate) fn decode_buckets(r: &mut Reader<'_>) -> Result<Vec<Bucket>, DecodeError> {
     let mut buckets = Vec::new();
     while !r.is_empty() {

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The header of every message: version 8, type 8, length 16, transaction 32 bits.
+//! Message header: version 8 bits, type 8, length 16, transaction number 32.
 
 use crate::bytes::Put;
 
-/// OpenFlow 1.3's number on the wire.
+/// Version number of OpenFlow 1.3.
 pub const VERSION: u8 = 4;
-/// Bytes of a header.
+/// Length of a header in bytes.
 pub const HEADER_BYTES: usize = 8;
-/// The longest message.
+/// Maximum length of a message in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 0xffff;
 
-/// A message's header.
+/// Header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Version of the protocol.
+    /// Protocol version.
     pub version: u8,
-    /// Type of the message (OFPT_*).
+    /// Message type (OFPT_*).
     pub kind: u8,
-    /// Bytes of the message with this header.
+    /// Length of the message with this header in bytes.
     pub length: u16,
-    /// Number of the request; a reply carries the same.
+    /// Transaction number; a reply carries that of its request.
     pub xid: u32,
 }
 
 impl Header {
-    /// The header at the start of `bytes`; none if they are too few.
+    /// Reads the header at the start of `bytes`. Returns `None` if there are fewer than 8 bytes.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let &[version, kind, l0, l1, x0, x1, x2, x3] = bytes.first_chunk::<HEADER_BYTES>()?;
@@ -39,7 +39,7 @@ impl Header {
     }
 }
 
-/// Types of messages (OFPT_*).
+/// Message types (OFPT_*).
 pub(crate) mod kind {
     pub const HELLO: u8 = 0;
     pub const ERROR: u8 = 1;

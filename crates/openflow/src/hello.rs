@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HELLO (7.5.1): the version in the header, and a bitmap of versions among its elements.
+//! HELLO (section 7.5.1): the version in the header, and an optional bitmap of versions.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -8,23 +8,25 @@ use crate::header::VERSION;
 /// OFPHET_VERSIONBITMAP.
 const VERSION_BITMAP: u16 = 1;
 
-/// Which versions a peer speaks.
+/// Versions that a peer supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Hello {
-    /// The version in the header: the highest one.
+    /// Highest supported version, from the header.
     pub version: u8,
-    /// Bit `n` says that version `n` is spoken, for versions 0 to 31; none: all up to `version` may be.
+    /// Bit `n` is set if version `n` is supported, for versions 0 to 31. `None`: versions up to `version` may
+    /// be supported.
     pub bitmap: Option<u32>,
 }
 
 impl Hello {
-    /// OpenFlow 1.3 and nothing else.
+    /// Returns a HELLO that offers OpenFlow 1.3 only.
     #[must_use]
     pub fn ours() -> Self {
         Self { version: VERSION, bitmap: Some(1 << VERSION) }
     }
 
-    /// Whether OpenFlow 1.3 can be agreed on with a peer that says this, when we say [`Hello::ours`].
+    /// Whether OpenFlow 1.3 can be negotiated with a peer that sends this, if this switch sends
+    /// [`Hello::ours`].
     #[must_use]
     pub fn accepts_ours(&self) -> bool {
         match self.bitmap {
@@ -44,7 +46,7 @@ impl Hello {
             if kind == VERSION_BITMAP {
                 bitmap = Some(element.u32()?);
             }
-            // The last element's padding may be left out.
+            // The padding of the last element may be absent.
             r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
         }
         Ok(Self { version, bitmap })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Instructions (7.2.4): type 16, length 16 bits, content. Each type comes once at most.
+//! Instructions (section 7.2.4): type 16 bits, length 16 bits, content. Each type may occur once.
 
 use crate::action;
 use crate::bytes::{Put, Reader};
@@ -15,13 +15,13 @@ const CLEAR_ACTIONS: u16 = 5;
 const METER: u16 = 6;
 const EXPERIMENTER: u16 = 0xffff;
 
-/// Instructions, and our own `low_latency` if it is among them.
+/// Decoded instructions, and the value of Shunt's `low_latency` instruction if present.
 pub(crate) struct Decoded {
     pub instructions: Instructions,
     pub low_latency: Option<bool>,
 }
 
-/// All that is left, as a list of instructions.
+/// Decodes the rest of the reader as a list of instructions.
 pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
     let mut made = Decoded { instructions: Instructions::default(), low_latency: None };
     let mut seen = 0u32;
@@ -45,7 +45,7 @@ pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Decoded, DecodeError> {
     Ok(made)
 }
 
-/// Takes an instruction over and returns the place it fills.
+/// Decodes one instruction into `made`. Returns its position in the execution order.
 fn decode(kind: u16, r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeError> {
     let i = &mut made.instructions;
     match kind {
@@ -104,7 +104,7 @@ fn experimenter(r: &mut Reader<'_>, made: &mut Decoded) -> Result<u16, DecodeErr
     }
 }
 
-/// Writes instructions in the order in which they are executed.
+/// Writes instructions in the order of their execution.
 pub(crate) fn encode_list(i: &Instructions, low_latency: Option<bool>, out: &mut Vec<u8>) {
     let number = |out: &mut Vec<u8>, kind: u16, length: u16, number: u32| {
         out.put_u16(kind);

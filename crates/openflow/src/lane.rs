@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration of the stateless lane, in experimenter messages of ours: docs/openflow-extensions.md, "Stateless
-//! lane". What it means is [`flow::stateless`]'s.
+//! Configuration of stateless forwarding in Shunt's experimenter messages: docs/openflow-extensions.md,
+//! section "Stateless lane". [`flow::stateless`] defines the meaning.
 
 mod answer;
 mod section;
@@ -11,17 +11,18 @@ use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use flow::stateless::{LaneChange, Section};
 
-/// Flag: there is no lane, so there are no sections.
+/// Flag: stateless forwarding is off, and no sections follow.
 const OFF: u32 = 1;
 /// Flag of replies: another message of the same reply follows.
 const MORE: u32 = 2;
 
-/// What the lane is: a message of a reply, which may have several.
+/// One message of a reply with the stateless configuration. A reply may consist of several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaneReply {
-    /// Another message of the same reply follows.
+    /// Whether another message of the same reply follows.
     pub more: bool,
-    /// Parts of the lane. A bank that comes again is the rest of one too long for a message. None: there is no lane.
+    /// Sections of the configuration. A repeated bank continues one that is too long for a message. `None`:
+    /// stateless forwarding is off.
     pub sections: Option<Vec<Section>>,
 }
 

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow 1.3 without I/O: bytes and the time go in, bytes and events come out.
+//! OpenFlow 1.3 codec and connection state machine, without I/O: bytes and the time go in, bytes and events
+//! come out.
 //!
-//! - [`decode`] and [`encode`] turn a [`Message`] from and into its bytes; a refusal names OpenFlow's error code.
+//! The crate must not open sockets, read clocks or keep tables: the agent in `model` interprets the messages.
+//! Begin with [`Message`] for the codec and with [`Session`] for a connection.
+//!
+//! - [`decode`] and [`encode`] convert a [`Message`] from and to its bytes; a refusal names OpenFlow's error
+//!   code.
 //! - [`multipart::parts::Parts`] writes long replies part by part.
-//! - [`Session`] is one connection of a switch: it agrees on the version, answers echoes, refuses what cannot be
-//!   decoded, notices silence, and says when to stop reading.
-//! - [`ours`] documents what this switch adds to OpenFlow 1.3: slices, stateless headers, the stateless lane.
+//! - [`Session`] is one connection of a switch. It negotiates the version, answers echoes, refuses
+//!   undecodable messages, detects silent peers, and reports when to stop reading.
+//! - [`ours`] lists Shunt's extensions of OpenFlow 1.3: slices, stateless headers, stateless forwarding.
 
 mod action;
 pub mod bundle;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `ofp_match` (7.2.2): type 16, length 16 bits without padding, OXM fields, zeros to a multiple of 8 bytes. The
-//! fields may come in any order; they are written in the order of their numbers.
+//! `ofp_match` (section 7.2.2): type 16 bits, length 16 bits without padding, OXM fields, zeros to a multiple
+//! of 8 bytes. Fields are accepted in any order and written in the order of their numbers.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
@@ -10,7 +10,7 @@ use flow::{Match, MatchError};
 /// OFPMT_OXM.
 const OXM: u16 = 1;
 
-/// A match whose prerequisites are there.
+/// Decodes a match and checks its prerequisites.
 pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     let made = decode_unchecked(r)?;
     match made.check_prerequisites() {
@@ -19,7 +19,7 @@ pub(crate) fn decode(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     }
 }
 
-/// A match without asking for prerequisites: what a packet-in says of its packet.
+/// Decodes a match without checking prerequisites, as in a packet-in.
 pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError> {
     let kind = r.u16()?;
     let length = usize::from(r.u16()?);
@@ -31,7 +31,7 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
         return error::MATCH_BAD_LEN.says(format!("match length {length}; its header alone has 4 bytes"));
     }
     let mut fields = r.part(length - 4, "the match", error::MATCH_BAD_LEN)?;
-    // The padding belongs to the message, so its lack is a fault of the match's length.
+    // Missing padding is reported as a wrong length of the match.
     r.part(length.next_multiple_of(8) - length, "the match's padding", error::MATCH_BAD_LEN)?;
     let mut index = None;
     let mut conditions = Vec::new();
@@ -39,7 +39,7 @@ pub(crate) fn decode_unchecked(r: &mut Reader<'_>) -> Result<Match, DecodeError>
     while !fields.is_empty() {
         match oxm::decode(&mut fields, oxm::IN_MATCH)? {
             Tlv::Field { condition, .. } => {
-                // Wildcarded fields drop out of the match below, so they are counted here.
+                // Duplicates are counted here, because wildcarded fields do not remain in the match below.
                 let bit = condition.field.oxm().map_or(0, |number| 1 << number);
                 if seen & bit != 0 {
                     return refuse(&MatchError::Duplicate(condition.field.to_string()));
@@ -65,7 +65,7 @@ fn refuse<T>(problem: &MatchError) -> Result<T, DecodeError> {
     code_of(problem).says(problem.to_string())
 }
 
-/// The code under which OpenFlow 1.3 refuses a match.
+/// Returns the error code that OpenFlow 1.3 defines for a refused match.
 #[must_use]
 pub fn code_of(problem: &MatchError) -> ErrorCode {
     match problem {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any message, and the way between it and its bytes.
+//! All messages of OpenFlow 1.3, with their encoding and decoding.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
@@ -20,46 +20,46 @@ use crate::symmetric::{self, ErrorMessage};
 use flow::PortNo;
 use flow::stateless::LaneChange;
 
-/// A message of OpenFlow 1.3, of either side.
+/// Message of OpenFlow 1.3, from the controller or the switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// Opens a connection.
+    /// Opens a connection and negotiates the version.
     Hello(Hello),
     /// Refuses a message.
     Error(ErrorMessage),
-    /// Asks for its bytes back.
+    /// Requests an echo of these bytes.
     EchoRequest(Vec<u8>),
-    /// The bytes of an echo request.
+    /// Returns the bytes of an echo request.
     EchoReply(Vec<u8>),
     /// Bundle control (ONF experimenter), request or reply.
     BundleControl(BundleControl),
-    /// A message for a bundle (ONF experimenter).
+    /// Message to add to a bundle (ONF experimenter).
     BundleAdd(BundleAdd),
-    /// Changes the stateless lane (our experimenter).
+    /// Changes the stateless configuration (Shunt's experimenter).
     LaneMod(LaneChange),
-    /// Asks for the stateless lane (our experimenter).
+    /// Requests the stateless configuration (Shunt's experimenter).
     LaneRequest,
-    /// The stateless lane (our experimenter).
+    /// Stateless configuration (Shunt's experimenter).
     LaneReply(LaneReply),
-    /// Asks what the switch is.
+    /// Requests the features of the switch.
     FeaturesRequest,
-    /// What the switch is.
+    /// Features of the switch.
     FeaturesReply(Features),
-    /// Asks for the configuration.
+    /// Requests the switch configuration.
     GetConfigRequest,
-    /// The configuration.
+    /// Switch configuration.
     GetConfigReply(SwitchConfig),
-    /// Sets the configuration.
+    /// Sets the switch configuration.
     SetConfig(SwitchConfig),
-    /// A packet for the controller.
+    /// Packet sent to the controller.
     PacketIn(PacketIn),
-    /// An entry went.
+    /// An entry was removed.
     FlowRemoved(FlowRemoved),
-    /// A port came, changed or went.
+    /// A port was added, changed or removed.
     PortStatus(PortStatus),
-    /// A packet to send.
+    /// Packet to send from the switch.
     PacketOut(PacketOut),
-    /// Changes tables.
+    /// Changes flow entries.
     FlowMod(FlowMod),
     /// Changes a group.
     GroupMod(GroupMod),
@@ -67,41 +67,41 @@ pub enum Message {
     PortMod(PortMod),
     /// Changes a table's configuration.
     TableMod(TableMod),
-    /// Asks for statistics or descriptions.
+    /// Requests statistics or descriptions.
     MultipartRequest(MultipartRequest),
     /// Statistics or descriptions.
     MultipartReply(MultipartReply),
-    /// Asks to be told when all before it is done.
+    /// Requests a reply after all preceding messages were processed.
     BarrierRequest,
-    /// All before the request is done.
+    /// All messages before the request were processed.
     BarrierReply,
-    /// Asks for a port's queues.
+    /// Requests a port's queues.
     QueueGetConfigRequest {
-        /// The port; ANY: all.
+        /// Port number; ANY: all ports.
         port: PortNo,
     },
-    /// A port's queues.
+    /// Queues of a port.
     QueueGetConfigReply(QueueConfig),
-    /// Asks for a role.
+    /// Requests a role.
     RoleRequest(RoleMessage),
-    /// The role.
+    /// Role of the controller.
     RoleReply(RoleMessage),
-    /// Asks which asynchronous messages come.
+    /// Requests the filter of asynchronous messages.
     GetAsyncRequest,
-    /// Which asynchronous messages come.
+    /// Filter of asynchronous messages.
     GetAsyncReply(AsyncConfig),
-    /// Says which asynchronous messages are to come.
+    /// Sets the filter of asynchronous messages.
     SetAsync(AsyncConfig),
     /// Changes a meter.
     MeterMod(MeterMod),
 }
 
-/// Decodes one whole message. Memory in use stays within a small multiple of its length. A HELLO may have any version,
-/// all others have 1.3's.
+/// Decodes one complete message. Memory use is bounded by a small multiple of its length. A HELLO may have
+/// any version; all other messages must have that of OpenFlow 1.3.
 ///
 /// # Errors
-/// What to answer in an ERROR message. The next message can be read unless the code is OFPBRC_BAD_VERSION, or
-/// OFPBRC_BAD_LEN on bytes that are not one message.
+/// The refusal to answer in an ERROR message. The following message can be read unless the code is
+/// OFPBRC_BAD_VERSION, or OFPBRC_BAD_LEN for bytes that are not one message.
 pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     let Some(header) = Header::read(bytes) else {
         return error::BAD_LEN.says(format!("{} bytes are no message; its header has 8", bytes.len()));
@@ -116,10 +116,10 @@ pub fn decode(bytes: &[u8]) -> Result<Message, DecodeError> {
     Message::decode_body(header, &bytes[HEADER_BYTES..])
 }
 
-/// Appends a message to `out`. A multipart reply that does not fit one message becomes several parts.
+/// Appends a message to `out`. A multipart reply that exceeds one message is written as several parts.
 ///
 /// # Errors
-/// A message that does not fit 65535 bytes; `out` is as before then.
+/// A message that exceeds 65535 bytes; `out` is then unchanged.
 pub fn encode(message: &Message, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
     let start = out.len();
     let done = match message {
@@ -190,7 +190,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Writes the message as one, whatever its length.
+    /// Writes the message as a single one, whatever its length.
     pub(crate) fn encode_one(&self, xid: u32, out: &mut Vec<u8>) {
         let start = out.len();
         let version = if let Self::Hello(hello) = self { hello.version } else { VERSION };
@@ -272,7 +272,7 @@ impl Message {
         }
     }
 
-    /// Whether only a switch sends it, so that a switch has no use for it.
+    /// Whether only a switch sends the message, so a switch that receives it refuses it.
     #[must_use]
     pub fn is_from_switch(&self) -> bool {
         matches!(
@@ -291,7 +291,7 @@ impl Message {
         )
     }
 
-    /// Whether a controller in the slave role may not send it (OFPBRC_IS_SLAVE).
+    /// Whether a controller in the slave role must not send the message (OFPBRC_IS_SLAVE).
     #[must_use]
     pub fn is_barred_for_slaves(&self) -> bool {
         match self {

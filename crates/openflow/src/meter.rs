@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! METER_MOD (7.3.4.4) and the bands of meters.
+//! METER_MOD (section 7.3.4.4) and the bands of meters.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::group::Change;
 use flow::meter::{Band, Meter, MeterBand};
 
-/// OFPM_SLOWPATH: packets on the slow path.
+/// OFPM_SLOWPATH: meter for packets on the slow path.
 pub const SLOWPATH: u32 = 0xffff_fffd;
-/// OFPM_CONTROLLER: packets to the controller.
+/// OFPM_CONTROLLER: meter for packets to the controller.
 pub const CONTROLLER: u32 = 0xffff_fffe;
 /// OFPM_ALL: all meters, for deletes and statistics.
 pub const ALL: u32 = 0xffff_ffff;
@@ -22,12 +22,12 @@ const DROP: u16 = 1;
 const DSCP_REMARK: u16 = 2;
 const BAND_BYTES: u16 = 16;
 
-/// A change of a meter.
+/// Change of a meter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeterMod {
-    /// What to do.
+    /// Command of the request.
     pub command: Change,
-    /// The meter; for deletes only its number counts, which may be [`ALL`].
+    /// Meter. For deletes only its number is used, which may be [`ALL`].
     pub meter: Meter,
 }
 
@@ -50,7 +50,7 @@ impl MeterMod {
     }
 }
 
-/// Flags, number and bands to the end.
+/// Decodes flags, number and bands up to the end.
 pub(crate) fn decode_meter(r: &mut Reader<'_>) -> Result<Meter, DecodeError> {
     let flags = r.u16()?;
     if flags >> 4 != 0 || flags & (KBPS | PKTPS) == KBPS | PKTPS {

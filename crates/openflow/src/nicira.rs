@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3: first bit 10 and bits - 1 in
-//! 6 bits, header of the field 32, value 64. Open vSwitch counts bits from the least significant.
+//! Nicira's `reg_load`, which ovs-ofctl sends for a masked set-field in OpenFlow 1.3. Layout: first bit 10
+//! bits, number of bits minus 1 in 6 bits, field header 32, value 64. Bits are counted from the least
+//! significant.
 
 use crate::bytes::Reader;
 use crate::error::{self, DecodeError};
@@ -8,7 +9,7 @@ use crate::oxm;
 use flow::action::SetField;
 use flow::{Action, Field};
 
-/// Fields of NXM class 0 (OpenFlow 1.0's).
+/// Fields of NXM class 0 (those of OpenFlow 1.0).
 const NXM_OF: &[(u8, Field)] = &[
     (1, Field::EthDst),
     (2, Field::EthSrc),
@@ -40,7 +41,7 @@ const NXM_NX: &[(u8, Field)] = &[
     (28, Field::IpEcn),
 ];
 
-/// The masked set-field that a `reg_load` is, behind its subtype.
+/// Decodes a `reg_load` behind its subtype, as a masked set-field.
 pub(crate) fn reg_load(r: &mut Reader<'_>) -> Result<Action, DecodeError> {
     let bits = r.u16()?;
     let (offset, count) = (u32::from(bits >> 6), u32::from(bits & 0x3f) + 1);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Numbers of this switch's extensions to OpenFlow 1.3. Layouts, meaning and errors: docs/openflow-extensions.md.
+//! Numbers of Shunt's extensions of OpenFlow 1.3. docs/openflow-extensions.md describes layouts, semantics
+//! and errors.
 
-/// Our experimenter ID.
+/// Experimenter ID of Shunt.
 pub const EXPERIMENTER: u32 = 0xff53_484e;
-/// Nicira's experimenter ID.
+/// Experimenter ID of Nicira.
 pub(crate) const NICIRA: u32 = 0x0000_2320;
-/// The Open Networking Foundation's experimenter ID.
+/// Experimenter ID of the Open Networking Foundation.
 pub(crate) const ONF: u32 = 0x4f4e_4600;
 
-/// Number of the OXM field that holds an index.
+/// Number of the OXM field for an index of a linear table.
 pub(crate) const OXM_INDEX: u8 = 4;
 
-/// Subtypes of our actions.
+/// Subtypes of Shunt's actions.
 pub(crate) mod action {
     pub const PUSH_KEY: u16 = 1;
     pub const POP_KEY: u16 = 2;
@@ -25,14 +26,14 @@ pub(crate) mod action {
     pub const NICIRA_REG_LOAD2: u16 = 33;
 }
 
-/// Types of our messages.
+/// Types of Shunt's messages.
 pub(crate) mod message {
     pub const LANE_MOD: u32 = 1;
     pub const LANE_REQUEST: u32 = 2;
     pub const LANE_REPLY: u32 = 3;
 }
 
-/// Subtypes of our instructions.
+/// Subtypes of Shunt's instructions.
 pub(crate) mod instruction {
     pub const GOTO_DIRECT: u16 = 1;
     pub const LOW_LATENCY: u16 = 2;

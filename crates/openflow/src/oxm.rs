@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One match field as a type-length-value (OXM, 7.2.3): class 16, field 7, has-mask 1, length 8 bits, value, mask.
+//! One match field as type-length-value (OXM, section 7.2.3): class 16 bits, field 7, has-mask 1, length 8,
+//! value, mask.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError, ErrorCode};
@@ -11,23 +12,23 @@ pub(crate) const BASIC: u16 = 0x8000;
 /// OFPXMC_EXPERIMENTER.
 pub(crate) const EXPERIMENTER: u16 = 0xffff;
 
-/// What a TLV says.
+/// Content of a TLV.
 pub(crate) enum Tlv {
     Field {
         condition: FieldMatch,
         masked: bool,
     },
-    /// An entry of a linear table.
+    /// Index of an entry of a linear table.
     Index(u32),
 }
 
-/// The codes under which a TLV's faults are refused: they differ between a match and a set-field action.
+/// Error codes for the faults of a TLV. They differ between a match and a set-field action.
 #[derive(Clone, Copy)]
 pub(crate) struct Codes {
     pub unknown: ErrorCode,
     pub length: ErrorCode,
     pub value: ErrorCode,
-    /// Value bits where the mask has none.
+    /// Value bits outside the mask.
     pub outside_mask: ErrorCode,
 }
 
@@ -44,10 +45,10 @@ pub(crate) const IN_SET_FIELD: Codes = Codes {
     outside_mask: error::ACTION_BAD_SET_ARGUMENT,
 };
 
-/// Bytes of a field's value on the wire.
+/// Returns the length of a field's value on the wire in bytes.
 pub(crate) fn value_bytes(field: Field) -> usize {
     match field {
-        // 20 bits in 32.
+        // 20 bits in a 32-bit word.
         Field::MplsLabel | Field::Ipv6Flabel => 4,
         other => usize::from(other.location().length_bits.div_ceil(8)),
     }
@@ -99,7 +100,7 @@ pub(crate) fn decode(r: &mut Reader<'_>, codes: Codes) -> Result<Tlv, DecodeErro
     let value = number_of(body.take(size)?);
     let mask = if masked { number_of(body.take(size)?) } else { field.full_mask() };
     let full = field.full_mask();
-    // A mask may be wider than its field in its upper, unused bits only by mistake.
+    // Upper, unused bits of value and mask must be 0.
     if (value | mask) & !full != 0 {
         let bits = field.location().length_bits;
         return codes.value.says(format!("{field}: {value:#x}/{mask:#x} does not fit its {bits} bits"));
@@ -116,7 +117,7 @@ fn number_of(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Writes a field's TLV; the mask only if it is not full.
+/// Writes a field's TLV. The mask is omitted if it is full.
 pub(crate) fn encode(out: &mut Vec<u8>, field: Field, value: u128, mask: u128) {
     let masked = mask != field.full_mask();
     let size = value_bytes(field);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PACKET_IN (7.4.1) and PACKET_OUT (7.3.7).
+//! PACKET_IN (section 7.4.1) and PACKET_OUT (7.3.7).
 
 use crate::action;
 use crate::bytes::{Put, Reader, unless};
@@ -10,14 +10,14 @@ use flow::{Action, Match, PortNo, port_no};
 /// OFP_NO_BUFFER.
 pub(crate) const NO_BUFFER: u32 = 0xffff_ffff;
 
-/// Why a packet reaches the controller (OFPR_*).
+/// Reason why a packet is sent to the controller (OFPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PacketInReason {
-    /// By a table-miss entry.
+    /// Sent by a table-miss entry.
     NoMatch,
-    /// By an output action.
+    /// Sent by an output action of another entry.
     Action,
-    /// Its TTL was invalid.
+    /// The packet's TTL was invalid.
     InvalidTtl,
 }
 
@@ -31,22 +31,22 @@ impl From<flow::PacketInReason> for PacketInReason {
     }
 }
 
-/// A packet for the controller.
+/// Packet sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
-    /// Where the packet is held.
+    /// Buffer of the packet, if it is buffered.
     pub buffer_id: Option<u32>,
-    /// Bytes of the packet, of which `data` may be the start.
+    /// Length of the packet in bytes; `data` may hold only its start.
     pub total_len: u16,
-    /// Why it comes.
+    /// Reason of the packet-in.
     pub reason: PacketInReason,
-    /// The table whose entry sent it.
+    /// Table of the entry that sent the packet.
     pub table: u8,
-    /// That entry's cookie; all ones: unknown.
+    /// Cookie of that entry; all ones if unknown.
     pub cookie: u64,
-    /// Ingress port, metadata, tunnel ID: what the packet's bytes do not tell.
+    /// Fields that the packet's bytes do not contain: ingress port, metadata, tunnel ID.
     pub matching: Match,
-    /// The packet, or its start.
+    /// Bytes of the packet, possibly truncated.
     pub data: Vec<u8>,
 }
 
@@ -76,17 +76,17 @@ impl PacketIn {
     }
 }
 
-/// A packet to send. Its actions are still to be checked by `flow::validate::validate_actions`; beside what a flow may
-/// output to there is `port_no::TABLE`, which starts the pipeline.
+/// Packet to send. The caller still checks its actions by `flow::validate::validate_actions`. In addition to
+/// the output ports of a flow, `port_no::TABLE` is allowed and starts the pipeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketOut {
-    /// The held packet to send; none: `data`.
+    /// Buffered packet to send; `None`: the packet in `data`.
     pub buffer_id: Option<u32>,
-    /// Its ingress port: a real one or CONTROLLER.
+    /// Ingress port for the processing: a real port or CONTROLLER.
     pub in_port: PortNo,
-    /// What to do with it.
+    /// Actions applied to the packet.
     pub actions: Vec<Action>,
-    /// The packet.
+    /// Bytes of the packet.
     pub data: Vec<u8>,
 }
 

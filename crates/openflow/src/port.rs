@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports: their description (7.2.1), PORT_STATUS (7.4.3) and PORT_MOD (7.3.4.3).
+//! Ports: description (section 7.2.1), PORT_STATUS (7.4.3) and PORT_MOD (7.3.4.3).
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -9,49 +9,49 @@ use flow::PortNo;
 pub mod config {
     /// Administratively down.
     pub const PORT_DOWN: u32 = 1;
-    /// Drop what comes in.
+    /// Drop packets received on the port.
     pub const NO_RECV: u32 = 1 << 2;
-    /// Drop what is sent here.
+    /// Drop packets sent to the port.
     pub const NO_FWD: u32 = 1 << 5;
-    /// No packet-ins for packets from here.
+    /// Send no packet-ins for packets received on the port.
     pub const NO_PACKET_IN: u32 = 1 << 6;
-    /// All bits that OpenFlow 1.3 knows.
+    /// All bits that OpenFlow 1.3 defines.
     pub const ALL: u32 = PORT_DOWN | NO_RECV | NO_FWD | NO_PACKET_IN;
 }
 
 /// State bits of a port (OFPPS_*).
 pub mod state {
-    /// No link.
+    /// The link is down.
     pub const LINK_DOWN: u32 = 1;
-    /// Blocked.
+    /// The port is blocked.
     pub const BLOCKED: u32 = 1 << 1;
-    /// Live, for fast-failover groups.
+    /// The port is live for fast-failover groups.
     pub const LIVE: u32 = 1 << 2;
 }
 
-/// Bytes of a port's name, of which the last is 0.
+/// Length of a port's name in bytes; the last is 0.
 const NAME_BYTES: usize = 16;
 
-/// A port (`ofp_port`, 64 bytes). Features are OFPPF_* bits.
+/// Port description (`ofp_port`, 64 bytes). Features are OFPPF_* bits.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Port {
-    /// Its number.
+    /// Port number.
     pub number: PortNo,
-    /// Its MAC.
+    /// MAC address.
     pub mac: [u8; 6],
-    /// Its name; the wire holds 15 bytes of it.
+    /// Name; 15 bytes of it are encoded.
     pub name: String,
-    /// See [`config`].
+    /// Configuration, as bits of [`config`].
     pub config: u32,
-    /// See [`state`].
+    /// State, as bits of [`state`].
     pub state: u32,
     /// Features in use.
     pub current: u32,
     /// Features that the port advertises.
     pub advertised: u32,
-    /// Features that the port can do.
+    /// Features that the port supports.
     pub supported: u32,
-    /// Features that its peer advertises.
+    /// Features that the link partner advertises.
     pub peer: u32,
     /// Current bit rate in kbit/s.
     pub speed_kbps: u32,
@@ -93,23 +93,23 @@ impl Port {
     }
 }
 
-/// What happened to a port (OFPPR_*).
+/// Reason of a PORT_STATUS message (OFPPR_*).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PortReason {
-    /// It came.
+    /// The port was added.
     Add,
-    /// It went.
+    /// The port was removed.
     Delete,
-    /// Its state or configuration changed.
+    /// The port's state or configuration changed.
     Modify,
 }
 
-/// Tells that a port came, changed or went.
+/// Notification that a port was added, changed or removed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PortStatus {
-    /// Which of these.
+    /// Reason of the notification.
     pub reason: PortReason,
-    /// The port.
+    /// Port after the change.
     pub port: Port,
 }
 
@@ -134,18 +134,18 @@ impl PortStatus {
     }
 }
 
-/// Changes a port's configuration.
+/// Request to change a port's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PortMod {
-    /// The port.
+    /// Port number.
     pub port: PortNo,
-    /// Its MAC, which must be right.
+    /// MAC address, which must be that of the port.
     pub mac: [u8; 6],
-    /// New bits, see [`config`].
+    /// New configuration, as bits of [`config`].
     pub config: u32,
-    /// Which bits change.
+    /// Configuration bits to change.
     pub mask: u32,
-    /// Features to advertise; 0: no change.
+    /// Features to advertise; 0: unchanged.
     pub advertise: u32,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! QUEUE_GET_CONFIG (7.3.6) and its reply.
+//! QUEUE_GET_CONFIG (section 7.3.6) and its reply.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -7,30 +7,30 @@ use flow::PortNo;
 
 const MIN_RATE: u16 = 1;
 const MAX_RATE: u16 = 2;
-/// Bytes of a queue without its properties.
+/// Length of a queue without its properties, in bytes.
 const QUEUE_BYTES: usize = 16;
-/// Bytes of a rate property.
+/// Length of a rate property in bytes.
 const RATE_BYTES: u16 = 16;
 
-/// A queue. Rates are in tenths of a per cent of the port's; over 1000: not limited.
+/// Egress queue. Rates are in tenths of a per cent of the port's rate; a value above 1000 means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Queue {
-    /// Its number.
+    /// Queue number.
     pub id: u32,
-    /// Its port.
+    /// Port of the queue.
     pub port: PortNo,
-    /// The rate it has for sure.
+    /// Guaranteed rate.
     pub min_rate: Option<u16>,
-    /// The rate it has at most.
+    /// Maximum rate.
     pub max_rate: Option<u16>,
 }
 
-/// The queues of a port, or of all.
+/// Queues of one port or of all ports.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueConfig {
-    /// The port that was asked for.
+    /// Port of the request.
     pub port: PortNo,
-    /// Its queues.
+    /// Queues of that port.
     pub queues: Vec<Queue>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Roles of controllers (6.3.4, 7.3.9), and which asynchronous messages reach which (7.3.10).
+//! Roles of controllers (sections 6.3.4, 7.3.9), and filters of asynchronous messages (7.3.10).
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -7,26 +7,26 @@ use crate::flow_mod::RemovedReason;
 use crate::packet::PacketInReason;
 use crate::port::PortReason;
 
-/// A controller's role (OFPCR_ROLE_*).
+/// Role of a controller (OFPCR_ROLE_*).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// In a request: do not change it.
+    /// In a request: the role is not changed.
     NoChange,
-    /// Full access, like all equals.
+    /// Full access, shared with all other equal controllers.
     #[default]
     Equal,
-    /// Full access, at most one.
+    /// Full access; at most one controller has this role.
     Master,
-    /// May read only.
+    /// Read-only access.
     Slave,
 }
 
-/// Asks for a role, or tells which one is held.
+/// Request for a role, or reply with the current role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoleMessage {
-    /// The role.
+    /// Requested or current role.
     pub role: Role,
-    /// Number of the election that master and slave come from.
+    /// Number of the master election that the request belongs to.
     pub generation_id: u64,
 }
 
@@ -50,21 +50,22 @@ impl RoleMessage {
     }
 }
 
-/// The newest election that the switch has heard of, over all its controllers.
+/// Number of the newest master election that the switch has seen from any controller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(Option<u64>);
 
 impl Generation {
-    /// Its number; all ones before the first.
+    /// Returns the number; all ones before the first election.
     #[must_use]
     pub fn id(self) -> u64 {
         self.0.unwrap_or(u64::MAX)
     }
 
-    /// Takes a role request in: one for master or slave must not come from an older election. Numbers wrap around.
+    /// Processes a role request. A request for master or slave must not come from an older election. Numbers
+    /// wrap around.
     ///
     /// # Errors
-    /// OFPRRFC_STALE.
+    /// OFPRRFC_STALE for an older election.
     pub fn accept(&mut self, request: &RoleMessage) -> Result<(), DecodeError> {
         if !matches!(request.role, Role::Master | Role::Slave) {
             return Ok(());
@@ -81,38 +82,39 @@ impl Generation {
     }
 }
 
-/// An asynchronous message.
+/// Kind of an asynchronous message, with its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AsyncKind {
-    /// A packet-in.
+    /// Packet-in message.
     PacketIn(PacketInReason),
-    /// A port-status.
+    /// Port-status message.
     PortStatus(PortReason),
-    /// A flow-removed.
+    /// Flow-removed message.
     FlowRemoved(RemovedReason),
 }
 
-/// Which asynchronous messages a controller gets: bit `n` stands for reason `n`; the first mask counts for master and
-/// equal, the second for slave.
+/// Filter of a controller's asynchronous messages. Bit `n` enables reason `n`. The first mask applies to
+/// master and equal, the second to slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AsyncConfig {
-    /// Reasons of packet-ins.
+    /// Enabled reasons of packet-ins.
     pub packet_in: [u32; 2],
-    /// Reasons of port-status messages.
+    /// Enabled reasons of port-status messages.
     pub port_status: [u32; 2],
-    /// Reasons of flow-removed messages.
+    /// Enabled reasons of flow-removed messages.
     pub flow_removed: [u32; 2],
 }
 
 impl Default for AsyncConfig {
-    /// As the standard says: slaves get port-status messages only, nobody gets packets with an invalid TTL.
+    /// Returns the defaults of the standard: slaves get port-status messages only, and no role gets packets
+    /// with an invalid TTL.
     fn default() -> Self {
         Self { packet_in: [0b11, 0], port_status: [0b111, 0b111], flow_removed: [0b1111, 0] }
     }
 }
 
 impl AsyncConfig {
-    /// Whether a controller in this role gets this message.
+    /// Whether a controller in this role receives this message.
     #[must_use]
     pub fn allows(&self, role: Role, kind: AsyncKind) -> bool {
         let column = usize::from(role == Role::Slave);

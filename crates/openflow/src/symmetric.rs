@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! ERROR (7.4.4), and the experimenter messages (7.5.4): the ONF's bundles and ours are known, all others are refused.
+//! ERROR (section 7.4.4) and experimenter messages (7.5.4). Bundles of the ONF and Shunt's messages are
+//! known; others are refused.
 
 use crate::bundle::{BundleAdd, BundleControl};
 use crate::bytes::{Put, Reader};
@@ -8,12 +9,12 @@ use crate::lane;
 use crate::message::Message;
 use crate::ours;
 
-/// An ERROR message.
+/// ERROR message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorMessage {
-    /// Type and code.
+    /// Type and code of the error.
     pub code: ErrorCode,
-    /// The start of the message at fault, 64 bytes of it or all; a text for OFPET_HELLO_FAILED.
+    /// First 64 bytes of the refused message, or all of a shorter one. A text for OFPET_HELLO_FAILED.
     pub data: Vec<u8>,
 }
 
@@ -37,7 +38,7 @@ impl ErrorMessage {
     }
 }
 
-/// Type numbers of the ONF's extension 230 (bundles for OpenFlow 1.3).
+/// Message types of the ONF's extension 230 (bundles for OpenFlow 1.3).
 const BUNDLE_CONTROL: u32 = 2300;
 const BUNDLE_ADD: u32 = 2301;
 
@@ -59,19 +60,19 @@ pub(crate) fn decode_experimenter(xid: u32, r: &mut Reader<'_>) -> Result<Messag
     }
 }
 
-/// Whether what stands behind a header is a message about a bundle.
+/// Whether the bytes behind a header are a bundle message.
 pub(crate) fn is_bundle(body: &[u8]) -> bool {
     let begins = |exp_type: u32| body.starts_with([ours::ONF, exp_type].map(u32::to_be_bytes).as_flattened());
     begins(BUNDLE_CONTROL) || begins(BUNDLE_ADD)
 }
 
-/// Whether what stands behind a header is a lane_mod.
+/// Whether the bytes behind a header are a lane_mod.
 pub(crate) fn is_lane_mod(body: &[u8]) -> bool {
     let numbers = [ours::EXPERIMENTER, ours::message::LANE_MOD].map(u32::to_be_bytes);
     body.starts_with(numbers.as_flattened())
 }
 
-/// Writes an experimenter message behind its header; none if the message is another.
+/// Writes an experimenter message behind its header. Writes nothing for any other message.
 pub(crate) fn encode_experimenter(message: &Message, xid: u32, out: &mut Vec<u8>) {
     let mut begin = |experimenter: u32, exp_type: u32| {
         out.put_u32(experimenter);

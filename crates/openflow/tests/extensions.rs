@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The examples of docs/openflow-extensions.md: decoded, they mean what stands beside them; encoded again, they are the
-//! same bytes; what is refused has the code that stands there. So in flow-mods, in bundles and in statistics.
+//! The examples of docs/openflow-extensions.md decode to their documented meaning and encode to the same
+//! bytes. Refused examples have the documented error code. This holds in flow-mods, in bundles and in
+//! statistics.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -25,7 +26,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// Those that are taken, or those that are refused.
+/// Returns the accepted examples, or the refused ones.
 fn examples(refused: bool) -> Vec<Example> {
     let line = |line: &'static str| {
         let mut parts = line.split(" | ").map(str::trim);
@@ -46,7 +47,7 @@ fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A match and instructions with the example in them.
+/// Returns a match and instructions that contain the example.
 fn inside(example: &Example) -> Vec<u8> {
     let (mut fields, mut instructions) = (Vec::new(), Vec::new());
     match example.kind {
@@ -67,7 +68,7 @@ fn inside(example: &Example) -> Vec<u8> {
     body
 }
 
-/// An add of priority 32768 to table 0.
+/// Returns an add of priority 32768 to table 0.
 fn flow_mod(example: &Example) -> Vec<u8> {
     let mut body =
         bytes("0000000000000000 0000000000000000 00 00 0000 0000 8000 ffffffff ffffffff ffffffff 0000 0000");
@@ -99,7 +100,7 @@ fn again(message: &Message) -> Vec<u8> {
     out
 }
 
-/// The flow that a file's line makes.
+/// Returns the flow that the example's text parses to.
 fn of_text(example: &Example) -> FlowMod {
     let line = match example.kind {
         "action" => format!("actions={}", example.says),
@@ -164,7 +165,7 @@ fn in_another_version_nothing_of_it_is_known() {
             let mut sent = flow_mod(&example);
             sent[0] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);
-            // Also where only the message in a bundle is of another version.
+            // Also if only the message inside a bundle has another version.
             let mut sent = bundled(&example);
             sent[24] = version;
             assert_eq!(decode(&sent).unwrap_err().code, BAD_VERSION);

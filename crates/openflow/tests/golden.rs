@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages that os-ken and ovs-ofctl made (golden/make.py): we decode them, and encode the same bytes.
+//! Messages that os-ken and ovs-ofctl generated (golden/make.py): they decode, and encode to the same bytes.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -12,7 +12,7 @@ use openflow::{Header, Message, decode, encode};
 const OS_KEN: &str = include_str!("golden/os-ken.hex");
 const OVS_OFCTL: &str = include_str!("golden/ovs-ofctl.hex");
 
-/// Our bytes of what we decoded. One thing is written in one way only: instructions go in the order of their execution.
+/// Decodes and encodes again. The encoder always writes instructions in the order of their execution.
 fn again(bytes: &[u8]) -> (Message, Vec<u8>) {
     let message = decode(bytes).unwrap_or_else(|error| panic!("{error}: {}", hex(bytes)));
     let mut made = Vec::new();
@@ -37,7 +37,7 @@ fn ovs_ofctls_messages_decode_and_encode_to_the_same_bytes() {
     for (name, bytes) in &messages {
         let (message, made) = again(bytes);
         exact += usize::from(made == *bytes);
-        // `reg_load` comes back as `reg_load2`, which says the same; ovs-ofctl puts fields into another order, and
+        // `reg_load` is encoded as the equivalent `reg_load2`. ovs-ofctl orders fields differently, and
         // deletes a meter without a unit.
         assert_eq!(decode(&made).unwrap(), message, "{name}");
         if !hex(bytes).contains("ffff001800002320") && name != "del_meter" {
@@ -75,7 +75,7 @@ fn ovs_ofctls_flows_mean_what_our_syntax_says() {
     ] {
         let parsed = parse_flow(text, flow::Command::Add, ParseOptions::default()).unwrap();
         let printed = format_flow(&parsed);
-        // For modifications ovs-ofctl says a priority, which has no meaning.
+        // For modify, ovs-ofctl prints a priority, which has no meaning.
         assert!(flows.contains(&printed), "{printed}\nis not among\n{}", flows.join("\n"));
     }
 }

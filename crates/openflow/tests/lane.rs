@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane's messages: the examples of docs/openflow-extensions.md, replies of several messages, and lengths
-//! that lie.
+//! Messages of stateless forwarding: the examples of docs/openflow-extensions.md, replies of several
+//! messages, and wrong lengths.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 const PAGE: &str = include_str!("../../../docs/openflow-extensions.md");
 const XID: u32 = 7;
-/// Labels and backups that a message has room for.
+/// Maximum number of labels and backups in a message.
 const PAIRS: usize = 8_186;
 
 fn bank(arithmetic: Arithmetic, id: u32, labels: &[(u32, Label)], backups: &[(u32, u32)]) -> Option<Bank> {
@@ -32,7 +32,7 @@ fn change(sections: Vec<Section>) -> Message {
     Message::LaneMod(LaneChange::Set(sections))
 }
 
-/// What the page says in words: a section in a lane_mod, or a message.
+/// Returns the documented meaning of an example: a section of a lane_mod, or a message.
 fn meant(says: &str) -> Message {
     use Arithmetic::{Integer, Polynomial};
     let gate = |number, flag| Gate { number: NonZeroU32::new(number).unwrap(), flag };
@@ -104,7 +104,7 @@ fn encoded(message: &Message) -> Vec<u8> {
     out
 }
 
-/// Messages of the page, and what it says of them.
+/// Returns the page's examples with their documented meaning.
 fn examples(refused: bool) -> Vec<(Vec<u8>, &'static str)> {
     let line = |line: &'static str| {
         let mut parts = line.split(" | ").map(str::trim);
@@ -169,7 +169,7 @@ fn zeros_are_not_looked_at() {
     }
 }
 
-/// A bank with this many labels, and backups of ports from 1.
+/// Returns a bank with this many labels, and backups of ports from 1.
 fn large(labels: u32, backups: u32) -> Option<Bank> {
     let label = |label| (label, if label == 0 { Label::Tables } else { Label::Port(1 + label % 1_024) });
     let id = NodeId::new(Arithmetic::Integer, 65_537).unwrap();
@@ -177,7 +177,7 @@ fn large(labels: u32, backups: u32) -> Option<Bank> {
     Some(Bank { id, labels: (0..labels).map(label).collect(), backups })
 }
 
-/// The messages that tell a lane, as a controller decodes them.
+/// Returns the messages of a reply, as a controller decodes them.
 fn told(lane: &Stateless) -> Vec<LaneReply> {
     let there_and_back = |reply: LaneReply| {
         let Ok(Message::LaneReply(told)) = decode(&encoded(&Message::LaneReply(reply.clone()))) else {
@@ -189,7 +189,7 @@ fn told(lane: &Stateless) -> Vec<LaneReply> {
     LaneAnswer::new(Some(Arc::new(lane.clone()))).map(there_and_back).collect()
 }
 
-/// What a controller makes of these messages: the lane, and how many sections there were.
+/// Joins the messages of a reply as a controller does. Returns the configuration and the number of sections.
 fn put_together(replies: &[LaneReply]) -> (Stateless, usize) {
     let (mut lane, mut count) = (Stateless::default(), 0);
     let join = |whole: &mut Option<Bank>, piece: Option<Bank>| match (whole, piece) {
@@ -230,7 +230,7 @@ fn a_lane_is_told_in_as_many_messages_as_it_takes() {
     for (banks, polka, messages, sections) in [
         ([None, None], None, 1, 7),
         ([large(1_025, 1_024), large(1_025, 1_024)], None, 1, 7),
-        // 8,186 pairs fit beside nothing else.
+        // 8,186 pairs fill a message completely.
         ([large(PAIRS as u32, 0), large(PAIRS as u32 - 1_024, 1_024)], None, 4, 7),
         ([large(PAIRS as u32 + 1, 0), None], None, 3, 8),
         ([large(PAIRS as u32, 1), None], None, 3, 8),
@@ -269,7 +269,7 @@ fn sections_whose_lengths_lie_are_refused() {
             for rest in [&rest[..0], &rest[..rest.len() & !7]] {
                 let sent = lane_mod(&[&section[..], rest].concat());
                 let error = decode(&sent).unwrap_err();
-                // Where all of the section is there, what it says is wrong: port 0 again and again.
+                // A complete section has invalid content: port 0, repeated.
                 let is_whole = usize::from(length) <= section.len() + rest.len();
                 assert!(
                     error.code == BAD_LEN || is_whole && error.code == LANE_BAD_CONFIG,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What holds for any message: it decodes to what was encoded; cut or corrupted it is refused or taken, never a panic,
-//! and what is taken encodes to something that decodes to the same.
+//! Properties of all messages. A message decodes to what was encoded. A cut or corrupted message is refused
+//! or accepted, never a panic. An accepted one encodes to bytes that decode to the same message.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 
@@ -9,9 +9,9 @@ mod common;
 use common::{hex, message, mutate, set_length};
 use openflow::{DecodeError, Header, MESSAGE_BYTES_MAX, Message, decode, encode};
 
-/// Random messages that go there and back.
+/// Number of random messages that are encoded and decoded.
 const ROUND_TRIPS: usize = 30_000;
-/// Corrupted messages.
+/// Number of corrupted messages.
 const MUTATIONS: usize = 400_000;
 
 fn encoded(message: &Message, xid: u32) -> Vec<u8> {
@@ -36,7 +36,7 @@ fn what_was_encoded_decodes_to_the_same() {
 
 #[test]
 fn the_longest_message_takes_memory_in_proportion() {
-    // 8 bytes are the shortest action: a packet-out of nothing but pop_vlan.
+    // The shortest action has 8 bytes: a packet-out of pop_vlan actions only.
     let actions = vec![flow::Action::PopVlan; (MESSAGE_BYTES_MAX - 24) / 8];
     let in_port = flow::port_no::CONTROLLER;
     let sent = openflow::packet::PacketOut { buffer_id: None, in_port, actions, data: Vec::new() };
@@ -51,7 +51,7 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     for _ in 0..1_000 {
         let bytes = encoded(&message(&mut rng), 7);
         for length in (0..bytes.len()).step_by(1 + bytes.len() / 64) {
-            // As it came, and with a length that says so.
+            // With the original length, and with a matching one.
             assert!(decode(&bytes[..length]).is_err());
             let mut cut = bytes[..length].to_vec();
             set_length(&mut cut);
@@ -60,7 +60,7 @@ fn every_message_cut_anywhere_is_refused_or_a_shorter_message() {
     }
 }
 
-/// Decodes any bytes; what is taken has bytes of ours that go there and back. Returns the refusal.
+/// Decodes any bytes. An accepted message must survive encoding and decoding. Returns the refusal.
 fn check(bytes: &[u8]) -> Option<DecodeError> {
     let taken = match decode(bytes) {
         Ok(taken) => taken,
@@ -74,7 +74,7 @@ fn check(bytes: &[u8]) -> Option<DecodeError> {
     if encode(&taken, xid, &mut ours).is_err() {
         return None;
     }
-    // A long reply becomes several parts: look at the first.
+    // A long reply becomes several parts; only the first is compared.
     ours.truncate(Header::read(&ours).unwrap().length.into());
     let again = decode(&ours).unwrap_or_else(|e| panic!("{e}: {taken:?} from {}", hex(bytes)));
     assert_eq!(hex(&encoded(&again, xid)), hex(&ours), "{taken:?} from {}", hex(bytes));
@@ -99,7 +99,7 @@ fn corrupted_messages_are_refused_or_taken_but_never_a_panic() {
             None => taken += 1,
         }
     }
-    // The corruption reaches all corners: many messages are still fine, and the refusals are of many kinds.
+    // The corruption covers many cases: many messages stay valid, and the refusals are of many kinds.
     assert!(taken > MUTATIONS / 20 && taken < MUTATIONS * 19 / 20, "{taken} taken");
     assert!(refused.len() >= 30, "{refused:?}");
     println!("{taken} of {MUTATIONS} taken; {refused:#?}");

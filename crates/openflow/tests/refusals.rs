@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong is refused under the code that OpenFlow 1.3 has for it.
+//! Invalid messages are refused under the error code that OpenFlow 1.3 defines.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -23,7 +23,7 @@ fn refused(kind: u8, body: &[u8]) -> Option<ErrorCode> {
     })
 }
 
-/// A flow-mod with these OXM fields and instructions, both in hex.
+/// Sends a flow-mod with these OXM fields and instructions, both in hex.
 fn flow_mod(oxm: &str, instructions: &str) -> Option<ErrorCode> {
     let mut body =
         bytes("0000000000000000 0000000000000000 00 00 0000 0000 8000 ffffffff ffffffff ffffffff 0000 0000");
@@ -36,7 +36,7 @@ fn flow_mod(oxm: &str, instructions: &str) -> Option<ErrorCode> {
     refused(14, &body)
 }
 
-/// A flow-mod that applies this action, in hex.
+/// Sends a flow-mod that applies this action, in hex.
 fn apply(action: &str) -> Option<ErrorCode> {
     let length = 8 + bytes(action).len();
     flow_mod("", &format!("0004{length:04x}00000000{action}"))
@@ -50,7 +50,8 @@ fn match_fields() {
         ("80000104 00000001", Some(MATCH_BAD_LEN)),
         ("80000108 00000001 ffffffff", None),
         ("80000108 00000001 0000ffff", Some(MATCH_BAD_MASK)),
-        // Transport ports, ICMP type and code, PCP and neighbour discovery may be masked, within the mask.
+        // Transport ports, ICMP type and code, PCP and neighbour discovery may be masked; the value must lie
+        // within the mask.
         ("80000a02 0800 80001401 06 80001d04 0400 0400", None),
         ("80000a02 0800 80001401 06 80001d04 0401 0400", Some(MATCH_BAD_WILDCARDS)),
         ("80000a02 86dd 80001401 11 80001f04 0010 00f0", None),
@@ -76,7 +77,7 @@ fn match_fields() {
         ),
         ("80000a02 86dd 80001401 3a 80003a01 87 8000410c 020000000000 ff0000000000", None),
         ("80000a02 86dd 80001401 3a 80003a01 88 8000430c 020000000000 ff0000000000", None),
-        // Elsewhere Open vSwitch refuses a mask, too.
+        // Open vSwitch refuses a mask on other fields as well.
         ("80000b04 0800 ff00", Some(MATCH_BAD_MASK)),
         ("80000a02 0800 80001502 06 07", Some(MATCH_BAD_MASK)),
         ("80000a02 0800 80001102 08 38", Some(MATCH_BAD_MASK)),
@@ -84,7 +85,7 @@ fn match_fields() {
         ("80000a02 0806 80002b04 0001 0001", Some(MATCH_BAD_MASK)),
         ("80000a02 8847 80004508 00000001 0000000f", Some(MATCH_BAD_MASK)),
         ("80000a02 8847 80004702 01 01", Some(MATCH_BAD_MASK)),
-        // A mask of all bits is none.
+        // A full mask counts as none.
         ("80000b04 0800 ffff", None),
         ("80000004 00000001 80000004 00000001", Some(MATCH_DUP_FIELD)),
         ("80000a02 0800 8000160 4 0a000001", None),
@@ -101,7 +102,7 @@ fn match_fields() {
         ("00010004 00000001", Some(MATCH_BAD_FIELD)),
         ("ffff0008 4f4e4600 00000001", Some(MATCH_BAD_FIELD)),
         ("ffff0008 4f4e", Some(MATCH_BAD_LEN)),
-        // Slices of ours: packet, bit 96, 16 bits.
+        // Shunt's slices: base packet, bit 96, 16 bits.
         ("ffff000a ff53484e 0060 0010 0800", None),
         ("ffff000b ff53484e 0060 0010 080000", Some(MATCH_BAD_LEN)),
         ("ffff010c ff53484e 0060 0010 0800 ff00", None),
@@ -201,7 +202,7 @@ fn messages() {
         (4, &format!("{bundle_add} 0404000800000001"), Some(bundle::MSG_UNSUP)),
         (4, bundle_add, Some(bundle::MSG_BAD_LEN)),
         (13, "ffffffff 00000001 0000 000000000000", None),
-        // By no port.
+        // Packets without an ingress port.
         (13, "ffffffff 00000000 0000 000000000000", None),
         (13, "ffffffff fffffffd 0000 000000000000", None),
         (13, "ffffffff fffffffe 0000 000000000000", None),
@@ -249,7 +250,8 @@ fn queues() {
         (22, "00000001 00000000", None),
         (22, "00000001", Some(BAD_LEN)),
         (22, "00000001 00000000 00", Some(BAD_LEN)),
-        // Queue 2 of port 1 with a guaranteed rate; then shorter than a queue, longer than the message, and a short property.
+        // Queue 2 of port 1 with a guaranteed rate, then three faults: shorter than a queue, longer than the
+        // message, and a short property.
         (
             23,
             "00000001 00000000 00000002 00000001 0020 000000000000 0001 0010 00000000 0064 000000000000",

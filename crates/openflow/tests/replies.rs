@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch says, as os-ken and ovs-ofctl understood it when golden/ours.hex was made (`make.py check`): our
-//! encoder still writes these bytes. To write the file anew, set SHUNT_OPENFLOW_OURS to its path.
+//! Messages of the switch. os-ken and ovs-ofctl decoded them when golden/ours.hex was generated
+//! (`make.py check`); the encoder must still write the same bytes. To rewrite the file, set
+//! SHUNT_OPENFLOW_OURS to its path.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 

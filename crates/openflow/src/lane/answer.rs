@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A whole lane in as many messages as it takes: a bank may have more labels than a message has room for.
+//! Encodes a whole stateless configuration as several messages, because a bank may have more labels than one
+//! message holds.
 
 use super::LaneReply;
 use super::section::{self, BANK_HEAD_BYTES};
@@ -8,24 +9,24 @@ use flow::stateless::{Bank, Section, Stateless};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bytes of a reply before its sections: header, experimenter and type, flags and zeros.
+/// Bytes of a reply before its sections: header, experimenter, type, flags and padding.
 const HEAD_BYTES: usize = HEADER_BYTES + 16;
-/// Bytes of sections that a message has room for: each is padded to 8.
+/// Space for sections in a message, in bytes. Each section is padded to 8 bytes.
 const ROOM_BYTES: usize = (MESSAGE_BYTES_MAX - HEAD_BYTES) / 8 * 8;
-/// Labels and backups of a bank that is alone in its message: 8 bytes each.
+/// Maximum number of labels and backups of a bank that is alone in its message, 8 bytes each.
 const PAIRS: usize = (ROOM_BYTES - section::HEADER_BYTES - BANK_HEAD_BYTES) / 8;
 
-/// The messages of a reply, made one by one. Each section comes whole, but for banks of more than 8,186 labels and
-/// backups, which no lane_mod can have set.
+/// Iterator over the messages of a reply. Each section is complete in one message, except a bank of more than
+/// 8,186 labels and backups. A single lane_mod cannot set such a bank.
 #[derive(Debug)]
 pub struct LaneAnswer {
     lane: Option<Arc<Stateless>>,
-    /// Where it goes on.
+    /// Position where the next message begins.
     at: Place,
     is_done: bool,
 }
 
-/// A section, and how many labels and backups of a bank were told already.
+/// Section number, and the number of labels and backups of its bank that were already sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     section: usize,
@@ -33,7 +34,7 @@ struct Place {
 }
 
 impl LaneAnswer {
-    /// The reply that tells this lane, or that there is none.
+    /// Creates the reply for this configuration, or for disabled stateless forwarding.
     #[must_use]
     pub fn new(lane: Option<Arc<Stateless>>) -> Self {
         Self { lane, at: Place::default(), is_done: false }
@@ -68,7 +69,7 @@ impl Iterator for LaneAnswer {
     }
 }
 
-/// What stands at a place, short enough for a message of its own, and where it goes on.
+/// Returns the section at a position, short enough for one message, and the position behind it.
 fn section_at(lane: &Stateless, at: Place) -> Option<(Section, Place)> {
     let behind = Place { section: at.section + 1, told: 0 };
     let bank = |bank: &Option<Bank>| match bank {
@@ -97,7 +98,7 @@ fn section_at(lane: &Stateless, at: Place) -> Option<(Section, Place)> {
     })
 }
 
-/// What a message has room for of a bank, behind so many labels and backups; and how many are told then.
+/// Returns the part of a bank behind `told` labels and backups that fits a message, and the new count.
 fn piece(bank: &Bank, told: usize) -> (Bank, usize) {
     let labels = bank.labels.iter().skip(told).take(PAIRS).map(|(label, target)| (*label, *target));
     let labels: BTreeMap<_, _> = labels.collect();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sections of a lane: type 16, length 16 bits (with these 4 bytes, without the padding), content, zeros to 8 bytes.
+//! Sections of a stateless configuration: type 16 bits, length 16 bits (with these 4 bytes, without the
+//! padding), content, zeros to a multiple of 8 bytes.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
@@ -16,19 +17,19 @@ const BANK: u16 = 4;
 const POLKA: u16 = 5;
 const GATES: u16 = 6;
 
-/// Bytes of a section's type and length.
+/// Length of a section's type and length fields in bytes.
 pub(super) const HEADER_BYTES: usize = 4;
-/// Bytes of a bank before its labels.
+/// Length of a bank before its labels in bytes.
 pub(super) const BANK_HEAD_BYTES: usize = 12;
 
 type Decoded<T> = Result<T, DecodeError>;
 
-/// All that is left, as sections: each once.
+/// Decodes the rest of the reader as sections. Each may occur once.
 pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<Section>> {
     let mut sections: Vec<Section> = Vec::new();
     while !r.is_empty() {
         let section = decode(r)?;
-        // There are seven, so the list is short.
+        // The list has at most seven sections, so a linear search suffices.
         if sections.iter().any(|other| place(other) == place(&section)) {
             return refused(format!("section {} comes twice", name(place(&section).0)));
         }
@@ -37,7 +38,7 @@ pub(super) fn decode_list(r: &mut Reader<'_>) -> Decoded<Vec<Section>> {
     Ok(sections)
 }
 
-/// What a section replaces: its type, and a bank's epoch.
+/// Returns the identity of a section: its type, and the epoch of a bank.
 fn place(section: &Section) -> (u16, u8) {
     match section {
         Section::Types(_) => (TYPES, 0),
@@ -60,7 +61,7 @@ fn name(kind: u16) -> &'static str {
     }
 }
 
-/// Refuses what no lane can be.
+/// Refuses an invalid configuration.
 fn refused<T>(problem: String) -> Decoded<T> {
     error::LANE_BAD_CONFIG.says(problem)
 }
@@ -203,7 +204,7 @@ pub(super) fn encode(section: &Section, out: &mut Vec<u8>) {
         Section::MtuBytes(ports) => {
             for (port, bytes) in ports {
                 out.put_u32(*port);
-                // More than any port carries: as good as no limit.
+                // A larger value exceeds what any port carries, so it means no limit.
                 out.put_u32(u32::try_from(*bytes).unwrap_or(u32::MAX));
             }
         }

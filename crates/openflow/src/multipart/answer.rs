@@ -14,57 +14,58 @@ use crate::error::{self, DecodeError, TooLong};
 use crate::port::Port;
 use flow::meter::Meter;
 
-/// What is answered.
+/// Contents of a multipart reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What the switch is, in words.
+    /// Textual description of the switch.
     Desc(Box<Description>),
-    /// Entries.
+    /// Statistics of flow entries.
     Flow(Vec<FlowStats>),
-    /// Sums over entries.
+    /// Sums over flow entries.
     Aggregate(Aggregate),
-    /// Tables' counters.
+    /// Statistics of tables.
     Table(Vec<TableStats>),
-    /// Ports' counters.
+    /// Statistics of ports.
     PortStats(Vec<PortStats>),
-    /// Queues' counters.
+    /// Statistics of queues.
     Queue(Vec<QueueStats>),
-    /// Groups' counters.
+    /// Statistics of groups.
     Group(Vec<GroupStats>),
-    /// Groups.
+    /// Descriptions of groups.
     GroupDesc(Vec<GroupDescription>),
-    /// What groups there can be.
+    /// Capabilities and limits of groups.
     GroupFeatures(GroupFeatures),
-    /// Meters' counters.
+    /// Statistics of meters.
     Meter(Vec<MeterStats>),
-    /// Meters.
+    /// Descriptions of meters.
     MeterConfig(Vec<Meter>),
-    /// What meters there can be.
+    /// Capabilities and limits of meters.
     MeterFeatures(MeterFeatures),
-    /// What tables can do.
+    /// Capabilities of tables.
     TableFeatures(Vec<TableFeatures>),
-    /// Ports.
+    /// Descriptions of ports.
     PortDesc(Vec<Port>),
 }
 
-/// A multipart reply. Encoding makes several messages of it if one does not hold it; for more than fits memory
-/// well, see [`parts::Parts`].
+/// Multipart reply. Encoding splits it into several messages if it exceeds one. For replies too large for
+/// memory, see [`parts::Parts`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartReply {
-    /// The reply goes on in another message with the same transaction number.
+    /// Whether the reply continues in another message with the same transaction number.
     pub more: bool,
-    /// What is answered.
+    /// Contents of the reply.
     pub answer: Answer,
 }
 
 impl From<Answer> for MultipartReply {
-    /// A whole reply.
+    /// Returns a complete reply.
     fn from(answer: Answer) -> Self {
         Self { more: false, answer }
     }
 }
 
-/// Calls a function on the list in an answer that is a list, or another on the one thing in it.
+/// Evaluates the first expression on an answer that is a list, or the second on an answer that is a single
+/// item.
 macro_rules! on_answer {
     ($answer:expr, |$list:ident| $do_list:expr, |$number:ident, $one:ident| $do_one:expr) => {
         match $answer {
@@ -117,7 +118,7 @@ impl MultipartReply {
         Ok(Self { more: flags & MORE != 0, answer })
     }
 
-    /// Writes the body of the one message that holds all of it.
+    /// Writes the body of a single message that holds the whole reply.
     pub(crate) fn encode_one(&self, out: &mut Vec<u8>) {
         fn list<T: Item>(items: &[T], more: bool, out: &mut Vec<u8>) {
             put_multipart_header(T::KIND, more, out);
@@ -129,7 +130,7 @@ impl MultipartReply {
         });
     }
 
-    /// Writes as many messages as it takes.
+    /// Writes the reply as one or more messages.
     pub(crate) fn encode_parts(&self, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
         fn list<T: Item>(items: &[T], more: bool, xid: u32, out: &mut Vec<u8>) -> Result<(), TooLong> {
             let mut parts = Parts::new(xid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switch in words (7.3.5.1).
+//! Textual description of the switch (section 7.3.5.1).
 
 use crate::bytes::{Put, Reader};
 use crate::error::DecodeError;
@@ -7,18 +7,18 @@ use crate::error::DecodeError;
 const LONG_BYTES: usize = 256;
 const SERIAL_BYTES: usize = 32;
 
-/// What the switch is. Texts are cut to 255 bytes, the serial number to 31.
+/// Description of the switch. Texts are truncated to 255 bytes, the serial number to 31.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Description {
-    /// Who made it.
+    /// Manufacturer.
     pub manufacturer: String,
-    /// The hardware.
+    /// Hardware.
     pub hardware: String,
-    /// The software.
+    /// Software version.
     pub software: String,
-    /// The serial number.
+    /// Serial number.
     pub serial_number: String,
-    /// The datapath, for humans.
+    /// Human-readable name of the datapath.
     pub datapath: String,
 }
 

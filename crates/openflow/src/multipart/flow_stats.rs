@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Statistics of entries, of one by one or summed up (7.3.5.2, 7.3.5.3), and of tables (7.3.5.4).
+//! Statistics of flow entries (section 7.3.5.2), their sums (7.3.5.3), and of tables (7.3.5.4).
 
 use super::kind;
 use super::parts::private::Coded;
@@ -10,20 +10,20 @@ use crate::flow_mod::{ANY, decode_flags, flag_bits};
 use crate::{instruction, matching};
 use flow::{EntryFlags, Instructions, Match, Nanos};
 
-/// Which entries are asked for.
+/// Filter of the requested entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowQuery {
-    /// Their table; none: all.
+    /// Table of the entries; `None`: all tables.
     pub table: Option<u8>,
-    /// They output to this port.
+    /// Port that the entries output to; `None`: any.
     pub out_port: Option<u32>,
-    /// They use this group.
+    /// Group that the entries use; `None`: any.
     pub out_group: Option<u32>,
-    /// Their cookie, in the bits of the mask.
+    /// Cookie of the entries, compared under the mask.
     pub cookie: u64,
-    /// Bits of the cookie that count.
+    /// Bits of the cookie to compare; 0: any cookie.
     pub cookie_mask: u64,
-    /// What covers their match.
+    /// Match that must cover the entries' matches.
     pub matching: Match,
 }
 
@@ -48,32 +48,32 @@ impl FlowQuery {
     }
 }
 
-/// An entry and its counters.
+/// Statistics of an entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowStats {
-    /// Its table.
+    /// Table of the entry.
     pub table: u8,
-    /// How long it lives.
+    /// Time since the entry was added.
     pub duration_ns: Nanos,
-    /// Its priority.
+    /// Priority of the entry.
     pub priority: u16,
-    /// Its idle timeout.
+    /// Idle timeout in seconds; 0: none.
     pub idle_timeout_s: u16,
-    /// Its hard timeout.
+    /// Hard timeout in seconds; 0: none.
     pub hard_timeout_s: u16,
-    /// Its flags.
+    /// Flags of the entry.
     pub flags: EntryFlags,
-    /// Its cookie.
+    /// Cookie of the entry.
     pub cookie: u64,
-    /// Packets that hit it.
+    /// Number of packets that hit the entry.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
-    /// Its match.
+    /// Match of the entry.
     pub matching: Match,
-    /// Its instructions.
+    /// Instructions of the entry.
     pub instructions: Instructions,
-    /// What it was said to be, if that is told: low-latency or not.
+    /// Configured low-latency mark; `None` if it is not sent.
     pub low_latency: Option<bool>,
 }
 
@@ -132,11 +132,11 @@ impl Coded for FlowStats {
 /// Sums over entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Aggregate {
-    /// Packets that hit them.
+    /// Number of packets that hit the entries.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
-    /// How many entries.
+    /// Number of entries.
     pub flows: u32,
 }
 
@@ -155,16 +155,16 @@ impl Aggregate {
     }
 }
 
-/// A table's counters.
+/// Statistics of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableStats {
-    /// Its number.
+    /// Table number.
     pub table: u8,
-    /// Entries in it.
+    /// Number of entries.
     pub active: u32,
-    /// Packets looked up.
+    /// Number of packets looked up.
     pub lookups: u64,
-    /// Packets that hit an entry.
+    /// Number of packets that hit an entry.
     pub matches: u64,
 }
 

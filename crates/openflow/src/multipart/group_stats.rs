@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of groups (7.3.5.9), groups (7.3.5.10), and what groups there can be (7.3.5.11).
+//! Statistics of groups (section 7.3.5.9), their descriptions (7.3.5.10), and capabilities (7.3.5.11).
 
 use super::kind;
 use super::parts::private::Coded;
@@ -9,12 +9,12 @@ use crate::group::{decode_buckets, decode_kind, encode_buckets, kind_number};
 use flow::Nanos;
 use flow::group::Group;
 
-/// Packets and bytes.
+/// Number of packets and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Counts {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes in these packets.
     pub bytes: u64,
 }
 
@@ -23,7 +23,7 @@ impl Counts {
         Ok(Self { packets: r.u64()?, bytes: r.u64()? })
     }
 
-    /// All that is left.
+    /// Decodes the rest of the reader as a list of counters.
     pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
         let mut list = Vec::new();
         while !r.is_empty() {
@@ -38,18 +38,18 @@ impl Counts {
     }
 }
 
-/// A group's counters.
+/// Statistics of a group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupStats {
-    /// Its number.
+    /// Group number.
     pub group: u32,
-    /// Entries and groups that use it.
+    /// Number of entries and groups that refer to the group.
     pub references: u32,
-    /// What it processed.
+    /// Packets and bytes that the group processed.
     pub total: Counts,
-    /// How long it lives.
+    /// Time since the group was added.
     pub duration_ns: Nanos,
-    /// What each of its buckets processed.
+    /// Packets and bytes that each bucket processed.
     pub buckets: Vec<Counts>,
 }
 
@@ -85,7 +85,7 @@ impl Coded for GroupStats {
     }
 }
 
-/// A group, as an answer.
+/// Group as item of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupDescription(pub Group);
 
@@ -111,16 +111,16 @@ impl Coded for GroupDescription {
     }
 }
 
-/// What groups there can be. The arrays are by type: all, select, indirect, fast failover.
+/// Capabilities and limits of groups. Arrays are indexed by type: all, select, indirect, fast failover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct GroupFeatures {
-    /// Bit `n`: type `n`.
+    /// Supported types: bit `n` stands for type `n`.
     pub types: u32,
-    /// OFPGFC_*: 1 weights, 2 liveness, 4 chaining, 8 checks of chains.
+    /// Capabilities (OFPGFC_*): 1 weights, 2 liveness, 4 chaining, 8 detection of loops.
     pub capabilities: u32,
-    /// How many groups.
+    /// Maximum number of groups per type.
     pub max_groups: [u32; 4],
-    /// Bit `n`: actions of type `n`.
+    /// Supported actions per type: bit `n` stands for action type `n`.
     pub actions: [u32; 4],
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of meters (7.3.5.12), meters (7.3.5.13), and what meters there can be (7.3.5.14).
+//! Statistics of meters (section 7.3.5.12), their descriptions (7.3.5.13), and capabilities (7.3.5.14).
 
 use super::group_stats::Counts;
 use super::kind;
@@ -10,18 +10,18 @@ use crate::meter::{decode_meter, encode_meter};
 use flow::Nanos;
 use flow::meter::Meter;
 
-/// A meter's counters.
+/// Statistics of a meter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MeterStats {
-    /// Its number.
+    /// Meter number.
     pub meter: u32,
-    /// Entries that use it.
+    /// Number of entries that use the meter.
     pub flows: u32,
-    /// What it processed.
+    /// Packets and bytes that the meter processed.
     pub input: Counts,
-    /// How long it lives.
+    /// Time since the meter was added.
     pub duration_ns: Nanos,
-    /// What each of its bands caught.
+    /// Packets and bytes that each band was applied to.
     pub bands: Vec<Counts>,
 }
 
@@ -73,18 +73,18 @@ impl Coded for Meter {
     }
 }
 
-/// What meters there can be.
+/// Capabilities and limits of meters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MeterFeatures {
-    /// How many.
+    /// Maximum number of meters.
     pub max_meters: u32,
-    /// Bit `n`: bands of type `n` (1 drop, 2 dscp remark).
+    /// Supported band types: bit `n` stands for type `n` (1 drop, 2 DSCP remark).
     pub band_types: u32,
-    /// OFPMF_*: 1 kbit/s, 2 packets/s, 4 bursts, 8 statistics.
+    /// Capabilities (OFPMF_*): 1 kbit/s, 2 packets/s, 4 bursts, 8 statistics.
     pub capabilities: u32,
-    /// Bands of a meter.
+    /// Maximum number of bands per meter.
     pub max_bands: u8,
-    /// Colours.
+    /// Maximum colour value.
     pub max_color: u8,
 }
 

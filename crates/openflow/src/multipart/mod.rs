@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Multipart requests and replies (7.3.5): type 16, flags 16, zeros 32, body.
+//! Multipart requests and replies (section 7.3.5): type 16 bits, flags 16, zeros 32, body.
 
 mod answer;
 pub mod description;

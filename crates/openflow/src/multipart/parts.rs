@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replies that are lists, item by item and part by part: a dump of a million entries needs memory for one part.
+//! Writer of list replies, item by item and part by part. A dump of a million entries needs memory for one
+//! part only.
 
 use super::{MORE, put_multipart_header};
 use crate::bytes::{Put, Reader};
@@ -10,7 +11,7 @@ use std::marker::PhantomData;
 /// Bytes of a part before its first item.
 const PART_HEADER_BYTES: usize = HEADER_BYTES + 8;
 
-/// An item of a multipart list.
+/// Item of a multipart list.
 pub trait Item: Sized + private::Coded {}
 
 impl<T: private::Coded> Item for T {}
@@ -27,7 +28,7 @@ pub(crate) mod private {
     }
 }
 
-/// All that is left, as items. Each takes some bytes at least, so this ends.
+/// Decodes the rest of the reader as items. Each item consumes at least one byte, so the loop ends.
 pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeError> {
     let mut items = Vec::new();
     while !r.is_empty() {
@@ -36,18 +37,18 @@ pub(crate) fn decode_all<T: Item>(r: &mut Reader<'_>) -> Result<Vec<T>, DecodeEr
     Ok(items)
 }
 
-/// Writes one multipart reply in as many messages as it takes; all but the last say that more follow. Other messages
-/// may be sent between the parts.
+/// Writes one multipart reply as one or more messages. All but the last announce that more follow. Other
+/// messages may be sent between the parts.
 #[derive(Debug)]
 pub struct Parts<T> {
     xid: u32,
-    /// The part that is being filled.
+    /// Part under construction.
     part: Vec<u8>,
     items: PhantomData<fn(&T)>,
 }
 
 impl<T: Item> Parts<T> {
-    /// The reply to the request with number `xid`.
+    /// Starts the reply to the request with transaction number `xid`.
     #[must_use]
     pub fn new(xid: u32) -> Self {
         let mut parts = Self { xid, part: Vec::new(), items: PhantomData };
@@ -62,10 +63,11 @@ impl<T: Item> Parts<T> {
         put_multipart_header(T::KIND, false, &mut self.part);
     }
 
-    /// Adds an item. When the part is full it goes to `out`, as a whole message, and the item begins the next.
+    /// Adds an item. When the part is full, it is written to `out` as a complete message, and the item begins
+    /// the next part.
     ///
     /// # Errors
-    /// An item that does not fit even an empty part; it is left out.
+    /// An item that does not fit an empty part; it is left out.
     pub fn push(&mut self, item: &T, out: &mut Vec<u8>) -> Result<(), TooLong> {
         let end = self.part.len();
         item.encode(&mut self.part);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Counters of ports (7.3.5.6) and queues (7.3.5.8), and ports (7.3.5.7). A counter of all ones is not kept.
+//! Statistics of ports (section 7.3.5.6) and queues (7.3.5.8), and descriptions of ports (7.3.5.7). A counter
+//! of all ones is not supported.
 
 use super::kind;
 use super::parts::private::Coded;
@@ -8,10 +9,10 @@ use crate::error::DecodeError;
 use crate::port::Port;
 use flow::{Nanos, PortNo};
 
-/// A port's counters.
+/// Statistics of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PortStats {
-    /// Its number.
+    /// Port number.
     pub port: PortNo,
     /// Packets received.
     pub rx_packets: u64,
@@ -21,23 +22,23 @@ pub struct PortStats {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets received and dropped.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets dropped instead of sent.
+    /// Packets that were dropped instead of sent.
     pub tx_dropped: u64,
-    /// Errors in receiving, of all kinds.
+    /// Receive errors of all kinds.
     pub rx_errors: u64,
-    /// Errors in sending, of all kinds.
+    /// Transmit errors of all kinds.
     pub tx_errors: u64,
     /// Frame alignment errors.
     pub rx_frame_errors: u64,
-    /// Overruns in receiving.
+    /// Receive overruns.
     pub rx_over_errors: u64,
     /// CRC errors.
     pub rx_crc_errors: u64,
     /// Collisions.
     pub collisions: u64,
-    /// How long it is there.
+    /// Time since the port was added.
     pub duration_ns: Nanos,
 }
 
@@ -88,20 +89,20 @@ impl Coded for PortStats {
     }
 }
 
-/// A queue's counters.
+/// Statistics of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueueStats {
-    /// Its port.
+    /// Port of the queue.
     pub port: PortNo,
-    /// Its number.
+    /// Queue number.
     pub queue: u32,
     /// Bytes sent.
     pub tx_bytes: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Packets dropped for lack of room.
+    /// Packets dropped because of overrun.
     pub tx_errors: u64,
-    /// How long it is there.
+    /// Time since the queue was added.
     pub duration_ns: Nanos,
 }
 

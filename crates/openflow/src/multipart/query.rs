@@ -9,62 +9,63 @@ use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use flow::PortNo;
 
-/// What is asked for.
+/// Contents of a multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Query {
-    /// What the switch is, in words.
+    /// Textual description of the switch.
     Desc,
-    /// Entries.
+    /// Statistics of flow entries.
     Flow(FlowQuery),
-    /// Sums over entries.
+    /// Sums over flow entries.
     Aggregate(FlowQuery),
-    /// Tables' counters.
+    /// Statistics of tables.
     Table,
-    /// Ports' counters.
+    /// Statistics of ports.
     PortStats {
-        /// The port; ANY: all.
+        /// Port number; ANY: all ports.
         port: PortNo,
     },
-    /// Queues' counters.
+    /// Statistics of queues.
     Queue {
-        /// The port; ANY: all.
+        /// Port number; ANY: all ports.
         port: PortNo,
-        /// The queue; 0xffffffff: all.
+        /// Queue number; 0xffffffff: all queues.
         queue: u32,
     },
-    /// Groups' counters.
+    /// Statistics of groups.
     Group {
-        /// The group; `group::ALL`: all.
+        /// Group number; `group::ALL`: all groups.
         group: u32,
     },
-    /// Groups.
+    /// Descriptions of groups.
     GroupDesc,
-    /// What groups there can be.
+    /// Capabilities and limits of groups.
     GroupFeatures,
-    /// Meters' counters.
+    /// Statistics of meters.
     Meter {
-        /// The meter; `meter::ALL`: all.
+        /// Meter number; `meter::ALL`: all meters.
         meter: u32,
     },
-    /// Meters.
+    /// Descriptions of meters.
     MeterConfig {
-        /// The meter; `meter::ALL`: all.
+        /// Meter number; `meter::ALL`: all meters.
         meter: u32,
     },
-    /// What meters there can be.
+    /// Capabilities and limits of meters.
     MeterFeatures,
-    /// What tables can do; with a list: make them like that.
+    /// Capabilities of tables. A non-empty list requests to change them.
     TableFeatures(Vec<TableFeatures>),
-    /// Ports.
+    /// Descriptions of ports.
     PortDesc,
 }
 
-/// A multipart request.
+/// Multipart request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultipartRequest {
-    /// The request goes on in another message with the same transaction number. Only table features can be that long.
+    /// Whether the request continues in another message with the same transaction number. Only table features
+    /// can be that long.
     pub more: bool,
-    /// What is asked for.
+    /// Contents of the request.
     pub query: Query,
 }
 

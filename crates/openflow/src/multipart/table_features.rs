@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What tables can do (7.3.5.5). ovs-ofctl takes a reply only if it has one table at least, and each table the eight
-//! properties for ordinary entries.
+//! Capabilities of tables (section 7.3.5.5). ovs-ofctl accepts a reply only if it has at least one table, and
+//! each table the eight properties for ordinary entries.
 
 use super::kind;
 use super::parts::private::Coded;
@@ -8,25 +8,25 @@ use super::table_features_property::TableProperty;
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 
-/// Bytes of a table's name, of which the last is 0.
+/// Length of a table's name in bytes; the last is 0.
 const NAME_BYTES: usize = 32;
 
-/// What a table can do.
+/// Capabilities of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct TableFeatures {
-    /// Its number.
+    /// Table number.
     pub table: u8,
-    /// Its name; the wire holds 31 bytes of it.
+    /// Name of the table; 31 bytes of it are encoded.
     pub name: String,
-    /// Bits of the metadata register that it can match.
+    /// Bits of the metadata register that entries can match.
     pub metadata_match: u64,
-    /// Bits of the metadata register that it can write.
+    /// Bits of the metadata register that entries can write.
     pub metadata_write: u64,
     /// Reserved bits (OFPTC_*).
     pub config: u32,
-    /// How many entries it can hold.
+    /// Maximum number of entries.
     pub max_entries: u32,
-    /// The rest.
+    /// Further capabilities.
     pub properties: Vec<TableProperty>,
 }
 

@@ -1,45 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Properties of tables (7.3.5.5.2): type 16, length 16 bits without padding, list, zeros to a multiple of 8 bytes.
+//! Properties of tables (section 7.3.5.5.2): type 16 bits, length 16 bits without padding, list, zeros to a
+//! multiple of 8 bytes.
 
 use crate::bytes::{Put, Reader};
 use crate::error::{self, DecodeError};
 use crate::{ours, oxm};
 use flow::{Field, SliceBase};
 
-/// An instruction or action that a table can do: its type number.
+/// Instruction or action that a table supports, as a type number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TypeId {
-    /// OFPIT_* or OFPAT_*.
+    /// Type number (OFPIT_* or OFPAT_*).
     pub number: u16,
-    /// Whose, if the number is 0xffff; none else.
+    /// Experimenter, present only if the number is 0xffff.
     pub experimenter: Option<u32>,
 }
 
 impl TypeId {
-    /// One of the standard's.
+    /// Returns the ID of a standard instruction or action.
     #[must_use]
     pub fn standard(number: u16) -> Self {
         Self { number, experimenter: None }
     }
 }
 
-/// A match field that a table can examine or write: an OXM header without a value.
+/// Match field that a table supports, as an OXM header without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OxmId {
-    /// Its class.
+    /// OXM class.
     pub class: u16,
-    /// Its number in the class, 7 bits.
+    /// Field number in the class, 7 bits.
     pub number: u8,
-    /// It can have a mask.
+    /// Whether a mask is supported.
     pub masked: bool,
-    /// Bytes of its value (and mask); some controllers say 0.
+    /// Length of the value (and mask) in bytes; some controllers send 0.
     pub length: u8,
-    /// Whose, if the class is 0xffff; none else.
+    /// Experimenter, present only if the class is 0xffff.
     pub experimenter: Option<u32>,
 }
 
 impl OxmId {
-    /// A field's. Those of all slices with the same base are the same, whatever bits they have.
+    /// Returns the ID of a field. All slices of the same base have the same ID, whatever their bits.
     #[must_use]
     pub fn of(field: Field, masked: bool) -> Self {
         let (class, number, before, experimenter) = match field {
@@ -53,13 +54,13 @@ impl OxmId {
         Self { class, number, masked, length: (before + value) as u8, experimenter }
     }
 
-    /// The named field that it is; none if it is none that is known.
+    /// Returns the field of this OXM ID, or `None` if it is unknown.
     #[must_use]
     pub fn field(self) -> Option<Field> {
         if self.class == oxm::BASIC { Field::NAMED.get(usize::from(self.number)).copied() } else { None }
     }
 
-    /// The base of the slices that it is; none if it is no slice of ours.
+    /// Returns the base of the slices with this ID, or `None` if it is not a slice.
     #[must_use]
     pub fn slice_base(self) -> Option<SliceBase> {
         if self.experimenter != Some(ours::EXPERIMENTER) {
@@ -83,35 +84,35 @@ impl OxmId {
     }
 }
 
-/// For whom a property holds.
+/// Entries that a property applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entries {
-    /// Ordinary entries (and table-miss entries, if no property tells of these).
+    /// Ordinary entries. Also table-miss entries, if no property covers these.
     Ordinary,
     /// Table-miss entries.
     Miss,
 }
 
-/// A property.
+/// Property of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TableProperty {
-    /// Instructions.
+    /// Supported instructions.
     Instructions(Entries, Vec<TypeId>),
-    /// Tables that can come next.
+    /// Numbers of tables that a goto can reach.
     NextTables(Entries, Vec<u8>),
-    /// Actions in write-actions.
+    /// Actions supported in write-actions.
     WriteActions(Entries, Vec<TypeId>),
-    /// Actions in apply-actions.
+    /// Actions supported in apply-actions.
     ApplyActions(Entries, Vec<TypeId>),
-    /// Match fields, masked where they can be.
+    /// Supported match fields, with a mask where supported.
     Match(Vec<OxmId>),
-    /// Match fields that may be left out. ovs-ofctl wants them without masks.
+    /// Match fields that may be omitted. ovs-ofctl expects them without masks.
     Wildcards(Vec<OxmId>),
-    /// Fields that write-actions can set.
+    /// Fields that a set-field in write-actions can write.
     WriteSetField(Entries, Vec<OxmId>),
-    /// Fields that apply-actions can set.
+    /// Fields that a set-field in apply-actions can write.
     ApplySetField(Entries, Vec<OxmId>),
-    /// Somebody's own: what follows the length.
+    /// Property of an experimenter: the bytes behind the length.
     Experimenter(Entries, Vec<u8>),
 }
 
@@ -119,7 +120,7 @@ const MATCH: u16 = 8;
 const WILDCARDS: u16 = 10;
 
 impl TableProperty {
-    /// All that is left.
+    /// Decodes the rest of the reader as properties.
     pub(crate) fn decode_list(r: &mut Reader<'_>) -> Result<Vec<Self>, DecodeError> {
         let mut properties = Vec::new();
         while !r.is_empty() {
@@ -135,9 +136,10 @@ impl TableProperty {
             return code.says(format!("table property of {length} bytes; its header has 4"));
         };
         let mut list = r.part(content, "a table property", code)?;
-        // The last one's padding may be left out.
+        // The padding of the last property may be absent.
         r.skip((length.next_multiple_of(8) - length).min(r.remaining()))?;
-        // But for the two that have none, properties of table-miss entries have odd numbers behind the others'.
+        // A property of table-miss entries has the odd number after that of ordinary entries. Match and
+        // wildcards have no such pair.
         let entries = if number % 2 == 0 { Entries::Ordinary } else { Entries::Miss };
         let l = &mut list;
         Ok(match number {
@@ -214,7 +216,7 @@ fn type_ids(r: &mut Reader<'_>) -> Result<Vec<TypeId>, DecodeError> {
         let Some(content) = length.checked_sub(4) else {
             return code.says(format!("instruction or action id of {length} bytes; its header has 4"));
         };
-        // Some controllers pad the id to the 8 bytes of the whole instruction.
+        // Some controllers pad the id to the 8 bytes of a complete instruction.
         let mut content = r.part(content, "an instruction or action id", code)?;
         let experimenter = if number == 0xffff { Some(content.u32()?) } else { None };
         ids.push(TypeId { number, experimenter });

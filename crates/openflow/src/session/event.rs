@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a session is told, and what it tells.
+//! Inputs and events of a session.
 
 use crate::error::DecodeError;
 use crate::header::{HEADER_BYTES, kind};
@@ -12,19 +12,19 @@ use flow::Nanos;
 /// OFPMP_TABLE_FEATURES.
 const TABLE_FEATURES: u16 = 12;
 
-/// Bytes of a message at fault that an ERROR returns.
+/// Bytes of the refused message that an ERROR returns.
 const ERROR_DATA_BYTES: usize = 64;
 
-/// What is set for a session.
+/// Timeouts and limits of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
-    /// How long the peer has for its HELLO.
+    /// Time that the peer has to send its HELLO.
     pub hello_timeout_ns: Nanos,
-    /// After how long a silence an echo request goes out.
+    /// Silence after which an echo request is sent.
     pub echo_interval_ns: Nanos,
-    /// How long after it the connection is given up if nothing came.
+    /// Time without any message after the echo request, after which the connection is closed.
     pub echo_timeout_ns: Nanos,
-    /// Bytes of output from which on nothing more is read or worked off.
+    /// Pending output in bytes above which no input is read or processed.
     pub output_limit: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for SessionConfig {
     }
 }
 
-/// The start of a request, for the ERROR message that may answer it.
+/// First bytes of a request, for an ERROR message that may answer it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     bytes: [u8; ERROR_DATA_BYTES],
@@ -55,24 +55,24 @@ impl Head {
         Self { bytes, length: length as u8 }
     }
 
-    /// The bytes: 64, or all of a shorter message.
+    /// Returns 64 bytes, or all of a shorter message.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// Bytes of the whole message, as its header says.
+    /// Returns the length of the whole message in bytes, from its header.
     #[must_use]
     pub fn message_bytes(&self) -> usize {
         usize::from(u16::from_be_bytes([self.bytes[2], self.bytes[3]]))
     }
 
-    /// The message's type.
+    /// Returns the message type.
     pub(super) fn kind(&self) -> u8 {
         self.bytes[1]
     }
 
-    /// Whether another part follows, if the message is a part of a TABLE_FEATURES request.
+    /// Returns whether another part follows. `None` if the message is not part of a TABLE_FEATURES request.
     #[must_use]
     pub fn table_features_part(&self) -> Option<bool> {
         let body = self.bytes().get(HEADER_BYTES..)?;
@@ -82,7 +82,7 @@ impl Head {
         is_part.then(|| u16::from_be_bytes([flags[0], flags[1]]) & MORE != 0)
     }
 
-    /// Whether a controller in the slave role may not send the message, by what its first bytes say: as
+    /// Whether a controller in the slave role must not send the message, judging by its first bytes. Like
     /// [`Message::is_barred_for_slaves`], for messages that cannot be decoded.
     pub(super) fn is_barred_for_slaves(&self) -> bool {
         let body = self.bytes().get(HEADER_BYTES..).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Head {
             | kind::PORT_MOD
             | kind::TABLE_MOD
             | kind::METER_MOD => true,
-            // Without a body it only asks.
+            // A request without a body only reads.
             kind::MULTIPART_REQUEST => body.starts_with(&TABLE_FEATURES.to_be_bytes()) && body.len() > 8,
             kind::EXPERIMENTER => symmetric::is_bundle(body) || symmetric::is_lane_mod(body),
             _ => false,
@@ -101,78 +101,79 @@ impl Head {
     }
 }
 
-/// Something that the controller wants.
+/// Request of the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Its number, which replies carry.
+    /// Transaction number, which replies carry.
     pub xid: u32,
-    /// What it is. Also ERROR messages come this way.
+    /// Message of the request. ERROR messages are passed on as requests too.
     pub message: Message,
-    /// Its first bytes, for [`crate::Session::send_error`].
+    /// First bytes of the message, for [`crate::Session::send_error`].
     pub head: Head,
 }
 
-/// A request that cannot be decoded and that a slave may not make: whether the role or the message is at fault, the
-/// driver knows. It answers with [`crate::Session::send_error`].
+/// Undecodable request that a slave must not make. The driver knows the role, so it decides whether role or
+/// message is at fault. It answers with [`crate::Session::send_error`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undecodable {
-    /// Its number.
+    /// Transaction number.
     pub xid: u32,
-    /// What is wrong with it.
+    /// Reason of the refusal.
     pub error: DecodeError,
-    /// Its first bytes.
+    /// First bytes of the message.
     pub head: Head,
 }
 
-/// Why a session ended.
+/// Reason why a session ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CloseReason {
-    /// No version in common.
+    /// The peers have no version in common.
     #[error(
         "the peer speaks OpenFlow {peer}, this switch 1.3 only; make the peer speak 1.3 (ovs-ofctl and its like: use -O OpenFlow13)"
     )]
     Version {
-        /// What the peer says.
+        /// Versions that the peer supports.
         peer: String,
     },
-    /// The first message was another than HELLO.
+    /// The first message was not a HELLO.
     #[error("the peer began with a message of type {0}; OpenFlow begins with HELLO (type 0)")]
     NoHello(u8),
-    /// No HELLO came.
+    /// No HELLO was received in time.
     #[error("no HELLO came in time; is the peer an OpenFlow controller?")]
     HelloTimeout,
-    /// No echo reply and nothing else came.
+    /// Neither an echo reply nor another message was received in time.
     #[error("the peer did not answer an echo request in time")]
     EchoTimeout,
-    /// The end of a message cannot be known, or it is of another version.
+    /// The end of a message is unknown, or it has another version.
     #[error("{0}; what follows cannot be understood")]
     Framing(DecodeError),
 }
 
-/// What a session tells its driver.
+/// Event that a session reports to its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEvent {
-    /// The version is agreed on: asynchronous messages may be sent.
+    /// The version is negotiated: asynchronous messages may be sent.
     Opened,
-    /// The controller wants something.
+    /// The controller sent a request.
     Request(Box<Request>),
-    /// The controller wants something that cannot be decoded; it is not answered yet.
+    /// The controller sent a request that cannot be decoded and is not answered yet.
     Undecodable(Box<Undecodable>),
-    /// A message was refused; the answer is sent. For the log.
+    /// A message was refused, and the ERROR is sent. For the log.
     Refused {
-        /// The message's number.
+        /// Transaction number of the message.
         xid: u32,
-        /// Why.
+        /// Reason of the refusal.
         error: DecodeError,
     },
-    /// It is over: write the rest of the output and close the connection. Comes once, as the last event.
+    /// The session ended: the driver writes the remaining output and closes the connection. This is the last
+    /// event.
     Closed {
-        /// Why.
+        /// Reason of the end.
         reason: CloseReason,
     },
 }
 
-/// The versions that a peer speaks, as people write them.
+/// Returns the versions that a peer supports, in the usual notation.
 pub(super) fn versions(peer: &Hello) -> String {
     let name = |version: u8| match version {
         1..=6 => format!("1.{}", version - 1),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! When a peer has been silent for too long.
+//! Detection of silent peers.
 
 use super::SessionConfig;
 use flow::Nanos;
 
-/// What is to be done.
+/// Action that the session takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
@@ -14,14 +14,14 @@ pub(super) enum Step {
     GiveUp,
 }
 
-/// What was heard of the peer.
+/// Times of the peer's last signs of life.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Keepalive {
     begun_ns: Nanos,
     heard_ns: Nanos,
-    /// When an echo request went out that nothing followed.
+    /// Time of an echo request that no message followed yet.
     asked_ns: Option<Nanos>,
-    /// The peer took output off since the last step, while the session did not listen.
+    /// Whether the peer accepted output since the last step, while the session did not read.
     unblocked: bool,
 }
 
@@ -35,7 +35,8 @@ impl Keepalive {
         self.asked_ns = None;
     }
 
-    /// Output went that was over its limit. The session does not read meanwhile, so this is the only sign of life.
+    /// Records that output above the limit was accepted. The session does not read meanwhile, so this is the
+    /// only sign of life.
     pub fn unblocked(&mut self) {
         self.unblocked = true;
     }

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection of a switch to a controller, without the connection.
+//! One controller connection of a switch, as a state machine without I/O.
 //!
-//! The driver gives what it reads to [`Session::receive`], takes events until there are none, sends replies, writes
-//! what [`Session::output`] holds and says with [`Session::consume`] how much of it went; [`Session::tick`] lets time
-//! pass. Memory is bounded: input holds one message, and while output is over its limit nothing more is worked off, so
-//! that output holds its limit and what one request makes of it (plus what the driver itself sends unasked: it can look
-//! at [`Session::is_output_full`]).
+//! The driver passes received bytes to [`Session::receive`], takes events until there are none, and sends
+//! replies. It writes the bytes of [`Session::output`] and reports the written count to [`Session::consume`].
+//! [`Session::tick`] advances the time.
+//!
+//! Memory is bounded. Input holds one message. While output exceeds its limit, no further message is
+//! processed, so output holds at most the limit and the reply to one request. Messages that the driver sends
+//! unasked are added to that; [`Session::is_output_full`] lets the driver check.
 
 mod event;
 mod keepalive;
@@ -29,23 +31,23 @@ enum State {
     Closed,
 }
 
-/// See the module.
+/// Session of one connection, see the module.
 #[derive(Debug)]
 pub struct Session {
     config: SessionConfig,
     state: State,
-    /// Bytes of messages that were not worked off; `taken` of them were.
+    /// Received bytes; the first `taken` of them are processed.
     input: Vec<u8>,
     taken: usize,
     output: Vec<u8>,
     sent: usize,
     keepalive: Keepalive,
-    /// Why it ended, until the driver is told.
+    /// Reason of the end, until the driver has received it.
     closing: Option<CloseReason>,
 }
 
 impl Session {
-    /// A fresh connection. Our HELLO is the first output.
+    /// Starts a session. The switch's HELLO is the first output.
     #[must_use]
     pub fn new(config: SessionConfig, now: Nanos) -> Self {
         let mut session = Self {
@@ -62,8 +64,8 @@ impl Session {
         session
     }
 
-    /// Takes in bytes that were read, in any pieces, and returns how many there was room for: all but what goes beyond
-    /// one message. Work off the events, then give it the rest.
+    /// Accepts received bytes in any pieces, and returns how many fit. Bytes beyond one pending message are
+    /// not accepted. The driver processes the events and passes the rest again.
     pub fn receive(&mut self, bytes: &[u8], now: Nanos) -> usize {
         if self.state == State::Closed {
             return bytes.len();
@@ -71,7 +73,7 @@ impl Session {
         self.input.drain(..self.taken);
         self.taken = 0;
         let taken = bytes.len().min(MESSAGE_BYTES_MAX - self.input.len());
-        // What comes again and again because there is no room says nothing about the peer.
+        // Bytes offered again while input is full are no sign of life.
         if taken > 0 {
             self.keepalive.heard(now);
         }
@@ -79,60 +81,62 @@ impl Session {
         taken
     }
 
-    /// Whether reading makes sense: there is room for input, and output is not over its limit. `false` once closed.
+    /// Whether the driver should read: input has space and output is below its limit. `false` once closed.
     #[must_use]
     pub fn wants_read(&self) -> bool {
         let room = self.input.len() - self.taken < MESSAGE_BYTES_MAX;
         self.state != State::Closed && room && !self.is_output_full()
     }
 
-    /// Output is over its limit: nothing more is worked off until the driver has written some.
+    /// Whether output exceeds its limit. No message is processed until the driver has written some of it.
     #[must_use]
     pub fn is_output_full(&self) -> bool {
         self.output.len() - self.sent > self.config.output_limit
     }
 
-    /// Whether the version is agreed on and the session not closed.
+    /// Whether the version is negotiated and the session is not closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.state == State::Open
     }
 
-    /// Whether it is over: the next event is the last, if it was not taken yet.
+    /// Whether the session is closed. The last event may not be taken yet.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.state == State::Closed
     }
 
-    /// What is to be written to the connection.
+    /// Returns the bytes to write to the connection.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.output[self.sent..]
     }
 
-    /// Says that the first `count` bytes of the output are written.
+    /// Reports that the first `count` bytes of the output were written.
     pub fn consume(&mut self, count: usize) {
         if count > 0 && self.is_output_full() {
             self.keepalive.unblocked();
         }
         self.sent = self.output.len().min(self.sent + count);
-        // Bytes move only when as many were written, so that each moves once on average.
+        // The rest is moved only after at least as many bytes were written, so each byte moves once on
+        // average.
         if self.sent * 2 >= self.output.len() {
             self.output.drain(..self.sent);
             self.sent = 0;
         }
     }
 
-    /// Says that a long answer goes on because the peer takes it. That is a sign of life: its echo replies may wait
-    /// behind requests that wait for the answer's end.
+    /// Reports that the peer accepts a long reply, which is a sign of life. Its echo replies may be queued
+    /// behind requests that wait for the end of the reply.
     pub fn answer_goes_on(&mut self, now: Nanos) {
         self.keepalive.heard(now);
     }
 
-    /// Sends a reply or an asynchronous message. Before [`SessionEvent::Opened`] and after the end nothing is sent.
+    /// Sends a reply or an asynchronous message. Nothing is sent before [`SessionEvent::Opened`] or after the
+    /// end.
     ///
     /// # Errors
-    /// A message that does not fit 65535 bytes.
+    /// A message that exceeds 65535 bytes.
     pub fn send(&mut self, xid: u32, message: &Message) -> Result<(), TooLong> {
         if self.state != State::Open {
             return Ok(());
@@ -140,12 +144,12 @@ impl Session {
         encode(message, xid, &mut self.output)
     }
 
-    /// Where [`crate::multipart::parts::Parts`] may write its parts, on an open session.
+    /// Returns the output of an open session, for [`crate::multipart::parts::Parts`] to write to.
     pub fn output_mut(&mut self) -> Option<&mut Vec<u8>> {
         (self.state == State::Open).then_some(&mut self.output)
     }
 
-    /// Refuses a request.
+    /// Sends an ERROR that refuses a request.
     pub fn send_error(&mut self, xid: u32, code: impl Into<ErrorCode>, head: &Head) {
         if self.state == State::Open {
             self.put_error(xid, code.into(), head.bytes());
@@ -156,7 +160,7 @@ impl Session {
         Message::Error(ErrorMessage { code, data: data.to_vec() }).encode_one(xid, &mut self.output);
     }
 
-    /// The next thing to do; none until more input comes or output goes.
+    /// Returns the next event, or `None` until more input arrives or output is written.
     pub fn next_event(&mut self) -> Option<SessionEvent> {
         while self.state != State::Closed && !self.is_output_full() {
             let header = Header::read(&self.input[self.taken..])?;
@@ -166,14 +170,14 @@ impl Session {
                 break;
             }
             if self.state == State::AwaitingHello && header.kind != kind::HELLO {
-                // An ERROR is never answered by another.
+                // An ERROR is never answered by an ERROR.
                 if header.kind != kind::ERROR {
                     self.refuse_hello(header, "OpenFlow begins with HELLO");
                 }
                 self.close(CloseReason::NoHello(header.kind));
                 break;
             }
-            // A foreign version's lengths mean nothing; a HELLO's do.
+            // Lengths of another version's messages are unknown, except for a HELLO.
             if header.version != VERSION && header.kind != kind::HELLO && self.state == State::Open {
                 let head = Head::of(&self.input[self.taken..]);
                 self.close_for_version(header, head);
@@ -197,11 +201,11 @@ impl Session {
         self.closing.take().map(|reason| SessionEvent::Closed { reason })
     }
 
-    /// The peer's first message.
+    /// Processes the peer's first message.
     fn hello(&mut self, header: Header, decoded: Result<Message, DecodeError>) -> Option<SessionEvent> {
         let peer = match decoded {
             Ok(Message::Hello(hello)) => hello,
-            // Elements that cannot be understood are as good as none.
+            // Undecodable elements are treated as absent.
             _ => Hello { version: header.version, bitmap: None },
         };
         if peer.accepts_ours() {
@@ -216,7 +220,7 @@ impl Session {
         None
     }
 
-    /// Says no in a version that the peer understands: this ERROR is the same in all.
+    /// Refuses the HELLO in the peer's version. This ERROR has the same layout in all versions.
     fn refuse_hello(&mut self, header: Header, text: &str) {
         let at = self.output.len();
         self.put_error(header.xid, error::HELLO_INCOMPATIBLE, text.as_bytes());
@@ -235,9 +239,9 @@ impl Session {
                 Message::EchoReply(data).encode_one(xid, &mut self.output);
                 return None;
             }
-            // That something came is what counts.
+            // Any message counts as a sign of life, so an echo reply needs no further processing.
             Ok(Message::EchoReply(_)) => return None,
-            // It may come again, and of a later version, but not of one that cannot come up to 1.3.
+            // A HELLO may be repeated, and may be of a later version, but not of one below 1.3.
             Ok(Message::Hello(hello)) if hello.version >= VERSION => return None,
             Ok(Message::Hello(_)) => {
                 self.close_for_version(header, head);
@@ -249,7 +253,7 @@ impl Session {
                     .into(),
             },
             Ok(message) => return Some(SessionEvent::Request(Box::new(Request { xid, message, head }))),
-            // An ERROR is never answered by another.
+            // An ERROR is never answered by an ERROR.
             Err(error) if head.kind() == kind::ERROR => return Some(SessionEvent::Refused { xid, error }),
             Err(error) if head.is_barred_for_slaves() => {
                 return Some(SessionEvent::Undecodable(Box::new(Undecodable { xid, error, head })));
@@ -265,14 +269,14 @@ impl Session {
         self.close_for(header, head, DecodeError { code, problem: problem.into() });
     }
 
-    /// A message of another version than 1.3, or a HELLO of an earlier one.
+    /// Closes the session for a message of a version other than 1.3, or a HELLO of an earlier one.
     fn close_for_version(&mut self, header: Header, head: Head) {
         let problem = format!("a message of version {:#04x} after 1.3 was agreed on", header.version);
         self.close_for(header, head, DecodeError { code: error::BAD_VERSION, problem: problem.into() });
     }
 
     fn close_for(&mut self, header: Header, head: Head, error: DecodeError) {
-        // An ERROR is never answered by another.
+        // An ERROR is never answered by an ERROR.
         if header.kind != kind::ERROR {
             self.put_error(header.xid, error.code, head.bytes());
         }
@@ -286,7 +290,8 @@ impl Session {
         self.closing = Some(reason);
     }
 
-    /// Lets time pass: asks a silent peer for an echo, gives up one that stays silent. Take events afterwards.
+    /// Advances the time: sends an echo request to a silent peer, and closes the session if it stays silent.
+    /// The driver takes events afterwards.
     pub fn tick(&mut self, now: Nanos) {
         if self.state == State::Closed {
             return;
@@ -299,7 +304,7 @@ impl Session {
         }
     }
 
-    /// When [`Session::tick`] next has something to do; none once closed.
+    /// Returns the time at which [`Session::tick`] next has work; `None` once closed.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Nanos> {
         let open = self.state == State::Open;

@@ -7,7 +7,7 @@ use crate::ours;
 
 const SECOND: Nanos = 1_000_000_000;
 
-/// A message in hex, with its length set.
+/// Returns the bytes of a message with its length filled in.
 fn message(version: u8, kind: u8, xid: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     Header { version, kind, length: (8 + body.len()) as u16, xid }.write(&mut bytes);
@@ -21,7 +21,7 @@ fn hello(version: u8, bitmap: Option<u32>) -> Vec<u8> {
     bytes
 }
 
-/// What the session says, message by message.
+/// Returns the session's output, message by message.
 fn said(session: &mut Session) -> Vec<Message> {
     let bytes = session.output().to_vec();
     session.consume(bytes.len());
@@ -29,7 +29,7 @@ fn said(session: &mut Session) -> Vec<Message> {
     let mut messages = Vec::new();
     while let Some(header) = Header::read(rest) {
         let (one, next) = rest.split_at(usize::from(header.length));
-        // The answer to a HELLO may be of another version.
+        // The answer to a HELLO may have another version.
         let mut one = one.to_vec();
         one[0] = VERSION;
         messages.push(crate::decode(&one).unwrap());
@@ -171,7 +171,7 @@ fn lengths_and_versions_that_hide_the_next_message_close() {
     }
 }
 
-/// Open vSwitch answers a HELLO of version 0 in the same way; later versions can come down to 1.3.
+/// Open vSwitch answers a HELLO of version 0 in the same way. A later version can negotiate 1.3.
 #[test]
 fn a_hello_after_the_first_may_repeat_but_not_be_of_an_earlier_version() {
     for (version, bitmap, stays) in [
@@ -208,7 +208,7 @@ fn an_error_of_another_version_closes_and_is_not_answered() {
     assert_eq!(said(&mut session), []);
 }
 
-/// Whether the sender's role or the message is at fault, the driver says.
+/// The driver decides whether the sender's role or the message is at fault.
 #[test]
 fn what_cannot_be_decoded_is_left_to_the_driver_where_roles_count() {
     let bundle_add = [&ours::ONF.to_be_bytes()[..], &2301_u32.to_be_bytes(), &[9]].concat();
@@ -268,7 +268,7 @@ fn a_peer_that_floods_and_never_reads_meets_a_limit() {
     }
     assert!(most <= 10_000 + 1_000, "{most} bytes of output");
     assert!(session.is_output_full() && !session.wants_read());
-    // What was taken in is answered once there is room.
+    // Accepted input is answered once output has space.
     session.consume(most);
     assert_eq!(session.next_event(), None);
     assert!(session.output().len() > 10_000);
@@ -295,7 +295,7 @@ fn silence_is_asked_about_and_then_ends_it() {
 #[test]
 fn a_trickled_hello_gets_no_more_time() {
     let mut session = Session::new(SessionConfig::default(), 0);
-    // A HELLO of 256 bytes, one a second.
+    // A HELLO of 256 bytes arrives at one byte per second.
     for (byte, second) in [4, 0, 1, 0, 0, 0, 0, 0, 0].into_iter().zip(1..) {
         session.receive(&[byte], second * SECOND);
         session.tick(second * SECOND);
@@ -349,7 +349,7 @@ fn long_replies_go_in_parts_of_whole_items() {
     assert!(cookies.iter().copied().eq(0..5_000));
     assert_eq!(more_flags.len(), 5, "56 bytes each, 1170 a part");
     assert!(more_flags[..4].iter().all(|more| *more) && !more_flags[4]);
-    // Nothing to tell is one empty part.
+    // A reply without items is one empty part.
     let mut empty = Vec::new();
     Parts::<FlowStats>::new(1).finish(&mut empty);
     assert_eq!(empty, message(4, 19, 1, &[0, 1, 0, 0, 0, 0, 0, 0]));
@@ -363,7 +363,7 @@ fn a_message_that_is_too_long_is_not_sent() {
     assert_eq!(session.output(), []);
 }
 
-/// The driver offers again and again what there is no room for; that is no sign of life.
+/// The driver keeps offering bytes that do not fit; this is no sign of life.
 #[test]
 fn who_vanishes_with_input_waiting_is_given_up() {
     let config = SessionConfig { output_limit: 100, ..SessionConfig::default() };

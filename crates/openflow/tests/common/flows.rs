@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random matches, actions and instructions, of all that the flow model can say.
+//! Random matches, actions and instructions that cover the flow model.
 
 use super::some;
 use flow::action::{KeyHeader, PolkaHeader, SetField, TfHeader};
@@ -27,7 +27,7 @@ fn condition(rng: &mut Rng) -> FieldMatch {
     FieldMatch { field, value: bits(rng, field) & mask, mask }
 }
 
-/// A match, without prerequisites.
+/// Returns a match without prerequisites.
 pub fn unchecked(rng: &mut Rng) -> Match {
     let mut list = some(rng, condition);
     list.sort_unstable_by_key(|c| c.field);
@@ -35,7 +35,7 @@ pub fn unchecked(rng: &mut Rng) -> Match {
     Match::unchecked_prerequisites(list).unwrap()
 }
 
-/// A match with its prerequisites.
+/// Returns a match with its prerequisites.
 pub fn matching(rng: &mut Rng) -> Match {
     if rng.u8(..30) == 0 {
         return Match::at_index(rng.u32(..));
@@ -86,7 +86,7 @@ pub fn matching(rng: &mut Rng) -> Match {
     Match::new(fields).unwrap()
 }
 
-/// One action.
+/// Returns one action.
 fn action(rng: &mut Rng) -> Action {
     let tf = |rng: &mut Rng| TfHeader { qid: rng.u8(..), up: rng.u32(..), down: rng.u16(..) };
     match rng.u8(..25) {
@@ -124,12 +124,12 @@ fn action(rng: &mut Rng) -> Action {
     }
 }
 
-/// A list of actions.
+/// Returns a list of actions.
 pub fn actions(rng: &mut Rng) -> Vec<Action> {
     some(rng, action)
 }
 
-/// Instructions.
+/// Returns instructions.
 pub fn instructions(rng: &mut Rng) -> Instructions {
     let next = match rng.u8(..3) {
         0 => None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random configurations of the stateless lane, of all that the wire can say.
+//! Random stateless configurations that cover the wire format.
 
 use super::some;
 use flow::port_no;
@@ -11,7 +11,7 @@ use std::num::NonZeroU32;
 
 type Rng = fastrand::Rng;
 
-/// A port's number, mostly a real one.
+/// Returns a port number, mostly a real one.
 fn port(rng: &mut Rng) -> u32 {
     if rng.u8(..8) == 0 { rng.u32(..port_no::TABLE) } else { rng.u32(1..=1_024) }
 }

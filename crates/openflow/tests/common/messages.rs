@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random messages, of both sides.
+//! Random messages of controllers and switches.
 
 use super::replies::{answer, port, table_features};
 use super::{actions, data, duration, flows, instructions, lane_change, lane_reply, matching, maybe, some};
@@ -21,10 +21,10 @@ use openflow::{ErrorCode, ErrorMessage, Hello, Message};
 
 type Rng = fastrand::Rng;
 
-/// How many kinds of messages [`message`] makes.
+/// Number of message kinds that [`message`] generates.
 const KINDS: u8 = 36;
 
-/// Any message.
+/// Returns a message of any kind.
 pub fn message(rng: &mut Rng) -> Message {
     match rng.u8(..KINDS) {
         0 => Message::Hello(Hello { version: rng.u8(..), bitmap: rng.bool().then(|| rng.u32(..)) }),

@@ -13,18 +13,18 @@ pub use lanes::{lane_change, lane_reply};
 pub use messages::message;
 pub use mutate::{mutate, set_length};
 
-/// A few of what `make` makes, mostly none to three.
+/// Returns a few values from `make`, mostly none to three.
 pub fn some<T>(rng: &mut fastrand::Rng, mut make: impl FnMut(&mut fastrand::Rng) -> T) -> Vec<T> {
     let count = if rng.u8(..20) == 0 { rng.usize(..12) } else { rng.usize(..4) };
     (0..count).map(|_| make(rng)).collect()
 }
 
-/// A number that is none now and then, and never the one that says so on the wire.
+/// Returns a number or none, never the number that means "none" on the wire.
 pub fn maybe(rng: &mut fastrand::Rng) -> Option<u32> {
     rng.bool().then(|| rng.u32(..u32::MAX))
 }
 
-/// A duration that the wire can say.
+/// Returns a duration that the wire format can express.
 pub fn duration(rng: &mut fastrand::Rng) -> u64 {
     rng.u64(..u64::from(u32::MAX) * 1_000_000_000)
 }
@@ -39,12 +39,12 @@ pub fn text(rng: &mut fastrand::Rng, most: usize) -> String {
     (0..length).map(|_| rng.alphanumeric()).collect()
 }
 
-/// Hex of bytes.
+/// Formats bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The messages of a golden file: name, bytes.
+/// Returns the messages of a golden file: name and bytes.
 pub fn golden(file: &str) -> Vec<(String, Vec<u8>)> {
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
     file.lines()

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Messages that are wrong in places.
+//! Corrupts messages.
 
 use openflow::MESSAGE_BYTES_MAX;
 
-/// Makes the header say how long the message is.
+/// Sets the length in the header to the message's length.
 pub fn set_length(bytes: &mut [u8]) {
     let length = (bytes.len() as u16).to_be_bytes();
     if let Some(place) = bytes.get_mut(2..4) {
@@ -11,8 +11,8 @@ pub fn set_length(bytes: &mut [u8]) {
     }
 }
 
-/// Corrupts a message where it hurts: numbers at aligned places get values at the edges, parts are cut, doubled,
-/// swapped with another message's.
+/// Corrupts a message: sets aligned numbers to edge values, and cuts parts, duplicates them, or swaps them
+/// with another message's.
 pub fn mutate(rng: &mut fastrand::Rng, bytes: &mut Vec<u8>, other: &[u8]) {
     const EDGES: &[u16] = &[0, 1, 3, 4, 7, 8, 15, 16, 17, 24, 0x7fff, 0x8000, 0xfff8, 0xfffe, 0xffff];
     for _ in 0..rng.usize(1..4) {
