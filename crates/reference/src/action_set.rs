@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet's action set: at most one action of a kind, and one set-field a field.
+//! Action set of a packet: at most one action per type, and one set-field per field.
 
 use flow::{Action, DropReason, Limits};
 use std::mem::discriminant;
@@ -14,7 +14,7 @@ impl ActionSet {
         self.actions.clear();
     }
 
-    /// Puts an action in, in place of one of its kind.
+    /// Adds an action, replacing one of the same type.
     pub fn write(&mut self, new: &Action) -> Result<(), DropReason> {
         self.actions.retain(|old| match (old, new) {
             (Action::SetField(old), Action::SetField(new)) => old.field != new.field,
@@ -25,7 +25,7 @@ impl ActionSet {
         if fields > Limits::ACTION_SET_FIELDS { Err(DropReason::ActionSetFull) } else { Ok(()) }
     }
 
-    /// The actions in the order of execution. A group takes the place of an output.
+    /// Returns the actions in execution order. A group suppresses the output.
     pub fn in_order(&self) -> Vec<Action> {
         let mut actions = self.actions.clone();
         actions.sort_by_key(|action| (place(action), field(action)));
@@ -35,7 +35,7 @@ impl ActionSet {
         actions
     }
 
-    /// True if the set sends the packet nowhere.
+    /// True if the set contains neither an output nor a group.
     pub fn ends_nowhere(&self) -> bool {
         !self.actions.iter().any(|action| matches!(action, Action::Output { .. } | Action::Group(_)))
     }
@@ -48,8 +48,9 @@ fn field(action: &Action) -> Option<flow::Field> {
     }
 }
 
-/// OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set, queue, group or output. The
-/// headers of stateless forwarding are not in its list; they are popped and pushed last, being outermost.
+/// Execution order of OpenFlow 1.3.5, section 5.10: copy inwards, pop, push, copy outwards, decrement, set,
+/// queue, group or output. The standard does not list stateless headers. They are outermost, so they are
+/// popped and pushed last.
 fn place(action: &Action) -> usize {
     match action {
         Action::CopyTtlIn => 0,

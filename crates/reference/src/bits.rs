@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bits of byte strings, one at a time. Bit 0 is the most significant bit of the first byte.
+//! Access to bits of byte strings, one bit at a time. Bit 0 is the most significant bit of the first byte.
 
-/// The `length` (at most 128) bits from `first` on, right-aligned; none if the bytes end before.
+/// Returns `length` bits (at most 128) from `first` on, right-aligned. Returns `None` if the bytes end
+/// before.
 pub(crate) fn read(bytes: &[u8], first: usize, length: usize) -> Option<u128> {
     let mut value = 0;
     for bit in first..first + length {
@@ -11,8 +12,8 @@ pub(crate) fn read(bytes: &[u8], first: usize, length: usize) -> Option<u128> {
     Some(value)
 }
 
-/// Writes the bits of `value` that are set in `mask`, both right-aligned in `length` bits from `first` on. Bits behind
-/// the end are left out.
+/// Writes the bits of `value` that are set in `mask`, both right-aligned in `length` bits from `first` on.
+/// Bits behind the end of `bytes` are ignored.
 pub(crate) fn write(bytes: &mut [u8], first: usize, length: usize, value: u128, mask: u128) {
     for (index, bit) in (first..first + length).enumerate() {
         let shift = length - 1 - index;

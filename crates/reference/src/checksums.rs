@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Keeping checksums right by summing everything they cover before and after a change. A checksum that was wrong stays
-//! wrong by the same difference.
+//! Update of checksums by summing all covered bytes before and after a change. A wrong checksum stays wrong
+//! by the same difference.
 
 use crate::OpenChecksum;
 use crate::walk::{Headers, Network, Upper};
 use std::ops::Range;
 
-/// Adjusts the checksums in `after` to what differs from `before`, which has the headers `headers`. `written` has bits
-/// set where something was written: a checksum that was written itself stays as written. An `open` one holds the sum of its
-/// pseudo-header only.
+/// Adjusts the checksums in `after` to the changes from `before`, whose headers are `headers`. A bit set in
+/// `written` marks a written bit: a checksum that was itself written stays as written. An `open` checksum
+/// holds the sum of its pseudo-header only.
 pub(crate) fn keep_right(
     headers: &Headers,
     before: &[u8],
@@ -32,10 +32,10 @@ pub(crate) fn keep_right(
     if written[field.clone()].iter().any(|bits| *bits != 0) {
         return;
     }
-    // The pseudo-header's length is left out: the bytes that it counts are not changed with it.
+    // The pseudo-header's length is left out, because a write changes no frame length.
     let (pseudo, proto_at) = match (addresses, headers.network) {
         (true, Network::Ipv4) => (headers.l3 + 12..headers.l3 + 20, Some(headers.l3 + 9)),
-        // In front of extension headers stands the number of the first of them, not the protocol.
+        // With extension headers, this field holds the number of the first of them, not the protocol.
         (true, Network::Ipv6) => {
             (headers.l3 + 8..headers.l3 + 40, (l4 == headers.l3 + 40).then_some(headers.l3 + 6))
         }
@@ -78,7 +78,7 @@ pub(crate) fn keep_right(
     after[field].copy_from_slice(&adjusted.to_be_bytes());
 }
 
-/// As [`keep_right`], for the checksum of the IPv4 header at `at` only.
+/// Like [`keep_right`], for the checksum of the IPv4 header at `at` only.
 pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8], written: &[u8]) {
     let field = at + 10..at + 12;
     if written[field.clone()].iter().any(|bits| *bits != 0) {
@@ -90,20 +90,20 @@ pub(crate) fn keep_ipv4_header_right(at: usize, before: &[u8], after: &mut [u8],
     after[field].copy_from_slice(&adjust(checksum, &old, &new).to_be_bytes());
 }
 
-/// The bytes of `range`, those of `field` as zeros.
+/// Returns the bytes of `range` with those of `field` replaced by zeros.
 fn without(frame: &[u8], range: Range<usize>, field: &Range<usize>) -> Vec<u8> {
     let is_field = |at: &usize| field.contains(at);
     range.map(|at| if is_field(&at) { 0 } else { frame[at] }).collect()
 }
 
-/// The sum of 16-bit words modulo 0xffff; an odd last byte is followed by a zero.
+/// Returns the sum of 16-bit words modulo 0xffff. An odd last byte counts as if a zero byte followed.
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |b| u64::from(*b)));
     words.sum::<u64>() % 0xffff
 }
 
-/// The checksum when the bytes it covers change from `old` to `new`.
+/// Returns the checksum after the bytes it covers changed from `old` to `new`.
 fn adjust(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     let change = (sum(new) + 0xffff - sum(old)) % 0xffff;
     if change == 0 {
@@ -116,7 +116,8 @@ fn adjust(checksum: u16, old: &[u8], new: &[u8]) -> u16 {
     !(new_sum as u16)
 }
 
-/// CRC32c, bit by bit (reflected polynomial 0x82f63b78). SCTP sends its least significant byte first.
+/// Returns the CRC32c, computed bit by bit (reflected polynomial 0x82f63b78). SCTP sends its least
+/// significant byte first.
 pub(crate) fn crc32c(bytes: &[u8]) -> u32 {
     let mut crc = u32::MAX;
     for byte in bytes {

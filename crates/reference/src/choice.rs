@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choice of a bucket: which buckets are live, the hash of a packet's flow, and the bucket that a hash falls on. Written
-//! from the semantics; the fast path has its own in `flow::group`.
+//! Selection of a group's bucket: liveness, the hash of a packet's flow, and the bucket of a hash. Written
+//! from the semantics, independently of `flow::group`, which the fast path uses.
 
 use crate::packet::Packet;
 use crate::rules::Rules;
 use crate::walk::{Network, Upper};
 use flow::group::{Bucket, Group};
 
-/// The 64-bit FNV-1a offset basis.
+/// Offset basis of 64-bit FNV-1a.
 const BASIS: u128 = 14_695_981_039_346_656_037;
 
-/// The 64-bit FNV prime.
+/// Prime of 64-bit FNV-1a.
 const PRIME: u128 = 1_099_511_628_211;
 
-/// The multiplier of the final mix: 2^64 divided by the golden ratio, made odd.
+/// Multiplier of the final mix: 2^64 divided by the golden ratio, made odd.
 const GOLDEN: u128 = 11_400_714_819_323_198_485;
 
 /// Whether a packet may use the bucket.
@@ -30,14 +30,15 @@ pub(crate) fn is_live(rules: &dyn Rules, bucket: &Bucket) -> bool {
     watched.buckets.iter().any(|other| is_live(rules, other))
 }
 
-/// The bucket of a select group that a hash falls on, by its place.
+/// Returns the index of the bucket of a select group that a hash selects.
 pub(crate) fn chosen(rules: &dyn Rules, group: &Group, hash: u32) -> Option<usize> {
     let weights: Vec<u128> =
         group.buckets.iter().map(|b| if is_live(rules, b) { b.weight.into() } else { 0 }).collect();
     share_of(hash, &weights)
 }
 
-/// The place of the share that a hash falls on: the hashes are dealt out in order, each share as many as its weight says.
+/// Returns the index of the share that contains a hash. Shares divide the range of hashes in order, in
+/// proportion to their weights.
 pub(crate) fn share_of(hash: u32, weights: &[u128]) -> Option<usize> {
     let total: u128 = weights.iter().sum();
     let point = u128::from(hash) * total / (1 << 32);
@@ -45,12 +46,12 @@ pub(crate) fn share_of(hash: u32, weights: &[u128]) -> Option<usize> {
     (0..weights.len()).find(|place| point < end_of(*place))
 }
 
-/// The hash of a packet's flow.
+/// Returns the hash of a packet's flow.
 pub(crate) fn hash_of(packet: &Packet) -> u32 {
     mixed(&flow_bytes(packet))
 }
 
-/// FNV-1a over the bytes, mixed down to 32 bits.
+/// Returns 64-bit FNV-1a of the bytes, mixed and folded to 32 bits.
 pub(crate) fn mixed(bytes: &[u8]) -> u32 {
     let modulus = 1 << 64;
     let sum = bytes.iter().fold(BASIS, |sum, byte| (sum ^ u128::from(*byte)) * PRIME % modulus);
@@ -58,7 +59,7 @@ pub(crate) fn mixed(bytes: &[u8]) -> u32 {
     ((folded * GOLDEN % modulus) >> 32) as u32
 }
 
-/// The bytes that name a packet's flow, as the packet reaches the group.
+/// Returns the bytes that identify a packet's flow, as the packet reaches the group.
 fn flow_bytes(packet: &Packet) -> Vec<u8> {
     let (frame, headers) = (&packet.bytes, &packet.headers);
     let [type_high, type_low] = headers.eth_type.to_be_bytes();

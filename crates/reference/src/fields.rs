@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fields by name: where in the frame each stands, and how it is read.
+//! Match fields: where each is in the frame, and its value.
 
 use crate::bits;
 use crate::packet::Packet;
 use crate::walk::{Network, Upper};
 use flow::{Field, Match, Slice, SliceBase};
 
-/// First bit and length in bits of a field that stands in the frame; none if it is absent or stands elsewhere.
+/// Returns the first bit and the length in bits of a field in the frame. Returns `None` if the field is
+/// absent or not in the frame.
 pub(crate) fn in_frame(packet: &Packet, field: Field) -> Option<(usize, usize)> {
     let found = &packet.headers;
     let network = |wanted: Network, byte: usize, bit: usize, length: usize| {
@@ -29,7 +30,7 @@ pub(crate) fn in_frame(packet: &Packet, field: Field) -> Option<(usize, usize)> 
         Field::ArpSpa => network(Network::Arp, 14, 0, 32),
         Field::ArpTha => network(Network::Arp, 18, 0, 48),
         Field::ArpTpa => network(Network::Arp, 24, 0, 32),
-        // DSCP and ECN are a byte of IPv4, and of IPv6 the bits from the fifth on.
+        // DSCP and ECN are a byte of the IPv4 header; in IPv6 they are 8 bits from the fifth bit on.
         Field::IpDscp => network(Network::Ipv4, 1, 0, 6).or(network(Network::Ipv6, 0, 4, 6)),
         Field::IpEcn => network(Network::Ipv4, 1, 6, 2).or(network(Network::Ipv6, 1, 2, 2)),
         Field::Ipv4Src => network(Network::Ipv4, 12, 0, 32),
@@ -63,7 +64,7 @@ pub(crate) fn in_frame(packet: &Packet, field: Field) -> Option<(usize, usize)> 
     }
 }
 
-/// A slice is there if the frame reaches its last bit; padding counts.
+/// A slice is present if the frame reaches its last bit; padding counts.
 fn slice_in_frame(packet: &Packet, slice: Slice) -> Option<(usize, usize)> {
     let found = &packet.headers;
     let base = match slice.base {
@@ -77,7 +78,7 @@ fn slice_in_frame(packet: &Packet, slice: Slice) -> Option<(usize, usize)> {
     (first + length <= packet.bytes.len() * 8).then_some((first, length))
 }
 
-/// The field's value, right-aligned; none if the packet does not have it.
+/// Returns the field's value, right-aligned, or `None` if the packet does not have the field.
 pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
     let found = &packet.headers;
     match field {
@@ -85,7 +86,7 @@ pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
         Field::Metadata => Some(packet.metadata.into()),
         Field::TunnelId => Some(packet.tunnel_id.into()),
         Field::EthType => Some(found.eth_type.into()),
-        // OFPVID_PRESENT and the VID; 0 (OFPVID_NONE) without a tag.
+        // OFPVID_PRESENT and the VID; 0 (OFPVID_NONE) for an untagged packet.
         Field::VlanVid => Some(found.vlan_tci.map_or(0, |tci| 0x1000 | u128::from(tci & 0xfff))),
         Field::IpProto => Some(found.ip?.proto.into()),
         Field::Ipv6Exthdr if found.network == Network::Ipv6 => Some(found.ip?.exthdr.into()),
@@ -99,7 +100,8 @@ pub(crate) fn get(packet: &Packet, field: Field) -> Option<u128> {
     }
 }
 
-/// True if the packet matches all conditions. One with an index matches no packet: it is reached by its number only.
+/// True if the packet satisfies all conditions. A match with an index matches no packet, because such an
+/// entry is reached by its index only.
 pub(crate) fn matches(packet: &Packet, matching: &Match) -> bool {
     matching.index().is_none()
         && matching.fields().all(|c| get(packet, c.field).is_some_and(|value| value & c.mask == c.value))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups: each bucket that is used works as an action set on a copy of the packet as it reached the group. What fails in
-//! a bucket ends that copy; the packet goes on as it was.
+//! Groups: each used bucket is executed as an action set, on a copy of the packet as it reached the group. A
+//! failure in a bucket ends that copy only; the packet continues unchanged.
 
 use crate::action_set::ActionSet;
 use crate::choice::{chosen, hash_of, is_live};
@@ -9,7 +9,7 @@ use flow::group::{Bucket, Group, GroupType};
 use flow::{DropReason, FlowEntry};
 
 impl Run<'_> {
-    /// Processes the packet by a group, or notes why not.
+    /// Processes the packet by a group, or records the reason if it cannot.
     pub(crate) fn group(&mut self, id: u32, entry: &FlowEntry) {
         let Some(group) = self.rules.group(id) else {
             self.reasons.push(DropReason::NoSuchGroup);
@@ -37,7 +37,7 @@ impl Run<'_> {
         set.in_order().iter().try_for_each(|action| self.execute(action, entry))
     }
 
-    /// The buckets that a packet uses.
+    /// Returns the indices of the buckets that the packet uses.
     fn used(&self, group: &Group) -> Vec<usize> {
         match group.kind {
             GroupType::All => (0..group.buckets.len()).collect(),

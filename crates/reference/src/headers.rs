@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The actions that push and pop headers, and those on TTLs.
+//! Actions that push and pop headers, and actions on TTLs.
 
 mod tags;
 
@@ -11,7 +11,8 @@ use flow::DropReason;
 
 type Done = Result<(), DropReason>;
 
-/// The new tag goes behind the MACs, whatever follows; its control information is that of the tag that was outermost.
+/// Pushes a VLAN tag behind the MAC addresses. Its control information is copied from the tag that was
+/// outermost.
 pub(crate) fn push_vlan(packet: &mut Packet, tpid: u16) -> Done {
     let [t0, t1] = tpid.to_be_bytes();
     let [c0, c1] = packet.headers.vlan_tci.unwrap_or(0).to_be_bytes();
@@ -31,7 +32,7 @@ pub(crate) fn push_mpls(packet: &mut Packet, eth_type: u16) -> Done {
     }
     let l3 = found.l3;
     let shim = match found.network {
-        // Label, TC and TTL of the shim that is there; the new one is not the bottom.
+        // Label, TC and TTL of the existing shim; the new shim is not the bottom of the stack.
         Network::Mpls => {
             let old = &packet.bytes[l3..l3 + 4];
             [old[0], old[1], old[2] & 0xfe, old[3]]
@@ -49,8 +50,8 @@ pub(crate) fn pop_mpls(packet: &mut Packet, eth_type: u16) -> Done {
     Ok(())
 }
 
-/// EtherType, I-tag (priority 3 bits, five of 0, service instance 24) and the MACs once more: those before it are the
-/// backbone's now, those behind it the customer's.
+/// Pushes EtherType, I-tag (priority 3 bits, 5 zero bits, service instance 24) and a copy of the MAC
+/// addresses. The addresses before the I-tag are then the backbone's, those behind it the customer's.
 pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Done {
     let found = &packet.headers;
     let priority = (found.vlan_tci.unwrap_or(0) >> 13) as u8;
@@ -64,7 +65,7 @@ pub(crate) fn push_pbb(packet: &mut Packet, eth_type: u16) -> Done {
     packet.insert(12, &inserted, None)
 }
 
-/// The customer's frame is what follows the I-tag; it has a type at least.
+/// Pops the I-tag. The customer's frame behind it must have at least an EtherType.
 pub(crate) fn pop_pbb(packet: &mut Packet) -> Done {
     let found = &packet.headers;
     if found.network != Network::Pbb || found.type_at != 12 || packet.bytes.len() < 18 + 14 {
@@ -74,13 +75,13 @@ pub(crate) fn pop_pbb(packet: &mut Packet) -> Done {
     Ok(())
 }
 
-/// Offset of the outermost MPLS shim.
+/// Returns the offset of the outermost MPLS shim.
 fn shim_at(packet: &Packet) -> Result<usize, DropReason> {
     let found = &packet.headers;
     if found.network == Network::Mpls { Ok(found.l3) } else { Err(DropReason::MissingMpls) }
 }
 
-/// Offset of the IPv4 TTL or the IPv6 hop limit.
+/// Returns the offset of the IPv4 TTL or the IPv6 hop limit.
 fn nw_ttl_at(packet: &Packet) -> Result<usize, DropReason> {
     let found = &packet.headers;
     match found.network {
@@ -122,14 +123,15 @@ pub(crate) fn dec_nw_ttl(packet: &mut Packet) -> Done {
     decrement(packet, at)
 }
 
-/// What stands behind the outermost shim.
+/// Header behind the outermost shim.
 enum Inner {
     Shim,
     Ipv4,
     Ipv6,
 }
 
-/// Offset of the outermost shim, and the second header with a TTL; none if there are no two.
+/// Returns the offset of the outermost shim and the second header with a TTL. Returns `None` if there are not
+/// two.
 fn two_ttls(packet: &Packet) -> Option<(usize, Inner)> {
     let outer = shim_at(packet).ok()?;
     let bytes = &packet.bytes;

@@ -41,7 +41,7 @@ pub use rules::{COPY_BYTES_MIN, Rules, process};
 pub use stateless::{Verdict, Worked, stateless, worked};
 pub use unfinished::{Cut, CutKind, OpenChecksum, Unfinished, finished};
 
-/// A data plane in its plainest form.
+/// Data plane that executes the reference semantics.
 #[derive(Debug, Default)]
 pub struct Reference {
     settings: Settings,
@@ -51,109 +51,109 @@ pub struct Reference {
     groups: BTreeMap<u32, Arc<Group>>,
     group_counters: BTreeMap<u32, GroupCounters>,
     meters: BTreeMap<u32, Arc<Meter>>,
-    /// Packets and bytes.
+    /// Packets and bytes of each entry.
     entry_counters: BTreeMap<EntryId, (u64, u64)>,
-    /// What meters do to the next packet, by the table of the entry that has the meter.
+    /// Meter bands that the next packet exceeds, by the table of the entry that has the meter.
     bands: BTreeMap<u8, Band>,
-    /// Lookups and matches.
+    /// Lookups and matches of each table.
     table_counters: BTreeMap<u8, (u64, u64)>,
     drops: BTreeMap<DropReason, u64>,
     copy_drops: BTreeMap<DropReason, u64>,
 }
 
-/// Packets and bytes that a group and its buckets have taken.
+/// Packets and bytes that a group and its buckets have processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupCounters {
-    /// The group's.
+    /// Packets and bytes of the group.
     pub total: (u64, u64),
-    /// Each bucket's.
+    /// Packets and bytes of each bucket.
     pub buckets: Vec<(u64, u64)>,
 }
 
-/// A lookup: table, entry hit, and the frame's length in bytes at that moment.
+/// A lookup: table, id of the entry hit, and the frame's length in bytes at that moment.
 type Hit = (u8, Option<u32>, usize);
 
 /// A use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
 type GroupHit = (u32, Vec<usize>, usize);
 
-/// A copy sent by a port.
+/// Copy sent to a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sent {
-    /// The port.
+    /// Output port.
     pub port: PortNo,
-    /// The frame.
+    /// Bytes of the frame.
     pub bytes: Vec<u8>,
-    /// The egress queue; 0 if no action chose one.
+    /// Egress queue; 0 if no action selected one.
     pub queue: u32,
-    /// What is left to the port's device.
+    /// Work that is left to the port's device.
     pub unfinished: Unfinished,
 }
 
-/// A copy for the controller.
+/// Copy sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacketIn {
     /// Table of `entry`.
     pub table: u8,
-    /// The entry whose action it was; for an action set, the entry hit last.
+    /// Entry whose action sent the copy. For an action set, the entry hit last.
     pub entry: EntryId,
-    /// Why.
+    /// Reason of the packet-in.
     pub reason: PacketInReason,
-    /// Bytes that the controller asked for.
+    /// Number of bytes that the controller requested.
     pub max_len: u16,
-    /// The port the packet came in by.
+    /// Ingress port of the packet.
     pub in_port: PortNo,
     /// Metadata register at that moment.
     pub metadata: u64,
     /// Tunnel ID at that moment.
     pub tunnel_id: u64,
-    /// The whole packet as it was at that moment.
+    /// Complete packet at that moment.
     pub bytes: Vec<u8>,
 }
 
-/// Where a MAC was seen, which the table of learned MACs does not say yet.
+/// Location of a MAC address that the table of learned addresses does not contain yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned {
-    /// VLAN ID; 0 without a tag.
+    /// VLAN ID; 0 for an untagged packet.
     pub vid: u16,
-    /// The MAC, in the low 48 bits.
+    /// MAC address in the low 48 bits.
     pub mac: u64,
-    /// The port.
+    /// Port on which the address was seen.
     pub port: PortNo,
 }
 
-/// A packet at a meter.
+/// Packet that reached a meter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metered {
     /// Table of the entry that has the meter.
     pub table: u8,
-    /// The meter.
+    /// Meter number.
     pub meter: u32,
-    /// The packet's length at that moment.
+    /// Length of the packet in bytes at that moment.
     pub bytes: usize,
 }
 
-/// What became of one packet.
+/// Result of processing one packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processed {
-    /// Copies sent, in order.
+    /// Copies sent to ports, in order.
     pub sent: Vec<Sent>,
-    /// Copies for the controller, in order.
+    /// Copies sent to the controller, in order.
     pub packet_ins: Vec<PacketIn>,
-    /// What became of the packet as a whole.
+    /// Outcome of the packet as a whole.
     pub outcome: Outcome,
-    /// Reasons met, in order, other than the one that the packet as a whole was dropped for.
+    /// Drop reasons in order, except the reason for which the whole packet was dropped.
     pub copy_drops: Vec<DropReason>,
-    /// Each lookup in order: the table, and the entry hit.
+    /// Each lookup in order: the table and the entry hit.
     pub hits: Vec<(u8, Option<EntryId>)>,
-    /// Each use of a group in order: its number, and the buckets used, by their places.
+    /// Each use of a group in order: its number and the indices of the buckets used.
     pub groups: Vec<(u32, Vec<usize>)>,
-    /// Meters that it reached, in order.
+    /// Meters that the packet reached, in order.
     pub metered: Vec<Metered>,
-    /// What NORMAL would learn from the packet: one for each time it was asked.
+    /// Locations that NORMAL would learn from the packet, one for each execution of NORMAL.
     pub learn: Vec<Learned>,
-    /// Entries of learned MACs in which NORMAL found the packet's source: these MACs are as young as the packet.
+    /// Entries of learned addresses in which NORMAL found the packet's source. Their idle timeouts restart.
     pub refreshed: Vec<EntryId>,
-    /// No table was missed, and each entry hit is low-latency.
+    /// Whether no lookup missed, and every entry hit is low-latency.
     pub low_latency: bool,
 }
 
@@ -197,7 +197,7 @@ impl Rules for Reference {
 }
 
 impl Reference {
-    /// One without ports and entries.
+    /// Returns a data plane without ports and entries.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -206,8 +206,8 @@ impl Reference {
     /// Executes an operation.
     ///
     /// # Errors
-    /// A sentence if the operation breaks what `flow::operation` promises of it; of several changes of entries, those
-    /// before the one that does are made.
+    /// A description if the operation violates a precondition that `flow::operation` states. Changes of
+    /// entries before the invalid one are made.
     pub fn apply(&mut self, operation: &Operation) -> Result<(), String> {
         match operation {
             Operation::Entries(changes) => changes.iter().try_for_each(|change| self.change(change)),
@@ -230,7 +230,7 @@ impl Reference {
                 self.groups.insert(group.id, Arc::clone(group));
                 Ok(())
             }
-            // Which bands packets exceed depends on the clock: see `Reference::exceed`.
+            // Whether a packet exceeds a band depends on the clock, see `Reference::exceed`.
             Operation::Meter(meter) => {
                 self.meters.insert(meter.id, Arc::clone(meter));
                 Ok(())
@@ -276,12 +276,13 @@ impl Reference {
         Ok(())
     }
 
-    /// Says which bands the next packet exceeds, by the table of the entry that has the meter. It exceeds no others.
+    /// Sets the bands that the next packet exceeds, by the table of the entry that has the meter. It exceeds
+    /// no others.
     pub fn exceed(&mut self, bands: BTreeMap<u8, Band>) {
         self.bands = bands;
     }
 
-    /// Sends a packet of the controller's its way.
+    /// Processes a packet-out of the controller.
     pub fn packet_out(&mut self, packet: &PacketOut) -> Processed {
         let bands = std::mem::take(&mut self.bands);
         let mut run = run::Run::new(self, Packet::arriving(packet.in_port, &packet.bytes));
@@ -291,12 +292,14 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
-    /// Sends a frame that came in by `in_port` its way: by the stateless lane if that takes it, else through the tables.
+    /// Processes a frame received on `in_port`: by stateless forwarding if that applies, else through the
+    /// tables.
     pub fn process(&mut self, in_port: PortNo, frame: &[u8]) -> Processed {
         self.process_unfinished(in_port, frame, Unfinished::default())
     }
 
-    /// The same with a frame that its sender has not finished. The stateless lane is not asked for such a one.
+    /// Like [`Reference::process`], for a frame that its sender has not finished. Stateless forwarding is
+    /// skipped for such a frame.
     pub fn process_unfinished(&mut self, in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Processed {
         let bands = std::mem::take(&mut self.bands);
         let packet = Packet::unfinished(in_port, frame, unfinished);
@@ -307,8 +310,8 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
-    /// A frame that is dropped as a whole, for a reason that lies outside the rules, before a table looks at it; without a
-    /// table, after the last.
+    /// Records a frame that is dropped as a whole for a reason outside the rules. It is dropped before the
+    /// lookup in the given table, or after the last lookup if no table is given.
     pub fn refuse(
         &mut self,
         in_port: PortNo,
@@ -331,7 +334,7 @@ impl Reference {
         self.count(&hits, &group_hits, run.finish())
     }
 
-    /// Counts what a packet has hit and what became of it.
+    /// Counts a packet's lookups, group uses and outcome.
     fn count(&mut self, hits: &[Hit], group_hits: &[GroupHit], processed: Processed) -> Processed {
         for (table, hit, frame_bytes) in hits {
             let (lookups, matches) = self.table_counters.entry(*table).or_default();
@@ -361,56 +364,58 @@ impl Reference {
         processed
     }
 
-    /// How many entries of a table match a frame as it comes in by `in_port`.
+    /// Returns the number of entries of a table that match a frame received on `in_port`.
     #[must_use]
     pub fn matches(&self, table: u8, in_port: PortNo, frame: &[u8]) -> usize {
         let packet = Packet::arriving(in_port, frame);
         self.entries(table).iter().filter(|entry| fields::matches(&packet, &entry.matching)).count()
     }
 
-    /// Packets and bytes that hit an entry, also one that went, until its id is used again.
+    /// Returns packets and bytes that hit an entry. The counters of a removed entry stay until its id is
+    /// reused.
     #[must_use]
     pub fn entry_counters(&self, id: EntryId) -> Option<(u64, u64)> {
         self.entry_counters.get(&id).copied()
     }
 
-    /// What a group has counted since it was added.
+    /// Returns the counters of a group since it was added.
     #[must_use]
     pub fn group_counters(&self, id: u32) -> Option<&GroupCounters> {
         self.group_counters.get(&id).filter(|_| self.groups.contains_key(&id))
     }
 
-    /// A table's lookups and matches.
+    /// Returns a table's lookups and matches.
     #[must_use]
     pub fn table_counters(&self, table: u8) -> (u64, u64) {
         self.table_counters.get(&table).copied().unwrap_or_default()
     }
 
-    /// Packets dropped as a whole, by reason.
+    /// Returns the number of packets dropped as a whole, by reason.
     #[must_use]
     pub fn drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.drops
     }
 
-    /// Reasons met beside those that packets were dropped for.
+    /// Returns the number of other drop reasons that packets met, by reason.
     #[must_use]
     pub fn copy_drops(&self) -> &BTreeMap<DropReason, u64> {
         &self.copy_drops
     }
 
-    /// The ports by number.
+    /// Returns the ports by number.
     #[must_use]
     pub fn ports(&self) -> &BTreeMap<PortNo, PortState> {
         &self.ports
     }
 
-    /// A table's entries in the order in which they are tried.
+    /// Returns a table's entries in the order in which they are tried.
     #[must_use]
     pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
         self.tables.entries(table)
     }
 
-    /// The port by which a MAC was learned under a VLAN ID, by the entries of [`flow::operation::MAC_TABLE`].
+    /// Returns the port on which a MAC address was learned under a VLAN ID, from the entries of
+    /// [`flow::operation::MAC_TABLE`].
     #[must_use]
     pub fn learned(&self, vid: u16, mac: u64) -> Option<PortNo> {
         self.tables.learned(vid, mac).map(|(_, port)| port)

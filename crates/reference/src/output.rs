@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs: to a port, to several, to the controller, and as a learning bridge (NORMAL).
+//! Outputs: to one port, to several, to the controller, and as a learning bridge (NORMAL).
 
 use crate::packet::Packet;
 use crate::run::Run;
@@ -7,7 +7,7 @@ use crate::{Learned, PacketIn, Sent, bits};
 use flow::{DropReason, FlowEntry, PacketInReason, PortNo, PortState, port_no};
 
 impl Run<'_> {
-    /// Makes the copies that an output asks for, or notes why there is none.
+    /// Makes the copies of an output action, or records why there are none.
     pub(crate) fn output(&mut self, port: PortNo, max_len: u16, entry: &FlowEntry) {
         let copies = match port {
             port_no::IN_PORT => self.send(self.packet.in_port),
@@ -19,7 +19,7 @@ impl Run<'_> {
                 let reason = if is_table_miss { PacketInReason::NoMatch } else { PacketInReason::Action };
                 self.packet_in(max_len, reason, entry)
             }
-            // LOCAL, TABLE and ANY are no ports to send to from here.
+            // LOCAL, TABLE and ANY are not valid output ports here.
             port => self.send_elsewhere(port),
         };
         if let Err(reason) = copies {
@@ -27,7 +27,7 @@ impl Run<'_> {
         }
     }
 
-    /// To a port that must not be the one the packet came in by.
+    /// Sends to a port that must not be the ingress port.
     fn send_elsewhere(&mut self, port: PortNo) -> Result<(), DropReason> {
         if port == self.packet.in_port { Err(DropReason::IngressPort) } else { self.send(port) }
     }
@@ -46,7 +46,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// To all other ports that can be sent to and that `wanted` picks, by rising number.
+    /// Sends to all other ports that can transmit and satisfy `wanted`, in ascending order.
     fn flood(&mut self, wanted: impl Fn(&PortState) -> bool) -> Result<(), DropReason> {
         let in_port = self.packet.in_port;
         let ports = self.rules.ports();
@@ -82,7 +82,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// As a learning bridge: the table of learned MACs tells the port, else all ports get the packet.
+    /// Forwards as a learning bridge: to the port of the table of learned addresses, else to all ports.
     fn normal(&mut self) -> Result<(), DropReason> {
         let mac = |first| bits::read(&self.packet.bytes, first, 48).map_or(0, |mac| mac as u64);
         let (destination, source) = (mac(0), mac(48));

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet on its way through the tables.
+//! State of a packet during its processing.
 
 use crate::walk::{Headers, walk};
 use crate::{Unfinished, bits, checksums};
 use flow::{DropReason, PortNo};
 use std::ops::Range;
 
-/// Bytes by which pushed headers may make a frame longer than it arrived.
+/// Headroom: maximum growth of a frame by pushed headers, in bytes.
 const HEADROOM_BYTES: isize = 128;
 
-/// Bytes of the shortest Ethernet frame, without its check sequence.
+/// Length of the shortest Ethernet frame without its check sequence, in bytes.
 const FRAME_BYTES_MIN: usize = 60;
 
-/// A packet on its way through the tables.
+/// Packet during its processing.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// The frame as it is now.
+    /// Current bytes of the frame.
     pub bytes: Vec<u8>,
     pub(crate) headers: Headers,
-    /// The port it came in by.
+    /// Ingress port.
     pub in_port: PortNo,
     /// Metadata register.
     pub metadata: u64,
     /// Tunnel ID.
     pub tunnel_id: u64,
-    /// Egress queue.
+    /// Egress queue selected so far.
     pub queue: u32,
-    /// What the sender left to its device.
+    /// Work that the sender left to its device.
     pub unfinished: Unfinished,
-    /// Bytes by which the frame is longer than it arrived.
+    /// Growth of the frame since it was received, in bytes; may be negative.
     grown_bytes: isize,
 }
 
 impl Packet {
-    /// One that has just come in.
+    /// Returns a packet that was just received.
     #[must_use]
     pub fn arriving(in_port: PortNo, frame: &[u8]) -> Self {
         Self {
@@ -48,12 +48,12 @@ impl Packet {
         }
     }
 
-    /// One that its sender has not finished.
+    /// Returns a received packet that its sender has not finished.
     pub(crate) fn unfinished(in_port: PortNo, frame: &[u8], unfinished: Unfinished) -> Self {
         Self { unfinished, ..Self::arriving(in_port, frame) }
     }
 
-    /// The extended header, laid out as `flow::ext` says.
+    /// Returns the extended header in the layout of `flow::ext`.
     pub(crate) fn extended_header(&self) -> [u8; 32] {
         let found = &self.headers;
         let vlan = found.vlan_tci.map_or(0, |tci| (tci & 0xefff) | 0x1000);
@@ -71,7 +71,7 @@ impl Packet {
         bytes
     }
 
-    /// Writes bits of the frame, keeps the checksums right that cover them, and finds the headers anew.
+    /// Writes bits of the frame, adjusts the checksums that cover them, and parses the headers again.
     pub(crate) fn write(&mut self, first_bit: usize, length: usize, value: u128, mask: u128) {
         let before = self.bytes.clone();
         let mut written = vec![0; before.len()];
@@ -82,19 +82,19 @@ impl Packet {
         self.headers = walk(&self.bytes);
     }
 
-    /// Writes one whole byte, as [`Packet::write`].
+    /// Writes one byte, like [`Packet::write`].
     pub(crate) fn write_byte(&mut self, at: usize, value: u8) {
         self.write(8 * at, 8, value.into(), 0xff);
     }
 
-    /// Writes the TTL of an IPv4 header that the walk does not reach, behind MPLS.
+    /// Writes the TTL of an IPv4 header behind MPLS, which the walk does not reach.
     pub(crate) fn write_inner_ipv4_ttl(&mut self, ip_at: usize, ttl: u8) {
         let before = self.bytes.clone();
         self.bytes[ip_at + 8] = ttl;
         checksums::keep_ipv4_header_right(ip_at, &before, &mut self.bytes, &vec![0; before.len()]);
     }
 
-    /// Inserts bytes, and writes the EtherType that then stands at `type_at`.
+    /// Inserts bytes, and writes the EtherType whose offset is `type_at` after the insertion.
     pub(crate) fn insert(
         &mut self,
         at: usize,
@@ -112,8 +112,8 @@ impl Packet {
         Ok(())
     }
 
-    /// Removes bytes, and writes the EtherType that then stands at `type_at`. What is left is padded to the shortest
-    /// frame of Ethernet.
+    /// Removes bytes, and writes the EtherType whose offset is `type_at` after the removal. The rest is
+    /// padded to the minimum length of an Ethernet frame.
     pub(crate) fn remove(&mut self, range: Range<usize>, new_type: Option<(usize, u16)>) {
         let before = self.bytes.len() as isize;
         self.unfinished.removed(range.start, range.len());

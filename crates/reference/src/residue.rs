@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arithmetic of stateless forwarding, as one learns it at school.
+//! Arithmetic of stateless forwarding in schoolbook form.
 
 use flow::stateless::{Arithmetic, NodeId};
 
-/// What a big-endian key leaves when it is divided by a switch's ID.
+/// Returns the residue of a big-endian key modulo a switch's ID.
 #[must_use]
 pub fn residue(key: &[u8], id: NodeId) -> u32 {
     match id.arithmetic() {
@@ -12,7 +12,7 @@ pub fn residue(key: &[u8], id: NodeId) -> u32 {
     }
 }
 
-/// Long division, digit by digit, a byte a digit.
+/// Long division in base 256: each byte is a digit.
 fn integer(key: &[u8], modulus: u32) -> u32 {
     let mut rest = 0_u64;
     for digit in key {
@@ -21,7 +21,8 @@ fn integer(key: &[u8], modulus: u32) -> u32 {
     rest as u32
 }
 
-/// Long division without carries, bit by bit: whenever the rest reaches the modulus's degree, the modulus is taken off.
+/// Long division of polynomials over GF(2), bit by bit. When the remainder reaches the modulus's degree, the
+/// modulus is subtracted (XOR).
 fn polynomial(key: &[u8], modulus: u32) -> u32 {
     let degree = modulus.ilog2();
     let mut rest = 0_u64;
@@ -36,7 +37,8 @@ fn polynomial(key: &[u8], modulus: u32) -> u32 {
     rest as u32
 }
 
-/// f(g, d) of Tag-and-Forward: the lowest multiple of `d` that is not below `gate`; 0, which is no gate, without a `d`.
+/// Returns f(g, d) of Tag-and-Forward: the lowest multiple of `d` that is not below `gate`. Returns 0, which
+/// is not a gate, if `d` is 0.
 #[must_use]
 pub fn output_gate(gate: u32, d: u32) -> u64 {
     let (gate, d) = (u64::from(gate), u64::from(d));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a packet's way asks for: by this the same interpreter runs on the oracle's own lists and on tables that others
-//! keep.
+//! Interface to the tables and state that processing a packet reads. The same interpreter runs on the
+//! oracle's own lists and on tables that other crates keep.
 
 use crate::packet::Packet;
 use crate::run::Run;
@@ -11,47 +11,47 @@ use flow::stateless::Stateless;
 use flow::{EntryId, Field, FlowEntry, PortNo, PortState};
 use std::sync::Arc;
 
-/// What a copy counts at least.
+/// Minimum size of a copy for the copy budget, in bytes.
 pub const COPY_BYTES_MIN: usize = 1_024;
 
-/// Tables, groups and ports as they are at one moment.
+/// Tables, groups and ports at one moment.
 pub trait Rules {
-    /// Bytes of all copies of a packet together, beyond which there is no buffer for another; a short copy counts as
-    /// [`COPY_BYTES_MIN`].
+    /// Returns the byte budget for all copies of a packet. Beyond it, copies fail for lack of a buffer. A
+    /// short copy counts as [`COPY_BYTES_MIN`].
     fn copy_bytes_max(&self) -> usize {
         usize::MAX
     }
 
-    /// How packets are treated whatever they hit.
+    /// Returns the general settings.
     fn settings(&self) -> Settings;
 
-    /// The stateless lane, if there is one.
+    /// Returns the configuration of stateless forwarding, if enabled.
     fn stateless(&self) -> Option<&Stateless>;
 
-    /// One port.
+    /// Returns the state of one port.
     fn port(&self, number: PortNo) -> Option<PortState>;
 
-    /// All ports, by rising number.
+    /// Returns all ports in ascending order.
     fn ports(&self) -> Vec<PortState>;
 
-    /// One group.
+    /// Returns one group.
     fn group(&self, id: u32) -> Option<Arc<Group>>;
 
     /// Whether a meter has bands that remark packets.
     fn remarks(&self, meter: u32) -> bool;
 
-    /// The entry that the packet hits in a table: of those that match the one of highest priority, of these the one
-    /// added first.
+    /// Returns the entry that the packet hits in a table: the matching entry of highest priority, and among
+    /// these the first added.
     fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>>;
 
-    /// The entry with this index of a linear table, which the packet was sent to.
+    /// Returns the entry at this index of a linear table, which the packet was sent to.
     fn at_index(&self, table: u8, index: u32, packet: &Packet) -> Option<Arc<FlowEntry>>;
 
-    /// The port by which a MAC was learned under a VLAN ID, and the entry that says so.
+    /// Returns the port on which a MAC address was learned under a VLAN ID, and the entry that records it.
     fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)>;
 }
 
-/// What becomes of a frame that comes in by `in_port`, by these rules. Nothing is counted and nothing changes.
+/// Processes a frame received on `in_port` by these rules, without counting and without changing any state.
 pub fn process(rules: &dyn Rules, in_port: PortNo, frame: &[u8]) -> Processed {
     let mut run = Run::new(rules, Packet::arriving(in_port, frame));
     run.process();
@@ -59,7 +59,7 @@ pub fn process(rules: &dyn Rules, in_port: PortNo, frame: &[u8]) -> Processed {
 }
 
 impl Packet {
-    /// A field's value, right-aligned; none if the packet does not have it.
+    /// Returns a field's value, right-aligned, or `None` if the packet does not have the field.
     #[must_use]
     pub fn value(&self, field: Field) -> Option<u128> {
         fields::get(self, field)

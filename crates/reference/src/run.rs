@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One packet's way: ports, tables, instructions, actions.
+//! Processing of one packet: ports, tables, instructions, actions.
 
 use crate::action_set::ActionSet;
 use crate::meters::remark;
@@ -15,26 +15,26 @@ use flow::{Action, DropReason, EntryId, FlowEntry, Next, Outcome, PacketInReason
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What a packet's way needs and what it has left so far.
+/// State of the processing of one packet, and its results so far.
 pub(crate) struct Run<'a> {
     pub rules: &'a dyn Rules,
     pub packet: Packet,
     pub sent: Vec<Sent>,
     pub packet_ins: Vec<PacketIn>,
-    /// Each reason met, in order.
+    /// Drop reasons, in order.
     pub reasons: Vec<DropReason>,
     pub learn: Vec<Learned>,
-    /// Entries of learned MACs in which NORMAL found the source.
+    /// Entries of learned addresses in which NORMAL found the source.
     pub refreshed: Vec<EntryId>,
-    /// Each lookup: table, entry hit and the frame's length in bytes at that moment.
+    /// Each lookup: table, entry hit, and the frame's length in bytes at that moment.
     pub hits: Vec<(u8, Option<u32>, usize)>,
     /// Each use of a group: its number, the buckets used, and the frame's length in bytes at that moment.
     pub group_hits: Vec<(u32, Vec<usize>, usize)>,
-    /// Meters that it reached.
+    /// Meters that the packet reached.
     pub metered: Vec<Metered>,
-    /// What they do to it, by table.
+    /// Bands that the packet exceeds, by table.
     pub bands: BTreeMap<u8, Band>,
-    /// The table at which the packet's way ends, and why.
+    /// Table before whose lookup the packet is dropped, and the reason.
     pub end: Option<(u8, DropReason)>,
     low_latency: bool,
     copied_bytes: usize,
@@ -60,20 +60,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Takes room for a copy.
+    /// Reserves budget for a copy.
     pub fn take_room(&mut self) -> Result<(), DropReason> {
         self.copied_bytes = self.copied_bytes.saturating_add(self.packet.bytes.len().max(COPY_BYTES_MIN));
         if self.copied_bytes > self.rules.copy_bytes_max() { Err(DropReason::NoBuffer) } else { Ok(()) }
     }
 
-    /// The whole way. An error is the reason that ended it early.
+    /// Processes a received packet. An error is the reason for which processing ended early.
     pub fn process(&mut self) {
         if let Err(reason) = self.receive().and_then(|()| self.forward()) {
             self.reasons.push(reason);
         }
     }
 
-    /// A packet-out: its actions, and then the tables if its last output says so.
+    /// Processes a packet-out: its actions, then the tables if its last output is to TABLE.
     pub fn packet_out(&mut self, actions: &[Action]) {
         if self.packet.bytes.len() < 14 {
             self.reasons.push(DropReason::Runt);
@@ -100,14 +100,14 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What became of the packet: the last reason counts if there is no copy of it.
+    /// Returns the result. Without any copy, the last reason becomes the outcome.
     pub fn finish(mut self) -> Processed {
         let outcome = if !self.sent.is_empty() {
             Outcome::Forwarded
         } else if !self.packet_ins.is_empty() {
             Outcome::Consumed
         } else {
-            // A packet without a copy has met a reason, `NoOutput` if no other.
+            // A packet without a copy has a reason; `NoOutput` if there is no other.
             Outcome::Dropped(self.reasons.pop().unwrap_or(DropReason::NoOutput))
         };
         let copy_drops = self.reasons;
@@ -136,7 +136,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// By the lane, or through the tables.
+    /// Forwards by stateless forwarding, or through the tables.
     fn forward(&mut self) -> Result<(), DropReason> {
         let rules = self.rules;
         if let Some(lane) = rules.stateless() {
@@ -195,7 +195,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets a meter see the packet. Without a band that the packet exceeds, it passes.
+    /// Passes the packet through a meter. It continues unless it exceeds a drop band.
     fn meter(&mut self, table: u8, meter: u32) -> Result<(), DropReason> {
         self.metered.push(Metered { table, meter, bytes: self.packet.bytes.len() });
         match self.bands.get(&table) {
@@ -205,12 +205,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Executes the action set after its last entry.
+    /// Executes the action set. `last` is the entry hit last.
     fn execute_set(&mut self, set: &ActionSet, last: &FlowEntry) -> Result<(), DropReason> {
         for action in set.in_order() {
             self.execute(&action, last)?;
         }
-        // An output that failed has told its reason already.
+        // A failed output has recorded its own reason.
         let untried = self.sent.is_empty() && self.packet_ins.is_empty() && self.reasons.is_empty();
         if set.ends_nowhere() && untried {
             return Err(DropReason::NoOutput);
@@ -218,7 +218,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Executes one action of `entry`. An error ends the packet; an output that fails does not.
+    /// Executes one action of `entry`. An error ends the packet; a failed output does not.
     pub(crate) fn execute(&mut self, action: &Action, entry: &FlowEntry) -> Result<(), DropReason> {
         let packet = &mut self.packet;
         let tag_types = self.rules.stateless().map_or_else(TagTypes::default, |lane| lane.types);
@@ -269,7 +269,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Reports a packet whose TTL was too small, where that is asked for. It is dropped all the same.
+    /// Sends a packet-in for a packet whose TTL was too small, if configured. The packet is dropped in any
+    /// case.
     fn decremented(&mut self, done: Result<(), DropReason>, entry: &FlowEntry) -> Result<(), DropReason> {
         if done == Err(DropReason::TtlExpired)
             && self.rules.settings().report_invalid_ttl

@@ -15,13 +15,14 @@ pub(crate) fn set_field(packet: &mut Packet, set: &SetField) -> Result<(), DropR
             return Ok(());
         }
         Field::Slice(slice) if slice.base == SliceBase::Metadata => return set_register(packet, slice, set),
-        // The model accepts no action that writes these.
+        // `model` accepts no action that writes these fields.
         Field::InPort | Field::InPhyPort | Field::Metadata | Field::Ipv6Exthdr => {
             return Err(DropReason::UnsupportedAction);
         }
         Field::EthType => eth_type(packet)?,
         Field::IpProto => ip_proto(packet)?,
-        // The 12 bits of the VID; the present bit, the first of 13 in value and mask, is not in the frame.
+        // The 12 bits of the VID. The present bit, first of the 13 bits of value and mask, is not in the
+        // frame.
         Field::VlanVid if packet.headers.vlan_tci.is_some() => (14 * 8 + 4, 12),
         field => in_frame(packet, field).ok_or(missing(field))?,
     };
@@ -41,7 +42,7 @@ fn merged(old: u64, value: u128, mask: u128) -> u64 {
     (old & !(mask as u64)) | (value & mask) as u64
 }
 
-/// An LLC frame has no EtherType to write.
+/// Returns the location of the EtherType. An LLC frame has none.
 fn eth_type(packet: &Packet) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     if found.eth_type == LLC {
@@ -50,7 +51,8 @@ fn eth_type(packet: &Packet) -> Result<(usize, usize), DropReason> {
     Ok((found.type_at * 8, 16))
 }
 
-/// The protocol in the IPv4 header, or in the IPv6 header if no extension header was passed behind it.
+/// Returns the location of the protocol in the IPv4 header. In IPv6, the walk must not have passed an
+/// extension header.
 fn ip_proto(packet: &Packet) -> Result<(usize, usize), DropReason> {
     let found = &packet.headers;
     match (found.network, found.ip) {
@@ -60,7 +62,7 @@ fn ip_proto(packet: &Packet) -> Result<(usize, usize), DropReason> {
     }
 }
 
-/// Writes bits of the metadata register and the tunnel ID, which stand side by side in the extended header.
+/// Writes bits of the metadata register and the tunnel ID, which are adjacent in the extended header.
 fn set_register(packet: &mut Packet, slice: Slice, set: &SetField) -> Result<(), DropReason> {
     let first = usize::from(slice.offset_bits);
     let length = usize::from(slice.length_bits);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane: what a switch does with a tagged packet before its tables. The pseudocode of docs/planning.md, and
-//! what is said of it in this crate's documentation.
+//! Stateless forwarding: processing of a tagged packet before the tables. It implements the pseudocode of
+//! docs/planning.md and the rules of this crate's documentation.
 
 use crate::headers::{self, Tag};
 use crate::packet::Packet;
@@ -11,27 +11,28 @@ use flow::{DropReason, PortNo, PortState};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What the lane makes of a packet.
+/// Decision of stateless forwarding about a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing: it goes to the tables as it came.
+    /// Not applicable: the packet enters the tables unchanged.
     Tables,
-    /// It is sent by a port. KeyFlow and PolKA leave it in queue 0.
+    /// The packet is sent to a port. KeyFlow and PolKA use queue 0.
     Sent(Sent),
-    /// It is dropped.
+    /// The packet is dropped.
     Dropped(DropReason),
 }
 
-/// What the lane works out of a header.
+/// Value computed from a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Worked {
-    /// What a key leaves by an ID, and what that stands for, if for anything.
+    /// Residue of a key by an ID, and the meaning of that label, if it has one.
     Label(NodeId, u32, Option<Label>),
-    /// The gate that a tag leads to, and the port that has it, if one does.
+    /// Gate that a tag leads to, and the port with that gate, if any.
     Gate(u64, Option<PortNo>),
 }
 
-/// What the lane works out of a frame's header, for those who ask why; nothing if it does not come to that.
+/// Returns the value computed from a frame's header, to explain a decision. Returns `None` if processing ends
+/// before.
 #[must_use]
 pub fn worked(lane: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked> {
     let label = |bank: &Option<Bank>, key: Range<usize>| {
@@ -51,7 +52,7 @@ pub fn worked(lane: &Stateless, in_port: PortNo, frame: &[u8]) -> Option<Worked>
     }
 }
 
-/// The gate that a tag leads to from a port.
+/// Returns the gate that a tag leads to from a port.
 fn gate(gates: &Gates, in_port: PortNo, up: u32, down: u32) -> u64 {
     let assists = gates.ports.get(&in_port).is_some_and(|gate| gate.flag == GateFlag::Assists);
     if assists && up != 0 && down != 0 {
@@ -63,13 +64,13 @@ fn gate(gates: &Gates, in_port: PortNo, up: u32, down: u32) -> u64 {
     }
 }
 
-/// The first port with a gate of this number.
+/// Returns the first port with a gate of this number.
 fn port_of(gates: &Gates, number: u64) -> Option<(PortNo, Gate)> {
     let is_it = |(_, gate): &(&PortNo, &Gate)| u64::from(gate.number.get()) == number;
     gates.ports.iter().find(is_it).map(|(port, gate)| (*port, *gate))
 }
 
-/// What becomes of a frame that was received by `in_port`, at a switch with these ports.
+/// Processes a frame received on `in_port` of a switch with these ports.
 #[must_use]
 pub fn stateless(
     lane: &Stateless,
@@ -85,14 +86,14 @@ pub fn stateless(
     }
 }
 
-/// A switch as a packet finds it.
+/// State of a switch during the processing of one packet.
 struct Node<'a> {
     lane: &'a Stateless,
     ports: &'a BTreeMap<PortNo, PortState>,
     in_port: PortNo,
 }
 
-/// What is sent; nothing if the tables are to have the packet; or why it is dropped.
+/// A copy to send, `None` if the packet enters the tables, or a drop reason.
 type Step = Result<Option<Sent>, DropReason>;
 
 impl Node<'_> {
@@ -107,7 +108,7 @@ impl Node<'_> {
                 Some(bank) => self.by_key(bank, &frame[key], frame, 1),
                 None => Ok(None),
             },
-            // A router that gets a TTL of 1 decrements it and drops the packet.
+            // A PolKA router that receives a TTL of 1 decrements it to 0 and drops the packet.
             Tag::Polka { key } => match &self.lane.polka {
                 Some(bank) => self.by_key(bank, &frame[key], frame, 2),
                 None => Ok(None),
@@ -116,7 +117,8 @@ impl Node<'_> {
         }
     }
 
-    /// KeyFlow and PolKA. Both have what counts hops at byte 15; below `hops_min` it has been used up.
+    /// Processes KeyFlow and PolKA. Both have the hop count at byte 15; below `hops_min` the packet is
+    /// dropped.
     fn by_key(&self, bank: &Bank, key: &[u8], frame: &[u8], hops_min: u8) -> Step {
         let label = residue(key, bank.id);
         let out = match bank.labels.get(&label) {
@@ -137,7 +139,7 @@ impl Node<'_> {
         self.send(port, 0, bytes)
     }
 
-    /// Tag-and-Forward.
+    /// Processes Tag-and-Forward.
     fn by_gate(&self, frame: &[u8], qid: u8, up: u32, down: u32) -> Step {
         let Some(gates) = &self.lane.gates else { return Ok(None) };
         let number = gate(gates, self.in_port, up, down);
@@ -155,12 +157,12 @@ impl Node<'_> {
         self.send(port, qid.into(), packet.bytes)
     }
 
-    /// Whether a port is there, has a link and forwards.
+    /// Whether a port exists, has a link and forwards.
     fn is_up(&self, port: PortNo) -> bool {
         self.ports.get(&port).is_some_and(|state| state.up && !state.no_fwd)
     }
 
-    /// Sends what the port can carry behind an Ethernet header of 14 bytes.
+    /// Sends a frame if the part behind its 14 bytes of Ethernet header fits the port's MTU.
     fn send(&self, port: PortNo, queue: u32, bytes: Vec<u8>) -> Step {
         match self.lane.mtu_bytes.get(&port) {
             Some(mtu) if bytes.len() - 14 > *mtu => Err(DropReason::OverMtu),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables as plain lists of entries, in the order in which they are tried.
+//! Tables as plain lists of entries, in the order in which the entries are tried.
 
 use crate::fields::matches;
 use crate::packet::Packet;
@@ -10,28 +10,28 @@ use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    /// Highest priority first, of the same priority in the order of adding.
+    /// Highest priority first; entries of equal priority in the order in which they were added.
     tables: BTreeMap<u8, Vec<Arc<FlowEntry>>>,
     living: BTreeSet<EntryId>,
 }
 
 impl Tables {
-    /// All entries of a table, in the order in which they are tried.
+    /// Returns a table's entries in the order in which they are tried.
     pub fn entries(&self, table: u8) -> &[Arc<FlowEntry>] {
         self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
-    /// The first entry that matches the packet.
+    /// Returns the first entry that matches the packet.
     pub fn lookup(&self, table: u8, packet: &Packet) -> Option<Arc<FlowEntry>> {
         self.entries(table).iter().find(|entry| matches(packet, &entry.matching)).cloned()
     }
 
-    /// The entry with this index of a linear table.
+    /// Returns the entry at this index of a linear table.
     pub fn at_index(&self, table: u8, index: u32) -> Option<Arc<FlowEntry>> {
         self.entries(table).iter().find(|entry| entry.matching.index() == Some(index)).cloned()
     }
 
-    /// The port by which a MAC was learned, and the entry that says so.
+    /// Returns the port on which a MAC address was learned, and the entry that records it.
     pub fn learned(&self, vid: u16, mac: u64) -> Option<(EntryId, PortNo)> {
         let is_for = |entry: &&Arc<FlowEntry>| {
             entry.matching.get(Field::VlanVid).is_some_and(|c| c.value == u128::from(vid))
@@ -93,8 +93,8 @@ impl Tables {
     }
 }
 
-/// What the interpreter relies on: packets go from table to table upwards, so that they end; the table of learned MACs
-/// has one kind of entry and is not entered.
+/// Checks the interpreter's preconditions. A goto leads to a higher table, so processing terminates. Entries
+/// of learned MAC addresses have one fixed form, and no goto leads to their table.
 fn check(entry: &FlowEntry) -> Result<(), String> {
     let FlowEntry { id, table, .. } = entry;
     if let Some(next) = entry.instructions.next {
@@ -121,7 +121,7 @@ fn check(entry: &FlowEntry) -> Result<(), String> {
     Ok(())
 }
 
-/// The port of instructions that apply one output and do nothing else.
+/// Returns the port of instructions that consist of a single applied output.
 fn the_output(instructions: &Instructions) -> Option<PortNo> {
     match instructions.apply.as_slice() {
         [action @ Action::Output { port, .. }] => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each rule of the crate's documentation, on frames with their bytes.
+//! Each rule of the crate's documentation, tested on frames byte by byte.
 
 mod choice;
 mod fields;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) const PRIORITY: u16 = 10;
 
-/// An entry that applies actions.
+/// Returns an entry with these instructions.
 pub(super) fn entry(id: u32, table: u8, matching: Match, instructions: Instructions) -> FlowEntry {
     FlowEntry {
         id,
@@ -46,7 +46,7 @@ pub(super) fn add(reference: &mut Reference, entry: FlowEntry) {
     reference.apply(&Operation::Entries(vec![EntryChange::Add(Arc::new(entry))])).unwrap();
 }
 
-/// Ports 1 to 4, no entries.
+/// Returns a data plane with ports 1 to 4 and no entries.
 pub(super) fn four_ports() -> Reference {
     let mut reference = Reference::new();
     for number in 1..=4 {
@@ -55,19 +55,19 @@ pub(super) fn four_ports() -> Reference {
     reference
 }
 
-/// Four ports, and one entry for everything.
+/// Returns a data plane with four ports and one entry that matches every packet.
 pub(super) fn with_instructions(instructions: Instructions) -> Reference {
     let mut reference = four_ports();
     add(&mut reference, entry(7, 0, Match::any(), instructions));
     reference
 }
 
-/// What one entry for everything makes of a frame from port 1.
+/// Processes a frame from port 1 with a single entry that matches every packet.
 pub(super) fn run(instructions: Instructions, frame: &[u8]) -> Processed {
     with_instructions(instructions).process(1, frame)
 }
 
-/// The frame after these actions, applied in order.
+/// Returns the frame after these actions, applied in order.
 pub(super) fn after(actions: &[Action], frame: &[u8]) -> Result<Vec<u8>, DropReason> {
     let mut applied = actions.to_vec();
     applied.push(Action::output(2));
@@ -81,7 +81,7 @@ pub(super) fn after(actions: &[Action], frame: &[u8]) -> Result<Vec<u8>, DropRea
     }
 }
 
-/// A set-field action under a mask.
+/// Returns a masked set-field action.
 pub(super) fn set_masked(field: Field, value: u128, mask: u128) -> Action {
     Action::SetField(SetField { field, value, mask })
 }

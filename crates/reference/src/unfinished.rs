@@ -1,45 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames that a sender left to its device to finish: with an open checksum, or to be cut into segments.
+//! Frames that a sender left to its device to finish: with an open checksum, or to be segmented.
 
 use crate::checksums::sum;
 
-/// What is still to be done with a frame before it is on a wire.
+/// Work that remains before a frame is on the wire.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unfinished {
-    /// A checksum that holds the sum of the pseudo-header only.
+    /// Checksum field that holds only the sum of the pseudo-header.
     pub checksum: Option<OpenChecksum>,
-    /// The frame is to be cut.
+    /// Segmentation of the frame.
     pub cut: Option<Cut>,
 }
 
-/// Where an open checksum is. It covers everything from `start` to the frame's end.
+/// Location of an open checksum. It covers the bytes from `start` to the frame's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenChecksum {
-    /// Offset of the first byte covered.
+    /// Offset of the first covered byte.
     pub start: usize,
-    /// Offset of the checksum from there.
+    /// Offset of the checksum field from `start`.
     pub offset: usize,
 }
 
-/// What a super-frame is cut into.
+/// Segmentation of a super-frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Which protocol is cut.
+    /// Protocol of the super-frame.
     pub kind: CutKind,
-    /// Bytes of all headers.
+    /// Length of all headers in bytes.
     pub header_len: usize,
-    /// Bytes of payload in a segment, but for the last.
+    /// Payload bytes per segment; the last may have fewer.
     pub size: usize,
 }
 
-/// Protocols that are cut.
+/// Protocol of a super-frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutKind {
     /// TCP over IPv4.
     Tcp4,
     /// TCP over IPv6.
     Tcp6,
-    /// UDP over either.
+    /// UDP over IPv4 or IPv6.
     Udp,
 }
 
@@ -49,12 +49,12 @@ const PSH: u8 = 8;
 const CWR: u8 = 0x80;
 
 impl Unfinished {
-    /// Bytes were inserted at an offset: what stands behind it has moved.
+    /// Adjusts the offsets after bytes were inserted at `at`.
     pub(crate) fn inserted(&mut self, at: usize, count: usize) {
         self.moved(|offset| if offset >= at { offset + count } else { offset });
     }
 
-    /// Bytes were removed at an offset: what stands behind it has moved.
+    /// Adjusts the offsets after bytes were removed at `at`.
     pub(crate) fn removed(&mut self, at: usize, count: usize) {
         self.moved(|offset| if offset >= at { offset.saturating_sub(count) } else { offset });
     }
@@ -69,7 +69,8 @@ impl Unfinished {
     }
 }
 
-/// The frames that a device puts on its wire for a frame; none if what is to be done does not fit the bytes.
+/// Returns the frames that a device puts on the wire. Returns `None` if the remaining work does not fit the
+/// frame.
 #[must_use]
 pub fn finished(frame: &[u8], unfinished: Unfinished) -> Option<Vec<Vec<u8>>> {
     let Some(open) = unfinished.checksum else {
@@ -88,7 +89,8 @@ fn completed(frame: &[u8], open: OpenChecksum) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The checksum of bytes that contain the sum of their pseudo-header. One of UDP (6 bytes from its header) is never 0.
+/// Returns the checksum of bytes that contain the sum of their pseudo-header. A UDP checksum (offset 6) is
+/// never 0.
 fn checksum_of(covered: &[u8], offset: usize) -> u16 {
     let sum = match sum(covered) {
         0 => 0xffff,
@@ -128,7 +130,7 @@ fn segments(frame: &[u8], open: OpenChecksum, cut: Cut) -> Option<Vec<Vec<u8>>> 
             let udp_len = (segment.len() - l4) as u16;
             segment[l4 + 4..l4 + 6].copy_from_slice(&udp_len.to_be_bytes());
         }
-        // The field's sum has the length of the whole; each segment has its own.
+        // The field's sum contains the length of the super-frame. Each segment has its own length.
         let field = l4 + open.offset;
         let whole = sum(&((frame.len() - l4) as u32).to_be_bytes());
         let own = sum(&((segment.len() - l4) as u32).to_be_bytes());
@@ -141,7 +143,7 @@ fn segments(frame: &[u8], open: OpenChecksum, cut: Cut) -> Option<Vec<Vec<u8>>> 
     Some(made)
 }
 
-/// Length, identification and checksum of an IPv4 header in the segment of this number.
+/// Writes length, identification and checksum of an IPv4 header in segment `number`.
 fn finish_ipv4(header: &mut [u8], total_len: u16, number: u16) {
     header[2..4].copy_from_slice(&total_len.to_be_bytes());
     let id = u16::from_be_bytes([header[4], header[5]]).wrapping_add(number);
@@ -151,8 +153,8 @@ fn finish_ipv4(header: &mut [u8], total_len: u16, number: u16) {
     header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// The IP header that ends where the upper layer begins, and whose length reaches to the frame's end: where it is, and
-/// whether it is of IPv4.
+/// Returns the offset of the IP header in front of the upper layer, and whether it is IPv4. Its length must
+/// reach to the frame's end.
 fn ip_header(frame: &[u8], l4: usize, kind: CutKind) -> Option<(usize, bool)> {
     let length = |at: usize| Some(usize::from(u16::from_be_bytes([*frame.get(at)?, *frame.get(at + 1)?])));
     let v4 = (20..=60).step_by(4).filter_map(|len| Some((l4.checked_sub(len)?, len))).find(|(at, len)| {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk over a frame's headers, written from the protocols' texts and from the presence rules that
-//! `wire::layers::header` states. A test holds it against `wire::locate`.
+//! Walk over a frame's headers, written from the protocols' specifications and the presence rules in
+//! `wire::layers::header`. A test compares it with `wire::locate`.
 
-/// EtherType of a frame with LLC and no SNAP EtherType.
+/// EtherType of a frame with LLC and without a SNAP EtherType.
 pub(crate) const LLC: u16 = 0x05ff;
 
-/// VLAN tags and IPv6 extension headers passed at most.
+/// Maximum numbers of VLAN tags and of IPv6 extension headers that are skipped.
 const VLAN_TAGS_MAX: usize = 8;
 const EXTENSION_HEADERS_MAX: usize = 16;
 
-/// What stands behind the EtherType.
+/// Header behind the EtherType.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Network {
     #[default]
@@ -21,7 +21,7 @@ pub(crate) enum Network {
     Ipv6,
 }
 
-/// The upper-layer header in an IP packet, if it is whole and not in a later fragment.
+/// Upper-layer header of an IP packet, if it is complete and not in a later fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Upper {
     #[default]
@@ -33,14 +33,14 @@ pub(crate) enum Upper {
     Icmpv6,
 }
 
-/// What IPv4 and IPv6 have in common.
+/// Common results for IPv4 and IPv6.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ip {
-    /// ToS or traffic class.
+    /// ToS or traffic class byte.
     pub tos: u8,
     /// Protocol behind extension headers.
     pub proto: u8,
-    /// OFPIEH_* bits.
+    /// Extension headers, as OFPIEH_* bits.
     pub exthdr: u16,
     /// Offset of the upper layer.
     pub l4: usize,
@@ -49,32 +49,33 @@ pub(crate) struct Ip {
     pub fragment: bool,
 }
 
-/// The headers of one frame. Offsets are bytes from its start.
+/// Headers of one frame. Offsets are in bytes from its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Headers {
     /// Control information of the outermost VLAN tag.
     pub vlan_tci: Option<u16>,
-    /// EtherType behind the tags, and where it stands.
+    /// EtherType behind the tags, and its offset.
     pub eth_type: u16,
     pub type_at: usize,
-    /// What follows the EtherType.
+    /// Offset of the header behind the EtherType.
     pub l3: usize,
     pub network: Network,
     pub ip: Option<Ip>,
     pub upper: Upper,
-    /// A neighbour solicitation or advertisement with its target.
+    /// Whether the packet is a neighbour solicitation or advertisement with its target.
     pub nd: bool,
     /// Offsets of the link-layer addresses in its options.
     pub nd_sll: Option<usize>,
     pub nd_tll: Option<usize>,
 }
 
-/// The 16 bits at `at`, if they are there.
+/// Returns the 16 bits at `at`, if the bytes reach that far.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]))
 }
 
-/// True if an IPv4 header stands at `at`: version 4, at least five words, whole, total length not shorter.
+/// True if a valid IPv4 header begins at `at`: version 4, at least five words, complete, and a total length
+/// not shorter.
 pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
     let Some(total_len) = word(bytes, at + 2) else { return false };
     let header_len = usize::from(bytes[at] & 15) * 4;
@@ -84,12 +85,12 @@ pub(crate) fn is_ipv4(bytes: &[u8], at: usize) -> bool {
         && usize::from(total_len) >= header_len
 }
 
-/// True if a whole IPv6 fixed header stands at `at`.
+/// True if a complete IPv6 fixed header begins at `at`.
 pub(crate) fn is_ipv6(bytes: &[u8], at: usize) -> bool {
     bytes.len() >= at + 40 && bytes[at] >> 4 == 6
 }
 
-/// Finds the headers of `frame`. One of less than 14 bytes has none.
+/// Finds the headers of `frame`. A frame of less than 14 bytes has none.
 pub(crate) fn walk(frame: &[u8]) -> Headers {
     let mut found = Headers::default();
     let Some(first_type) = word(frame, 12) else { return found };
@@ -108,7 +109,7 @@ pub(crate) fn walk(frame: &[u8]) -> Headers {
         found.type_at += 4;
     }
     if found.eth_type < 0x0600 {
-        // An 802.3 length: LLC follows, perhaps with SNAP and OUI 0, whose last two bytes are an EtherType.
+        // 802.3 length: LLC follows, possibly with SNAP and OUI 0, whose last two bytes are an EtherType.
         let snap = frame.get(found.type_at + 2..found.type_at + 8) == Some(&[0xaa, 0xaa, 3, 0, 0, 0]);
         match word(frame, found.type_at + 8) {
             Some(eth_type) if snap && eth_type >= 0x0600 => {
@@ -226,7 +227,7 @@ fn ipv6(frame: &[u8], found: &mut Headers) {
     }
 }
 
-/// Neighbour discovery in the ICMPv6 message that begins at offset `l4`.
+/// Parses neighbour discovery in the ICMPv6 message at offset `l4`.
 fn neighbour(message: &[u8], l4: usize, found: &mut Headers) {
     let wanted = match (message[0], message[1]) {
         (135, 0) => 1,
@@ -244,7 +245,7 @@ fn neighbour(message: &[u8], l4: usize, found: &mut Headers) {
             return;
         }
         if kind == wanted && option_len == 8 {
-            // A place that 16 bits do not tell counts as none.
+            // An address whose offset exceeds 16 bits is treated as absent.
             let address = Some(l4 + at + 2).filter(|at| *at <= 0xffff);
             if wanted == 1 {
                 found.nd_sll = address;
@@ -257,11 +258,11 @@ fn neighbour(message: &[u8], l4: usize, found: &mut Headers) {
     }
 }
 
-/// OFPIEH_* bits of the extension headers `seen`, first to last (OpenFlow 1.3.5, 7.2.3.8).
+/// Returns the OFPIEH_* bits of the extension headers `seen`, in order (OpenFlow 1.3.5, section 7.2.3.8).
 fn exthdr_bits(seen: &[u8]) -> u16 {
     let mut bits = 0;
-    // How far the order of RFC 8200, section 4.1, was followed: hop-by-hop, destination (for routers), routing,
-    // fragment, authentication, ESP, destination (for the end).
+    // Position reached in the order of RFC 8200, section 4.1: hop-by-hop, destination (for routers), routing,
+    // fragment, authentication, ESP, destination (for the final host).
     let mut reached = 0;
     for (index, number) in seen.iter().enumerate() {
         let earlier = seen[..index].iter().filter(|other| *other == number).count();
@@ -277,11 +278,11 @@ fn exthdr_bits(seen: &[u8]) -> u16 {
             60 if reached == 0 => (3, 1),
             60 => (3, 6),
             59 => (0, reached),
-            // Mobility has neither a bit nor a place.
+            // The mobility header has neither a bit nor a position.
             _ => continue,
         };
         if *number == 0 && index > 0 {
-            // The hop-by-hop bit is for one in the first place only.
+            // The hop-by-hop bit is set for a header in the first position only.
             bits |= 1 << 8;
             continue;
         }

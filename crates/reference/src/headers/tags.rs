@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The headers of stateless forwarding, which stand right behind the MACs (docs/wire-formats.md).
+//! Headers of stateless forwarding, directly behind the MAC addresses (docs/wire-formats.md).
 
 use super::Done;
 use crate::bits;
@@ -10,9 +10,9 @@ use flow::action::{KeyHeader, PolkaHeader, TfHeader};
 use flow::stateless::TagTypes;
 use std::ops::Range;
 
-/// A whole header.
+/// Complete header.
 pub(crate) enum Tag {
-    /// `key` is where its bytes are.
+    /// KeyFlow; `key` is the range of the key's bytes in the frame.
     KeyFlow {
         epoch: usize,
         key: Range<usize>,
@@ -27,7 +27,8 @@ pub(crate) enum Tag {
     },
 }
 
-/// The tag that a frame's EtherType tells of, if it tells of one.
+/// Returns the tag that a frame's EtherType announces, an error if the tag is malformed, or `None` without a
+/// tag.
 pub(crate) fn tag(frame: &[u8], types: &TagTypes) -> Option<Result<Tag, DropReason>> {
     let eth_type = word(frame, 12)?;
     let tag = if eth_type == types.keyflow {
@@ -58,7 +59,7 @@ fn polka(frame: &[u8]) -> Option<Tag> {
     (version == 0 && frame.len() >= 34).then_some(Tag::Polka { key: 18..34 })
 }
 
-/// UP and DOWN share 45 bits.
+/// Parses a Tag-and-Forward tag: UP and DOWN share 45 bits.
 fn tf(frame: &[u8], up_bits: usize) -> Option<Tag> {
     let qid = bits::read(frame, 8 * 14, 3)?;
     let up = bits::read(frame, 8 * 14 + 3, up_bits)?;
@@ -67,7 +68,7 @@ fn tf(frame: &[u8], up_bits: usize) -> Option<Tag> {
     whole.then_some(Tag::Tf { qid: qid as u8, up: up as u32, down: down as u32 })
 }
 
-/// The EtherType that is there goes into the header.
+/// Pushes a KeyFlow header. The frame's EtherType moves into the header.
 pub(crate) fn push_key(packet: &mut Packet, header: &KeyHeader, types: &TagTypes) -> Done {
     let first = 0x10 | header.epoch << 3;
     let units = (header.key.len() / 8) as u8;
@@ -76,14 +77,14 @@ pub(crate) fn push_key(packet: &mut Packet, header: &KeyHeader, types: &TagTypes
     packet.insert(14, &inserted, Some((12, types.keyflow)))
 }
 
-/// The same.
+/// Pushes a PolKA header. The frame's EtherType moves into the header.
 pub(crate) fn push_polka(packet: &mut Packet, header: &PolkaHeader, types: &TagTypes) -> Done {
     let mut inserted = vec![0, header.ttl, packet.bytes[12], packet.bytes[13]];
     inserted.extend(header.key.to_be_bytes());
     packet.insert(14, &inserted, Some((12, types.polka)))
 }
 
-/// KeyFlow's or PolKA's header.
+/// Pops a KeyFlow or PolKA header.
 pub(crate) fn pop_key(packet: &mut Packet, types: &TagTypes) -> Done {
     let (type_at, end) = match tag(&packet.bytes, types) {
         Some(Ok(Tag::KeyFlow { key, .. })) => (18, key.end),

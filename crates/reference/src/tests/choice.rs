@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The choice of a bucket, against fixed vectors and against what the fast path shares.
+//! Bucket selection, compared with fixed vectors and with `flow::group`.
 
 use super::{four_ports, with_instructions};
 use crate::Reference;
@@ -22,7 +22,7 @@ fn down(reference: &mut Reference, port: u32) {
     reference.apply(&Operation::Port(PortState { up: false, ..PortState::up(port) })).unwrap();
 }
 
-/// A UDP packet from 10.0.0.1:1000 to 10.0.0.2:2000, in VLAN 5 if it is tagged.
+/// Returns a UDP packet from 10.0.0.1:1000 to 10.0.0.2:2000, in VLAN 5 if `tagged`.
 fn frame(tagged: bool) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1];
     if tagged {
@@ -33,7 +33,7 @@ fn frame(tagged: bool) -> Vec<u8> {
     frame
 }
 
-/// The values are from a separate program that does no more than the semantics say.
+/// The values come from a separate program that implements only the documented semantics.
 #[test]
 fn hashes_have_fixed_values() {
     assert_eq!([mixed(b""), mixed(b"a"), mixed(b"shunt")], [0x8570_e254, 0x82b1_9d9c, 0x054a_69b3]);
@@ -81,7 +81,8 @@ fn a_select_group_passes_over_what_is_not_live() {
         reset_counts: false,
     };
     reference.apply(&Operation::Entries(vec![modify])).unwrap();
-    // 0xa68fa85f of 2^32 is 0.65: of weights 1, 1 and 2 the third, of 1 and 1 the second, of 1 and 2 the latter.
+    // 0xa68fa85f of 2^32 is 0.65: it selects the third of weights 1, 1 and 2, and the second of 1 and 1 or of
+    // 1 and 2.
     assert_eq!(reference.process(1, &frame(false)).sent[0].port, 4);
     down(&mut reference, 4);
     assert_eq!(reference.process(1, &frame(false)).sent[0].port, 3);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames for tests, and whether their checksums are right.
+//! Test frames, and a check of their checksums.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -21,12 +21,12 @@ pub(crate) fn ipv6() -> PacketBuilder {
     ethernet().ipv6([0x20; 16], [0x30; 16])
 }
 
-/// A 20-byte IPv4 header and a UDP header without payload.
+/// Returns a 20-byte IPv4 header and a UDP header without payload.
 pub(crate) fn udp() -> Vec<u8> {
     ipv4().udp(1000, 2000).build()
 }
 
-/// Wrong checksums of a frame, by computing each anew; first fragments aside.
+/// Returns the names of a frame's wrong checksums, each recomputed. First fragments are not checked.
 pub(crate) fn wrong_checksums(frame: &[u8]) -> Vec<&'static str> {
     let found = locate(frame, Depth::L4);
     let has = |bit| found.present & bit != 0;
@@ -107,7 +107,7 @@ fn network() -> impl Strategy<Value = PacketBuilder> {
     )
 }
 
-/// Well-formed frames of all protocols, with right checksums.
+/// Generates well-formed frames of all protocols, with correct checksums.
 pub(crate) fn well_formed() -> impl Strategy<Value = Vec<u8>> {
     (network(), 0..12u8, any::<[u8; 4]>(), vec(any::<u8>(), 0..40), 0..90usize).prop_map(
         |(base, kind, bytes, payload, pad)| {
@@ -130,7 +130,7 @@ pub(crate) fn well_formed() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// As [`well_formed`], with bytes overwritten and the end cut.
+/// Generates frames like [`well_formed`], with bytes overwritten and the end cut off.
 pub(crate) fn broken() -> impl Strategy<Value = Vec<u8>> {
     let changes = vec((any::<prop::sample::Index>(), prop_oneof![any::<u8>(), 0..8u8]), 0..4);
     (well_formed(), changes, any::<prop::sample::Index>(), any::<bool>()).prop_map(

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushing, popping, and TTLs.
+//! Push, pop and TTL actions.
 
 use super::frames::{self, DST, SRC, ethernet, ipv4, ipv6, udp, wrong_checksums};
 use super::{after, run};
 use flow::{Action, DropReason, Field, Instructions};
 use proptest::prelude::*;
 
-/// A frame of these bytes behind the MACs.
+/// Returns a frame with these bytes behind the MAC addresses.
 fn frame(rest: &[u8]) -> Vec<u8> {
     [&DST[..], &SRC, rest].concat()
 }
 
-/// As a pop leaves it: no shorter than Ethernet's shortest frame.
+/// Pads like a pop does: to the minimum length of an Ethernet frame.
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().max(60), 0);
     bytes
@@ -27,7 +27,7 @@ fn push_vlan_copies_the_outermost_tag() {
     assert_eq!(twice, frame(&[0x88, 0xa8, 0xf0, 5, 0x81, 0, 0xf0, 5, 8, 6, 1, 2]));
     let set = [Action::PushVlan(0x8100), Action::set(Field::VlanVid, 0x1007), Action::set(Field::VlanPcp, 3)];
     assert_eq!(after(&set, &plain).unwrap(), frame(&[0x81, 0, 0x60, 7, 8, 6, 1, 2]));
-    // A tag that is cut short is none: the new one is whole, what was there stays behind it.
+    // A truncated tag is not a tag: the new tag is complete, and the old bytes follow it.
     let cut = frame(&[0x81, 0, 0, 9]);
     assert_eq!(after(&[Action::PushVlan(0x8100)], &cut).unwrap(), frame(&[0x81, 0, 0, 0, 0x81, 0, 0, 9]));
     // LLC frames can be tagged.
@@ -57,7 +57,7 @@ fn push_mpls_takes_from_shim_or_ip() {
     assert_eq!(push(&frame(&[8, 6, 9])), frame(&[0x88, 0x47, 0, 0, 1, 0, 9]));
     let shim = frame(&[0x88, 0x48, 0xab, 0xcd, 0xef, 7]);
     assert_eq!(push(&shim), frame(&[0x88, 0x47, 0xab, 0xcd, 0xee, 7, 0xab, 0xcd, 0xef, 7]));
-    // Behind the tags.
+    // The shim is pushed behind the tags.
     let tagged = frame(&[0x81, 0, 0, 1, 8, 6, 9]);
     assert_eq!(push(&tagged), frame(&[0x81, 0, 0, 1, 0x88, 0x47, 0, 0, 1, 0, 9]));
     let llc = frame(&[0, 3, 0x42, 0x42, 3]);
@@ -73,7 +73,7 @@ fn pop_mpls_is_push_mpls_undone() {
         after(std::slice::from_ref(&pop), &frame(&[0x88, 0x47, 0, 0, 1])),
         Err(DropReason::MissingMpls)
     );
-    // The headers behind it are found anew.
+    // The headers behind the shim are parsed again.
     let shimmed = ethernet().mpls(5, 0, 9).ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).build();
     let popped = after(&[pop, Action::set(Field::UdpDst, 53)], &shimmed).unwrap();
     assert_eq!((popped[12..14].to_vec(), popped[36..38].to_vec()), (vec![8, 0], vec![0, 53]));
@@ -87,7 +87,7 @@ fn headroom_is_what_frames_grow_by() {
     assert_eq!(after(&pushes(33), &udp()), Err(DropReason::NoHeadroom));
     let shims = vec![Action::PushMpls(0x8847); 33];
     assert_eq!(after(&shims, &udp()), Err(DropReason::NoHeadroom));
-    // What is popped makes room.
+    // A pop frees headroom.
     let mut back = pushes(32);
     back.extend([Action::PopVlan, Action::PushVlan(0x8100)]);
     assert_eq!(after(&back, &udp()).unwrap().len(), udp().len() + 128);
@@ -109,7 +109,7 @@ fn network_ttl() {
     let arp = ethernet().arp(1, SRC, [1; 4], DST, [2; 4]).build();
     assert_eq!(after(&[Action::DecNwTtl], &arp), Err(DropReason::MissingHeader));
     assert_eq!(after(&[Action::SetNwTtl(1)], &arp), Err(DropReason::MissingHeader));
-    // IP behind MPLS is out of reach.
+    // IP behind MPLS is not reached.
     assert_eq!(after(&[Action::PushMpls(0x8847), Action::DecNwTtl], &udp()), Err(DropReason::MissingHeader));
 }
 
@@ -136,7 +136,7 @@ fn copying_ttls_needs_two() {
     assert!(wrong_checksums(&copied).is_empty());
     let v6 = ethernet().mpls(1, 0, 5).ipv6([1; 16], [2; 16]).ttl(9).udp(1, 2).build();
     assert_eq!((after(&out, &v6).unwrap()[17], after(&inwards, &v6).unwrap()[25]), (9, 5));
-    // One TTL only, or the second cut short: nothing happens.
+    // With only one TTL, or a truncated second header, nothing happens.
     let cut_shims = &shims[..21];
     let not_ip = frame(&[0x88, 0x47, 0, 0, 1, 5, 0x35, 0, 0, 40]);
     for one in [&udp()[..], &v4[..37], &v6[..57], cut_shims, &not_ip, &frame(&[8, 6])] {
@@ -152,7 +152,7 @@ fn push_pbb_repeats_the_macs() {
         frame(&[&[0x88, 0xe7], &service.to_be_bytes()[..], &frame(rest)].concat())
     };
     assert_eq!(after(&push, &frame(&[8, 6, 9])).unwrap(), customer(0, &[8, 6, 9]));
-    // The priority of a tag, and the service of an I-tag: behind the MACs or behind a tag.
+    // Priority of a tag, and service instance of an I-tag directly behind the MAC addresses or behind a tag.
     let tagged = [0x81, 0, 0xb0, 5, 8, 6, 9];
     assert_eq!(after(&push, &frame(&tagged)).unwrap(), customer(0xa000_0000, &tagged));
     let bare = [0x88, 0xe7, 0xf8, 1, 2, 3, 9];
@@ -161,7 +161,7 @@ fn push_pbb_repeats_the_macs() {
     assert_eq!(after(&push, &frame(&behind_tag)).unwrap(), customer(0xe001_0203, &behind_tag));
     let llc = [0, 3, 0x42, 0x42, 3];
     assert_eq!(after(&push, &frame(&llc)).unwrap(), customer(0, &llc));
-    // The backbone's MACs and the service are written, the customer's stay.
+    // Writes the backbone's MAC address and the service instance; the customer's addresses stay.
     let set = [Action::PushPbb(0x88e7), Action::set(Field::EthDst, 1), Action::set(Field::PbbIsid, 7)];
     let written = after(&set, &udp()).unwrap();
     assert_eq!(
@@ -186,7 +186,7 @@ fn pop_pbb_leaves_the_customers_frame() {
     assert_eq!(after(&pop, &udp()), Err(DropReason::MissingHeader));
     let behind_tag = [Action::PushPbb(0x88e7), Action::PushVlan(0x88a8), Action::PopPbb];
     assert_eq!(after(&behind_tag, &udp()), Err(DropReason::MissingHeader));
-    // What is behind is found anew.
+    // The headers behind the I-tag are parsed again.
     let twice = [both[0].clone(), both[0].clone(), pop[0].clone(), pop[0].clone(), Action::DecNwTtl];
     assert!(wrong_checksums(&after(&twice, &udp()).unwrap()).is_empty());
 }
@@ -194,7 +194,7 @@ fn pop_pbb_leaves_the_customers_frame() {
 #[test]
 fn unsupported_actions_drop() {
     assert_eq!(after(&[Action::set(Field::Metadata, 1)], &udp()), Err(DropReason::UnsupportedAction));
-    // A group that is not there is noted, and the packet goes on.
+    // A missing group is recorded, and the packet continues.
     let done = run(Instructions::apply(vec![Action::Group(1), Action::output(2)]), &udp());
     assert_eq!((done.outcome, done.copy_drops), (flow::Outcome::Forwarded, vec![DropReason::NoSuchGroup]));
 }
@@ -230,8 +230,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5_000))]
 
-    /// On any frame, whatever is done: no panic, and a frame that is as long as its pushes and pops say (after a pop
-    /// perhaps longer).
+    /// Any actions on any frame: no panic, and a frame whose length follows from its pushes and pops. After a
+    /// pop, padding may make it longer.
     #[test]
     fn frames_stay_whole(frame in frames::broken(), actions in prop::collection::vec(any_action(), 0..8)) {
         prop_assume!(frame.len() >= 14);

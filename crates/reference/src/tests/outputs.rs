@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Outputs and NORMAL.
+//! Output actions, and NORMAL.
 
 use super::frames::{DST, SRC, udp};
 use super::{add, entry, run, with_instructions};
@@ -92,7 +92,7 @@ fn to_the_controller() {
     assert_eq!((done.outcome, done.copy_drops), (Outcome::Consumed, vec![]));
     set_port(&mut reference, PortState { no_packet_in: true, ..PortState::up(1) });
     assert!(reference.process(1, &udp()).packet_ins.is_empty());
-    // The table-miss entry: priority 0, for everything.
+    // The table-miss entry has priority 0 and matches every packet.
     let mut reference = super::four_ports();
     add(&mut reference, FlowEntry { priority: 0, ..entry(1, 0, Match::any(), instructions) });
     assert_eq!(reference.process(1, &udp()).packet_ins[0].reason, PacketInReason::NoMatch);
@@ -129,7 +129,7 @@ fn normal_floods_learns_and_forwards() {
     let done = reference.process(1, &udp());
     let learned = Learned { vid: 0, mac: number(SRC) as u64, port: 1 };
     assert_eq!((ports(&done), done.learn), (vec![2, 3, 4], vec![learned]));
-    // Nothing is learned but by an operation.
+    // Only an operation adds a learned address.
     assert_eq!(reference.process(1, &udp()).learn, vec![learned]);
     learn(&mut reference, 100, 0, number(SRC), 1);
     learn(&mut reference, 101, 0, number(DST), 3);
@@ -137,7 +137,7 @@ fn normal_floods_learns_and_forwards() {
     assert_eq!((ports(&done), done.learn, done.hits), (vec![3], vec![], vec![(0, Some(7))]));
     assert_eq!(reference.table_counters(MAC_TABLE), (0, 0));
     assert_eq!(reference.entry_counters(101), Some((0, 0)));
-    // The source moved to another port; the destination is where the packet came from.
+    // The source moved to another port, and the destination is on the ingress port.
     let done = reference.process(3, &udp());
     assert_eq!(done.learn, vec![Learned { port: 3, ..learned }]);
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::IngressPort));
@@ -175,10 +175,10 @@ fn normal_and_special_addresses() {
     }
     assert_eq!(reference.process(1, &frame(DST, [0; 6])).learn, vec![]);
     assert_eq!(reference.process(1, &frame(DST, [3, 0, 0, 0, 0, 1])).learn, vec![]);
-    // A group address is flooded even if the table has it.
+    // A group address is flooded even if the table contains it.
     learn(&mut reference, 100, 0, 0xffff_ffff_ffff, 3);
     assert_eq!(ports(&reference.process(1, &frame([0xff; 6], SRC))), [2, 3, 4]);
-    // Only ports that flood get a flood.
+    // Ports with NO_FLOOD are excluded.
     set_port(&mut reference, PortState { no_flood: true, ..PortState::up(3) });
     assert_eq!(ports(&reference.process(1, &frame([0xff; 6], SRC))), [2, 4]);
 }

@@ -38,7 +38,7 @@ fn highest_priority_then_first_added() {
     add(&mut reference, entry(2, 0, on(Field::UdpDst, 2000), to(3)));
     add(&mut reference, FlowEntry { priority: PRIORITY - 1, ..entry(3, 0, Match::any(), to(4)) });
     assert_eq!(ports(&mut reference, &udp()), [2]);
-    // A changed entry keeps its place.
+    // A modified entry keeps its position.
     let modify = EntryChange::Modify {
         id: 1,
         table: 0,
@@ -57,7 +57,7 @@ fn highest_priority_then_first_added() {
     assert_eq!(ids, [4, 2, 3]);
     assert_eq!((reference.entry_counters(1), reference.entry_counters(4)), (Some((2, 84)), Some((1, 42))));
     assert_eq!((reference.table_counters(0), reference.entry_counters(9)), ((4, 4), None));
-    // Its number used again, an entry counts from 0.
+    // After its id is reused, the counters start at 0.
     add(&mut reference, entry(1, 0, Match::any(), to(2)));
     assert_eq!(reference.entry_counters(1), Some((0, 0)));
 }
@@ -67,7 +67,7 @@ fn masked_conditions_and_absent_fields() {
     let mut reference = four_ports();
     let prefix = FieldMatch { field: Field::Ipv4Dst, value: 0x0a00_0000, mask: 0xffff_ff00 };
     add(&mut reference, entry(1, 0, Match::unchecked_prerequisites([prefix]).unwrap(), to(2)));
-    // Value 0 under a mask, in a field that the packet does not have: no match.
+    // A condition of value 0 under a mask does not match a packet without the field.
     let absent = FieldMatch { field: Field::Ipv6Dst, value: 0, mask: 1 };
     let absent = Match::unchecked_prerequisites([absent]).unwrap();
     add(&mut reference, FlowEntry { priority: 99, ..entry(2, 0, absent, to(3)) });
@@ -108,7 +108,7 @@ fn linear_tables_are_reached_by_index_only() {
 
 #[test]
 fn instructions_in_order() {
-    // Apply comes before clear and write; metadata is written before the next lookup.
+    // Apply precedes clear and write. Metadata is written before the next lookup.
     let mut reference = with_instructions(Instructions {
         apply: vec![Action::PushVlan(0x8100)],
         write: vec![Action::output(2)],
@@ -119,7 +119,7 @@ fn instructions_in_order() {
     let cleared = Instructions { clear: true, write: vec![Action::output(3)], ..Instructions::default() };
     add(&mut reference, entry(8, 1, Match::unchecked_prerequisites(both).unwrap(), cleared));
     assert_eq!(ports(&mut reference, &udp()), [3]);
-    // Bytes are counted as long as the frame is at that moment.
+    // Bytes are counted with the frame's length at that moment.
     assert_eq!((reference.entry_counters(7), reference.entry_counters(8)), (Some((1, 42)), Some((1, 46))));
 }
 
@@ -141,16 +141,16 @@ fn the_action_set_has_its_own_order() {
     let sent = &done.sent[0];
     assert_eq!((sent.port, sent.queue, &sent.bytes[12..18]), (2, 6, &[0x81, 0, 0, 2, 8, 0][..]));
     assert_eq!(sent.bytes[26], 50);
-    // Pops come before pushes: with no tag yet the packet is dropped.
+    // Pops precede pushes, so an untagged packet is dropped.
     let done = run(written(vec![Action::PushVlan(0x8100), Action::PopVlan, Action::output(2)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::MissingVlan));
     // Fields are set in their own order: the EtherType first, after which there is no UDP port to set.
     let fields = vec![set(Field::UdpSrc, 1), set(Field::EthType, 0x9999), Action::output(2)];
     assert_eq!(run(written(fields), &udp()).outcome, Outcome::Dropped(DropReason::MissingHeader));
-    // A group, of which there are none, takes the output's place.
+    // A group suppresses the output; this group does not exist.
     let done = run(written(vec![Action::output(2), Action::Group(1)]), &udp());
     assert_eq!(done.outcome, Outcome::Dropped(DropReason::NoSuchGroup));
-    // MPLS is pushed first and stands behind the tag.
+    // MPLS is pushed first and is behind the tag.
     let pushes = vec![Action::PushVlan(0x8100), Action::PushMpls(0x8847), Action::output(2)];
     assert_eq!(run(written(pushes), &udp()).sent[0].bytes[12..18], [0x81, 0, 0, 0, 0x88, 0x47]);
 }
@@ -174,7 +174,7 @@ fn packets_without_output() {
     let nothing = Outcome::Dropped(DropReason::NoOutput);
     assert_eq!(run(Instructions::default(), &udp()).outcome, nothing);
     assert_eq!(run(written(vec![Action::DecNwTtl]), &udp()).outcome, nothing);
-    // An output that failed tells why, applied or in the set; of several the last one counts.
+    // A failed output determines the reason, whether applied or in the set. The last failure counts.
     assert_eq!(run(to(99), &udp()).outcome, Outcome::Dropped(DropReason::NoSuchPort));
     let twice = run(Instructions::apply(vec![Action::output(99), Action::output(1)]), &udp());
     assert_eq!(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushing and popping the headers of stateless forwarding.
+//! Push and pop of stateless headers.
 
 use super::after;
 use super::frames::{self, ethernet, udp};
@@ -12,13 +12,13 @@ fn push_key(key: &[u8], hops: u8, epoch: u8) -> Action {
     Action::PushKey(KeyHeader { key: key.into(), hops, epoch })
 }
 
-/// As a pop leaves it: no shorter than Ethernet's shortest frame.
+/// Pads like a pop does: to the minimum length of an Ethernet frame.
 fn padded(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().max(60), 0);
     bytes
 }
 
-/// The frame of the same packet with a header before it that `built` adds.
+/// Returns the same packet behind the header that `built` starts.
 fn under(built: wire::PacketBuilder) -> Vec<u8> {
     let packet = udp();
     let mut bytes = built.ipv4([0; 4], [0; 4]).build();
@@ -73,7 +73,7 @@ fn headroom_is_what_headers_grow_by() {
 }
 
 proptest! {
-    /// Whatever a frame is, LLC and what is cut short among it.
+    /// Holds for any frame, including LLC and truncated frames.
     #[test]
     fn what_is_pushed_pops_off(frame in frames::broken(), units in 1usize..5, byte: u8, epoch in 0u8..2) {
         prop_assume!(frame.len() >= 14);

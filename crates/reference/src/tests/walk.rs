@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The walk against the fast path's.
+//! The reference's header walk, compared with the fast path's.
 
 use super::frames;
 use crate::walk::{Headers, Network, Upper, walk};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use wire::layers::header;
 use wire::{Depth, Layers, locate};
 
-/// The same findings, told as the fast path does.
+/// Converts the result to the type of the fast path.
 fn as_layers(found: &Headers) -> Layers {
     let network = match found.network {
         Network::Other => 0,
@@ -80,7 +80,7 @@ fn every_cut_of_a_deep_frame() {
     for len in 0..=frame.len() {
         assert_eq!(as_layers(&walk(&frame[..len])), locate(&frame[..len], Depth::L4), "{len} bytes");
     }
-    // Whatever payload length the IPv6 header tells: what is behind it is padding.
+    // Any payload length of the IPv6 header: bytes behind it are padding.
     let mut frame = frame;
     for payload_len in 0..=70 {
         frame[22 + 5] = payload_len;

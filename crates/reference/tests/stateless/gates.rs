@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tag-and-Forward: the planner's walks across the papers' tree, and steps of tags that may be nonsense.
+//! Tag-and-Forward: the planner's walks across the papers' tree, and single steps with arbitrary tags.
 
 use super::{Links, ethernet, inner, lines, numbers, ports, under};
 use flow::stateless::{Gate, GateFlag, Gates};
@@ -15,7 +15,7 @@ struct Tree {
     switches: BTreeMap<usize, Gates>,
 }
 
-/// A port with its gate and flag, as `make.py` writes it.
+/// Parses a port with its gate and flag, as `make.py` writes them.
 fn gate(word: &str) -> (PortNo, Gate) {
     let mut parts = word.split(':');
     let mut number = || parts.next().unwrap().parse::<u32>().unwrap();
@@ -30,7 +30,7 @@ fn gate(word: &str) -> (PortNo, Gate) {
 }
 
 impl Tree {
-    /// The gate that a tag leads to at one switch, all ports trusted.
+    /// Returns the gate that a tag leads to at one switch; all its ports are trusted.
     fn step(
         &self,
         node: usize,
@@ -108,7 +108,7 @@ fn tags_lead_where_the_planner_says() {
     assert_eq!(met.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5], "each flag, and steps of both kinds");
 }
 
-/// An edge switch with servers at ports 1 and 2 and one port upwards.
+/// Returns an edge switch with servers at ports 1 and 2 and an uplink at port 3.
 fn edge() -> Stateless {
     let ports = ["1:2:G_SRV", "2:4:G_SRV", "3:48:-"].map(gate);
     let gates = Gates { down_d: 2, up_d: 8, external_d: 0, server_gate_max: 32, ports: ports.into() };
@@ -135,7 +135,7 @@ fn gates_have_no_backups() {
     assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
     some.remove(&2);
     assert_eq!(stateless(&edge(), &some, 3, &tagged(4)), Verdict::Dropped(DropReason::PortDown));
-    // Gates 6 and 0 are none, and gate 48 is that it came in by.
+    // Gates 6 and 0 do not exist; gate 48 is that of the ingress port.
     for down in [6, 0, 48] {
         assert_eq!(stateless(&edge(), &ports(1..=3), 3, &tagged(down)), Verdict::Dropped(DropReason::NoGate));
     }
@@ -147,7 +147,7 @@ fn a_popped_packet_is_an_ethernet_frame_of_its_own() {
     let Verdict::Sent(sent) = stateless(&edge(), &ports(1..=3), 3, &short) else { panic!("it is sent") };
     let padded = ethernet().ethertype(0x0800).payload(&[9]).pad_to(60).build();
     assert_eq!(sent, Sent { port: 2, bytes: padded, queue: 7, unfinished: Unfinished::default() });
-    // The MTU is held against what is sent.
+    // The MTU applies to the frame as sent.
     let config = Stateless { mtu_bytes: [(2, inner().len() - 14)].into(), ..edge() };
     assert!(matches!(stateless(&config, &ports(1..=3), 3, &tagged(4)), Verdict::Sent(_)));
     let config = Stateless { mtu_bytes: [(2, inner().len() - 15)].into(), ..edge() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Arithmetic over random numbers, and the lane over headers that nobody would send.
+//! Arithmetic with random numbers, and stateless forwarding with hostile headers.
 
 use super::ports;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId};
@@ -12,7 +12,7 @@ fn id(arithmetic: Arithmetic, modulus: u32) -> NodeId {
     NodeId::new(arithmetic, modulus).unwrap()
 }
 
-/// The CRC that switches have in hardware: of all but the last two bytes, which are added then.
+/// CRC of all bytes except the last two, which are then added, as switch hardware computes it.
 fn crc16(key: &[u8], polynomial: u16) -> u16 {
     let (front, back) = key.split_at(key.len() - 2);
     let mut register = 0_u16;
@@ -70,7 +70,7 @@ fn any_lane() -> impl Strategy<Value = Stateless> {
     )
 }
 
-/// Bytes behind the MACs that are likely to be a header, whole or not.
+/// Generates bytes behind the MAC addresses that are likely to be a complete or truncated header.
 fn any_frame() -> impl Strategy<Value = Vec<u8>> {
     let small = || prop_oneof![2 => 0u8..6, 1 => any::<u8>()];
     let head = prop_oneof![
@@ -115,7 +115,8 @@ proptest! {
     fn polynomial_residues(key in prop::collection::vec(any::<u8>(), 2..33), polynomial: u16, modulus in 2u32.., at in 0usize..200) {
         let of = |key: &[u8], modulus| residue(key, id(Arithmetic::Polynomial, modulus));
         prop_assert_eq!(of(&key, 1 << 16 | u32::from(polynomial)), u32::from(crc16(&key, polynomial)));
-        // Less than the modulus's degree, and the same after the modulus is added somewhere.
+        // The residue's degree is below the modulus's, and adding a multiple of the modulus does not change
+        // it.
         let rest = of(&key, modulus);
         prop_assert!(rest == 0 || rest.ilog2() < modulus.ilog2());
         let mut other = key.clone();
@@ -141,8 +142,8 @@ proptest! {
         }
     }
 
-    /// Whatever comes, nothing fails; tags from ports that are not trusted go nowhere, and of what is sent no more is changed
-    /// than is said.
+    /// No input causes a failure. Tags from untrusted ports are not forwarded, and sent frames have no
+    /// undocumented changes.
     #[test]
     fn no_packet_goes_where_it_should_not(config in any_lane(), frame in any_frame(), in_port in 1u32..7, up in prop::collection::btree_set(1u32..7, 0..7)) {
         match stateless(&config, &ports(up.iter().copied()), in_port, &frame) {

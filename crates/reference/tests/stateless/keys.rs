@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! KeyFlow: walks through planned networks as the planner walks them, and each rule by itself.
+//! KeyFlow: walks through planned networks compared with the planner's, and each rule separately.
 
 use super::{Links, bank, ethernet, inner, keyed, lines, numbers, ports, under};
 use flow::stateless::{Arithmetic, Bank, Label, NodeId};
@@ -7,24 +7,24 @@ use flow::{DropReason, PortNo, PortState, Stateless};
 use reference::{Verdict, stateless};
 use std::collections::BTreeMap;
 
-/// A planned network.
+/// Planned network.
 struct Plan {
     arithmetic: Arithmetic,
     links: Links,
     banks: BTreeMap<usize, Bank>,
 }
 
-/// Where a walk ended, and by which nodes.
+/// End of a walk, and the nodes visited.
 #[derive(Debug, PartialEq, Eq)]
 struct Walked {
     outcome: &'static str,
     visited: Vec<usize>,
-    /// Times that it was passed on, by the hop limit.
+    /// Number of times the packet was forwarded, from the hop limit.
     forwarded: u8,
 }
 
 impl Plan {
-    /// A node's ports, of which those to what is down are down.
+    /// Returns a node's ports. Ports to failed links or nodes are down.
     fn ports(&self, node: usize, down: Option<(usize, Option<PortNo>)>) -> BTreeMap<PortNo, PortState> {
         let is_down = |end: (usize, PortNo)| {
             down.is_some_and(|(at, port)| end.0 == at && port.is_none_or(|p| p == end.1))
@@ -116,7 +116,7 @@ fn walks_end_where_the_planner_says() {
                 let visited = numbers(words[9]);
                 assert_eq!(walked.outcome, words[6], "{words:?}");
                 if walked.outcome == "hop_limit" {
-                    // The planner stops at the first node that a packet comes to again.
+                    // The planner stops at the first node that a packet visits twice.
                     assert_eq!(walked.visited[..visited.len()], visited, "{words:?}");
                 } else {
                     assert_eq!(walked.visited, visited, "{words:?}");
@@ -134,14 +134,15 @@ fn walks_end_where_the_planner_says() {
     }
 }
 
-/// ID 5: label 0 the tables, 1 port 1, 2 port 2, 3 port 3 (which is not there); backups 4 for 2 and 2 for 1.
+/// ID 5: label 0 selects the tables, 1 port 1, 2 port 2, and 3 port 3 (which does not exist). Port 4 is the
+/// backup of port 2, and port 2 of port 1.
 fn node() -> Stateless {
     let mut bank = bank(Arithmetic::Integer, 5, &[None, Some(1), Some(2), Some(3)]);
     bank.backups = [(2, 4), (1, 2)].into();
     keyed(bank, [1, 2])
 }
 
-/// A packet with a 64-bit key.
+/// Returns a packet with a 64-bit key.
 fn frame(key: u64, hops: u8) -> Vec<u8> {
     under(ethernet().keyflow(0, hops, &key.to_be_bytes()))
 }
@@ -191,7 +192,7 @@ fn what_comes_first_counts() {
     let mut damaged = under(ethernet().keyflow(1, 9, &[0; 8]));
     damaged[16] = 5;
     assert_eq!(by(1, &damaged), Err(DropReason::MalformedTag));
-    // What is not tagged, or not configured, is the tables'.
+    // Packets that are untagged or not configured enter the tables.
     assert_eq!([by(4, &inner()), by(1, &inner()), by(1, &inner()[..13])], [Ok(0); 3]);
     assert_eq!(by(1, &under(ethernet().polka(0, 1))), Ok(0));
     assert_eq!(by(1, &under(ethernet().vlan(0x8100, 1).keyflow(0, 9, &[0xff; 8]))), Ok(0));

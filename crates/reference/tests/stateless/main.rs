@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane: the papers' examples, walks of the planners' own data planes, hostile packets.
+//! Stateless forwarding: the papers' examples, walks of the planners' own data planes, hostile packets.
 
-// The lints know tests by their attribute; the functions here that serve them have none.
+// Clippy recognises tests by their attribute; helper functions here have none.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod gates;
@@ -15,12 +15,12 @@ use flow::{PortNo, PortState, Stateless};
 use std::collections::BTreeMap;
 use wire::PacketBuilder;
 
-/// Ports that are up.
+/// Returns ports that are up.
 fn ports(numbers: impl IntoIterator<Item = PortNo>) -> BTreeMap<PortNo, PortState> {
     numbers.into_iter().map(|number| (number, PortState::up(number))).collect()
 }
 
-/// What is inside: long enough to be sent without padding.
+/// Returns the inner packet, long enough to be sent without padding.
 fn inner() -> Vec<u8> {
     ethernet().ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[7; 40]).build()
 }
@@ -29,7 +29,7 @@ fn ethernet() -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, 0xb], [2, 0, 0, 0, 0, 0xa])
 }
 
-/// The frame of the same packet with a header before it.
+/// Returns the same packet behind a header.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let packet = inner();
     let mut bytes = header.ethertype(0x0800).build();
@@ -37,7 +37,7 @@ fn under(header: PacketBuilder) -> Vec<u8> {
     bytes
 }
 
-/// A bank without backups. Labels count from 0; `None` stands for the tables.
+/// Returns a bank without backups. Labels count from 0; `None` means the tables.
 fn bank(arithmetic: Arithmetic, id: u32, labels: &[Option<PortNo>]) -> Bank {
     let labels = labels.iter().map(|port| port.map_or(Label::Tables, Label::Port));
     Bank {
@@ -47,12 +47,12 @@ fn bank(arithmetic: Arithmetic, id: u32, labels: &[Option<PortNo>]) -> Bank {
     }
 }
 
-/// A lane that trusts these ports and has a bank of epoch 0.
+/// Returns a configuration that trusts these ports and has a bank of epoch 0.
 fn keyed(bank: Bank, trusted: impl IntoIterator<Item = PortNo>) -> Stateless {
     Stateless { banks: [Some(bank), None], trusted: trusted.into_iter().collect(), ..Stateless::default() }
 }
 
-/// Links of a network: what is at the other end of a node's port.
+/// Links of a network: the remote end of each node's port.
 #[derive(Default)]
 struct Links(BTreeMap<(usize, PortNo), (usize, PortNo)>);
 
@@ -66,12 +66,12 @@ impl Links {
     }
 }
 
-/// The lines of a file of `make.py`, as words.
+/// Returns the lines of a file written by `make.py`, split into words.
 fn lines(text: &str) -> impl Iterator<Item = Vec<&str>> {
     text.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(' ').collect())
 }
 
-/// Numbers between commas.
+/// Parses numbers separated by commas.
 fn numbers(list: &str) -> Vec<usize> {
     list.split(',').map(|number| number.parse().unwrap()).collect()
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The examples of the papers.
+//! Examples of the papers.
 
 use super::{bank, ethernet, inner, keyed, ports, under};
 use flow::Stateless;
@@ -8,12 +8,12 @@ use reference::{Sent, Unfinished, Verdict, output_gate, residue, stateless};
 use std::num::NonZeroU32;
 use wire::tf::Form;
 
-/// KeyFlow: nodes 4, 3 and 5, ports 1, 1 and 0.
+/// KeyFlow: nodes 4, 3 and 5 select ports 1, 1 and 0.
 #[test]
 fn the_key_25() {
     let by = |id| residue(&[25], NodeId::new(Arithmetic::Integer, id).unwrap());
     assert_eq!([4, 3, 5].map(by), [1, 1, 0]);
-    // The same on the wire. A residue is a label: here label 0 is port 10, label 1 port 11.
+    // The same example as packets. A residue is a label: here label 0 is port 10 and label 1 port 11.
     let mut frame = under(ethernet().keyflow(0, 9, &25_u64.to_be_bytes()));
     for (id, out, hops) in [(4, 11, 8), (3, 11, 7), (5, 10, 6)] {
         let config = keyed(bank(Arithmetic::Integer, id, &[Some(10), Some(11)]), [1]);
@@ -26,7 +26,7 @@ fn the_key_25() {
     }
 }
 
-/// The gates of one switch, at ports 1, 2, ...
+/// Returns the gates of one switch, at ports 1, 2, and so on.
 fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) -> Stateless {
     let gate = |&(number, flag): &(u32, GateFlag)| Gate { number: NonZeroU32::new(number).unwrap(), flag };
     let gates = Gates {
@@ -39,8 +39,8 @@ fn switch(down_d: u32, up_d: u32, external_d: u32, gates: &[(u32, GateFlag)]) ->
     Stateless { gates: Some(gates), trusted: (1..=6).collect(), ..Stateless::default() }
 }
 
-/// Tag-and-Forward's figure: k = 4, from the first edge switch by its first aggregation switch to the last edge switch's first
-/// server, with UP 48 and DOWN 30.
+/// Figure of the Tag-and-Forward paper with k = 4. The packet goes from the first edge switch via its first
+/// aggregation switch to the first server of the last edge switch, with UP 48 and DOWN 30.
 #[test]
 fn the_packet_across_the_tree() {
     use GateFlag::{Assists, External, None, Server};
@@ -52,7 +52,7 @@ fn the_packet_across_the_tree() {
     let es8 = switch(2, 8, 0, &[(30, Server), (32, Server), (48, None), (56, None)]);
     for form in [Form::Paper, Form::Wide] {
         let tagged = under(ethernet().tf(form, 5, 48, 30));
-        // Each switch: the port it comes in by, that it leaves by, and whether the tag is still on it.
+        // For each switch: ingress port, egress port, and the frame that leaves.
         for (config, in_port, out_port, bytes) in
             [(&as1, 1, 4, &tagged), (&cs2, 1, 4, &tagged), (&as7, 4, 2, &tagged), (&es8, 3, 1, &inner())]
         {
@@ -68,7 +68,7 @@ fn the_packet_across_the_tree() {
             );
         }
     }
-    // Down, the aggregation switch looks at DOWN; and so it does if one of the two is 0.
+    // Downwards, the aggregation switch uses DOWN; also if UP or DOWN is 0.
     let by = |in_port, up, down| match stateless(
         &as1,
         &ports(1..=6),
@@ -79,7 +79,7 @@ fn the_packet_across_the_tree() {
         other => panic!("{other:?}"),
     };
     assert_eq!([by(3, 48, 6), by(1, 0, 6), by(1, 44, 6)], [2, 2, 3]);
-    // To the outside by a core.
+    // Out of the network by a core switch.
     let out = stateless(&cs2, &ports(1..=6), 1, &under(ethernet().tf(Form::Paper, 0, 48, 45)));
     assert_eq!(
         out,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! PolKA as freeRtr speaks it: its keys lead from index to index.
+//! PolKA in freeRtr's format: keys lead from index to index.
 
 use super::{bank, ethernet, ports, under};
 use flow::stateless::{Arithmetic, Label};
 use flow::{DropReason, Stateless};
 use reference::{Verdict, stateless};
 
-/// Polynomials of the indices 0, 1, ...
+/// Polynomials of the indices 0, 1, and so on.
 const POLYNOMIALS: [u32; 9] =
     [0x10000, 0x10001, 0x10003, 0x10005, 0x10009, 0x1000f, 0x10011, 0x1001b, 0x1001d];
 
-/// Indices of the nodes after the first one, and the key (golden vectors, as in controller/tests/plan/test_polka.py).
+/// Indices of the nodes after the first, and the key (the vectors of controller/tests/plan/test_polka.py).
 const GOLDEN: [(&[u32], u128); 6] = [
     (&[2, 3], 0x8003_8005),
     (&[1, 2, 3], 0x8003_8004_0005),
@@ -20,7 +20,7 @@ const GOLDEN: [(&[u32], u128); 6] = [
     (&[1, 2, 3, 4, 5, 6, 7, 8], 0xf7f9_2e60_08e6_1692_b3c4_ff36_f571_7e6c),
 ];
 
-/// A node: the port to index i is 100 + i, and what is for itself goes to its tables.
+/// Returns a node. Its port to index `i` is 100 + i, and packets for itself enter its tables.
 fn node(index: u32) -> Stateless {
     let mut bank = bank(Arithmetic::Polynomial, POLYNOMIALS[index as usize], &[None]);
     bank.labels.extend((1..9).map(|next| (next, Label::Port(100 + next))));
