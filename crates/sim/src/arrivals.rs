@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that arrive at their own times, whatever the worker does: load, bursts, overload.
+//! Open-loop load on one worker: packets arrive at scheduled times, independent of the worker's progress.
 //!
-//! Classes of traffic fill bounded receive rings in virtual time. The worker's own code runs; what its steps cost is its
-//! virtual time, and a packet that arrives while a turn goes on can be received before the turn is over. Each packet's
-//! latency is from its arrival to the end of the transmission that took it, and a fixed time of input and output. What
-//! is lost is told by name. The same seed, costs and rules give the same result.
+//! Traffic classes fill bounded receive rings in virtual time. The worker's own code runs; the cost of its
+//! steps is its virtual time. A packet that arrives during a poll iteration can be received before that
+//! iteration ends. A packet's latency is the time from its arrival to the transmit doorbell that covers it,
+//! plus a fixed time for I/O. Losses are counted by reason. The same seed, costs and rules give the same
+//! result.
 
 mod capacity;
 mod class;

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The virtual clock: time that passes only because someone says so.
+//! Virtual clock, advanced by its owner only.
 
 use flow::Nanos;
 
-/// A clock that stands still until it is moved, and never goes back.
+/// Monotonic clock that advances only when its owner moves it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VirtualClock {
     now_ns: Nanos,
 }
 
 impl VirtualClock {
-    /// A clock that shows this time.
+    /// Creates a clock at this time.
     #[must_use]
     pub fn starting_at(now_ns: Nanos) -> Self {
         Self { now_ns }
     }
 
-    /// The time.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Nanos {
         self.now_ns
     }
 
-    /// Moves to a time, or stays where it is if that has passed; tells the time then.
+    /// Advances to `time_ns`, unless that has passed. Returns the current time.
     pub fn advance_to(&mut self, time_ns: Nanos) -> Nanos {
         self.now_ns = self.now_ns.max(time_ns);
         self.now_ns
     }
 
-    /// Moves on; tells the time then.
+    /// Advances by `span_ns`. Returns the current time.
     pub fn advance_by(&mut self, span_ns: Nanos) -> Nanos {
         self.now_ns = self.now_ns.saturating_add(span_ns);
         self.now_ns

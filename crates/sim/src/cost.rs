@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each step of a worker costs, measured in the run that uses it: the rates of the virtual clock.
+//! Cost of each processing step of a worker, measured in the run that uses it. The costs drive the virtual
+//! clock.
 //!
-//! A worker tells its [`CostProbe`] of each step. First the probe charges real time to the steps and a [`CostTable`]
-//! is made of it; then it only counts, and the table turns what was counted into virtual time, in which no other
-//! program takes the core away. Windows of both kinds take turns, so that the table can be held against real time.
+//! A worker reports each step to its [`CostProbe`]. First the probe assigns real time to the steps, from
+//! which a [`CostTable`] is computed. Later it only counts steps, and the table converts the counts into
+//! virtual time, which preemption by other programs does not affect. Windows of both kinds alternate, so that
+//! the table can be compared with real time.
 
 pub mod churn;
 mod measure;

@@ -1,5 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Virtual clock, arrivals, networks with links and failures, replay, oracle runs.
+//! Deterministic simulation of the switch: the worker's and the model's own code, driven in virtual time.
+//!
+//! The crate must not touch interfaces or depend on the real clock, except where [`cost`] measures real time.
+//! A run is a function of its inputs and its seed. Begin with the module for your task:
+//! - [`arrivals`] simulates load, bursts and overload at one worker.
+//! - [`network`] simulates networks of switches with links, hosts and failures.
+//! - [`oracle`] compares workers with the reference on random rules, packets and updates.
+//! - [`replay`] sends a capture through a switch.
+//! - [`cost`] measures the cost of each processing step, from which virtual time is derived.
 
 pub mod arrivals;
 pub mod clock;
@@ -10,8 +18,8 @@ pub mod replay;
 
 pub use clock::VirtualClock;
 
-/// Makes hashes of keys depend on this seed and nothing else, so that a run comes out the same in every process. Returns
-/// whether they do: not if tables were made before by another seed.
+/// Makes the hashes of lookup keys depend on this seed only, so that a run gives the same result in every
+/// process. Returns false if tables were already created with another seed.
 pub fn fix_hashes(seed: u64) -> bool {
     tables::hash::Seed::fix(seed)
 }

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of a mix a switch carries.
+//! Search for the packet rate that a switch sustains.
 
 use crate::arrivals::{Class, ClassReport, Load, Road, Switch};
 use crate::cost::{CostError, CostTable};
 
-/// Of all packets no more than this part may be lost for lack of room at a rate that is carried.
+/// Maximum share of packets lost for lack of space at a sustained rate.
 const LOST_PART: f64 = 1e-4;
 
-/// And what is left when the last has arrived must be worked off within this part of the time in which all arrived: what
-/// waits is not carried.
+/// Maximum time to drain the switch after the last arrival, as a share of the arrival time. A growing backlog
+/// means that the rate is not sustained.
 const LATE_PART: f64 = 0.005;
 
-/// The rate that is tried first, packets a second, and the highest.
+/// First and highest rate tried, in packets/s.
 const FIRST_PPS: f64 = 1e5;
 const MOST_PPS: f64 = 1e9;
 
-/// Packets of a try: at first, when rates are doubled, and when they are halved.
+/// Packets per trial, while rates are doubled and while they are halved.
 const ROUGH: f64 = 5e4;
 const FINE: f64 = 2e5;
 
-/// Rates tried after doubling, each halving what is left.
+/// Number of bisection steps after doubling.
 const STEPS: u32 = 8;
 
-/// Packets a second that arrive while a switch loses next to nothing for lack of room, of all classes together, which keep their shares. 0 if
-/// it loses some at any rate, or nothing arrives.
+/// Returns the highest total rate in packets/s at which a switch loses next to nothing for lack of space. All
+/// classes keep their shares of the rate. Returns 0 if it loses packets at any rate, or if nothing arrives.
 ///
 /// # Errors
-/// When a rule is refused.
+/// A rule is refused.
 pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Result<f64, CostError> {
     let all_pps: f64 = load.classes.iter().map(|class| class.rate_pps).sum();
     if all_pps <= 0.0 {
@@ -52,7 +52,7 @@ pub fn capacity_pps(switch: &Switch<'_>, load: &Load, costs: &CostTable) -> Resu
         most_pps *= 2.0;
     }
     let mut holds_pps = most_pps / 2.0;
-    // Few packets may have been too few to tell.
+    // The rough trial may have had too few packets for a reliable result.
     while holds_pps >= FIRST_PPS && !holds(holds_pps, FINE)? {
         most_pps = holds_pps;
         holds_pps /= 2.0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What arrives, and what it meets.
+//! Inputs of a run: the switch, its traffic classes, and the load.
 
 use crate::arrivals::Popularity;
 use flow::PortNo;
@@ -7,69 +7,70 @@ use model::Learning;
 use std::sync::Arc;
 use tables::base::Maker;
 
-/// Which entries are low-latency besides those of which the rules say so.
+/// Further criteria for low-latency entries, beside the rules' own marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// Those whose cookie has this value under this mask.
+    /// Value and mask of the cookie of low-latency entries.
     pub cookie: Option<(u64, u64)>,
-    /// Those that are learned to be.
+    /// Parameters for learning low-latency marks from traffic.
     pub learning: Option<Learning>,
 }
 
 impl Marks {
-    /// A model's settings with them.
+    /// Returns a model configuration with these criteria.
     pub(super) fn model(self) -> model::Config {
         let Self { cookie, learning } = self;
         model::Config { low_latency_cookie: cookie, learning, ..model::Config::default() }
     }
 }
 
-/// The switch that packets meet: one worker.
+/// Switch under load: one worker with its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Switch<'a> {
-    /// Its rules, in the syntax of flows.
+    /// Rules in the flow syntax, loaded as one bundle.
     pub rules: &'a str,
-    /// Rules that are added to them one by one.
+    /// Rules added one by one after `rules`.
     pub added: &'a str,
-    /// Ports 1 to this.
+    /// Number of ports; they are numbered from 1.
     pub ports: PortNo,
-    /// Sizes; the fast-forwarding path on or off.
+    /// Sizes of the worker; enables or disables the fast-forwarding path.
     pub config: worker::Config,
-    /// Which entries are low-latency besides.
+    /// Further criteria for low-latency entries.
     pub marks: Marks,
-    /// Makes its tables in place of ours: for comparisons.
+    /// Alternative constructor of table engines, for comparisons.
     pub maker: Option<Maker>,
 }
 
-/// When packets of a class arrive.
+/// Arrival process of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
-    /// One as long after the other as before the next.
+    /// Packets at constant intervals.
     Constant,
-    /// Independently of one another.
+    /// Poisson process: independent arrivals.
     Poisson,
-    /// So many close together, these bursts independently of one another.
+    /// Bursts of closely spaced packets. The bursts form a Poisson process.
     Bursts {
-        /// Packets of a burst.
+        /// Packets per burst.
         packets: u32,
-        /// From one of them to the next, ns.
+        /// Interval between packets of a burst, in nanoseconds.
         spacing_ns: f64,
     },
-    /// As far apart as in the class's capture, at the class's rate, over and over. Without a capture, constant.
+    /// Intervals of the class's capture, scaled to the class's rate and repeated. Constant without a capture.
     AsCaptured,
 }
 
-/// When packets came, and of which flow each was.
+/// Times and flows of captured packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Capture {
-    /// Places of their flows in the class's list.
+    /// Flow of each packet, as an index into the class's list.
     pub order: Box<[u32]>,
-    /// From each packet to the next, from the last to the first of the next round, ns.
+    /// Interval from each packet to the next in nanoseconds. The last one leads to the first packet of the
+    /// next repetition.
     pub gaps_ns: Box<[f64]>,
 }
 
 impl Capture {
-    /// Packets a second, as captured; 0 of none.
+    /// Returns the captured rate in packets/s, or 0 without packets.
     #[must_use]
     pub fn rate_pps(&self) -> f64 {
         let span_ns: f64 = self.gaps_ns.iter().sum();
@@ -77,52 +78,53 @@ impl Capture {
     }
 }
 
-/// Traffic of one sort.
+/// Traffic class.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// Its name in reports.
+    /// Name in reports.
     pub name: String,
-    /// The port it comes in by.
+    /// Ingress port of its packets.
     pub port: PortNo,
-    /// A packet of each of its flows, from the destination MAC address to the last byte before the FCS.
+    /// One packet per flow, from the destination MAC address to the last byte before the FCS.
     pub flows: Arc<[Vec<u8>]>,
-    /// Whether each flow is low-latency by the rules; empty: what becomes of lanes is not told.
+    /// Whether each flow is low-latency by the rules. Empty: lanes are not reported.
     pub low_latency: Arc<[bool]>,
-    /// The capture whose order or times the flows have, if they have.
+    /// Capture that determines the order or times of packets, if any.
     pub capture: Option<Arc<Capture>>,
-    /// How often each of them sends.
+    /// Frequency of each flow.
     pub popularity: Popularity,
-    /// When.
+    /// Arrival process.
     pub pattern: Pattern,
-    /// Packets a second, of all its flows together.
+    /// Rate of all its flows together, in packets/s.
     pub rate_pps: f64,
-    /// When it begins, ns.
+    /// Time of the first arrival, in nanoseconds.
     pub begin_ns: f64,
-    /// Each flow passes, alone, before anything else arrives: what can be learned is.
+    /// Whether each flow is sent alone before the run, so that the worker can learn it.
     pub known: bool,
-    /// The port that each of its packets comes back by, once, as soon as it was received on the far side.
+    /// Port on which each packet returns once, as soon as the remote side has received it.
     pub comes_back: Option<PortNo>,
 }
 
-/// All that arrives.
+/// Load of a run: its classes and common parameters.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// What arrives.
+    /// Traffic classes.
     pub classes: Vec<Class>,
-    /// Packets that wait to be received at a port, at most: the next are lost.
+    /// Capacity of a port's receive ring in packets. A packet that arrives at a full ring is lost.
     pub ring: usize,
-    /// From the wire to the ring and from the doorbell to the wire together, ns; part of each latency.
+    /// Fixed I/O time from the wire to the ring and from the doorbell to the wire, in nanoseconds. It is part
+    /// of each latency.
     pub io_ns: f64,
-    /// Packets that arrive before this time do not count, ns.
+    /// Warm-up time in nanoseconds. Packets that arrive earlier are not counted.
     pub warm_up_ns: f64,
-    /// How long packets arrive after it, ns.
+    /// Time during which packets arrive after the warm-up, in nanoseconds.
     pub span_ns: f64,
-    /// Seed of all that is drawn.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Load {
-    /// When the last packets arrive, ns.
+    /// Returns the time of the last arrivals, in nanoseconds.
     #[must_use]
     pub fn end_ns(&self) -> f64 {
         self.warm_up_ns + self.span_ns

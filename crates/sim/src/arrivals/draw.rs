@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! In which order flows send.
+//! Order in which the flows of a class send.
 
 use fastrand::Rng;
 
-/// How often each flow sends.
+/// Frequency of each flow of a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Popularity {
-    /// All flows equally, in no order.
+    /// Uniformly random flows.
     Uniform,
-    /// One after the other, over and over: no flow comes again before all others have.
+    /// Round robin: a flow repeats only after all others.
     InTurn,
-    /// In the order of the class's capture, over and over. Without one, in turn.
+    /// Order of the class's capture, repeated. Round robin without a capture.
     AsCaptured,
-    /// The n-th flow as often as 1 / n^s.
+    /// Zipf distribution: the n-th flow sends in proportion to 1 / n^s.
     Zipf(f64),
 }
 
-/// Draws flows by their popularity.
+/// Draws flows by their frequency.
 #[derive(Clone, Debug)]
 pub struct Draw {
-    /// Sum of the shares up to each flow; empty if they come in turn.
+    /// Cumulative shares up to each flow. Empty for round robin.
     sums: Vec<f64>,
     flows: usize,
     next: usize,
 }
 
 impl Draw {
-    /// Of this many flows, at least one.
+    /// Creates a generator for `flows` flows, at least one.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // Flows are far fewer than 2^52.
+    #[allow(clippy::cast_precision_loss)] // The number of flows is far below 2^52.
     pub fn new(flows: usize, popularity: Popularity) -> Self {
         let flows = flows.max(1);
         let mut sum = 0.0;
@@ -45,7 +45,7 @@ impl Draw {
         Self { sums: sums.collect(), flows, next: 0 }
     }
 
-    /// One flow's place.
+    /// Returns the index of the next flow.
     pub fn flow(&mut self, rng: &mut Rng) -> usize {
         let Some(sum) = self.sums.last() else {
             let flow = self.next;
@@ -67,7 +67,7 @@ mod tests {
         let mut rng = Rng::with_seed(1);
         let mut counts = vec![0_u32; 1_000];
         (0..200_000).for_each(|_| counts[draw.flow(&mut rng)] += 1);
-        // The first has 1 / 7.485 of all, the tenth a tenth of that.
+        // The first flow has a share of 1 / 7.485, the tenth a tenth of that.
         assert!((25_500..28_000).contains(&counts[0]), "{}", counts[0]);
         assert!((2_400..2_950).contains(&counts[9]), "{}", counts[9]);
         let mut uniform = Draw::new(10, Popularity::Uniform);

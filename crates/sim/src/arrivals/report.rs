@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of all that arrived.
+//! Results of a run.
 
 use flow::DropReason;
 use hdrhistogram::{CreationError, Histogram};
 use std::collections::BTreeMap;
 
-/// Longest time that is told apart, ns: ten seconds.
+/// Upper bound of the histograms in nanoseconds: ten seconds.
 const LONGEST_NS: u64 = 10_000_000_000;
 
-/// Under this name stands what arrived while the ring of its port was full.
+/// Reason under which packets are counted that arrive at a full receive ring.
 pub(super) const RING_FULL: &str = "ring_full";
 
-/// Times in ns; quantiles are off by a thousandth at most, means are not.
+/// Distribution of times in nanoseconds. Quantiles have an error of at most 0.1 %; means are exact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times {
     histogram: Histogram<u64>,
@@ -30,40 +30,40 @@ impl Times {
         self.squares += ns * ns;
     }
 
-    /// Takes in what another run found.
+    /// Adds the times of another run.
     pub fn merge(&mut self, other: &Self) {
-        // Of the same bounds: it fits.
+        // Both histograms have the same bounds, so this cannot fail.
         let added = self.histogram.add(&other.histogram);
         debug_assert!(added.is_ok());
         self.sum_ns += other.sum_ns;
         self.squares += other.squares;
     }
 
-    /// How many.
+    /// Returns the number of times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// At most so long is this part of them, ns; 0 of none.
+    /// Returns the quantile `part` (0 to 1) in nanoseconds, or 0 without times.
     #[must_use]
     pub fn quantile_ns(&self, part: f64) -> f64 {
         if self.histogram.is_empty() { 0.0 } else { self.histogram.value_at_quantile(part) as f64 }
     }
 
-    /// The longest, ns; 0 of none.
+    /// Returns the maximum in nanoseconds, or 0 without times.
     #[must_use]
     pub fn max_ns(&self) -> f64 {
         self.histogram.max() as f64
     }
 
-    /// Their mean, ns; 0 of none.
+    /// Returns the mean in nanoseconds, or 0 without times.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         self.sum_ns / self.count().max(1) as f64
     }
 
-    /// Their standard deviation, ns; 0 of none.
+    /// Returns the standard deviation in nanoseconds, or 0 without times.
     #[must_use]
     pub fn deviation_ns(&self) -> f64 {
         let mean_ns = self.mean_ns();
@@ -71,26 +71,26 @@ impl Times {
     }
 }
 
-/// What became of one class.
+/// Results of one class.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassReport {
-    /// Its name.
+    /// Name of the class.
     pub name: String,
     /// Packets that arrived.
     pub offered: u64,
-    /// Packets that left by a port; of those that come back, those that left for the second time.
+    /// Packets sent by a port. Packets that return are counted when they are sent the second time.
     pub delivered: u64,
-    /// How often packets left that went all the way over the fast-forwarding path.
+    /// Transmissions of packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// What was lost, by name.
+    /// Lost packets by reason.
     pub lost: BTreeMap<&'static str, u64>,
-    /// Packets that left behind a later one of their flow.
+    /// Packets sent after a later packet of their flow.
     pub overtaken: u64,
-    /// From arrival to the end of the transmission, and the fixed time of input and output; of packets that come back,
+    /// Latency from arrival to the end of transmission, with the fixed I/O time. For packets that return,
     /// both passes.
     pub latency: Times,
-    /// From the arrival of a flow's first packet to the end of the transmission of its first one that went all the way over
-    /// the fast-forwarding path, and the fixed time of input and output; of flows that were not known before.
+    /// Time from the arrival of a flow's first packet to the transmission of its first packet that stayed on
+    /// the fast-forwarding path, with the fixed I/O time. Flows sent before the run are not included.
     pub learning: Times,
 }
 
@@ -108,13 +108,14 @@ impl ClassReport {
         })
     }
 
-    /// All that was lost.
+    /// Returns the number of lost packets.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.values().sum()
     }
 
-    /// What was lost for lack of room: not what rules drop, or send to the controller.
+    /// Returns the number of packets lost for lack of space. Packets that rules drop or send to the
+    /// controller are not included.
     #[must_use]
     pub fn crowded_out(&self) -> u64 {
         let is_scarcity =
@@ -122,7 +123,7 @@ impl ClassReport {
         self.lost.iter().filter(|(name, _)| is_scarcity(name)).map(|(_, count)| count).sum()
     }
 
-    /// Takes in what another run found of the same class.
+    /// Adds the results of the same class in another run.
     pub fn merge(&mut self, other: &Self) {
         self.offered += other.offered;
         self.delivered += other.delivered;
@@ -134,49 +135,49 @@ impl ClassReport {
     }
 }
 
-/// What the worker did between two polls of its ports.
+/// Durations of the worker's activity between two polls of its ports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spans {
-    /// After a poll that brought packets: what it does at once with a burst.
+    /// After a poll that returned packets: immediate processing of the burst.
     pub burst: Times,
-    /// After one that brought none: what it sends, and works off.
+    /// After an empty poll: transmission and backlog.
     pub other: Times,
 }
 
-/// One run.
+/// Results of one run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// In the order of the load's classes.
+    /// Results per class, in the order of the load.
     pub classes: Vec<ClassReport>,
-    /// The same by lanes, low-latency flows and normal ones; empty if no class told which are which.
+    /// Results per lane: low-latency flows, then normal ones. Empty if no class states its flows' lanes.
     pub lanes: Vec<ClassReport>,
-    /// Turns of the worker.
+    /// Number of poll iterations of the worker.
     pub turns: u64,
-    /// Packets it received, those of the warm-up included.
+    /// Packets that the worker received, including the warm-up.
     pub received: u64,
-    /// What it did between polls.
+    /// Durations between polls.
     pub spans: Spans,
-    /// When all was over, ns of virtual time.
+    /// End of the run in nanoseconds of virtual time.
     pub end_ns: f64,
-    /// For how much of it the worker had packets, ns.
+    /// Time during which the worker had packets, in nanoseconds.
     pub busy_ns: f64,
 }
 
 impl Report {
-    /// The class of this name.
+    /// Returns the results of the class with this name.
     #[must_use]
     pub fn class(&self, name: &str) -> Option<&ClassReport> {
         self.classes.iter().find(|class| class.name == name)
     }
 
-    /// Packets received a second while the worker had any: what it carries, if more arrived than that and nothing that was
-    /// received was dropped.
+    /// Returns the received packets per second of busy time. This is the worker's capacity if the load
+    /// exceeds it and no received packet was dropped.
     #[must_use]
     pub fn received_pps(&self) -> f64 {
         self.received as f64 * 1e9 / self.busy_ns.max(1.0)
     }
 
-    /// Takes in what another run of the same load found, with another seed.
+    /// Adds the results of another run of the same load with another seed.
     pub fn merge(&mut self, other: &Self) {
         self.classes.iter_mut().zip(&other.classes).for_each(|(class, other)| class.merge(other));
         self.lanes.iter_mut().zip(&other.lanes).for_each(|(lane, other)| lane.merge(other));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker, what arrives at its ports, and the loop that drives it in virtual time.
+//! Test harness for one worker: its ports with arriving packets, and the loop that drives it in virtual time.
 
 use crate::arrivals::wires::{Clock, WireQueue, Wires, lock};
 use crate::arrivals::witness::Witness;
@@ -12,25 +12,27 @@ use port::Queue;
 use std::sync::{Arc, Mutex};
 use worker::Worker;
 
-/// What packets of a turn there may be while costs are measured.
+/// Numbers of packets per poll iteration while costs are measured.
 const SIZES: [usize; 8] = [1, 32, 2, 32, 8, 4, 16, 32];
 
-/// A turn takes at least so long: by costs of 0, time would not pass.
+/// Minimum duration of a poll iteration in nanoseconds, so that virtual time advances even if all costs are
+/// 0.
 const LEAST_NS: f64 = 1.0;
 
-/// From one look of the control side at the worker to the next, ns.
+/// Interval between polls of the control side in nanoseconds.
 const CONTROL_NS: f64 = 1e6;
 
-/// Idle turns after which nothing is taken to be inside the worker any more, once nothing arrives.
+/// Idle poll iterations after the last arrival, after which the worker is considered empty.
 const IDLE_TURNS: u32 = 64;
 
-/// How often flows that are to be known pass.
+/// Number of times that flows are sent before the run if they are to be known.
 const PASSES: usize = 4;
 
-/// Virtual time begins here as a worker sees it: 0 is no time.
+/// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
+/// set.
 const START_NS: Nanos = 1_000_000_000;
 
-/// A worker with the load's ports, its rules in force.
+/// Worker with the ports of a load and its rules installed.
 pub struct Road<P: Probe = Witness> {
     rig: Rig<P>,
     wires: Arc<Mutex<Wires>>,
@@ -54,7 +56,8 @@ impl<P: Probe + Default> Road<P> {
         Ok(Self { rig, known: known.collect(), clock, wires })
     }
 
-    /// Lets each flow that is to be known pass a few times: values are learned that were asked for before.
+    /// Sends each flow that is to be known a few times. A LUT learns a value only after it was requested
+    /// before.
     fn acquaint(&mut self) {
         for _ in 0..PASSES {
             for flows in self.known.chunks(BURST) {
@@ -81,10 +84,10 @@ impl<P: Probe + Default> Road<P> {
 }
 
 impl Road<Witness> {
-    /// A worker with the load's ports, its rules in force.
+    /// Creates a worker with the ports of the load and its rules installed.
     ///
     /// # Errors
-    /// When a rule is refused.
+    /// A rule is refused.
     pub fn new(switch: &Switch<'_>, load: &Load) -> Result<Self, CostError> {
         let mut road = Self::over(switch, load, load.end_ns())?;
         let outside = (Arc::clone(&road.clock), Arc::clone(&road.wires));
@@ -92,11 +95,11 @@ impl Road<Witness> {
         Ok(road)
     }
 
-    /// Runs it until all that arrived has left or is lost, by these costs.
+    /// Runs the worker with these costs until every arrived packet is sent or lost.
     pub fn run(mut self, costs: &CostTable) -> Report {
         costs.drive_by_size(&mut self.rig.worker.probe().costs);
         self.acquaint();
-        // What is in the worker for other reasons goes first.
+        // Drains packets that remain from the previous step.
         for _ in 0..IDLE_TURNS {
             self.rig.worker.turn(self.rig.clock.now());
         }
@@ -121,7 +124,7 @@ impl Road<Witness> {
                 let next_ns = lock(&self.wires).next_ns();
                 idle += 1;
                 if next_ns.is_finite() {
-                    // Turns that bring nothing are all alike: of those before the next arrival none need be run.
+                    // Idle poll iterations are all alike, so those before the next arrival are skipped.
                     let turn_ns = now_ns - start_ns;
                     let spare = ((next_ns - now_ns) / turn_ns).floor().max(0.0);
                     self.rig.worker.probe().pass(spare * turn_ns);
@@ -141,23 +144,23 @@ impl Road<Witness> {
     }
 }
 
-/// What costs are measured of.
+/// Workload whose costs are measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// The switch.
+    /// Switch under measurement.
     pub switch: Switch<'a>,
-    /// What arrives: the mix counts, its rates are the measurement's.
+    /// Traffic mix. Its rates are ignored.
     pub load: &'a Load,
-    /// Whether more arrives than the worker can carry, all the time. Packets that wait in a full backlog are in no cache any
-    /// more when they are worked off, and cost up to twice as much as those that hardly wait.
+    /// Whether more packets arrive than the worker can process. Packets from a full backlog are no longer in
+    /// any CPU cache, and cost up to twice as much as packets that hardly wait.
     pub overloaded: bool,
 }
 
-/// Measures what the steps of workers cost, each under its load, in bursts of all sizes. Windows of all take turns: what the
-/// machine does to one, it does to all.
+/// Measures the cost of each worker's steps under its load, in bursts of all sizes. The measurement windows
+/// of all workers alternate, so that disturbances of the machine affect all of them alike.
 ///
 /// # Errors
-/// When a rule is refused.
+/// A rule is refused.
 pub fn measure(cases: &[Case<'_>], plan: Plan) -> Result<Vec<CostTable>, CostError> {
     let roads = cases.iter().map(|case| {
         let mut road: Road<CostProbe> = Road::over(&case.switch, case.load, f64::INFINITY)?;
@@ -170,18 +173,18 @@ pub fn measure(cases: &[Case<'_>], plan: Plan) -> Result<Vec<CostTable>, CostErr
     Ok(measure_all(&mut roads.collect::<Result<Vec<_>, CostError>>()?, plan))
 }
 
-/// Packets as the load has them, so many before each turn.
+/// Packets of a load, a number of them before each poll iteration.
 struct Measured {
     road: Road<CostProbe>,
-    /// Packets that are worked off in a turn, if none may be left when the next arrive.
+    /// Packets processed per poll iteration, if the backlog must be empty before the next arrivals.
     quantum: Option<usize>,
-    /// How often packets have arrived.
+    /// Number of bursts that have arrived.
     arrivals: u64,
-    /// Turns until they arrive again.
+    /// Poll iterations until the next arrivals.
     rest: usize,
 }
 
-/// Kinds of turns in which nothing arrives are this and more.
+/// First number of the kinds of poll iterations without arrivals.
 const RESTING: usize = 64;
 
 impl Workload for Measured {
@@ -191,7 +194,7 @@ impl Workload for Measured {
             self.rest -= 1;
             return (RESTING + self.rest) as u8;
         }
-        // Sizes come in no order that windows of so many turns could have a part in.
+        // The order of sizes is pseudo-random, so that it has no period in common with the windows.
         let size = SIZES[(self.arrivals.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize];
         self.arrivals += 1;
         self.rest = self.quantum.map_or(0, |quantum| (size - 1) / quantum);

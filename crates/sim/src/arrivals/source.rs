@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arrivals of one class, one after the other.
+//! Generator of the arrivals of one class.
 
 use crate::arrivals::{Capture, Class, Draw, Pattern, Popularity};
 use fastrand::Rng;
 use std::sync::Arc;
 
-/// Flows drawn ahead of time and then sent over and over: drawing costs more than forwarding.
+/// Number of flows drawn in advance and then repeated, because drawing costs more than forwarding.
 const DRAWN: usize = 1 << 16;
 
-/// One class and its next arrival.
+/// Class with its next arrival.
 #[derive(Debug)]
 pub(super) struct Source {
     pattern: Pattern,
-    /// Mean time from one arrival to the next, or from one burst to the next, ns.
+    /// Mean interval between arrivals, or between bursts, in nanoseconds.
     mean_ns: f64,
     order: Box<[u32]>,
     at: usize,
-    /// The capture whose times the packets have, where they are in it, and what its times are multiplied by.
+    /// Capture that determines the times, the position in it, and the factor for its intervals.
     capture: Option<(Arc<Capture>, usize, f64)>,
-    /// Packets of the burst that are still to come.
+    /// Remaining packets of the current burst.
     burst_left: u32,
     end_ns: f64,
     rng: Rng,
-    /// When the next packet arrives, ns; infinite if none does.
+    /// Time of the next arrival in nanoseconds; infinite if there is none.
     pub next_ns: f64,
 }
 
 impl Source {
-    /// The arrivals of a class until a time.
+    /// Creates the arrivals of a class until `end_ns`.
     pub fn new(class: &Class, seed: u64, end_ns: f64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut draw = Draw::new(class.flows.len(), class.popularity);
-        // In turn means all of them, in whole rounds.
+        // Round robin repeats whole rounds only.
         let captured = class.capture.as_ref().filter(|capture| !capture.order.is_empty());
         let order = match (class.popularity, captured) {
             (Popularity::AsCaptured, Some(capture)) => capture.order.clone(),
@@ -59,13 +59,13 @@ impl Source {
             rng,
             next_ns: class.begin_ns,
         };
-        // The first comes some time after the beginning, so that classes of one rate do not come together.
+        // The first arrival has a random offset, so that classes of equal rate do not coincide.
         let first_ns = source.rng.f64() * mean_ns;
         source.come_after(first_ns);
         source
     }
 
-    /// The flow whose packet arrives at `next_ns`; the next is on its way then.
+    /// Returns the flow of the packet that arrives at `next_ns`, and schedules the next one.
     pub fn take(&mut self) -> u32 {
         let flow = self.order[self.at];
         self.at = if self.at + 1 == self.order.len() { 0 } else { self.at + 1 };
@@ -95,7 +95,7 @@ impl Source {
     }
 
     fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
-        // 1 less a number below 1 is above 0.
+        // The argument of the logarithm is above 0, because the random number is below 1.
         -(1.0 - self.rng.f64()).ln() * mean_ns
     }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The far side of all ports: what arrives at which time, waits in bounded rings, is received, and leaves.
+//! Remote side of all ports: arrivals, bounded receive rings, and transmitted packets.
 
 use crate::arrivals::report::{ClassReport, RING_FULL, Spans, Times};
 use crate::arrivals::source::Source;
@@ -13,61 +13,62 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names of lanes in reports.
+/// Names of the lanes in reports.
 const LANES: [&str; 2] = ["low-latency", "normal"];
 
-/// Packets inside the worker at most: more than its pools have frames.
+/// Maximum number of packets inside the worker; its pools have fewer frames.
 const INSIDE: usize = 1 << 15;
 
-/// Virtual time as the worker's steps let it pass, for whoever shares it.
+/// Virtual time, shared between the worker's probe and its ports.
 #[derive(Debug, Default)]
 pub(super) struct Clock(AtomicU64);
 
 impl Clock {
-    /// The time, ns.
+    /// Returns the current time in nanoseconds.
     pub fn now_ns(&self) -> f64 {
         f64::from_bits(self.0.load(Relaxed))
     }
 
-    /// Tells the time, ns.
+    /// Sets the current time in nanoseconds.
     pub fn set_ns(&self, now_ns: f64) {
         self.0.store(now_ns.to_bits(), Relaxed);
     }
 }
 
-/// One packet outside the worker or inside it.
+/// State of one packet outside or inside the worker.
 #[derive(Clone, Copy, Debug, Default)]
 struct Passage {
     class: u16,
     flow: u32,
-    /// On its way back.
+    /// Whether the packet is returning.
     back: bool,
-    /// It went all the way over the fast-forwarding path.
+    /// Whether the packet stayed on the fast-forwarding path.
     fast: bool,
-    /// It has left, or never will.
+    /// Whether the packet has been sent, or never will be.
     over: bool,
-    /// It counts: it arrived after the warm-up.
+    /// Whether the packet is counted: it arrived after the warm-up.
     counts: bool,
-    /// When it arrived for the first time, ns.
+    /// Time of the first arrival in nanoseconds.
     begun_ns: f64,
-    /// When it arrived, ns.
+    /// Time of the last arrival in nanoseconds.
     arrived_ns: f64,
 }
 
-/// A class and what is known of its flows.
+/// Class with the state of its flows.
 #[derive(Debug)]
 struct Line {
     port: usize,
     comes_back: Option<usize>,
     flows: Arc<[Vec<u8>]>,
-    /// Whether each flow is low-latency; empty: not told.
+    /// Whether each flow is low-latency; empty if unknown.
     low_latency: Arc<[bool]>,
-    /// The last packet of each flow that has left, on either way.
+    /// Sequence number of the last packet sent per flow, for each direction.
     last: [Vec<u64>; 2],
-    /// When a flow's first packet arrived. NaN before; infinite once one went over the path, or if flows were known before.
+    /// Arrival time of each flow's first packet. NaN before that. Infinite after a packet stayed on the
+    /// fast-forwarding path, or if the flow was known before the run.
     first_ns: Vec<f64>,
     known: bool,
-    /// What became of its packets: of normal flows, or all; and of low-latency ones.
+    /// Results of normal flows (or of all), and of low-latency flows.
     reports: [ClassReport; 2],
 }
 
@@ -83,19 +84,20 @@ pub(super) struct Wires {
     clock: Arc<Clock>,
     lines: Vec<Line>,
     sources: Vec<Source>,
-    /// The least of the sources' next arrivals, ns, and whose it is.
+    /// Earliest next arrival of all sources in nanoseconds, and the index of its source.
     next: (f64, usize),
     rings: Vec<VecDeque<Passage>>,
     ring: usize,
     returning: VecDeque<Passage>,
     inside: Vec<Box<[Passage]>>,
     sequences: Vec<u64>,
-    /// Packets arrive when it is their time; before, only those that are told to.
+    /// Whether packets arrive at their scheduled times. Before that, only packets sent by [`Wires::present`]
+    /// arrive.
     open: bool,
-    /// What devices were given since the last doorbell: ports and sequences.
+    /// Frames handed to devices since the last doorbell: ports and sequence numbers.
     given: Vec<(PortNo, u64)>,
     spans: Spans,
-    /// The last poll: when it was, and whether it brought packets.
+    /// Time of the last poll, and whether it returned packets.
     polled: Option<(f64, bool)>,
     warm_up_ns: f64,
     io_ns: f64,
@@ -151,18 +153,18 @@ impl Wires {
             next.fold((f64::INFINITY, 0), |least, (at, ns)| if ns < least.0 { (ns, at) } else { least });
     }
 
-    /// When the next packet arrives, ns; infinite if none does.
+    /// Returns the time of the next arrival in nanoseconds; infinite if there is none.
     pub fn next_ns(&self) -> f64 {
         let returning_ns = self.returning.front().map_or(f64::INFINITY, |passage| passage.arrived_ns);
         self.next.0.min(returning_ns)
     }
 
-    /// Whether packets wait to be received.
+    /// Whether a packet is queued in a receive ring.
     pub fn any_waits(&self) -> bool {
         self.rings.iter().any(|ring| !ring.is_empty())
     }
 
-    /// The next packet arrives, whatever the time is.
+    /// Makes the next packet arrive, whatever the time is.
     pub fn arrive(&mut self) {
         let returns = self.returning.front().is_some_and(|passage| passage.arrived_ns < self.next.0);
         let passage = if returns {
@@ -200,7 +202,7 @@ impl Wires {
         }
     }
 
-    /// One packet of a flow arrives now, and does not count.
+    /// Makes one packet of a flow arrive now, without counting it.
     pub fn present(&mut self, class: usize, flow: usize) {
         let line = &self.lines[class];
         let now_ns = self.clock.now_ns();
@@ -214,7 +216,7 @@ impl Wires {
         self.rings[line.port].push_back(passage);
     }
 
-    /// Packets arrive from now on.
+    /// Starts the scheduled arrivals.
     pub fn begin(&mut self) {
         self.open = true;
         self.polled = None;
@@ -256,7 +258,7 @@ impl Wires {
         self.inside.get_mut(port.checked_sub(1)? as usize)?.get_mut(sequence as usize % INSIDE)
     }
 
-    /// What became of a packet in the worker.
+    /// Records the outcome of a packet in the worker.
     pub fn left(&mut self, port: PortNo, sequence: u64, outcome: Outcome, fast: bool) {
         let Some(passage) = self.passage(port, sequence) else { return };
         passage.fast = fast;
@@ -273,18 +275,18 @@ impl Wires {
         }
     }
 
-    /// What devices were given is nobody's business.
+    /// Discards the record of frames handed to devices.
     pub fn forget(&mut self) {
         self.given.clear();
     }
 
-    /// Devices have been told to send what they were given.
+    /// Records the transmission of all frames handed to devices.
     pub fn doorbell(&mut self) {
         let now_ns = self.clock.now_ns();
         for at in 0..self.given.len() {
             let (port, sequence) = self.given[at];
             let Some(passage) = self.passage(port, sequence) else { continue };
-            // A copy of a packet that left before.
+            // This is a copy of a packet that was sent before.
             if std::mem::replace(&mut passage.over, true) {
                 continue;
             }
@@ -319,7 +321,7 @@ impl Wires {
         }
     }
 
-    /// What was found; only once.
+    /// Returns the results. May be called only once.
     pub fn report(&mut self, turns: u64, received: u64, busy_ns: f64) -> Report {
         let told = self.lines.iter().any(|line| !line.low_latency.is_empty());
         let mut lanes: Vec<ClassReport> = Vec::new();
@@ -349,12 +351,12 @@ impl Wires {
     }
 }
 
-/// Locks what only one thread uses.
+/// Locks the shared state, which is used from one thread only.
 pub(super) fn lock(wires: &Mutex<Wires>) -> MutexGuard<'_, Wires> {
     wires.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A port's queue: the worker's side.
+/// Queue of a port, as the worker sees it.
 pub(super) struct WireQueue {
     pub port: PortNo,
     pub wires: Arc<Mutex<Wires>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The instrument of a run: lets virtual time pass, and sees what becomes of each packet.
+//! Probe of a run: advances virtual time and records the outcome of each packet.
 
 use crate::arrivals::wires::{Clock, Wires, lock};
 use crate::cost::CostProbe;
@@ -8,21 +8,22 @@ use frame::Frame;
 use pipeline::{Probe, Step, Tally};
 use std::sync::{Arc, Mutex};
 
-/// A packet's port and number there, and what became of it.
+/// Ingress port and sequence number of a packet, its outcome, and whether it stayed on the fast-forwarding
+/// path.
 type Fate = (PortNo, u64, Outcome, bool);
 
-/// Listens to one worker.
+/// Probe of one worker.
 #[derive(Debug, Default)]
 pub struct Witness {
     pub(super) costs: CostProbe,
     pub(super) outside: Option<(Arc<Clock>, Arc<Mutex<Wires>>)>,
-    /// Which packet is in which place of the worker's.
+    /// Packet in each slot of the worker.
     places: Vec<(PortNo, u64)>,
     fates: Vec<Fate>,
 }
 
 impl Witness {
-    /// Lets virtual time pass in which the worker does nothing, ns.
+    /// Advances virtual time by `span_ns` nanoseconds during which the worker does nothing.
     pub(super) fn pass(&mut self, span_ns: f64) {
         self.costs.pass(span_ns);
         if let Some((clock, _)) = &self.outside {
@@ -30,7 +31,7 @@ impl Witness {
         }
     }
 
-    /// Tells what became of packets.
+    /// Reports the recorded outcomes, and the doorbell if `sent`.
     fn tell(&mut self, sent: bool) {
         let Some((_, wires)) = &self.outside else { return };
         let mut wires = lock(wires);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long packets wait while a controller changes flows under them as fast as it can.
+//! Delay of packets while a controller changes flows as fast as it can.
 //!
-//! Each phase is done twice from the same beginning. First an operation every few turns, while real time is charged to
-//! steps: over the very tables, engines and sizes of the phase. Then with a queue of operations that never runs dry as
-//! long as there are any, in virtual time by the 99.9th percentile of what each step cost. The first pass also tells whether
-//! the mean costs add up to real time.
+//! Each phase runs twice from the same initial state. In the first run an operation is submitted every few
+//! poll iterations while real time is assigned to steps, over the tables, engines and sizes of the phase. In
+//! the second run the queue of operations never runs empty, and virtual time uses the 99.9th percentile of
+//! each step's cost. The first run also checks that the mean costs add up to real time.
 
 mod scripts;
 
@@ -17,40 +17,43 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use worker::Worker;
 
-/// Operations on their way above which the control thread waits, as the agent does.
+/// Number of operations in flight above which the control thread waits, as the agent does.
 const PARKED_MAX: usize = 256;
-/// Turns from one operation to the next while costs are measured.
+/// Poll iterations between operations while costs are measured.
 const OPERATION_TURNS: usize = 4;
-/// How often operations that may be repeated are done while costs are measured.
+/// Repetitions of repeatable operations while costs are measured.
 const REPEATS: usize = 10;
-/// An operation that takes the control side longer has compiled a table, and leaves the worker's cache cold.
+/// Control time in nanoseconds above which an operation must have compiled a table, which leaves the worker's
+/// CPU cache cold.
 const COMPILED_NS: u128 = 50_000;
 
-/// Kinds of turns: the first of a window, one with an operation, one with an operation after a table was compiled; 0 is
-/// one without.
+/// Kinds of poll iterations: first of a window, with an operation, with an operation after a table was
+/// compiled. Kind 0 has no operation.
 const FIRST: u8 = 1;
 const WARM: u8 = 2;
 const COLD: u8 = 3;
 
-/// One stream of operations, and what it did to the packets.
+/// Results of one stream of operations.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// What was done.
+    /// Name of the stream.
     pub name: &'static str,
-    /// Flow-mods.
+    /// Number of flow-mods.
     pub mods: usize,
-    /// Engine of the first table at the beginning.
+    /// Engine of the first table at the start.
     pub engine: &'static str,
-    /// The costs that virtual time is made of.
+    /// Costs from which virtual time is computed.
     pub costs: CostTable,
-    /// Turns of the worker while operations were queued; their virtual time is by the 99.9th percentile of each step's cost.
+    /// Poll iterations of the worker while operations were queued. Their virtual time uses the 99.9th
+    /// percentile of each step's cost.
     pub turns: Turns,
 }
 
-/// Runs every phase whose name contains `only`, with this many flows (at most 2^24), and hands each to `told`.
+/// Runs every phase whose name contains `only` with `count` flows (at most 2^24), and passes each result to
+/// `told`.
 ///
 /// # Errors
-/// Not unless the flows made for it are refused.
+/// Only if one of the generated flows is refused.
 pub fn run(count: u32, costs: Costs, only: &str, mut told: impl FnMut(Phase)) -> Result<(), CostError> {
     for family in scripts::FAMILIES {
         let Family { frames, scripts } = family(count)?;
@@ -81,14 +84,14 @@ fn phase(mut rig: Rig, script: Script, costs: Costs) -> Result<(Phase, Rig), Cos
     Ok((Phase { name: script.name, mods, engine, costs, turns }, rig))
 }
 
-/// Measures costs while a script's operations come, a few turns apart.
+/// Measures costs while the operations of a script are submitted, a few poll iterations apart.
 fn paced(rig: Rig, script: &Script, plan: Plan) -> (CostTable, Rig) {
     let turns = 2 * plan.turns * (plan.warm_up + plan.windows);
     let repeats = if script.repeats { REPEATS } else { 1 };
     let todo: VecDeque<Vec<FlowMod>> =
         std::iter::repeat_n(&script.operations, repeats).flatten().cloned().collect();
     let spacing = (turns / todo.len().max(1)).max(OPERATION_TURNS);
-    // What the measured turns have no time for is done between windows.
+    // Operations that do not fit the measured poll iterations are done between windows.
     let measured_per_window = plan.turns / spacing;
     let windows = turns / plan.turns.max(1);
     let extra = (todo.len() / windows.max(1)).saturating_sub(measured_per_window);
@@ -96,7 +99,7 @@ fn paced(rig: Rig, script: &Script, plan: Plan) -> (CostTable, Rig) {
     (measure(&mut paced, plan), paced.rig)
 }
 
-/// Nothing but what the script starts from.
+/// Restores the initial state of the script.
 fn begin(rig: &mut Rig, script: &Script) -> Result<(), CostError> {
     rig.worker.probe().off();
     rig.settle();
@@ -121,7 +124,7 @@ fn poll(rig: &mut Rig) {
     while rig.model.next_notice().is_some() {}
 }
 
-/// The control side is always ahead: before each turn the queue is filled up.
+/// Keeps the queue full: operations are submitted before each poll iteration.
 fn queued(rig: &mut Rig, costs: &CostTable, operations: Vec<Vec<FlowMod>>) -> Result<Turns, CostError> {
     costs.drive_by_tails(rig.worker.probe());
     let mut operations = operations.into_iter();
@@ -147,13 +150,13 @@ fn queued(rig: &mut Rig, costs: &CostTable, operations: Vec<Vec<FlowMod>>) -> Re
     }
 }
 
-/// Operations one by one while costs are measured, spread over all windows.
+/// Submits operations one by one while costs are measured, spread over all windows.
 struct Paced {
     rig: Rig,
     todo: VecDeque<Vec<FlowMod>>,
-    /// Turns from one operation to the next.
+    /// Poll iterations between operations.
     spacing: u64,
-    /// Turns of a window.
+    /// Poll iterations per window.
     window: u64,
     /// Operations done before each window, which are not measured.
     extra: usize,
@@ -169,7 +172,8 @@ impl Paced {
 }
 
 impl Workload for Paced {
-    /// Turns are of one kind if they apply about as many changes, and the cache is as warm.
+    /// Returns a kind that is equal for poll iterations with about as many changes and an equally warm CPU
+    /// cache.
     fn prepare(&mut self, turn: u64) -> u8 {
         self.rig.clock.advance_by(1_000);
         if turn.is_multiple_of(self.window) && self.extra > 0 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Measuring: windows that charge real time to steps, and in turn with them windows that are timed as a whole.
+//! Cost measurement: windows that assign real time to steps alternate with windows that are timed as a whole.
 
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Sample};
@@ -10,33 +10,34 @@ use pipeline::Step;
 use std::time::Instant;
 use worker::Worker;
 
-/// More than this above the usual time of a turn was stolen: a whole burst takes as long.
+/// Excess over the usual time of a poll iteration that indicates preemption, in nanoseconds. A whole burst
+/// takes about as long.
 const STOLEN_NS: u32 = 2_000;
-/// The same for turns that take long themselves: more than this part of their usual time.
+/// For long poll iterations: the excess that indicates preemption, as a divisor of the usual time.
 const STOLEN_PART: u32 = 2;
-/// What is usual is told from this many windows before and after.
+/// Number of windows before and after that determine the usual time.
 const NEAR: usize = 4;
-/// Samples that a turn gives at most, on average of a window.
+/// Maximum number of samples per poll iteration, on average over a window.
 const SAMPLES_PER_TURN: usize = 256;
 
-/// What a worker does while it is measured.
+/// Work of a worker while it is measured.
 pub trait Workload {
-    /// Called before each turn, and not measured: lets packets arrive, submits operations. Says what kind of turn comes
-    /// (0 to 255): turns of one kind take about as long as one another.
+    /// Prepares a poll iteration without being measured: lets packets arrive, submits operations. Returns the
+    /// kind of the iteration (0 to 255). Iterations of one kind take similar time.
     fn prepare(&mut self, turn: u64) -> u8;
 
-    /// The worker, and the time to tell it.
+    /// Returns the worker and the time to pass to it.
     fn worker(&mut self) -> (&mut Worker<CostProbe>, Nanos);
 }
 
-/// How long to measure.
+/// Duration of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Windows of each of the two sorts.
+    /// Number of windows of each of the two sorts.
     pub windows: usize,
-    /// Turns of a window.
+    /// Poll iterations per window.
     pub turns: usize,
-    /// Windows run first and thrown away.
+    /// Number of windows that are run first and discarded.
     pub warm_up: usize,
 }
 
@@ -46,17 +47,17 @@ impl Default for Plan {
     }
 }
 
-/// Where costs are from.
+/// Source of the costs.
 #[derive(Clone, Copy, Debug)]
 pub enum Costs {
-    /// Measured first, over the same tables and sizes.
+    /// Costs measured before the run, over the same tables and sizes.
     Measured(Plan),
-    /// The same for a unit of every step, ns.
+    /// Equal cost of one unit of every step, in nanoseconds.
     Even(f64),
 }
 
 impl Costs {
-    /// The costs of a workload, which is run to measure them if they are to be measured.
+    /// Returns the costs of a workload. Runs it if they must be measured.
     pub fn of(self, workload: &mut impl Workload) -> CostTable {
         match self {
             Self::Measured(plan) => measure(workload, plan),
@@ -65,7 +66,7 @@ impl Costs {
     }
 }
 
-/// A turn's kind and time, ns.
+/// Kind of a poll iteration and its time in nanoseconds.
 type TurnTime = (u8, u32);
 
 struct Window<T> {
@@ -73,7 +74,7 @@ struct Window<T> {
     found: T,
 }
 
-/// Measures the steps of a workload, and holds their sum against real time.
+/// Measures the steps of a workload, and compares their sum with real time.
 pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
     let clock_ns = clock_cost_ns();
     let mut found = Found::default();
@@ -83,7 +84,8 @@ pub fn measure(workload: &mut impl Workload, plan: Plan) -> CostTable {
     found.table(clock_ns)
 }
 
-/// The same of several workloads whose windows take turns: what the machine does to one, it does to all.
+/// Like [`measure`], for several workloads whose windows alternate, so that disturbances of the machine
+/// affect all alike.
 pub fn measure_all(workloads: &mut [impl Workload], plan: Plan) -> Vec<CostTable> {
     let clock_ns = clock_cost_ns();
     let mut all: Vec<Found> = workloads.iter().map(|_| Found::default()).collect();
@@ -95,7 +97,7 @@ pub fn measure_all(workloads: &mut [impl Workload], plan: Plan) -> Vec<CostTable
     all.into_iter().map(|found| found.table(clock_ns)).collect()
 }
 
-/// What windows of one workload found.
+/// Windows collected for one workload.
 #[derive(Default)]
 struct Found {
     turn: u64,
@@ -104,7 +106,7 @@ struct Found {
 }
 
 impl Found {
-    /// One window of each sort.
+    /// Runs one window of each sort.
     fn take(&mut self, workload: &mut impl Workload, plan: Plan, window: usize) {
         workload.worker().0.probe().start_measuring(plan.turns * SAMPLES_PER_TURN);
         let turns = run(workload, plan.turns, &mut self.turn);
@@ -136,7 +138,7 @@ impl Found {
     }
 }
 
-/// One window's turns.
+/// Runs the poll iterations of one window.
 fn run(workload: &mut impl Workload, turns: usize, turn: &mut u64) -> Vec<TurnTime> {
     let mut times = Vec::with_capacity(turns);
     for _ in 0..turns {
@@ -153,7 +155,7 @@ fn run(workload: &mut impl Workload, turns: usize, turn: &mut u64) -> Vec<TurnTi
     times
 }
 
-/// What reading the clock costs by itself: the median of many readings, ns.
+/// Returns the cost of reading the clock in nanoseconds, from many readings.
 fn clock_cost_ns() -> f64 {
     let mut spans: Vec<f64> = (0..20_001)
         .map(|_| {
@@ -161,15 +163,15 @@ fn clock_cost_ns() -> f64 {
             Instant::now().saturating_duration_since(start).as_nanos() as f64
         })
         .collect();
-    // The mean of the middle half: the clock's own steps are too coarse for a median.
+    // Mean of the middle half: the resolution of the clock is too coarse for a median.
     spans.sort_by(f64::total_cmp);
     let middle = &spans[spans.len() / 4..spans.len() * 3 / 4];
     middle.iter().sum::<f64>() / middle.len() as f64
 }
 
-/// Leaves the windows in which no turn took much longer than is usual for its kind about that time: what a workload does
-/// may change slowly. If there is none, the one with the least stolen time is left: costs are then told too high, not
-/// as nothing.
+/// Keeps the windows in which no poll iteration took much longer than is usual for its kind at about that
+/// time, because a workload may change slowly. If there is none, keeps the window with the least preemption;
+/// costs are then too high instead of absent.
 fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Window<T>> {
     let stolen_ns: Vec<u64> = (0..windows.len())
         .map(|at| {
@@ -192,7 +194,7 @@ fn without_gaps<T>(windows: Vec<Window<T>>, agreement: &mut Agreement) -> Vec<Wi
     kept
 }
 
-/// Median time of each kind of turn; 0 for a kind that there is not.
+/// Returns the median time of each kind of poll iteration, or 0 for an absent kind.
 fn usual_ns<T>(windows: &[Window<T>]) -> Vec<u32> {
     let mut of_kind: Vec<Vec<u32>> = vec![Vec::new(); 256];
     for (kind, ns) in windows.iter().flat_map(|window| &window.turns) {
@@ -205,20 +207,21 @@ fn usual_ns<T>(windows: &[Window<T>]) -> Vec<u32> {
     of_kind.into_iter().map(median).collect()
 }
 
-/// What a step took, ns, without the clock's own time.
+/// Sample of a step without the clock's own time, in nanoseconds.
 struct Net {
     units: u64,
     ns: f64,
 }
 
-/// A row for each step that happened.
+/// Returns a row for each step that occurred.
 fn rows(samples: impl Iterator<Item = Sample>, clock_ns: f64) -> Vec<Row> {
     let mut by_slot: Vec<Vec<Net>> = (0..STEPS).map(|_| Vec::new()).collect();
     let mut last = None;
     for sample in samples {
         let (at, units, ns) =
             (usize::from(sample.slot), u64::from(sample.units), f64::from(sample.ns) - clock_ns);
-        // An operation's changes are one sample, as a burst's packets are: the first of them finds a cold cache.
+        // The changes of an operation form one sample, like the packets of a burst: only the first finds a
+        // cold CPU cache.
         let goes_on = last == Some(at) && step(at).0 == Step::Change;
         match by_slot[at].last_mut().filter(|_| goes_on) {
             Some(net) => {
@@ -261,8 +264,9 @@ fn row(slot: usize, samples: &[Net]) -> Option<Row> {
     })
 }
 
-/// What a step costs each time, and each unit of it: the straight line through its samples. The more units a sample has, the
-/// more it may be off, so it counts for less. None below 0: then all is a unit's, or all a time's.
+/// Fits a line through the samples of a step: a fixed cost per occurrence and a cost per unit. The error of a
+/// sample grows with its units, so larger samples have less weight. Neither cost is negative: if the fit
+/// gives one below 0, it is set to 0 and the other takes all.
 fn by_size(samples: &[Net]) -> (f64, f64) {
     let (mut weights, mut weighted_units, mut weighted_squares) = (0.0, 0.0, 0.0);
     let (mut weighted_ns, mut products) = (0.0, 0.0);
@@ -280,7 +284,7 @@ fn by_size(samples: &[Net]) -> (f64, f64) {
     }
     let count = samples.len().max(1) as f64;
     let spread = weights * weighted_squares - weighted_units * weighted_units;
-    // All of one size: a line through one point is any.
+    // All samples have the same size, so the line is not determined.
     if spread <= 1e-9 * weights * weighted_squares {
         return (0.0, (ns / f64::max(units, 1.0)).max(0.0));
     }

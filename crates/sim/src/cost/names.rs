@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What steps are called in files.
+//! Names of steps in files.
 
 use pipeline::Step;
 
-/// Names of steps that are not a table's.
+/// Names of steps that do not belong to a table.
 const SINGLE: [(&str, Step); 9] = [
     ("turn", Step::Turn),
     ("receive", Step::Receive),
@@ -16,10 +16,10 @@ const SINGLE: [(&str, Step); 9] = [
     ("stateless", Step::Stateless),
 ];
 
-/// A step's name, and how it is made of its table.
+/// Name of a step, and its constructor from a table number.
 type OfTable = (&'static str, fn(u8) -> Step);
 
-/// Names of a table's steps.
+/// Names of the steps of a table.
 const OF_TABLE: [OfTable; 5] = [
     ("extract", Step::Extract),
     ("lookup", Step::Lookup),
@@ -28,7 +28,7 @@ const OF_TABLE: [OfTable; 5] = [
     ("verify", Step::Verify),
 ];
 
-/// A step's name, and its table if it is one's.
+/// Returns a step's name, and its table if it belongs to one.
 #[must_use]
 pub fn step_name(step: Step) -> (&'static str, Option<u8>) {
     let table = match step {
@@ -46,10 +46,10 @@ pub fn step_name(step: Step) -> (&'static str, Option<u8>) {
     (name.unwrap_or_default(), table)
 }
 
-/// The step of a name; with a table exactly if it is a table's.
+/// Returns the step with this name. A table must be given exactly for steps that belong to one.
 ///
 /// # Errors
-/// A sentence that says what would be right.
+/// A description of the valid names.
 pub fn step_named(name: &str, table: Option<u8>) -> Result<Step, String> {
     let single = SINGLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);
     let of_table = OF_TABLE.iter().find(|(known, _)| *known == name).map(|(_, step)| *step);

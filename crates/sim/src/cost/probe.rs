@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The instrument in a worker: charges real time to steps, or counts steps and lets virtual time pass.
+//! Probe of a worker: assigns real time to steps, or counts steps and advances virtual time.
 
 use crate::cost::slots::{Course, STEPS};
 use flow::Nanos;
 use pipeline::{Probe, Step};
 use std::time::Instant;
 
-/// Virtual time begins here as a worker sees it: 0 is no time.
+/// Start of virtual time as the worker sees it, in nanoseconds. It is not 0, because 0 means that no time is
+/// set.
 const VIRTUAL_START_NS: Nanos = 1;
 
-/// One step as it happened.
+/// Measured occurrence of one step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub slot: u16,
@@ -17,12 +18,12 @@ pub(super) struct Sample {
     pub ns: u32,
 }
 
-/// What was counted, by places of steps.
+/// Counts per step, indexed by slot.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counts {
-    /// How often each step happened.
+    /// Number of occurrences of each step.
     pub marks: Box<[u64]>,
-    /// How many units it had in all.
+    /// Sum of the units of each step.
     pub units: Box<[u64]>,
 }
 
@@ -39,7 +40,7 @@ impl Counts {
     }
 }
 
-/// What steps cost, by their places: so much each time, and so much a unit, ns.
+/// Costs per step, indexed by slot: per occurrence and per unit, in nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Rates {
     pub mark_ns: Box<[f64]>,
@@ -47,13 +48,13 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// By which nothing costs anything.
+    /// Returns rates of 0 for all steps.
     pub fn none() -> Self {
         let none = vec![0.0; STEPS].into_boxed_slice();
         Self { mark_ns: none.clone(), unit_ns: none }
     }
 
-    /// What was counted costs so much, ns.
+    /// Returns the cost of the counted steps in nanoseconds.
     pub fn total_ns(&self, counts: &Counts) -> f64 {
         let sum = |counts: &[u64], costs: &[f64]| -> f64 {
             counts.iter().zip(costs).map(|(count, cost)| *count as f64 * cost).sum()
@@ -65,11 +66,11 @@ impl Rates {
 #[derive(Debug)]
 enum Mode {
     Off,
-    /// Each step's real time.
+    /// Records the real time of each step.
     Measuring(Vec<Sample>),
-    /// How many units of each step.
+    /// Counts the units of each step.
     Counting(Counts),
-    /// Virtual time by these costs.
+    /// Advances virtual time by these costs.
     Virtual {
         rates: Rates,
         elapsed_ns: f64,
@@ -77,14 +78,14 @@ enum Mode {
     },
 }
 
-/// Listens to one worker. Whoever drives the worker calls [`CostProbe::begin`] before a turn and [`CostProbe::end`]
-/// after it, so that time between turns is nobody's.
+/// Probe of one worker. The caller that drives the worker calls [`CostProbe::begin`] before a poll iteration
+/// and [`CostProbe::end`] after it, so that time between iterations is not assigned to any step.
 #[derive(Debug)]
 pub struct CostProbe {
     mode: Mode,
     course: Course,
     last: Instant,
-    /// Place of the turn's own sample.
+    /// Index of the sample of the poll iteration itself.
     turn_sample: usize,
     packets: u64,
     applied: Option<(u64, u64)>,
@@ -110,13 +111,13 @@ fn ns_between(earlier: Instant, later: Instant) -> u32 {
 }
 
 impl CostProbe {
-    /// A turn begins, at this time.
+    /// Starts a poll iteration at time `now`.
     #[inline]
     pub fn begin(&mut self, now: Instant) {
         self.last = now;
     }
 
-    /// The turn has ended: what was not told since the last step is the turn's own.
+    /// Ends a poll iteration: time since the last step is assigned to the iteration itself.
     #[inline]
     pub fn end(&mut self) {
         if let Mode::Measuring(samples) = &mut self.mode
@@ -126,24 +127,24 @@ impl CostProbe {
         }
     }
 
-    /// Packets judged so far.
+    /// Returns the number of packets processed so far.
     #[must_use]
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// The version applied last, and how many packets had been judged before it.
+    /// Returns the version applied last, and the number of packets processed before it.
     #[must_use]
     pub fn applied(&self) -> Option<(u64, u64)> {
         self.applied
     }
 
-    /// Does not listen for a while, or does again: between turns the worker does what is not to be measured.
+    /// Pauses or resumes measurement. Work between poll iterations is not measured.
     pub(super) fn pause(&mut self, paused: bool) {
         self.paused = paused;
     }
 
-    /// Listens no more.
+    /// Stops measurement.
     pub fn off(&mut self) {
         self.mode = Mode::Off;
     }
@@ -170,19 +171,19 @@ impl CostProbe {
         }
     }
 
-    /// Lets virtual time pass from now on, by these costs.
+    /// Starts virtual time with these costs.
     pub(super) fn start_virtual(&mut self, rates: Rates) {
         self.mode = Mode::Virtual { rates, elapsed_ns: 0.0, counts: Counts::none() };
     }
 
-    /// Lets virtual time pass in which the worker does nothing, ns.
+    /// Advances virtual time by `span_ns` nanoseconds during which the worker does nothing.
     pub fn pass(&mut self, span_ns: f64) {
         if let Mode::Virtual { elapsed_ns, .. } = &mut self.mode {
             *elapsed_ns += span_ns;
         }
     }
 
-    /// Virtual time since [`super::CostTable::drive`], ns.
+    /// Returns the virtual time since [`super::CostTable::drive`] in nanoseconds.
     #[must_use]
     pub fn virtual_ns(&self) -> f64 {
         match &self.mode {
@@ -207,14 +208,14 @@ impl Probe for CostProbe {
             Mode::Off => {}
             Mode::Measuring(samples) => {
                 let ns = ns_between(self.last, now);
-                // A full list keeps what it has: nothing is allocated while time is measured.
+                // A full list takes no more samples: nothing is allocated while time is measured.
                 if samples.len() < samples.capacity() {
                     if step == Step::Turn {
                         self.turn_sample = samples.len();
                     }
                     samples.push(Sample { slot: slot as u16, units, ns });
                 }
-                // What was written down is nobody's time.
+                // The time to record the sample is not assigned to any step.
                 self.last = Instant::now();
             }
             Mode::Counting(counts) => counts.add(slot, units),

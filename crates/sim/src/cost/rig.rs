@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One worker under a model, with packets that never end: what is measured.
+//! Measured system: one worker under a model, with an endless supply of packets.
 
 use crate::clock::VirtualClock;
 use crate::cost::{CostProbe, Workload};
@@ -14,44 +14,44 @@ use tables::base::Maker;
 use wire::PacketBuilder;
 use worker::{PortQueues, Worker, WorkerSet};
 
-/// Why a rig could not be set up.
+/// Reason for which a rig could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CostError {
-    /// A flow is not written as it must be.
+    /// A flow has a syntax error.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
-    /// A flow or port is refused.
+    /// The model refused a flow or port.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A match is none.
+    /// A match is invalid.
     #[error(transparent)]
     Match(#[from] MatchError),
-    /// Times cannot be kept.
+    /// A histogram could not be created.
     #[error(transparent)]
     Times(#[from] hdrhistogram::CreationError),
 }
 
-/// Flows of table 0 in the mix.
+/// Number of flows in table 0 of the mix.
 const FLOWS: u16 = 100;
-/// Turns from one operation to the next while costs are measured.
+/// Poll iterations between operations while costs are measured.
 const OPERATION_TURNS: u64 = 16;
 
-/// A worker under a model, in one thread. Packets come in by port 1; what is sent by the others is counted and
-/// forgotten.
+/// Worker under a model, in one thread. Packets arrive on port 1. Frames sent by other ports are counted and
+/// discarded.
 pub struct Rig<P: Probe = CostProbe> {
-    /// The model.
+    /// Model of the switch.
     pub model: Model<WorkerSet>,
     /// The worker.
     pub worker: Worker<P>,
-    /// What the worker and the model are told.
+    /// Clock whose time is passed to the worker and the model.
     pub clock: VirtualClock,
 }
 
 impl Rig {
-    /// A switch with this many ports and no entries, and packets that come round again and again.
+    /// Creates a switch with this many ports, no entries, and packets that repeat endlessly.
     ///
     /// # Errors
-    /// More ports than a switch has.
+    /// More ports than a switch may have.
     pub fn new(ports: PortNo, frames: Vec<Frame>) -> Result<Self, CostError> {
         let mut frames = Some(frames);
         let queues = (1..=ports).map(|number| {
@@ -60,10 +60,11 @@ impl Rig {
         Self::over(&worker::Config::default(), queues.collect(), None, Config::default())
     }
 
-    /// A switch with a mix of all that a worker does: a hundred flows in an exact table, header changes, prefixes.
+    /// Creates a switch with a mix of all operations of a worker: a hundred flows in an exact table, header
+    /// changes, prefixes.
     ///
     /// # Errors
-    /// Not unless the mix itself is wrong.
+    /// Only if the mix itself is invalid.
     pub fn mix() -> Result<Self, CostError> {
         let frames = (0..1_024_u16).map(|n| {
             let flow = n.wrapping_mul(37) % FLOWS;
@@ -78,7 +79,7 @@ impl Rig {
             )
         };
         let mut text: Vec<String> = (0..FLOWS).map(exact).collect();
-        // Two masks: not for a hash.
+        // Two masks, so that no hash engine serves the table.
         text.extend(
             (0..8).map(|net| format!("table=1,ip,nw_dst=172.16.{net}.0/24 actions=dec_ttl,output:2")),
         );
@@ -87,7 +88,7 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Does flows without waiting until they are in force.
+    /// Submits flows without waiting until workers have applied them.
     fn submit(&mut self, flows: &str) {
         let now = self.clock.now();
         for flow in parse_flows(flows, ParseOptions::default()).flatten() {
@@ -98,11 +99,11 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// A switch with no entries whose ports have these queues, from port 1. With a maker, engines are its. Of the model's
-    /// settings the limit of removals is the rig's.
+    /// Creates a switch without entries whose ports, numbered from 1, have these queues. With a maker, it creates
+    /// the engines. The limit of removals per poll in `model` is replaced by the rig's own.
     ///
     /// # Errors
-    /// More ports than a switch has.
+    /// More ports than a switch may have.
     pub(crate) fn over(
         config: &worker::Config,
         queues: Vec<Box<dyn Queue>>,
@@ -128,7 +129,7 @@ impl<P: Probe + Default> Rig<P> {
         Ok(rig)
     }
 
-    /// Does flows as they stand in a file, all at once, and puts them in force.
+    /// Loads flows of a flow file as one bundle, and waits until they are applied.
     ///
     /// # Errors
     /// The first flow that is refused.
@@ -139,7 +140,7 @@ impl<P: Probe + Default> Rig<P> {
         Ok(changed)
     }
 
-    /// Does flows as they stand in a file, one by one, and puts each in force.
+    /// Adds flows of a flow file one by one, and waits until each is applied.
     ///
     /// # Errors
     /// The first flow that is refused.
@@ -151,7 +152,7 @@ impl<P: Probe + Default> Rig<P> {
         Ok(())
     }
 
-    /// Puts in force what was submitted, and lets the model forget what is gone. No packet is received.
+    /// Applies the submitted operations, and lets the model release removed entries. No packet is received.
     pub fn settle(&mut self) {
         let now = self.clock.now();
         loop {
@@ -165,19 +166,19 @@ impl<P: Probe + Default> Rig<P> {
     }
 }
 
-/// A UDP packet to port 53, as short as Ethernet allows.
+/// Returns a UDP packet to port 53 of the minimum length of Ethernet.
 pub(super) fn udp_frame(src: [u8; 4], dst: [u8; 4], src_port: u16) -> Frame {
     let mac = |last| [2, 0, 0, 0, 0, last];
     let packet = PacketBuilder::ethernet(mac(2), mac(1)).ipv4(src, dst).udp(src_port, 53).pad_to(60);
     Frame::from_bytes(&packet.build())
 }
 
-/// Entries that come, change and go while costs are measured; no packet hits them.
+/// Entries that are added, changed and removed while costs are measured; no packet hits them.
 const SINGLE: &str = "udp,nw_src=10.255.255.254,nw_dst=172.16.0.9,tp_src=9,tp_dst=9";
-/// More entries than come singly: the table is swapped.
+/// Number of entries that is changed as a whole instead of singly: the table is swapped.
 const SWAPPED: u16 = 80;
 
-/// Packets, and from time to time an operation of each sort.
+/// Supplies packets, and from time to time an operation of each sort.
 impl Workload for Rig {
     fn prepare(&mut self, turn: u64) -> u8 {
         let now = self.clock.advance_by(1_000);

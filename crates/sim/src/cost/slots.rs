@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Steps as places in an array.
+//! Mapping of steps to array indices (slots).
 
 use pipeline::Step;
 
-/// Tables that have steps of their own.
+/// Number of tables with separate steps.
 const TABLES: usize = 256;
-/// Steps that are not a table's.
+/// Number of steps that do not belong to a table.
 const SINGLE: usize = 9;
-/// Steps of each table.
+/// Number of steps per table.
 const OF_TABLE: usize = 5;
-/// Different steps there are, each table's twice: on a burst's first way through the tables, and for those of it that go
-/// through them again because they left the fast-forwarding path.
+/// Number of slots. Each step of a table has two: for a burst's first pass through the tables, and for
+/// packets that left the fast-forwarding path and pass the tables again.
 pub const STEPS: usize = SINGLE + 2 * OF_TABLE * TABLES;
 
-/// A step's place, on the first way.
+/// Returns the slot of a step in the first pass.
 pub(super) fn slot(step: Step) -> usize {
     match step {
         Step::Turn => 0,
@@ -33,14 +33,14 @@ pub(super) fn slot(step: Step) -> usize {
     }
 }
 
-/// All places of a step.
+/// Returns all slots of a step.
 pub(super) fn slots(step: Step) -> impl Iterator<Item = usize> {
     let first = slot(step);
     let again = (first >= SINGLE).then_some(first + OF_TABLE * TABLES);
     std::iter::once(first).chain(again)
 }
 
-/// The step at a place, and whether it is on the second way.
+/// Returns the step of a slot, and whether it is in the second pass.
 pub(super) fn step(slot: usize) -> (Step, bool) {
     let again = slot >= SINGLE + OF_TABLE * TABLES;
     let first = if again { slot - OF_TABLE * TABLES } else { slot };
@@ -68,27 +68,28 @@ pub(super) fn step(slot: usize) -> (Step, bool) {
     (step, again)
 }
 
-/// Tells by the steps of a burst which way it is on.
+/// Determines from the steps of a burst which pass it is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Course {
-    /// The table it is at.
+    /// Current table.
     at: Option<u8>,
-    /// Its entries there have been run.
+    /// Whether the entries found there were executed.
     executed: bool,
-    /// A lower table followed a higher one, or a table itself.
+    /// Whether the second pass has begun: a table was followed by itself or a lower one.
     again: bool,
-    /// Packets that came to the table.
+    /// Number of packets that reached the table.
     came: u32,
 }
 
 impl Course {
-    /// The place of the step that comes now, and its units. The entries of a table cost whom they let through and whom they
-    /// do not: on the first way a unit is a packet that came.
+    /// Returns the slot of the next step and its units. Executing a table's entries costs time for packets
+    /// that leave the path as well. In the first pass, every packet that reached the table is therefore a
+    /// unit.
     #[inline]
     pub fn follow(&mut self, step: Step, mut units: u32) -> (usize, u32) {
         match step {
             Step::Receive | Step::Admit => *self = Self::default(),
-            // What is worked off in a turn that receives nothing has been on the path before.
+            // The backlog processed in an iteration without arrivals was on the path before.
             Step::Turn => *self = Self { again: true, ..Self::default() },
             Step::Extract(table) => {
                 self.enter(table);
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(ways(&path), [(false, 9); 4]);
         let tables = [(Step::Extract(0), 7), (Step::Lookup(0), 7), (Step::Execute(0), 8)];
         assert_eq!(ways(&tables), [(true, 7), (true, 7), (true, 8)]);
-        // Known ones need no key.
+        // Packets with a cached result need no key.
         let known = [(Step::Admit, 4), (Step::Extract(1), 4), (Step::Execute(1), 1), (Step::Execute(1), 3)];
         assert_eq!(ways(&known), [(false, 4), (false, 4), (false, 4), (true, 3)]);
         // Nothing was received.

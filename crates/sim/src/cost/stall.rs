@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long packets wait, and what becomes of them, while everything is deleted under them.
+//! Delay and treatment of packets while all entries are deleted.
 
 use crate::clock::VirtualClock;
 use crate::cost::rig::udp_frame;
@@ -12,67 +12,68 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use worker::Worker;
 
-/// Different packets, drawn from all entries.
+/// Number of distinct packets, drawn from all entries.
 const FRAMES: u32 = 4_096;
-/// A turn that takes longer, and has applied nothing, was interrupted.
+/// Duration in nanoseconds above which a poll iteration without operations was preempted.
 const GAP_NS: u64 = 20_000;
-/// How long packets flow before the delete, and after all is over.
+/// Duration of traffic before the delete and after its completion.
 const FLOW: Duration = Duration::from_millis(50);
 
-/// A load of many exact entries, and the delete of all of them.
+/// Results of loading many exact entries and deleting them all.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Entries.
+    /// Number of entries.
     pub entries: u32,
-    /// Reading the flows' text, and making flow-mods of it.
+    /// Time to parse the flows' text into flow-mods.
     pub parse: Duration,
-    /// Putting them in force.
+    /// Time until they were applied.
     pub load: Duration,
-    /// CPU time of both, which other programs do not add to.
+    /// CPU time of both, which excludes other programs.
     pub cpu: Duration,
-    /// Memory of the process that the entries have taken, model, compiled table and counters together, bytes each.
+    /// Memory of the process per entry in bytes: model, compiled table and counters.
     pub entry_bytes: f64,
-    /// The engine that served them.
+    /// Engine of the table.
     pub engine: &'static str,
-    /// The costs that virtual time is made of, measured over the loaded table.
+    /// Costs from which virtual time is computed, measured over the loaded table.
     pub costs: CostTable,
-    /// The control thread's part of the delete: until the operation was on its way.
+    /// Control thread's share of the delete: time until the operation was submitted.
     pub submit: Duration,
-    /// Until it was in force.
+    /// Time until the delete was applied.
     pub barrier: Duration,
-    /// Turns from before the delete to after it, and what they took.
+    /// Poll iterations from before the delete to after it.
     pub turns: Turns,
-    /// Packets judged before the delete was in force, and after.
+    /// Packets processed before the delete was applied, and after it.
     pub judged: [u64; 2],
-    /// Packets that went by the deleted entries: all of those before, none of those after.
+    /// Packets that hit the deleted entries. They must be all packets before the delete and none after it.
     pub by_old: u64,
-    /// Packets that went by no entry: the reverse.
+    /// Packets that missed. They must be all packets after the delete and none before it.
     pub by_new: u64,
-    /// Packets by the deleted entries after the barrier was answered.
+    /// Packets that hit deleted entries after the barrier was answered.
     pub stale: u64,
-    /// Packets of which anything else became.
+    /// Packets with any other outcome.
     pub astray: u64,
 }
 
-/// What turns took, ns.
+/// Durations of poll iterations in nanoseconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
-    /// How many.
+    /// Number of poll iterations.
     pub count: u64,
-    /// The longest, in virtual time, operations included.
+    /// Longest iteration in virtual time, including operations.
     pub virtual_max_ns: f64,
-    /// The longest that applied an operation, in real time; gaps in it are not told from work.
+    /// Longest iteration that applied an operation, in real time. Preemption in it cannot be separated from
+    /// work.
     pub real_operation_max_ns: u64,
-    /// The longest other one that was not interrupted, in real time.
+    /// Longest other iteration without preemption, in real time.
     pub real_max_ns: u64,
-    /// Turns that were interrupted.
+    /// Number of preempted iterations.
     pub gaps: u64,
-    /// What they took.
+    /// Sum of their durations in nanoseconds.
     pub gaps_ns: u64,
 }
 
 impl Turns {
-    /// One more.
+    /// Adds one iteration.
     pub(super) fn add(&mut self, operation: bool, virtual_ns: f64, real_ns: u64) {
         self.count += 1;
         self.virtual_max_ns = self.virtual_max_ns.max(virtual_ns);
@@ -88,13 +89,13 @@ impl Turns {
 }
 
 impl Report {
-    /// Reading and loading together.
+    /// Returns the time for parsing and loading together.
     #[must_use]
     pub fn load_total(&self) -> Duration {
         self.parse + self.load
     }
 
-    /// Whether each packet was judged by all rules before the delete or by all rules after it.
+    /// Whether each packet was processed either by all rules before the delete or by all rules after it.
     #[must_use]
     pub fn is_lawful(&self) -> bool {
         self.judged == [self.by_old, self.by_new] && self.stale == 0 && self.astray == 0
@@ -140,13 +141,13 @@ fn source_port(entry: u32) -> u16 {
     1_000 + (entry % 50_000) as u16
 }
 
-/// Flows as they would stand in a file.
+/// Returns flows as text of a flow file.
 fn flows(entries: u32) -> String {
     let mut text = String::with_capacity(entries as usize * 90);
     for entry in 0..entries {
         let [a, b, c, d] = address(entry);
         let port = source_port(entry);
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = writeln!(
             text,
             "udp,nw_src={a}.{b}.{c}.{d},nw_dst=192.168.0.1,tp_src={port},tp_dst=53 actions=output:2"
@@ -155,24 +156,24 @@ fn flows(entries: u32) -> String {
     text
 }
 
-/// Memory of the process that is in use, bytes; 0 where the system does not tell.
+/// Returns the resident memory of the process in bytes, or 0 if the system does not report it.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0) * 1_024
 }
 
-/// CPU time of this thread; 0 where the system does not tell.
+/// Returns the CPU time of this thread, or 0 if the system does not report it.
 fn cpu_time() -> Duration {
     let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = schedule.split_whitespace().next().and_then(|word| word.parse().ok());
     Duration::from_nanos(first.unwrap_or(0))
 }
 
-/// Loads entries (at most 2^24) and deletes them all while a worker forwards packets that hit them.
+/// Loads `entries` entries (at most 2^24) and deletes them all while a worker forwards packets that hit them.
 ///
 /// # Errors
-/// Not unless the flows made for it are refused.
+/// Only if one of the generated flows is refused.
 pub fn run(entries: u32, costs: Costs) -> Result<Report, CostError> {
     let step = (u64::from(entries) * 618 / 1_000).max(1);
     let hit = |n: u32| (u64::from(n) * step % u64::from(entries)) as u32;
@@ -213,7 +214,7 @@ pub fn run(entries: u32, costs: Costs) -> Result<Report, CostError> {
     Ok(report)
 }
 
-/// Deletes everything while packets flow in another thread.
+/// Deletes all entries while another thread forwards packets.
 fn delete(mut rig: Rig, report: &mut Report) {
     let mut worker = rig.worker;
     let mut clock = rig.clock;
@@ -257,7 +258,7 @@ fn delete(mut rig: Rig, report: &mut Report) {
     report.astray = end.received - begin.received - report.by_old - report.by_new;
 }
 
-/// Turns until it is told to stop.
+/// Runs poll iterations until `stop` is set.
 fn forward(worker: &mut Worker<CostProbe>, clock: &mut VirtualClock, stop: &AtomicBool) -> Turns {
     let mut turns = Turns::default();
     let mut virtual_ns = worker.probe().virtual_ns();

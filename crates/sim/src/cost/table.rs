@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cost table, and how it holds against real time.
+//! Cost table, and its agreement with real time.
 
 use crate::cost::CostProbe;
 use crate::cost::probe::{Counts, Rates};
@@ -7,74 +7,74 @@ use crate::cost::slots::slots;
 use pipeline::Step;
 use std::fmt::{self, Display, Formatter};
 
-/// One step's cost.
+/// Cost of one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Row {
-    /// The step.
+    /// Step of the worker.
     pub step: Step,
-    /// Of those packets of a burst that go through the tables again, having left the fast-forwarding path.
+    /// Whether the row covers packets that left the fast-forwarding path and pass the tables again.
     pub again: bool,
-    /// How often it was measured.
+    /// Number of samples.
     pub samples: usize,
-    /// Units in all samples.
+    /// Sum of the units of all samples.
     pub units: u64,
-    /// Mean cost of a unit, ns.
+    /// Mean cost of a unit in nanoseconds.
     pub mean_ns: f64,
-    /// What the step costs each time, ns, whatever its size, and then each unit of it.
+    /// Fixed cost per occurrence of the step in nanoseconds; the cost of its units is added.
     pub mark_ns: f64,
-    /// See `mark_ns`.
+    /// Cost per unit in nanoseconds, in addition to `mark_ns`.
     pub each_ns: f64,
-    /// Median over the samples of a unit's cost, ns.
+    /// Median over the samples of the cost per unit, in nanoseconds.
     pub p50_ns: f64,
-    /// 99th percentile, ns.
+    /// 99th percentile of the cost per unit, in nanoseconds.
     pub p99_ns: f64,
-    /// 99.9th percentile, ns: what virtual time is made of where the longest turn is told. Of fewer than 1,000 samples the
-    /// highest.
+    /// 99.9th percentile of the cost per unit, in nanoseconds; the maximum if there are fewer than 1,000
+    /// samples. Virtual time uses it where the longest poll iteration is reported.
     pub p999_ns: f64,
 }
 
-/// Whether the costs add up to real time, over windows in which no time was stolen.
+/// Agreement of the costs with real time, over windows without preemption.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Agreement {
-    /// What the table says by mean costs of what was counted, ns.
+    /// Time by mean costs in nanoseconds.
     pub virtual_ns: f64,
-    /// The same by costs that tell sizes apart.
+    /// Time by costs that depend on size, in nanoseconds.
     pub sized_ns: f64,
-    /// What it took, ns.
+    /// Real time in nanoseconds.
     pub real_ns: f64,
-    /// Windows compared.
+    /// Number of windows compared.
     pub windows: usize,
-    /// Windows with stolen time, of both kinds, which were set aside.
+    /// Number of windows of both kinds that were excluded because of preemption.
     pub set_aside: usize,
-    /// Time stolen in them, ns.
+    /// Preempted time in them, in nanoseconds.
     pub stolen_ns: u64,
 }
 
 impl Agreement {
-    /// Virtual time divided by real time.
+    /// Returns virtual time by mean costs divided by real time.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.virtual_ns / self.real_ns
     }
 
-    /// The same by costs that tell sizes apart.
+    /// Returns virtual time by size-dependent costs divided by real time.
     #[must_use]
     pub fn sized_ratio(&self) -> f64 {
         self.sized_ns / self.real_ns
     }
 }
 
-/// The cost of a unit of each step.
+/// Costs of all steps.
 #[derive(Clone)]
 pub struct CostTable {
     rows: Vec<Row>,
-    /// By mean costs of a unit.
+    /// Mean costs per unit.
     means: Rates,
-    /// By the 99.9th percentile of a unit's cost.
+    /// 99.9th percentiles of the cost per unit.
     tails: Rates,
-    /// By costs that tell sizes apart.
+    /// Size-dependent costs: per occurrence and per unit.
     sized: Rates,
-    /// How the table holds against real time.
+    /// Agreement with real time.
     pub agreement: Agreement,
 }
 
@@ -95,8 +95,8 @@ impl CostTable {
         Self { rows, means, tails, sized, agreement: Agreement::default() }
     }
 
-    /// A table by which a unit of every step costs the same: virtual time then tells the work of turns, and two runs tell
-    /// the same.
+    /// Returns a table with the same cost for a unit of every step. Virtual time is then proportional to
+    /// work, and repeated runs give equal results.
     #[must_use]
     pub fn even(unit_ns: f64) -> Self {
         let mut even = Rates::none();
@@ -105,8 +105,8 @@ impl CostTable {
         Self { rows, means: even.clone(), tails: even.clone(), sized: even, agreement }
     }
 
-    /// A table of steps with so much each time and so much a unit, ns: (step, on the second way, each time, a unit). A step
-    /// that is not there costs nothing.
+    /// Returns a table with given costs in nanoseconds: (step, in the second pass, per occurrence, per unit).
+    /// All other steps cost nothing.
     #[must_use]
     pub fn given(steps: &[(Step, bool, f64, f64)]) -> Self {
         let row = |&(step, again, mark_ns, each_ns): &(Step, bool, f64, f64)| {
@@ -116,13 +116,14 @@ impl CostTable {
         Self::new(steps.iter().map(row).collect())
     }
 
-    /// A row for each step that happened.
+    /// Returns a row for each step that occurred.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// Mean cost of a unit of a step, ns, on both ways; 0 for a step that was not measured.
+    /// Returns the mean cost of a unit of a step in nanoseconds, over both passes; 0 for a step that was not
+    /// measured.
     #[must_use]
     pub fn cost_ns(&self, step: Step) -> f64 {
         let rows = self.rows.iter().filter(|row| row.step == step);
@@ -132,7 +133,7 @@ impl CostTable {
         if units > 0.0 { ns / units } else { 0.0 }
     }
 
-    /// The same by mean costs, but for these steps by the 99.9th percentile.
+    /// Like [`CostTable::drive`], with the 99.9th percentile for the given steps.
     pub(super) fn drive_by_tails_of(&self, probe: &mut CostProbe, steps: &[Step]) {
         let mut rates = self.means.clone();
         for slot in steps.iter().flat_map(|step| slots(*step)) {
@@ -141,34 +142,34 @@ impl CostTable {
         probe.start_virtual(rates);
     }
 
-    /// What the units of these steps cost, ns.
+    /// Returns the cost of the counted units of these steps in nanoseconds.
     pub(super) fn part_ns(&self, counts: &Counts, steps: &[Step]) -> f64 {
         let slots = steps.iter().flat_map(|step| slots(*step));
         slots.map(|slot| counts.units[slot] as f64 * self.means.unit_ns[slot]).sum()
     }
 
-    /// What these units of the steps cost, ns.
+    /// Returns the cost of the counted units by mean costs, in nanoseconds.
     pub(super) fn total_ns(&self, counts: &Counts) -> f64 {
         self.means.total_ns(counts)
     }
 
-    /// The same by costs that tell sizes apart.
+    /// Returns the cost of the counts by size-dependent costs, in nanoseconds.
     pub(super) fn sized_ns(&self, counts: &Counts) -> f64 {
         self.sized.total_ns(counts)
     }
 
-    /// Makes a probe's virtual time pass by this table, from 0.
+    /// Drives a probe's virtual time by mean costs, from 0.
     pub fn drive(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.means.clone());
     }
 
-    /// The same with the 99.9th percentile of each step's cost for every unit: no turn is told shorter than it was but by
-    /// luck, and most are told longer.
+    /// Like [`CostTable::drive`], with the 99.9th percentile of each step's cost. Almost every poll iteration
+    /// then takes at least its real time, and most take longer.
     pub fn drive_by_tails(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.tails.clone());
     }
 
-    /// The same by costs that tell sizes apart, so much each time and so much a unit: for bursts of all sizes.
+    /// Like [`CostTable::drive`], with size-dependent costs, for bursts of all sizes.
     pub fn drive_by_size(&self, probe: &mut CostProbe) {
         probe.start_virtual(self.sized.clone());
     }

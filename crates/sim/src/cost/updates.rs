@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What low-latency packets notice of rules that are added under them, and what an added rule costs a worker, in each
-//! way of keeping records right.
+//! Effect of added rules on low-latency packets, and their cost to a worker, for each consistency mode of the
+//! LUTs.
 //!
-//! Packets of low-latency flows arrive at an even rate, rules at another, in virtual time: by what each step cost on
-//! average over the same tables, and by the 99.9th percentile for the steps that only rules cause. The same packets arrive once without a rule being added: what a packet is
-//! later by is due to the rules. Every packet's port is held against what the rules say, flow by flow.
+//! In virtual time, packets of low-latency flows arrive at one constant rate and rules at another. Steps have
+//! their mean costs over the same tables, and the steps that only rules cause have the 99.9th percentile. The
+//! same packets also arrive without any rule being added: a packet's additional delay is due to the rules.
+//! Every packet's output port is compared with the rules, flow by flow.
 
 mod plan;
 mod stream;
@@ -22,67 +23,68 @@ use worker::{Consistency, Worker};
 
 pub use plan::Rules;
 
-/// Turns from one rule to the next while costs are measured.
+/// Poll iterations between rules while costs are measured.
 const RULE_TURNS: u64 = 16;
 
-/// Of what a worker can carry, this part arrives.
+/// Offered load as a share of the worker's capacity.
 const LOAD: f64 = 0.5;
 
-/// Steps that there are only because rules are added.
+/// Steps that occur only because rules are added.
 const BY_RULES: [Step; 5] = [Step::Change, Step::Swap, Step::Clean, Step::Verify(0), Step::Lookup(0)];
 
-/// A packet, and a turn, take at least as long: on a machine so busy that nothing could be measured time passes, too.
+/// Minimum cost of a packet and of a poll iteration in nanoseconds, so that time passes even if the machine
+/// was too busy to measure.
 const LEAST_NS: f64 = 50.0;
 
-/// What is run.
+/// Parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// Which rules.
+    /// Kind of rules.
     pub rules: Rules,
-    /// How many there are before any is added.
+    /// Number of rules before any is added.
     pub before: usize,
-    /// How many are added.
+    /// Number of rules added.
     pub added: usize,
-    /// How many a second.
+    /// Rules added per second.
     pub rate: u64,
-    /// How many come at the same time.
+    /// Number of rules added at the same time.
     pub together: usize,
-    /// Flows; each has a packet in turn.
+    /// Number of flows; each sends a packet in turn.
     pub flows: usize,
-    /// Records of a LUT.
+    /// Number of records of a LUT.
     pub lut_entries: usize,
-    /// How they are kept right.
+    /// Consistency mode of the LUTs.
     pub consistency: Consistency,
-    /// How long costs are measured.
+    /// Duration of the cost measurement.
     pub plan: Measuring,
 }
 
-/// What was found.
+/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The table's engine.
+    /// Engine of the table.
     pub engine: &'static str,
-    /// The costs that virtual time is made of.
+    /// Costs from which virtual time is computed.
     pub costs: CostTable,
-    /// Packets, and how many of them a second.
+    /// Number of packets.
     pub packets: usize,
-    /// Their rate.
+    /// Packets per second.
     pub packets_per_s: f64,
-    /// The most that a packet was later than without the rules, ns of virtual time.
+    /// Largest additional delay of a packet due to the rules, in nanoseconds of virtual time.
     pub delay_max_ns: f64,
-    /// What a rule cost when it came: putting it in force and cleaning, mean ns of the worker.
+    /// Mean immediate cost of a rule in nanoseconds of the worker: applying it, and cleaning records.
     pub at_once_ns: f64,
-    /// What it cost packets that came later: records verified, and packets that went through the table, mean ns.
+    /// Mean later cost of a rule in nanoseconds: verified records, and packets that went through the table.
     pub later_ns: f64,
-    /// Packets that left by a wrong port or not at all.
+    /// Packets sent to a wrong port or not at all.
     pub wrong: u64,
-    /// Packets that went all the way over the fast-forwarding path.
+    /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// What the LUT did while rules were added.
+    /// Activity of the LUTs while rules were added.
     pub luts: LutFigures,
 }
 
-/// A worker, its ports, and what must become of its packets.
+/// Test harness: a worker, its ports, and the expected treatment of its packets.
 struct Road {
     rig: Rig,
     lines: Vec<Arc<Line>>,
@@ -90,16 +92,16 @@ struct Road {
     rules: Rules,
     flows: usize,
     together: usize,
-    /// Rules on their way to the worker.
+    /// Rules submitted to the worker but not applied yet.
     submitted: VecDeque<Rule>,
-    /// The flow of the next packet.
+    /// Flow of the next packet.
     next: usize,
 }
 
 /// Runs a case.
 ///
 /// # Errors
-/// Not unless the rules made for it are refused.
+/// Only if one of the generated rules is refused.
 pub fn run(case: &Case) -> Result<Report, CostError> {
     let mut road = Road::new(case)?;
     let costs = measure(&mut Adding { road: &mut road, together: case.together, since: 0 }, case.plan);
@@ -112,7 +114,7 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     let spacing_ns = packet_ns.max(LEAST_NS) / LOAD;
     let span_ns = case.added as f64 * 1e9 / case.rate as f64;
     let packets = (span_ns / spacing_ns) as usize;
-    // Until each flow has had a packet.
+    // Long enough for each flow to send a packet.
     road.drive(&costs, spacing_ns, 2 * case.flows, 0, 0.0)?;
     let quiet = road.drive(&costs, spacing_ns, packets, 0, 0.0)?;
     let before = road.rig.model.plane_mut().totals().fast;
@@ -135,7 +137,7 @@ pub fn run(case: &Case) -> Result<Report, CostError> {
     })
 }
 
-/// What counters have gained.
+/// Returns the increase of the counters.
 fn since(now: LutFigures, before: LutFigures) -> LutFigures {
     LutFigures {
         hits: now.hits - before.hits,
@@ -148,10 +150,10 @@ fn since(now: LutFigures, before: LutFigures) -> LutFigures {
     }
 }
 
-/// A stretch of packets.
+/// Sequence of packets.
 #[derive(Default)]
 struct Stretch {
-    /// When each packet's turn was over, ns since the stretch began.
+    /// Time at which each packet's poll iteration ended, in nanoseconds since the start of the sequence.
     ready_ns: Vec<f64>,
     wrong: u64,
 }
@@ -188,7 +190,8 @@ impl Road {
         Ok(())
     }
 
-    /// One turn, and how many packets it received; counts those that did not leave by their ports.
+    /// Runs one poll iteration and returns the number of packets received. Counts those that were not sent to
+    /// their ports.
     fn turn(&mut self, wrong: &mut u64) -> usize {
         let sent = |lines: &[Arc<Line>]| PORTS.map(|port| lines[port as usize - 1].sent.load(Relaxed));
         let before = sent(&self.lines);
@@ -215,7 +218,7 @@ impl Road {
         turn.received
     }
 
-    /// Lets so many packets arrive, `spacing_ns` apart, and so many rules be added.
+    /// Lets packets arrive `spacing_ns` nanoseconds apart, while rules are added.
     fn drive(
         &mut self,
         costs: &CostTable,
@@ -249,7 +252,7 @@ impl Road {
     }
 }
 
-/// Full bursts, and a rule from time to time: while costs are measured.
+/// Supplies full bursts and an occasional rule while costs are measured.
 struct Adding<'a> {
     road: &'a mut Road,
     together: usize,
@@ -262,7 +265,7 @@ impl Workload for Adding<'_> {
         self.road.lines[0].waiting.store(BURST, Relaxed);
         self.since += 1;
         if !turn.is_multiple_of(RULE_TURNS) {
-            // Turns are of one kind if they come as soon after a rule.
+            // Poll iterations are of one kind if they follow a rule at the same distance.
             return self.since.min(u64::from(u8::MAX)) as u8;
         }
         self.since = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the controller does, and to which tables: one 5-tuple table, eight of them, an access list, routes.
+//! Operations of the controller and the tables they change: one 5-tuple table, eight of them, an access list,
+//! routes.
 
 use crate::cost::CostError;
 use crate::cost::rig::udp_frame;
@@ -8,35 +9,35 @@ use flow::syntax::{ParseOptions, parse_flows};
 use flow::{Action, Command, FlowMod, Instructions};
 use frame::Frame;
 
-/// Different packets, drawn from all flows.
+/// Number of distinct packets, drawn from all flows.
 const FRAMES: u32 = 4_096;
-/// Changes of a table in a bundle: as many as workers still apply one by one.
+/// Changes per bundle: workers still apply this many one by one.
 const BUNDLE: usize = 60;
 /// Tables that one bundle changes.
 const TABLES: u32 = 8;
-/// Rules of the access list at most.
+/// Maximum number of rules in the access list.
 const ACCESS_RULES_MAX: u32 = 10_000;
-/// Rules that match all of a packet in the routes with chains, from the best to the worst.
+/// Number of rules of equal prefix in the routes with chains, from the best to the worst.
 const CHAIN: u32 = 500;
 
-/// Operations over a table that holds something already.
+/// Operations on a table with initial contents.
 pub(super) struct Script {
     pub name: &'static str,
-    /// What is there before.
+    /// Initial flow-mods.
     pub setup: Vec<FlowMod>,
-    /// Operations: a flow-mod by itself, or a bundle of several.
+    /// Operations: each a single flow-mod, or a bundle of several.
     pub operations: Vec<Vec<FlowMod>>,
-    /// The operations may be done again and again.
+    /// Whether the operations can be repeated.
     pub repeats: bool,
 }
 
-/// Scripts over the same packets.
+/// Scripts with common packets.
 pub(super) struct Family {
     pub frames: Vec<Frame>,
     pub scripts: Vec<Script>,
 }
 
-/// All of them; each is made for a number of flows.
+/// All families; each is generated for a number of flows.
 pub(super) const FAMILIES: [fn(u32) -> Result<Family, CostError>; 4] =
     [one_table, eight_tables, access_list, routes];
 
@@ -44,7 +45,7 @@ fn parsed(text: &str) -> Result<FlowMod, CostError> {
     Ok(parse_flows(text, ParseOptions::default()).next().transpose()?.unwrap_or_default())
 }
 
-/// The same flows under another command; what they do becomes an output.
+/// Returns the same flows under another command, with an output to `port` as their action.
 fn each(command: Command, flows: &[FlowMod], port: u32) -> Vec<FlowMod> {
     let instructions = Instructions::apply(vec![Action::output(port)]);
     flows.iter().map(|m| FlowMod { command, instructions: instructions.clone(), ..m.clone() }).collect()
@@ -76,12 +77,12 @@ fn dotted([a, b, c, d]: [u8; 4]) -> String {
     format!("{a}.{b}.{c}.{d}")
 }
 
-/// Frames that hit flows spread over all.
+/// Returns frames that hit flows evenly spread over all flows.
 fn frames(flows: u32, mut frame: impl FnMut(u32) -> Frame) -> Vec<Frame> {
     (0..FRAMES).map(|n| frame((u64::from(n) * u64::from(flows) / u64::from(FRAMES)) as u32)).collect()
 }
 
-/// A UDP flow to port 53 in a table; packets of it go on to the next, or leave by port 2.
+/// Returns a flow of UDP port 53 in a table. Its packets continue to the next table, or are sent to port 2.
 fn five_tuple(table: u32, tables: u32, n: u32) -> Result<FlowMod, CostError> {
     let then = if table + 1 == tables { "output:2".into() } else { format!("goto_table:{}", table + 1) };
     let from = dotted(host(n));
@@ -94,7 +95,7 @@ fn five_tuple_frames(flows: u32) -> Vec<Frame> {
     frames(flows, |n| udp_frame(host(n), [192, 168, 0, 1], 1_000))
 }
 
-/// Flow after flow, and all at once.
+/// Flow-mods one by one, and all in one bundle.
 fn one_table(count: u32) -> Result<Family, CostError> {
     let flows: Vec<FlowMod> = (0..count).map(|n| five_tuple(0, 1, n)).collect::<Result<_, _>>()?;
     let mut replaced = vec![of_all(Command::Delete, 1)];
@@ -160,7 +161,8 @@ fn access_list(count: u32) -> Result<Family, CostError> {
     })
 }
 
-/// The second half added to the first, one by one and in bundles; the first half taken away from all.
+/// Adds the second half of the flows to the first, one by one and in bundles, and deletes the first half of
+/// all.
 fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> Vec<Script> {
     let (first, second) = flows.split_at(flows.len() / 2);
     vec![
@@ -170,7 +172,8 @@ fn in_bundles(flows: &[FlowMod], [singly, adds, deletes]: [&'static str; 3]) -> 
     ]
 }
 
-/// Prefixes within prefixes, the longest taken away first; then many rules of each prefix, the best taken away first.
+/// Nested prefixes, of which the longest is deleted first. Then many rules per prefix, of which the best is
+/// deleted first.
 fn routes(count: u32) -> Result<Family, CostError> {
     const LENGTHS: u32 = 16;
     let nests = count.div_ceil(LENGTHS);
@@ -184,7 +187,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     }
     let mut scripts =
         in_bundles(&nested, ["routes, adds", "routes, bundles of 60 adds", "routes, bundles of 60 deletes"]);
-    // Prefixes of two lengths, or the table would be one of a single mask.
+    // With prefixes of one length, the table would have a single mask.
     let prefixes = count.div_ceil(CHAIN);
     let mut chained = Vec::new();
     for place in 0..CHAIN {
@@ -198,7 +201,7 @@ fn routes(count: u32) -> Result<Family, CostError> {
     let deletes = bundles(&each(Command::DeleteStrict, half, 1), BUNDLE);
     scripts.push(script("routes, 500 rules of each prefix, bundles of 60 deletes", &chained, deletes));
     let frames = frames(nests, |nest| {
-        // As many packets go by the prefixes with many rules as by any.
+        // Half of the packets hit prefixes with many rules.
         let nest = if nest % 2 == 0 { nest } else { nest * prefixes / nests * nests / prefixes };
         udp_frame([10, 0, 0, 1], network(nest), 1_000)
     });

@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules that there are, those that are added, the flows, and by which port each flow must leave: told by comparing
-//! each rule with each flow, without any table.
+//! Initial rules, added rules, flows, and the expected output port of each flow. The ports are computed by
+//! comparing each rule with each flow, without any table.
 
 use crate::cost::rig::udp_frame;
 use fastrand::Rng;
 use flow::{Action, Field, FieldMatch, FlowMod, Instructions, Match, MatchError, PortNo};
 use frame::Frame;
 
-/// Ports that packets leave by.
+/// Output ports of the rules.
 pub(super) const PORTS: [PortNo; 2] = [2, 3];
 
-/// One added rule of so many is made for a flow in use.
+/// One of this many added rules matches a flow in use.
 const AIMED: usize = 10;
 
-/// Lengths of an access list's prefixes.
+/// Prefix lengths of the access list.
 const LENGTHS: [u32; 5] = [12, 16, 20, 24, 32];
 
-/// Which rules.
+/// Kind of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// An access list: two prefixes, perhaps a port; any priority.
+    /// Access list: two prefixes, for some rules a port, and any priority.
     AccessList,
-    /// Routes: prefixes of the destination, the longer the better.
+    /// Routes: destination prefixes, with a priority that grows with their length.
     Routes,
 }
 
 impl Rules {
-    /// Its name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,14 +36,14 @@ impl Rules {
     }
 }
 
-/// A flow: addresses; all of them are UDP to port 53.
+/// Flow of UDP packets to port 53, identified by its addresses.
 #[derive(Clone, Copy, Debug)]
 struct Flow {
     from: u32,
     to: u32,
 }
 
-/// A rule, as numbers.
+/// Rule as numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     from: (u32, u32),
@@ -57,7 +57,7 @@ pub(super) struct Plan {
     kind: Rules,
     rng: Rng,
     flows: Vec<Flow>,
-    /// For each flow the priority and port of its best rule.
+    /// Priority and port of each flow's best rule.
     best: Vec<(u16, PortNo)>,
 }
 
@@ -70,7 +70,7 @@ impl Rule {
         (flow.from ^ self.from.0) & self.from.1 == 0 && (flow.to ^ self.to.0) & self.to.1 == 0
     }
 
-    /// The low-latency entry.
+    /// Returns the rule as a low-latency entry.
     pub fn flow_mod(&self, kind: Rules) -> Result<FlowMod, MatchError> {
         let whole = |field: Field, value: u128| FieldMatch { field, value, mask: field.full_mask() };
         let prefix = |field, (value, mask): (u32, u32)| FieldMatch {
@@ -98,19 +98,19 @@ impl Rule {
 }
 
 impl Plan {
-    /// Flows, and as many rules that are there from the start; each flow has one.
+    /// Creates flows and the initial rules; each flow matches one of them.
     pub fn new(kind: Rules, flows: usize, rules: usize) -> (Self, Vec<Rule>) {
         let mut rng = Rng::with_seed(1);
         let made = (0..flows).map(|_| Flow { from: rng.u32(..), to: rng.u32(..) }).collect();
         let mut plan = Self { kind, rng, flows: made, best: vec![(0, 0); flows] };
         let mut start: Vec<Rule> = (0..rules).map(|_| plan.any()).collect();
-        // What no other rule takes.
+        // Default rule for flows that no other rule matches.
         start.push(Rule { from: (0, 0), to: (0, 0), priority: 1, port: PORTS[0] });
         start.iter().for_each(|rule| plan.take(rule));
         (plan, start)
     }
 
-    /// A rule to be added.
+    /// Returns the next rule to add.
     pub fn next(&mut self) -> Rule {
         if self.rng.usize(0..AIMED) > 0 {
             return self.any();
@@ -140,7 +140,8 @@ impl Plan {
         }
     }
 
-    /// A rule is in force: of equal priority the first stays, but a route of the same prefix is replaced.
+    /// Records an added rule. Among equal priorities the first one stays, but a route of the same prefix is
+    /// replaced.
     pub fn take(&mut self, rule: &Rule) {
         let least = rule.priority + u16::from(self.kind == Rules::Routes);
         for (flow, best) in self.flows.iter().zip(&mut self.best) {
@@ -150,12 +151,12 @@ impl Plan {
         }
     }
 
-    /// The port that a flow must leave by.
+    /// Returns the expected output port of a flow.
     pub fn port(&self, flow: usize) -> PortNo {
         self.best[flow].1
     }
 
-    /// One packet of each flow.
+    /// Returns one packet of each flow.
     pub fn frames(&self) -> Vec<Frame> {
         let frame = |flow: &Flow| udp_frame(flow.from.to_be_bytes(), flow.to.to_be_bytes(), 1_000);
         self.flows.iter().map(frame).collect()

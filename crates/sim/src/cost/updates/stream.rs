@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that arrive one by one at a rate, and ports that count what they send.
+//! Ports on which packets arrive one by one at a given rate, and which count transmitted packets.
 
 use frame::Frame;
 use port::mem::LoopQueue;
@@ -9,23 +9,23 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// A port as its other side sees it.
+/// State shared between a port and the harness.
 #[derive(Debug, Default)]
 pub(super) struct Line {
-    /// Packets that have arrived and wait.
+    /// Packets that have arrived and were not received yet.
     pub waiting: AtomicUsize,
-    /// Packets sent.
+    /// Number of packets sent.
     pub sent: AtomicU64,
 }
 
-/// A queue of a port: hands out what has arrived, sends what it is given.
+/// Queue of a port that returns arrived packets and transmits frames.
 pub(super) struct Stream {
     queue: LoopQueue,
     line: Arc<Line>,
 }
 
 impl Stream {
-    /// A queue over which these packets come round again and again.
+    /// Creates a queue over which these packets repeat endlessly.
     pub fn pair(number: u32, frames: Vec<Frame>) -> (Box<dyn Queue>, Arc<Line>) {
         let line = Arc::<Line>::default();
         (Box::new(Self { queue: LoopQueue::new(number, frames), line: Arc::clone(&line) }), line)
