@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is going to happen, by time; what is to happen at the same time, by rank, and then in the order in which that was said.
+//! Queue of future events, ordered by time, then by rank, then by insertion.
 
 use flow::Nanos;
 use std::cmp::Ordering;
@@ -27,14 +27,14 @@ impl<E> PartialOrd for Entry<E> {
     }
 }
 
-/// The earliest is the greatest, for the heap.
+/// Reversed order: the earliest event is the greatest, because `BinaryHeap` is a max-heap.
 impl<E> Ord for Entry<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at, other.rank, other.order).cmp(&(self.at, self.rank, self.order))
     }
 }
 
-/// The queue of events.
+/// Priority queue of events.
 #[derive(Debug)]
 pub(super) struct Events<E> {
     heap: BinaryHeap<Entry<E>>,
@@ -48,7 +48,7 @@ impl<E> Default for Events<E> {
 }
 
 impl<E> Events<E> {
-    /// Lower ranks come first.
+    /// Adds an event. Among events of equal time, lower ranks come first.
     pub fn push(&mut self, at: Nanos, rank: u8, event: E) {
         self.said += 1;
         self.heap.push(Entry { at, rank, order: self.said, event });

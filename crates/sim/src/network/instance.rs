@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One switch of a network: a model over a worker, small enough that thousands of them fit into a process.
+//! One switch of a network: a model over a worker, small enough that thousands of switches fit into a
+//! process.
 
 use crate::network::port::{NetworkQueue, Sent, Side};
 use crate::network::spec::{Node, Setup};
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use worker::Sleeper as _;
 use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
 
-/// What one of many switches has room for. Frames come one by one, and each is worked off before the next.
+/// Sizes of one of many switches. Frames arrive one by one, and each is processed before the next.
 const SIZES: Config = Config {
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
@@ -32,38 +33,38 @@ const SIZES: Config = Config {
     clock: Clock::stopped(),
 };
 
-/// A packet for the controller only.
+/// Outcome of a packet that was sent to the controller only.
 pub(super) const CONSUMED: &str = "consumed";
-/// Nobody says why a packet is gone.
+/// Outcome of a packet without a known reason.
 const UNKNOWN: &str = "unknown";
 
-/// Turns in which a frame is received, forwarded and sent at most.
+/// Maximum number of poll iterations to receive, forward and send a frame.
 const TURNS: usize = 16;
 
-/// A switch that runs.
+/// Running switch.
 pub(super) struct Instance {
     model: Model<WorkerSet>,
     worker: Worker,
     side: Arc<Side>,
-    /// Its counters as they were last looked at: packets for the controller, and drops by reason.
+    /// Counters at the last check: packets to the controller, and drops by reason.
     counted: (u64, Vec<u64>),
 }
 
-/// What a switch has to keep.
+/// Amount of state in a switch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct State {
-    /// Flow entries.
+    /// Number of flow entries.
     pub entries: usize,
-    /// Groups.
+    /// Number of groups.
     pub groups: usize,
-    /// Labels of all its banks.
+    /// Number of labels in all banks.
     pub labels: usize,
-    /// Gates.
+    /// Number of gates.
     pub gates: usize,
 }
 
 impl Instance {
-    /// A switch with its ports up.
+    /// Creates a switch with its ports up.
     pub fn new(node: &Node, now: Nanos) -> Result<Self, ModelError> {
         let side = Arc::<Side>::default();
         let queues = node.ports.iter().map(|number| {
@@ -81,7 +82,7 @@ impl Instance {
         Ok(made)
     }
 
-    /// Configures it. In force when this returns.
+    /// Configures the switch. The configuration is applied when this returns.
     pub fn configure(&mut self, now: Nanos, setup: &Setup) -> Result<(), ModelError> {
         let lane = setup.lane.iter().map(|lane| Change::Stateless(LaneChange::Set(lane.sections())));
         let done = self.model.bundle(now, setup.changes.iter().cloned().chain(lane));
@@ -90,14 +91,14 @@ impl Instance {
         Ok(())
     }
 
-    /// Tells it that a port's link is up or down.
+    /// Reports to the switch that a port's link is up or down.
     pub fn set_link(&mut self, now: Nanos, port: PortNo, up: bool) -> Result<(), ModelError> {
         self.model.set_link(now, port, up)?;
         self.settle(now);
         Ok(())
     }
 
-    /// Forwards a frame, and appends what is sent for it. If that is nothing, tells why.
+    /// Forwards a frame, and appends the frames sent for it. Returns the reason if none is sent.
     pub fn forward(
         &mut self,
         now: Nanos,
@@ -115,7 +116,7 @@ impl Instance {
             }
         }
         self.side.take_sent(sent);
-        // Asked each time: copies may have been dropped beside what was sent.
+        // Read after every frame: copies may be dropped even if others are sent.
         let reason = self.what_was_counted();
         if sent.len() > before {
             return None;
@@ -124,7 +125,7 @@ impl Instance {
         Some(reason)
     }
 
-    /// The counter that has grown since this was last asked.
+    /// Returns the name of the counter that has increased since the last call.
     fn what_was_counted(&mut self) -> &'static str {
         let totals = self.model.totals();
         let mut drops = totals.dropped;
@@ -140,7 +141,7 @@ impl Instance {
         }
     }
 
-    /// What it has to keep.
+    /// Returns the amount of state in the switch.
     pub fn state(&self) -> State {
         let (mut labels, mut gates) = (0, 0);
         if let Some(lane) = self.model.stateless() {
@@ -151,7 +152,7 @@ impl Instance {
         State { entries: self.model.flow_count(), groups, labels, gates }
     }
 
-    /// Puts in force what was submitted, and lets the model forget what is gone.
+    /// Applies the submitted operations, and lets the model release removed entries.
     fn settle(&mut self, now: Nanos) {
         loop {
             self.worker.apply();
@@ -205,7 +206,7 @@ mod tests {
         let mut switch = Instance::new(&node, 1).unwrap();
         switch.configure(1, &node.setup).unwrap();
         let mut sent = Vec::new();
-        // Of this one a copy is dropped.
+        // One copy of this packet is dropped.
         assert_eq!(switch.forward(2, 1, 7, vec![0; 60], &mut sent), None);
         switch.set_link(3, 2, false).unwrap();
         assert_eq!(switch.forward(3, 3, 8, vec![0; 60], &mut sent), Some("port_down"));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Networks of switches in virtual time.
 //!
-//! Each switch is the switch: a model over a worker whose ports lead into the network. Links have a delay and perhaps a rate, with
-//! a bounded queue before them; hosts send packets that are told apart by their bytes, and look at all that arrives. Links
-//! and switches fail and are repaired, and are configured anew, at given times: both ends of a link learn of that some time
-//! later. Switches take no time themselves. The same network and seed give the same report.
+//! Each switch runs the real code: a model over a worker whose ports lead into the network. Links have a
+//! delay and an optional rate with a bounded queue. Hosts send packets with distinct contents and check every
+//! packet that arrives. Links and switches fail, are repaired and are reconfigured at given times; both ends
+//! of a link detect a change after a delay. Switches take no time themselves. The same network and seed give
+//! the same report. Begin with `spec` for the inputs, `run` for the event loop and `report` for the results.
 
 mod events;
 mod instance;

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What had failed while a packet was under way, and what was promised about that.
+//! Classification of packets by the failures they encountered, and by the protection that the plan promises.
 
 use crate::network::report::{Failure, Place};
 use crate::network::spec::{Act, Flow, Hop, Link, Network};
 use flow::Nanos;
 
-/// How a packet met with failures. A packet that is lost for lack of room is no loss by them.
+/// Relation of a packet to the failures of the run. Loss for lack of space is not attributed to failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exposure {
     /// Nothing had failed.
     None,
-    /// Something had that was not on its path, or that it did not come to.
+    /// A failure existed, but not on the packet's path, or the packet did not reach it.
     Aside,
-    /// Something had on its path that the plan says may, and its neighbours knew.
+    /// A failure on the packet's path that the plan protects against, and that its neighbours had detected.
     Guarded,
-    /// Something had on its path that the plan says nothing about, or the path was not known.
+    /// A failure on the packet's path without protection, or the path is unknown.
     Unguarded,
-    /// The switch that it came from, or was for, had.
+    /// The switch of the sender or of the receiver had failed.
     End,
-    /// It was over before the failure was detected.
+    /// The packet ended before the failure was detected.
     Undetected,
-    /// The repair was detected while it was under way.
+    /// The repair was detected before the packet ended.
     Repaired,
-    /// Several things had failed.
+    /// Several failures affected the packet.
     Several,
 }
 
 impl Exposure {
-    /// All there are.
+    /// All values.
     pub const ALL: [Self; 8] = [
         Self::None,
         Self::Aside,
@@ -39,7 +39,7 @@ impl Exposure {
         Self::Several,
     ];
 
-    /// Its name.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -54,14 +54,14 @@ impl Exposure {
         }
     }
 
-    /// Whether nothing may be lost.
+    /// Whether no packet of this class may be lost.
     #[must_use]
     pub fn is_safe(self) -> bool {
         matches!(self, Self::None | Self::Aside | Self::Guarded)
     }
 }
 
-/// A switch that a packet came to, and by which link.
+/// Switch that a packet reached, and the link it came by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Visit {
     pub link: usize,
@@ -69,28 +69,28 @@ pub(super) struct Visit {
     pub at_ns: Nanos,
 }
 
-/// How a packet went, and what became of it.
+/// Path of a packet, and its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trip<'a> {
     pub sent_ns: Nanos,
     pub ended_ns: Nanos,
-    /// Behind the switch where it began.
+    /// Switches visited after the first one.
     pub way: &'a [Visit],
-    /// Where it was lost, if it was.
+    /// Place of the loss, if the packet was lost.
     pub lost_at: Option<Place>,
 }
 
 #[derive(Clone, Debug)]
 struct Outage {
-    /// A link or a switch.
+    /// Failed link or switch.
     part: Place,
     from_ns: Nanos,
     detected_ns: Nanos,
-    /// When its repair is detected.
+    /// Time at which the repair is detected.
     over_ns: Nanos,
-    /// Links that it takes away.
+    /// Links that are down because of the failure.
     links: Vec<usize>,
-    /// Switches at which packets meet it.
+    /// Switches at which packets encounter the failure.
     beside: Vec<usize>,
     met: u64,
     guarded: u64,
@@ -120,7 +120,7 @@ impl Outage {
         }
     }
 
-    /// Something is lost there because of it.
+    /// Whether a loss at this place is caused by the failure.
     fn is_at(&self, place: Place) -> bool {
         match place {
             Place::Link(link) => self.links.contains(&link),
@@ -128,7 +128,7 @@ impl Outage {
         }
     }
 
-    /// What is promised of it to a flow: the least of these of its paths.
+    /// Returns the protection that the plan promises to a flow for this failure: the weakest over its paths.
     fn concerns(&self, network: &Network, flow: &Flow, routes: &[&Vec<Hop>]) -> Exposure {
         let at = |host: usize| network.hosts.get(host).map(|host| Place::Node(host.at.node));
         if [at(flow.from), at(flow.to)].contains(&Some(self.part)) {
@@ -148,7 +148,7 @@ impl Outage {
     }
 }
 
-/// All failures of a run, the earliest first.
+/// All failures of a run in order of time.
 #[derive(Debug, Default)]
 pub(super) struct Outages {
     all: Vec<Outage>,
@@ -176,14 +176,15 @@ impl Outages {
         Self { all }
     }
 
-    /// Nothing fails.
+    /// Whether nothing fails.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// How a packet met with failures. It meets one where it is lost by it; or if it comes, while that lasts, to a switch beside it
-    /// and does not go on from there as planned, or did not come there as planned. What it meets on a way that is not the planned
-    /// one counts if something on the planned one made it leave that.
+    /// Classifies a packet, and counts the failures it encountered. A packet encounters a failure in two
+    /// cases. It is lost because of the failure. Or it reaches a switch next to the failure while it lasts,
+    /// and has left its planned path or leaves it there. A failure off the planned path counts only if a
+    /// failure on the planned path diverted the packet.
     pub fn exposure(&mut self, network: &Network, flow: &Flow, trip: Trip<'_>) -> Exposure {
         let Trip { sent_ns, ended_ns, way, lost_at } = trip;
         let begun = self.all.partition_point(|outage| outage.from_ns <= ended_ns);
@@ -193,7 +194,7 @@ impl Outages {
             way.iter().zip(route).take_while(|(visit, hop)| visit.link == hop.link).count()
         };
         let as_planned = flow.routes.iter().map(followed).max().unwrap_or(0);
-        // The paths that it may have been on.
+        // Paths that the packet may have been on.
         let routes: Vec<&Vec<Hop>> =
             flow.routes.iter().filter(|route| followed(route) == as_planned).collect();
         let first = network.hosts.get(flow.from).map(|host| (host.at.node, sent_ns));
@@ -213,7 +214,7 @@ impl Outages {
         if met.iter().any(is_on_path) {
             exposure = match &met[..] {
                 [(outage, promised)] => match lost_at {
-                    // Nobody knew of it, so it takes away only what comes to it.
+                    // Before detection, a failure affects only packets that reach it.
                     Some(place) if ended_ns < outage.detected_ns && !outage.is_at(place) => Exposure::Aside,
                     _ if ended_ns < outage.detected_ns => Exposure::Undetected,
                     _ if ended_ns >= outage.over_ns => Exposure::Repaired,
@@ -230,7 +231,7 @@ impl Outages {
         exposure
     }
 
-    /// All failures, and how many packets met them.
+    /// Returns all failures with the number of packets that encountered them.
     pub fn failures(&self) -> Vec<Failure> {
         let failure = |outage: &Outage| {
             let Outage { part, from_ns, met, guarded, .. } = *outage;
@@ -246,7 +247,8 @@ mod tests {
     use crate::network::spec::{End, Host};
     use Exposure::{Aside, End as AtEnd, Guarded, None as Nothing, Repaired, Several, Undetected, Unguarded};
 
-    /// Switches 0 to 3 in a row, a way round from 0 over 4 to 2, and link 7 between 8 and 9, which is far away.
+    /// Switches 0 to 3 in a row, an alternative path from 0 via 4 to 2, and link 7 between the distant
+    /// switches 8 and 9.
     fn network(acts: Vec<(Nanos, Act)>) -> Network {
         let host = |node| Host { name: String::new(), at: End { node, port: 9 } };
         let ends = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 2), (5, 6), (6, 7), (8, 9)];
@@ -280,7 +282,7 @@ mod tests {
         (at, Act::Node { node, works })
     }
 
-    /// A way from switch 0 that begins then, by links of 5 ns.
+    /// Returns a path that starts at switch 0 at time `sent_ns`, over links of 5 ns delay.
     fn way(sent_ns: Nanos, links: &[(usize, usize)]) -> Vec<Visit> {
         let visit = |(at, &(link, node)): (usize, &(usize, usize))| Visit {
             link,
@@ -290,7 +292,7 @@ mod tests {
         links.iter().enumerate().map(visit).collect()
     }
 
-    /// How a packet that is sent then met them on this way, at the end of which it arrives or is lost.
+    /// Classifies a packet that is sent at `sent_ns` on this path and arrives or is lost at its end.
     fn met(
         acts: &[(Nanos, Act)],
         sent_ns: Nanos,
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn what_is_promised_depends_on_what_failed() {
-        // Each is met by a packet that is lost at the switch before it.
+        // In each case the packet is lost at the switch in front of the failure.
         let cases = [
             (link(100, 0, false), 0, Guarded),
             (link(100, 1, false), 1, Guarded),
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn what_was_led_by_one_of_two_paths_meets_nothing_of_the_other() {
-        // Both end at switch 2: one by switch 1, whose last link fails, the other round it.
+        // Both paths end at switch 2: one via switch 1, whose last link fails, and one around it.
         let hop = |link, node| Hop { link, node, link_guarded: false, node_guarded: false };
         let flow = flow(vec![vec![hop(0, 1), hop(1, 2)], vec![hop(3, 4), hop(4, 2)]]);
         let network = network(vec![link(100, 1, false)]);
@@ -346,20 +348,20 @@ mod tests {
 
     #[test]
     fn a_loss_that_no_failure_explains_is_not_excused() {
-        // Lost at switch 1, on the way to what has failed behind it.
+        // Lost at switch 1, before it reached the failure.
         let at_1 = Some(Place::Node(1));
         assert_eq!(met(&[link(100, 2, false)], 120, &PLANNED[..1], at_1), Aside);
-        // However much has failed elsewhere, and whether or not that is known.
+        // Failures elsewhere do not matter, detected or not.
         let elsewhere = [link(100, 7, false), node(100, 6, false), link(115, 5, false)];
         assert_eq!(met(&elsewhere, 120, &PLANNED[..1], at_1), Aside);
         assert_eq!(met(&[link(119, 7, false)], 120, &PLANNED[..1], at_1), Aside);
         assert_eq!(met(&[link(100, 7, false), link(112, 7, true)], 120, &PLANNED[..1], at_1), Aside);
-        // Beside one that is not on the path.
+        // The failure is next to the switch, but not on the path.
         assert_eq!(met(&[link(100, 3, false)], 120, &[], Some(Place::Node(0))), Aside);
-        // Of one that nobody knows of, only at the link itself.
+        // An undetected failure explains losses only on the link itself.
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], at_1), Aside);
         assert_eq!(met(&[link(119, 1, false)], 120, &PLANNED[..1], Some(Place::Link(1))), Undetected);
-        // What had crossed it before it failed.
+        // The packet had crossed the link before it failed.
         assert_eq!(met(&[link(126, 0, false)], 120, &PLANNED[..2], Some(Place::Node(2))), Aside);
     }
 
@@ -370,7 +372,7 @@ mod tests {
         for second in [link(100, 4, false), node(100, 4, false)] {
             let both = [first.clone(), second.clone()];
             assert_eq!(met(&both, 120, &ROUND[..1], Some(Place::Node(4))), Several, "{second:?}");
-            // Without the first one it had no business there.
+            // Without the first failure the packet would not have been diverted.
             assert_eq!(met(&[second], 120, &ROUND[..1], Some(Place::Node(4))), Aside);
         }
         assert_eq!(met(&[first, link(100, 7, false)], 120, &ROUND, None), Guarded);
@@ -391,7 +393,7 @@ mod tests {
 
     #[test]
     fn times_decide_what_a_packet_met() {
-        // Lost on the first link, or deflected there and delivered 15 ns later.
+        // Lost on the first link, or diverted there and delivered 15 ns later.
         let acts = [link(200, 0, true), link(100, 0, false)];
         let lost = |sent| met(&acts, sent, &[], Some(Place::Link(0)));
         assert_eq!([99, 100, 109].map(lost), [Nothing, Undetected, Undetected]);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets: how they are made, and how they are told when they arrive.
+//! Generation of packets, and their identification on arrival.
 
 use crate::network::spec::Flow;
 use flow::Nanos;
 use wire::keyflow;
 
-/// Bytes that tell a packet's number.
+/// Length of the packet number in the payload, in bytes.
 const NUMBER_BYTES: usize = 8;
 
-/// A packet that was sent.
+/// State of a sent packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Packet {
     pub flow: u32,
-    /// Copies of it that are under way.
+    /// Number of its copies in flight.
     pub copies: u32,
     pub sent_ns: Nanos,
-    /// It has arrived where it was to.
+    /// Whether the packet has arrived at its receiver.
     pub arrived: bool,
-    /// It has crossed more links than it may.
+    /// Whether the packet crossed more links than allowed.
     pub strayed: bool,
-    /// Epochs of the keys that led it, as bits.
+    /// Epochs of the keys that forwarded the packet, as bits.
     pub epochs: u8,
 }
 
-/// The bytes of packet `number` of a run.
+/// Returns the bytes of packet `number` of a run.
 pub(super) fn bytes(flow: &Flow, number: u64, seed: u64) -> Vec<u8> {
     let mut bytes = flow.template.to_vec();
     let payload = bytes.get_mut(flow.payload_at..).unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn bytes(flow: &Flow, number: u64, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// The epoch of the key that a frame on a link carries, if it does.
+/// Returns the epoch of a frame's KeyFlow key, or `None` without such a key.
 pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
     let (ethertype, rest) = frame.get(12..)?.split_first_chunk()?;
     if u16::from_be_bytes(*ethertype) != keyflow::ETHERTYPE {
@@ -43,7 +43,7 @@ pub(super) fn epoch(frame: &[u8]) -> Option<u8> {
     keyflow::Header::new_checked(rest).ok().map(|header| header.epoch())
 }
 
-/// Appends a step to what tells a path from others.
+/// Appends a step to the hash that identifies a path.
 pub(super) fn trail(before: u64, node: usize, port: u32) -> u64 {
     let step = (node as u64) << 32 | u64::from(port);
     (before.rotate_left(5) ^ step).wrapping_mul(0x517c_c1b7_2722_0a95)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What lies between a switch and the network: one frame that arrives, and those that are sent for it.
+//! Interface between a switch and the network: one arriving frame, and the frames sent for it.
 
 use flow::PortNo;
 use frame::Frame;
@@ -9,7 +9,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A frame that was sent: the number of the packet that it is of, and its bytes.
+/// Sent frame: output port, packet number and bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub port: PortNo,
@@ -23,28 +23,28 @@ struct Frames {
     sent: Vec<Sent>,
 }
 
-/// All ports of a switch, seen from the network.
+/// Remote side of all ports of a switch.
 #[derive(Debug, Default)]
 pub(super) struct Side {
-    /// The port by which a frame waits to be received; 0: by none. Ports look here first: there are many, and frames for
-    /// one of them at most.
+    /// Port on which a frame waits to be received, or 0. Ports check this first, because there are many ports
+    /// and at most one frame.
     arriving: AtomicU32,
     frames: Mutex<Frames>,
 }
 
 impl Side {
-    /// Lets a frame arrive.
+    /// Makes a frame arrive.
     pub fn arrive(&self, port: PortNo, packet: u64, bytes: Vec<u8>) {
         self.with(|frames| frames.arriving = Some((packet, bytes)));
         self.arriving.store(port, Relaxed);
     }
 
-    /// Whether a frame has not been received.
+    /// Whether a frame was not received yet.
     pub fn waits(&self) -> bool {
         self.arriving.load(Relaxed) != 0
     }
 
-    /// Takes what was sent, in order.
+    /// Moves the sent frames to `into`, in order.
     pub fn take_sent(&self, into: &mut Vec<Sent>) {
         self.with(|frames| into.append(&mut frames.sent));
     }
@@ -54,7 +54,7 @@ impl Side {
     }
 }
 
-/// A worker's queue of one port.
+/// Worker's queue of one port.
 pub(super) struct NetworkQueue {
     number: PortNo,
     side: Arc<Side>,

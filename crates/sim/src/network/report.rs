@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of a network's packets.
+//! Results of a network simulation.
 
 use crate::arrivals::Times;
 use crate::network::instance::State;
@@ -8,56 +8,56 @@ use flow::Nanos;
 use hdrhistogram::CreationError;
 use std::collections::BTreeMap;
 
-/// Where packets are lost.
+/// Place where packets are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// At a switch.
+    /// Switch with this index.
     Node(usize),
-    /// On a link.
+    /// Link with this index.
     Link(usize),
-    /// At a host.
+    /// Host with this index.
     Host(usize),
 }
 
-/// A failure of a link or switch.
+/// Failure of a link or switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What failed.
+    /// Failed part.
     pub part: Place,
-    /// When.
+    /// Time of the failure.
     pub from_ns: Nanos,
-    /// Packets that met it on the path that was planned for them.
+    /// Packets that encountered the failure on their planned path.
     pub met: u64,
-    /// Those of them to which it was promised not to matter.
+    /// Those packets among them that the plan protects against it.
     pub guarded: u64,
 }
 
-/// Packets of one sort.
+/// Packet counts of one class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Delivered as they were sent, where they were to.
+    /// Packets delivered unchanged to their receiver.
     pub delivered: u64,
-    /// Lost, not for lack of room.
+    /// Packets lost for other reasons than lack of space.
     pub lost: u64,
-    /// Lost for lack of room.
+    /// Packets lost for lack of space.
     pub crowded_out: u64,
 }
 
-/// Sum, count and extremes of a number.
+/// Count, sum, minimum and maximum of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum of the values.
     pub sum: u64,
-    /// The least; 0 of none.
+    /// Minimum, or 0 without values.
     pub min: u64,
-    /// The most; 0 of none.
+    /// Maximum, or 0 without values.
     pub max: u64,
 }
 
 impl Figures {
-    /// Takes one more in.
+    /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.min = if self.count == 0 { value } else { self.min.min(value) };
         self.max = self.max.max(value);
@@ -65,7 +65,7 @@ impl Figures {
         self.sum += value;
     }
 
-    /// Their mean; 0 of none.
+    /// Returns the mean, or 0 without values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
@@ -80,46 +80,46 @@ impl FromIterator<usize> for Figures {
     }
 }
 
-/// What became of a network's packets: sent = delivered + lost.
+/// Results of a run: sent = delivered + lost.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Packets sent.
+    /// Packets sent by hosts.
     pub sent: u64,
-    /// Packets that arrived where they were to, as they were sent.
+    /// Packets delivered unchanged to their receiver.
     pub delivered: u64,
-    /// Packets that did not, by reason and place of their last copy.
+    /// Lost packets, by reason and place of their last copy.
     pub lost: BTreeMap<(&'static str, Place), u64>,
-    /// All packets, by the failures that they met.
+    /// All packets, by the failures they encountered.
     pub ends: BTreeMap<Exposure, Ends>,
-    /// All failures, the earliest first.
+    /// All failures in order of time.
     pub failures: Vec<Failure>,
-    /// Packets delivered by what led them: no key of KeyFlow, keys of epoch 0, keys of epoch 1, keys of both.
+    /// Delivered packets by the keys that forwarded them: no KeyFlow key, epoch 0, epoch 1, both epochs.
     pub by_epochs: [u64; 4],
-    /// Copies that arrived at another host.
+    /// Copies that arrived at a wrong host.
     pub misdelivered: u64,
-    /// Copies that arrived where they were to, but not as they were sent.
+    /// Copies that arrived at their receiver with changed contents.
     pub damaged: u64,
-    /// Copies that arrived after the first.
+    /// Copies that arrived after the first one.
     pub duplicated: u64,
-    /// Packets that crossed more links than they may.
+    /// Packets that crossed more links than allowed.
     pub strayed: u64,
-    /// Links that delivered packets crossed.
+    /// Number of links that delivered packets crossed.
     pub hops: Figures,
-    /// How many of these were beyond the fewest.
+    /// Number of these links beyond the shortest path.
     pub detours: Figures,
-    /// What a packet may cross at most, of each flow.
+    /// Maximum number of links allowed, per flow.
     pub hops_max: Figures,
-    /// Different paths on which packets arrived: of one pair of hosts, or of several.
+    /// Number of distinct paths on which packets arrived.
     pub paths: u64,
-    /// Bits that packets were longer on links between switches than hosts sent them.
+    /// Additional bits per packet on links between switches, due to pushed headers.
     pub added_bits: Figures,
-    /// From sending to arrival, of delivered packets.
+    /// Latency of delivered packets.
     pub latency: Times,
-    /// What switches have to keep, each at its most.
+    /// Maximum amount of state per switch.
     pub states: Vec<State>,
-    /// Times that switches were given packets.
+    /// Number of times that a switch received a packet.
     pub forwarded: u64,
-    /// When the last packet was over.
+    /// Time at which the last packet ended.
     pub end_ns: Nanos,
 }
 
@@ -148,19 +148,20 @@ impl Report {
         })
     }
 
-    /// Packets lost.
+    /// Returns the number of lost packets.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.lost.values().sum()
     }
 
-    /// Packets lost that should not have been: nothing had failed, or nothing on their path, or what may fail without loss.
+    /// Returns the number of packets lost although they were protected: no failure existed, none on their
+    /// path, or only failures that the plan protects against.
     #[must_use]
     pub fn lost_wrongly(&self) -> u64 {
         self.ends.iter().filter(|(exposure, _)| exposure.is_safe()).map(|(_, ends)| ends.lost).sum()
     }
 
-    /// Whether nothing went wrong that must not.
+    /// Whether the run shows no error: no wrong delivery, damage, duplicate, loop or unprotected loss.
     #[must_use]
     pub fn is_right(&self) -> bool {
         let wrong = [self.misdelivered, self.damaged, self.duplicated, self.strayed, self.lost_wrongly()];

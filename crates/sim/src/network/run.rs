@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The run of a network: from one event to the next.
+//! Event loop of a network simulation.
 
 use crate::network::events::Events;
 use crate::network::instance::{Instance, State};
@@ -14,90 +14,92 @@ use hdrhistogram::CreationError;
 use model::ModelError;
 use std::collections::{HashMap, HashSet, VecDeque};
 
-/// Virtual time begins here as switches see it: 0 is no time.
+/// Start of virtual time as switches see it, in nanoseconds. It is not 0, because 0 means that no time is
+/// set.
 const START_NS: Nanos = 1_000_000_000;
-/// Links that a copy crosses at most, whatever else would stop it.
+/// Upper bound of the links that a copy crosses, in addition to all other limits.
 const HOPS_MOST: u32 = 4_096;
 
-/// A switch that has failed.
+/// Loss reason: the switch has failed.
 const NODE_DOWN: &str = "node_down";
-/// It was sent by a port that nothing is at.
+/// Loss reason: the frame was sent to a port without a link or host.
 const UNCONNECTED: &str = "unconnected";
-/// It arrived somewhere else.
+/// Loss reason: the frame arrived at a wrong host.
 const MISDELIVERED: &str = "misdelivered";
-/// It arrived changed.
+/// Loss reason: the frame arrived with changed contents.
 const DAMAGED: &str = "damaged";
-/// It crossed so many links that there is no end of it.
+/// Loss reason: the frame is in a forwarding loop.
 const ENDLESS: &str = "endless";
 
-/// Why a network can not be run.
+/// Reason for which a network cannot be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
-    /// A switch refuses its configuration.
+    /// A switch refused its configuration.
     #[error("{node}: {source}")]
     Node {
-        /// Its name.
+        /// Name of the switch.
         node: String,
-        /// Why.
+        /// Reason of the refusal.
         source: ModelError,
     },
-    /// Two things are at one port, or a place is none.
+    /// Two endpoints share a port, or an index is out of range.
     #[error("port {port} of {node}: {problem}")]
     Port {
-        /// The switch, by its name or place.
+        /// Name or index of the switch.
         node: String,
-        /// The port.
+        /// Port number.
         port: PortNo,
-        /// What is wrong.
+        /// Description of the problem.
         problem: &'static str,
     },
-    /// A flow or an act is of a host, link or switch that is not there.
+    /// A flow or act refers to a missing host, link or switch.
     #[error("{what} {place} is of a host, link or switch that is not there")]
     Place {
         /// "flow" or "act".
         what: &'static str,
-        /// Its place in the list.
+        /// Index in the list of flows or acts.
         place: usize,
     },
-    /// Times cannot be kept.
+    /// A histogram could not be created.
     #[error(transparent)]
     Times(#[from] CreationError),
 }
 
-/// What is at a port.
+/// Endpoint at a switch port.
 #[derive(Clone, Copy, Debug)]
 enum Peer {
-    /// A link, and which of its ends.
+    /// Link, and the index of its end.
     Link(usize, usize),
     Host(usize),
 }
 
-/// A copy of a packet.
+/// Copy of a packet.
 #[derive(Debug)]
 struct Copy {
     packet: u64,
     hops: u32,
-    /// Tells its path from others.
+    /// Hash that identifies the copy's path.
     trail: u64,
     bytes: Vec<u8>,
-    /// How it went, if something fails in this run.
+    /// Path of the copy. Recorded only if the run has failures.
     way: Vec<Visit>,
 }
 
 #[derive(Debug)]
 enum Event {
-    /// The next packet of a flow, of which so many were sent.
+    /// The next packet of a flow is sent; the number counts the packets sent before.
     Send(usize, u32),
-    /// A copy arrives at an end of a link that had been cut so often when it was sent.
+    /// A copy arrives at an end of a link. `cuts` is the number of interruptions of the link when the copy
+    /// was sent.
     Arrive { link: usize, end: usize, cuts: usize, copy: Copy },
-    /// The ends of a link learn that it has come up or gone down.
+    /// The ends of a link detect that it has come up or gone down.
     Detect { link: usize, up: bool },
-    /// Something happens.
+    /// The act with this index takes place.
     Act(usize),
 }
 
 impl Event {
-    /// What happens to the network at a time comes before what packets do then, so that they find it as it is from then on.
+    /// Changes of the network precede packet events of the same time, so that packets see the new state.
     fn rank(&self) -> u8 {
         match self {
             Self::Act(_) => 0,
@@ -107,10 +109,10 @@ impl Event {
     }
 }
 
-/// Runs a network until nothing is under way any more.
+/// Simulates a network until no packet is in flight.
 ///
 /// # Errors
-/// When something of it is not as it must be.
+/// The network is invalid, or a switch refuses its configuration.
 pub fn run(network: &Network) -> Result<Report, NetworkError> {
     let mut running = Running::new(network)?;
     while let Some((at, event)) = running.events.pop() {
@@ -123,17 +125,17 @@ pub fn run(network: &Network) -> Result<Report, NetworkError> {
 struct Running<'a> {
     network: &'a Network,
     switches: Vec<Instance>,
-    /// Switches that have not failed.
+    /// Whether each switch works.
     works: Vec<bool>,
     wires: Vec<Wire>,
     peers: HashMap<End, Peer>,
-    /// Places of each switch's links.
+    /// Indices of each switch's links.
     links_of: Vec<Vec<usize>>,
     events: Events<Event>,
     packets: Vec<Packet>,
     outages: Outages,
     paths: HashSet<u64>,
-    /// Links from a switch to each other at least, by the former.
+    /// Shortest distances in links, from a switch to every other.
     distances: HashMap<usize, Vec<u32>>,
     report: Report,
     sent: Vec<Sent>,
@@ -234,7 +236,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Looks whether a link has a carrier, which its ends learn later.
+    /// Updates the carrier state of a link, which its ends detect later.
     fn carrier(&mut self, link: usize) {
         let wire = &mut self.wires[link];
         let up = wire.works && wire.link.ends.iter().all(|end| self.works[end.node]);
@@ -265,7 +267,7 @@ impl<'a> Running<'a> {
         );
     }
 
-    /// A switch gets a copy, and what it sends for it goes on its way.
+    /// Delivers a copy to a switch, and sends the resulting frames.
     fn arrive(&mut self, at: End, copy: Copy) {
         if !self.works[at.node] {
             return self.lose(&copy, NODE_DOWN, Place::Node(at.node), self.now);
@@ -288,7 +290,7 @@ impl<'a> Running<'a> {
         self.sent = sent;
     }
 
-    /// A copy is sent by a port.
+    /// Sends a copy by a port.
     fn leave(&mut self, by: End, mut copy: Copy) {
         match self.peers.get(&by).copied() {
             None => self.lose(&copy, UNCONNECTED, Place::Node(by.node), self.now),
@@ -314,7 +316,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Counts a link that is crossed.
+    /// Counts a crossed link.
     fn cross(&mut self, copy: &Copy) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         let flow = &self.network.flows[packet.flow as usize];
@@ -326,7 +328,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// A host gets a copy.
+    /// Delivers a copy to a host.
     fn deliver(&mut self, host: usize, copy: &Copy) {
         let Some(packet) = self.packets.get(copy.packet as usize).copied() else { return };
         let flow = &self.network.flows[packet.flow as usize];
@@ -356,7 +358,7 @@ impl<'a> Running<'a> {
         self.paths.insert(packets::trail(copy.trail, flow.from, host as u32));
     }
 
-    /// A copy is lost, and with the last one the packet.
+    /// Records the loss of a copy. With its last copy the packet is lost.
     fn lose(&mut self, copy: &Copy, reason: &'static str, place: Place, at: Nanos) {
         let Some(packet) = self.packets.get_mut(copy.packet as usize) else { return };
         packet.copies -= 1;
@@ -373,7 +375,7 @@ impl<'a> Running<'a> {
         *(if is_crowd { &mut ends.crowded_out } else { &mut ends.lost }) += 1;
     }
 
-    /// A packet is over; how did it meet with failures?
+    /// Records the end of a packet, classified by the failures it encountered.
     fn over(
         &mut self,
         flow: &Flow,
@@ -387,7 +389,7 @@ impl<'a> Running<'a> {
         self.outages.exposure(self.network, flow, trip)
     }
 
-    /// Links between two switches at least, if none had failed.
+    /// Returns the length of the shortest path between two switches without failures.
     fn distance(&mut self, from: usize, to: usize) -> u32 {
         let (links, links_of) = (&self.network.links, &self.links_of);
         let distances = self.distances.entry(from).or_insert_with(|| {
@@ -415,7 +417,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// All that flows and acts speak of is there.
+/// Checks that every host, link and switch that flows and acts refer to exists.
 fn check(network: &Network) -> Result<(), NetworkError> {
     let (hosts, links, nodes) = (network.hosts.len(), network.links.len(), network.nodes.len());
     if let Some(place) = network.flows.iter().position(|flow| flow.from >= hosts || flow.to >= hosts) {
@@ -431,7 +433,7 @@ fn check(network: &Network) -> Result<(), NetworkError> {
     }
 }
 
-/// What is at each port.
+/// Returns the endpoint at each port.
 fn peers(network: &Network) -> Result<HashMap<End, Peer>, NetworkError> {
     let mut peers = HashMap::new();
     let links = network

@@ -1,139 +1,141 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A network as it is given: switches, links, hosts, what hosts send, and what happens to it meanwhile.
+//! Inputs of a network simulation: switches, links, hosts, flows, and acts that change the network.
 
 use flow::stateless::Stateless;
 use flow::{Nanos, PortNo};
 use model::Change;
 use std::sync::Arc;
 
-/// A network, its traffic, and what happens to it. Times are from the beginning of the run.
+/// Network, its traffic, and its changes. Times count from the start of the run.
 #[derive(Clone, Debug, Default)]
 pub struct Network {
     /// Switches.
     pub nodes: Vec<Node>,
-    /// What joins them.
+    /// Links between switches.
     pub links: Vec<Link>,
-    /// What sends and receives.
+    /// Hosts, which send and receive packets.
     pub hosts: Vec<Host>,
-    /// What is sent.
+    /// Flows between hosts.
     pub flows: Vec<Flow>,
-    /// What happens, and when.
+    /// Acts with their times.
     pub acts: Vec<(Nanos, Act)>,
-    /// From a change of a link to both its ends' knowing of it, ns.
+    /// Delay in nanoseconds after which both ends of a link detect a change.
     pub detection_ns: Nanos,
-    /// Of the packets' contents and the switches' hashes.
+    /// Seed of the packets' contents and of the switches' hashes.
     pub seed: u64,
 }
 
-/// A switch.
+/// Switch of the network.
 #[derive(Clone, Debug, Default)]
 pub struct Node {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// Its ports.
+    /// Port numbers.
     pub ports: Vec<PortNo>,
-    /// What it is configured with before the first packet.
+    /// Configuration before the first packet.
     pub setup: Setup,
 }
 
 /// Configuration of a switch.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
-    /// Changes of entries and groups, as one.
+    /// Changes of entries and groups, applied as one operation.
     pub changes: Vec<Change>,
-    /// The stateless lane, if it is to be another one.
+    /// New stateless configuration, or `None` to keep the current one.
     pub lane: Option<Arc<Stateless>>,
 }
 
-/// An end of a link.
+/// End of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct End {
-    /// Place of the switch in the list.
+    /// Index of the switch.
     pub node: usize,
-    /// Its port.
+    /// Port number at the switch.
     pub port: PortNo,
 }
 
-/// A link between two switches, the same in both directions.
+/// Link between two switches, symmetric in both directions.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
-    /// Its ends.
+    /// The two ends.
     pub ends: [End; 2],
-    /// From the end of a frame's transmission to its arrival, ns.
+    /// Delay in nanoseconds from the end of a frame's transmission to its arrival.
     pub delay_ns: Nanos,
-    /// Bits a second, with 24 bytes of preamble, FCS and gap for each frame; none: transmission takes no time.
+    /// Rate in bit/s, including 24 bytes of preamble, FCS and gap per frame. `None`: transmission takes no
+    /// time.
     pub rate_bps: Option<u64>,
-    /// Frames that wait for transmission in one direction, at most; more are lost. Without a rate none waits.
+    /// Queue capacity per direction in frames; further frames are lost. Unused without a rate.
     pub queue_frames: usize,
 }
 
-/// A host at a switch. What joins the two takes no time and does not fail.
+/// Host at a switch. The connection between them takes no time and does not fail.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Its name.
+    /// Name of the host.
     pub name: String,
-    /// Where it is.
+    /// Switch port that the host is connected to.
     pub at: End,
 }
 
-/// Packets of one host for another.
+/// Flow of packets from one host to another.
 #[derive(Clone, Debug)]
 pub struct Flow {
-    /// Place of the sender in the list of hosts.
+    /// Index of the sending host.
     pub from: usize,
-    /// Place of the receiver.
+    /// Index of the receiving host.
     pub to: usize,
-    /// A packet, but for what tells it from others.
+    /// Bytes of a packet, except for its unique payload.
     pub template: Arc<[u8]>,
-    /// From here on its bytes are its number, 8 of them, and noise. No checksum covers them.
+    /// Offset of the payload: an 8-byte packet number followed by random bytes. No checksum covers it.
     pub payload_at: usize,
-    /// When the first is sent.
+    /// Time of the first packet.
     pub first_ns: Nanos,
-    /// From one to the next, ns.
+    /// Interval between packets in nanoseconds.
     pub interval_ns: Nanos,
-    /// How many.
+    /// Number of packets.
     pub packets: u32,
-    /// Links that a packet may cross at most.
+    /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// The paths that are planned, each for a time of its own; none if nothing is known of them. What is promised holds for all.
+    /// Planned paths, each valid for a separate period; empty if the plan is unknown. A protection holds only
+    /// if all paths promise it.
     pub routes: Vec<Vec<Hop>>,
 }
 
-/// A link that a path crosses, and what may fail there without loss once it is detected.
+/// Link on a planned path, and the failures there that cause no loss once they are detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
-    /// Place of the link in the list.
+    /// Index of the link.
     pub link: usize,
-    /// The switch that it leads to.
+    /// Index of the switch that the link leads to.
     pub node: usize,
-    /// The link may fail.
+    /// Whether a failure of the link is protected.
     pub link_guarded: bool,
-    /// The switch that it leads to may fail.
+    /// Whether a failure of that switch is protected.
     pub node_guarded: bool,
 }
 
-/// Something that happens.
+/// Change of the network during the run.
 #[derive(Clone, Debug)]
 pub enum Act {
-    /// A link fails, or is repaired.
+    /// A link fails or is repaired.
     Link {
-        /// Its place in the list.
+        /// Index of the link.
         link: usize,
-        /// It works from now on.
+        /// Whether the link works from now on.
         works: bool,
     },
-    /// A switch fails with all its links, or is back with what it was configured with.
+    /// A switch fails with all its links, or returns with its last configuration.
     Node {
-        /// Its place in the list.
+        /// Index of the switch.
         node: usize,
-        /// It works from now on.
+        /// Whether the switch works from now on.
         works: bool,
     },
-    /// A switch is configured.
+    /// A switch is reconfigured.
     Configure {
-        /// Its place in the list.
+        /// Index of the switch.
         node: usize,
-        /// With what, beside what it has.
+        /// Configuration, in addition to the existing one.
         setup: Setup,
     },
 }

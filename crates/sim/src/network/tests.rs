@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whole networks of ordinary entries: a ring of four switches, each with a host at port 3. Port 1 leads to the next switch,
-//! port 2 to the one before.
+//! Networks of switches with ordinary entries: a ring of four switches, each with a host at port 3. Port 1
+//! leads to the next switch, port 2 to the previous one.
 
 use super::*;
 use flow::group::{Bucket, Group, GroupType};
@@ -21,8 +21,8 @@ fn flows(text: &str) -> Vec<Change> {
     parse_flows(text, ParseOptions::default()).map(|flow| flow.unwrap().into()).collect()
 }
 
-/// To its own host by port 3, to all others by port 1, or if that is down by port 2, be it where the packet came from. What has
-/// been turned back goes on the way it came.
+/// Packets for the own host use port 3. Other packets use port 1, or port 2 if port 1 is down, even if it is
+/// the ingress port. Packets that were turned back continue in that direction.
 fn setup(node: usize) -> Setup {
     let bucket = |watch, port| Bucket {
         watch_port: Some(watch),
@@ -92,7 +92,7 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!((report.sent, report.delivered, report.lost()), (1_200, 1_200, 0));
     assert!(report.is_right());
     assert_eq!((report.hops.min, report.hops.max, report.hops.mean()), (1, 3, 2.0));
-    // The way of three links has one of one link beside it.
+    // Besides a path of three links there is one of a single link.
     assert_eq!((report.detours.max, report.detours.sum), (2, 800));
     assert_eq!((report.paths, report.forwarded), (12, 1_200 * 3));
     assert_eq!(report.latency.mean_ns(), 2.0 * DELAY_NS as f64);
@@ -100,7 +100,7 @@ fn all_arrive_once_by_the_paths_that_entries_say() {
     assert_eq!(report.states, [State { entries: 4, groups: 2, ..State::default() }; NODES]);
     let end_ns = 51 + 99 * 10_000 + 3 * DELAY_NS;
     assert_eq!(report.end_ns, end_ns);
-    // Whatever happens when all packets are over.
+    // A failure after all packets have ended changes nothing.
     let mut network = ring();
     network.acts = vec![(7_000_000, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
@@ -122,14 +122,14 @@ fn a_link_that_fails_loses_packets_until_that_is_detected() {
     network.acts = vec![(200_500, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
-    // Of the 12 flows 6 cross the link; and there were some on it.
+    // 6 of the 12 flows cross the link, and some of their packets were on it.
     let lost = report.lost[&("link_down", Place::Link(1))];
     assert!((60..66).contains(&lost) && lost == report.lost(), "{report:?}");
     assert_eq!(ends(&report, Exposure::Undetected).lost, lost);
     let guarded = ends(&report, Exposure::Guarded);
     assert!(guarded.delivered > 400 && guarded.lost == 0, "{report:?}");
     assert!(ends(&report, Exposure::Aside).delivered > 400);
-    // To switch 2 and back all the way round.
+    // To switch 2 and back around the whole ring.
     assert_eq!(report.hops.max, 5);
 }
 
@@ -142,9 +142,9 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
     let report = run(&network).unwrap();
     assert!(report.is_right(), "{report:?}");
     assert_eq!(report.lost.keys().copied().collect::<Vec<_>>(), [("link_down", Place::Link(0))]);
-    // About 30 of each of 6 flows had been sent.
+    // About 30 packets of each of 6 flows had been sent.
     assert!((175..=185).contains(&report.lost()), "{report:?}");
-    // Those of the first cut are lost then, and do not meet with a second one.
+    // Packets lost by the first cut are not affected by the second.
     network.acts.extend([(350_000, act(false)), (350_001, act(true))]);
     let report = run(&network).unwrap();
     let lost = [Exposure::Undetected, Exposure::Several].map(|exposure| ends(&report, exposure).lost);
@@ -155,7 +155,8 @@ fn packets_on_a_link_that_is_cut_are_lost_even_if_it_is_back_before_they_would_a
 #[test]
 fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
     let mut network = ring();
-    // Packets of host 0 that are sent at 200,000 are on their way to switch 1 when link 1 fails, and there when that is detected.
+    // Packets that host 0 sends at 200,000 ns are between switches 0 and 1 when link 1 fails. They reach
+    // switch 1 when the failure is detected.
     network.detection_ns = DELAY_NS / 2;
     network.acts = vec![(200_000 + DELAY_NS / 2, Act::Link { link: 1, works: false })];
     let report = run(&network).unwrap();
@@ -166,7 +167,7 @@ fn what_is_detected_as_a_packet_arrives_is_known_to_it() {
 #[test]
 fn a_link_that_fails_again_before_its_repair_is_detected_is_down_and_up_to_its_ends_in_turn() {
     let mut network = ring();
-    // Of no use to those that come to the link, which are lost.
+    // Entries without a backup: packets for the failed link are lost.
     network.nodes[1].setup.changes =
         flows("priority=2,dl_dst=02:00:00:00:00:01 actions=output:3\npriority=0 actions=output:1");
     network.flows.iter_mut().flat_map(|flow| flow.routes.iter_mut().flatten()).for_each(|hop| {
@@ -206,7 +207,7 @@ fn a_switch_that_fails_loses_what_is_its_own() {
     assert!(ends(&report, Exposure::None).delivered > 500);
 }
 
-/// Takes entries of a switch away and puts others in their place, before anything is sent.
+/// Replaces entries of a switch before anything is sent.
 fn planted(node: usize, text: &str) -> Report {
     let mut network = ring();
     network.nodes[node].setup.changes.extend(flows(text));
@@ -220,7 +221,7 @@ fn planted(node: usize, text: &str) -> Report {
 fn an_entry_for_the_wrong_host_is_seen() {
     let report = planted(1, "priority=9,dl_dst=02:00:00:00:00:03 actions=output:3");
     assert_eq!((report.misdelivered, report.lost[&("misdelivered", Place::Host(1))]), (100, 100));
-    // Those of host 1 itself do not leave by the port that they came by.
+    // Packets of host 1 itself are not sent back to their ingress port.
     assert_eq!(report.lost[&("ingress_port", Place::Node(1))], 100);
 }
 
@@ -278,7 +279,7 @@ fn a_configuration_is_changed_under_load() {
 #[test]
 fn more_than_a_link_carries_waits_and_is_lost_by_name() {
     let mut network = ring();
-    // A packet takes 20 us, and up to three flows arrive every 10 us.
+    // A packet takes 20 us to transmit, and up to three flows send one every 10 us.
     network.links.iter_mut().for_each(|link| (link.rate_bps, link.queue_frames) = (Some(50_000_000), 4));
     let report = run(&network).unwrap();
     assert!(report.is_right(), "what is lost for lack of room is nobody's fault: {report:?}");

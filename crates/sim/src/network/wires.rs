@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Links at work: what is on its way, what waits, and what is lost when they fail.
+//! State of links: frames in flight, queued frames, and losses by interruptions.
 
 use crate::network::spec::Link;
 use flow::Nanos;
 use std::collections::VecDeque;
 
-/// Preamble, FCS and gap of a frame, bytes.
+/// Preamble, FCS and inter-frame gap, in bytes.
 const AROUND_BYTES: u64 = 24;
-/// A frame without its FCS has so many bytes at least on the wire.
+/// Minimum length of a frame without its FCS on the wire, in bytes.
 const LEAST_BYTES: u64 = 60;
 
-/// Why a link does not take a frame.
+/// Loss reason: the link is down.
 pub(super) const LINK_DOWN: &str = "link_down";
-/// As many frames wait as there is room for.
+/// Loss reason: the queue of the link is full.
 pub(super) const QUEUE_FULL: &str = "link_queue_full";
 
-/// One direction.
+/// One direction of a link.
 #[derive(Debug, Default)]
 struct Lane {
-    /// When what was taken has been transmitted.
+    /// Time at which all accepted frames are transmitted.
     free_ns: Nanos,
-    /// When frames that wait begin to be transmitted.
+    /// Start times of transmission of the queued frames.
     waiting: VecDeque<Nanos>,
 }
 
-/// A link at work.
+/// Running link.
 #[derive(Debug)]
 pub(super) struct Wire {
     pub link: Link,
-    /// It has not failed by itself; its ends may have.
+    /// Whether the link itself has not failed; its ends may have.
     pub works: bool,
-    /// There is a carrier: it works, and so do both ends.
+    /// Whether there is a carrier: the link and both ends work.
     pub up: bool,
-    /// When it went down: frames that were sent before are lost then.
+    /// Times of interruptions. Frames sent before an interruption are lost.
     pub cuts: Vec<Nanos>,
     lanes: [Lane; 2],
 }
@@ -42,7 +42,8 @@ impl Wire {
         Self { link, works: true, up: true, cuts: Vec::new(), lanes: Default::default() }
     }
 
-    /// Takes a frame in from one of the ends; tells when it arrives at the other, or why it never will.
+    /// Accepts a frame from one of the ends. Returns its arrival time at the other end, or the reason of its
+    /// loss.
     pub fn send(&mut self, now: Nanos, from: usize, bytes: usize) -> Result<Nanos, &'static str> {
         if !self.up {
             return Err(LINK_DOWN);
@@ -64,7 +65,7 @@ impl Wire {
         Ok(lane.free_ns + self.link.delay_ns)
     }
 
-    /// The carrier comes or goes; true if that is news.
+    /// Sets the carrier state. Returns true if it changed.
     pub fn set_up(&mut self, now: Nanos, up: bool) -> bool {
         if self.up == up {
             return false;
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn frames_wait_for_those_before_them_in_their_direction() {
-        // 100 bytes and what is around them: 992 bits.
+        // 100 bytes plus 24 bytes of overhead are 992 bits.
         let mut wire = wire(Some(1_000_000_000));
         assert_eq!(wire.send(0, 0, 100), Ok(992 + 100));
         assert_eq!(wire.send(0, 0, 100), Ok(2 * 992 + 100));
