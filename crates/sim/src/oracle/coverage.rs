@@ -1,114 +1,115 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What cases exercised, so that a generator that silently stops making something is noticed.
+//! Coverage counters of cases. They reveal a generator that no longer produces some situation.
 
 use super::path_use::PathUse;
 use pipeline::LutFigures;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a case exercised.
+/// Coverage of a case, or of several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
-    /// Packets judged.
+    /// Packets compared with the reference.
     pub packets: usize,
-    /// Packets that two or more entries of a table matched at once, in some table.
+    /// Packets that matched two or more entries of some table.
     pub overlapping: usize,
-    /// Flow-mods, bundles and port changes made on purpose.
+    /// Flow-mods, bundles and port changes made by the driver.
     pub updates: usize,
-    /// Of these, how many changed what happens to a packet of a flow in use.
+    /// Updates that changed the treatment of a flow in use.
     pub live_updates: usize,
-    /// Operations in all, with learning, expiry and set-up.
+    /// All operations, including learning, expiry and set-up.
     pub operations: usize,
     /// Entries that timed out.
     pub expired: usize,
-    /// Entries and learned addresses whose expiry was judged.
+    /// Entries and learned addresses whose expiry was checked.
     pub timed_out: usize,
     /// Flow-removed notices compared.
     pub removed: usize,
-    /// Times that a band applied to a packet.
+    /// Number of times that a band applied to a packet.
     pub metered: usize,
-    /// Packets, copies and packet-ins lost for lack of room, by name.
+    /// Packets, copies and packet-ins lost for lack of space, by reason.
     pub losses: BTreeMap<&'static str, u64>,
-    /// Packets dropped because a backlog had no room.
+    /// Packets dropped because a backlog was full.
     pub refused: usize,
-    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    /// Number of times that a low-latency packet was held to keep the order of its flow.
     pub held_back: u64,
     /// Packets forwarded, consumed and dropped.
     pub outcomes: [usize; 3],
-    /// Packets to the controller.
+    /// Packets sent to the controller.
     pub packet_ins: usize,
-    /// Packets that went through more than one table.
+    /// Packets that were looked up in more than one table.
     pub multi_table: usize,
-    /// Packets that reached groups, each group counted.
+    /// Uses of groups by packets.
     pub group_uses: u64,
-    /// Packets that the imagined view of a trace was compared for.
+    /// Packets whose simulated trace was compared.
     pub traced: usize,
-    /// Packets whose recorded ways were compared with their traces.
+    /// Packets whose recorded processing was compared with their traces.
     pub judged: usize,
     /// Counters compared.
     pub counters: usize,
-    /// Lookups that each engine served.
+    /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
     /// Packets of cases with the fast-forwarding path.
     pub offered: usize,
-    /// Of these, such that went all the way over it.
+    /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// Packets that the stateless lane took.
+    /// Packets forwarded by stateless forwarding.
     pub stateless: u64,
-    /// What the fast-forwarding path's LUTs did.
+    /// Activity of the LUTs.
     pub luts: LutFigures,
-    /// Changes made while packets pass, by kind.
+    /// Other changes made while packets pass, by kind.
     pub changes: ChangeCounts,
-    /// Packets that met each feature of the flow model.
+    /// Packets per feature of the flow model that they encountered.
     pub features: BTreeMap<&'static str, usize>,
-    /// Packets by why they were dropped.
+    /// Dropped packets by reason.
     pub drops: BTreeMap<&'static str, usize>,
-    /// Frames that left an egress queue only after its greatest rate allowed it.
+    /// Frames that left an egress queue only after its maximum rate allowed it.
     pub rate_held: usize,
-    /// Calm cases with LUTs that have room: all entries are low-latency, and rules rarely change.
+    /// Number of calm cases with LUTs of sufficient size: all entries are low-latency, and rules rarely
+    /// change.
     pub calm: usize,
-    /// What the path did in them.
+    /// Use of the fast-forwarding path in calm cases.
     pub path: PathUse,
 }
 
-/// Changes made on purpose while packets pass, beside those of entries.
+/// Changes by the driver while packets pass, other than changes of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeCounts {
     /// Groups added.
     pub groups_added: usize,
-    /// Groups of which only weights and what they watch changed.
+    /// Groups whose weights and watched ports or groups changed.
     pub groups_reweighed: usize,
     /// Groups replaced by others.
     pub groups_replaced: usize,
-    /// Groups deleted, with the entries that send to them.
+    /// Groups deleted with the entries that use them.
     pub groups_deleted: usize,
     /// Meters added.
     pub meters_added: usize,
     /// Meters replaced by others.
     pub meters_modified: usize,
-    /// Meters deleted, with the entries that use them.
+    /// Meters deleted with the entries that use them.
     pub meters_deleted: usize,
-    /// Times that two or more ports were down, not there, or received nothing.
+    /// Number of times that two or more ports were down, removed, or not receiving.
     pub several_ports_down: usize,
     /// Ports added.
     pub ports_added: usize,
     /// Ports removed.
     pub ports_removed: usize,
-    /// Deletes of entries by the port that they send to.
+    /// Deletes of entries filtered by output port.
     pub deletes_by_port: usize,
-    /// Deletes of entries by the group that they send to.
+    /// Deletes of entries filtered by group.
     pub deletes_by_group: usize,
 }
 
 impl ChangeCounts {
-    /// Adds another case's.
+    /// Adds the counters of another case.
     fn add(&mut self, other: &Self) {
         for ((_, sum), (_, count)) in self.all_mut().into_iter().zip(other.all()) {
             *sum += count;
         }
     }
 
-    /// Each with its name.
+    /// Returns each counter with its name.
     #[must_use]
     pub fn all(mut self) -> [(&'static str, usize); 12] {
         self.all_mut().map(|(name, count)| (name, *count))
@@ -133,7 +134,7 @@ impl ChangeCounts {
 }
 
 impl Coverage {
-    /// Adds another case's.
+    /// Adds the counters of another case.
     pub fn add(&mut self, other: &Self) {
         self.packets += other.packets;
         self.overlapping += other.overlapping;
@@ -248,7 +249,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// One line of counts.
+/// Prints one line of counts.
 fn list(
     f: &mut fmt::Formatter<'_>,
     title: &str,

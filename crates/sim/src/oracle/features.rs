@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which features of the flow model packets meet: by the entries that they hit and the groups that they use.
+//! Coverage of features of the flow model by packets, from the entries they hit and the groups they use.
 
 use super::coverage::Coverage;
 use super::log::Arrival;
@@ -8,7 +8,7 @@ use flow::{Action, EntryChange, EntryId, FlowEntry, Instructions, Operation, Out
 use reference::{Processed, Unfinished};
 use std::collections::BTreeMap;
 
-/// A set of features.
+/// Set of features, as bits.
 type Set = u32;
 
 const METER: Set = 1;
@@ -21,14 +21,14 @@ const MATCH_ALL: Set = 1 << 6;
 const POP_TO_MPLS: Set = 1 << 7;
 const SET_QUEUE: Set = 1 << 8;
 const GROUP: Set = 1 << 9;
-/// A bucket chooses an egress queue.
+/// A bucket selects an egress queue.
 const BUCKET_QUEUE: Set = 1 << 10;
-/// An entry sends packets to a group and then by more outputs.
+/// An entry sends packets to a group and then to further outputs.
 const MORE_OUTPUTS: Set = 1 << 11;
 const IPV6_HOST: Set = 1 << 12;
 const MASKED_L4: Set = 1 << 13;
 const LINEAR: Set = 1 << 14;
-/// A frame that needs a large buffer and leaves nothing to a device.
+/// Frame that needs a large buffer and leaves no work to a device.
 const LONG: Set = 1 << 15;
 const FROM_ANY: Set = 1 << 16;
 const FROM_LOCAL: Set = 1 << 17;
@@ -36,7 +36,7 @@ const FROM_0: Set = 1 << 18;
 const FROM_CONTROLLER: Set = 1 << 19;
 const FROM_PORT: Set = 1 << 20;
 
-/// What is counted: packets that met all of these.
+/// Counted combinations of features: a packet must meet all of them.
 const COUNTED: [(&str, Set); 20] = [
     ("meters", METER),
     ("tables from 10 on", TABLE_10),
@@ -60,7 +60,7 @@ const COUNTED: [(&str, Set); 20] = [
     ("packet-outs from ports", FROM_PORT),
 ];
 
-/// What the rules in force have, while the judge goes through the operations.
+/// Features of the installed rules, while the checker steps through the operations.
 #[derive(Debug, Default)]
 pub(super) struct Features {
     entries: BTreeMap<EntryId, Set>,
@@ -68,7 +68,7 @@ pub(super) struct Features {
 }
 
 impl Features {
-    /// Follows an operation.
+    /// Applies an operation.
     pub fn apply(&mut self, operation: &Operation) {
         for part in operation.parts() {
             match part {
@@ -95,7 +95,7 @@ impl Features {
         }
     }
 
-    /// Counts what a packet met, unless it was dropped.
+    /// Counts the features that a packet met, unless it was dropped.
     pub fn note(&self, arrival: &Arrival, processed: &Processed, coverage: &mut Coverage) {
         if let Outcome::Dropped(reason) = processed.outcome {
             *coverage.drops.entry(reason.name()).or_default() += 1;
@@ -112,7 +112,7 @@ impl Features {
     }
 }
 
-/// Features of an entry that no modify changes.
+/// Features of an entry that a modify cannot change.
 const BY_MATCH: Set = TABLE_10
     | TABLE_16
     | PRIORITY_HIGH

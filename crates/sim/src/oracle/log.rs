@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is written down while a case runs: the order each worker took, operations, and what came out.
+//! Records of a running case: the order of each worker, operations, and sent frames.
 
 use super::coverage::ChangeCounts;
 use super::room::Room;
@@ -15,18 +15,19 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
-/// A worker's order: which packet it judged, which operation it put in force.
+/// Log entry of a worker: a processed packet or an applied operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Entry {
-    /// Arrival number `sequence` of this worker's queue at `port`.
+    /// Packet `sequence` of this worker's queue at `port` was processed.
     Packet { port: PortNo, sequence: u64 },
-    /// The operation of this version.
+    /// The operation of this version was applied.
     Applied(u64),
-    /// There was no room for a packet that waited for this table, or was through.
+    /// A packet was refused because the backlog for this table was full; without a table, after its last
+    /// lookup.
     Refused { port: PortNo, sequence: u64, table: Option<u8>, reason: DropReason },
 }
 
-/// When something happened: the virtual time, and its place among everything that happened in the case.
+/// Virtual time and position of an event among all events of the case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moment {
     pub at: Nanos,
@@ -34,77 +35,77 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    /// The next moment of the case that this thread runs.
+    /// Returns the next moment of the case that runs in this thread.
     pub fn next(at: Nanos) -> Self {
         thread_local!(static PLACES: Cell<u64> = const { Cell::new(0) });
         Self { at, place: PLACES.replace(PLACES.get() + 1) }
     }
 }
 
-/// A packet as a worker knows it.
+/// Packet as a worker identifies it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Walker {
-    /// Arrival number `sequence` of the worker's queue at `port`.
+    /// Packet `sequence` of the worker's queue at `port`.
     Arrived { port: PortNo, sequence: u64 },
-    /// The controller's packet of the operation of this version.
+    /// Packet-out in the operation of this version.
     Injected(u64),
 }
 
-/// A lookup: the instructions of the entry found ran at this moment.
+/// Lookup whose entry was executed at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Lookup {
     pub walker: Walker,
     pub table: u8,
-    /// How it was found.
+    /// Means by which the entry was found.
     pub by: By,
-    /// What was found; `tables::NONE` for nothing.
+    /// Entry that was found; `tables::NONE` if none.
     pub entry: EntryId,
-    /// The packet's length.
+    /// Length of the packet in bytes.
     pub bytes: usize,
-    /// The rules of this version were in force.
+    /// Version of the rules in the worker.
     pub version: u64,
     pub moment: Moment,
 }
 
-/// A packet that has left its worker.
+/// Packet that has left its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
     pub walker: Walker,
     pub outcome: Outcome,
-    /// Whether it went all the way over the fast-forwarding path.
+    /// Whether the packet stayed on the fast-forwarding path.
     pub fast: bool,
-    /// The table whose LUT did not know the packet's value.
+    /// Table whose LUT missed the packet's value.
     pub missed: Option<u8>,
     pub moment: Moment,
 }
 
-/// The instrument that logs the order.
+/// Probe that logs the worker's order.
 #[derive(Debug, Default)]
 pub(super) struct OrderLog {
     pub entries: Vec<Entry>,
-    /// When each entry was logged.
+    /// Moment of each log entry.
     pub moments: Vec<Moment>,
     pub lookups: Vec<Lookup>,
-    /// The packets that have left, in order.
+    /// Packets that have left the worker, in order.
     pub outcomes: Vec<Left>,
-    /// The last that came into force.
+    /// Version applied last.
     version: u64,
-    /// The virtual time of the turn.
+    /// Virtual time of the poll iteration.
     now: Nanos,
-    /// The packets under way, by slot.
+    /// Packet in each slot of the worker.
     slots: BTreeMap<usize, Walker>,
-    /// For each slot, the table whose LUT did not know its packet's value.
+    /// Table whose LUT missed, per slot.
     missed: BTreeMap<usize, u8>,
-    /// Lookups in this turn.
+    /// Lookups in this poll iteration.
     looked_up: usize,
 }
 
-/// More lookups than all packets of one turn can need. A packet that never leaves the tables would make the log grow
-/// until the machine's memory is used up.
+/// Upper bound of the lookups in one poll iteration. A packet that never leaves the tables would otherwise
+/// make the log exhaust the machine's memory.
 const LOOKUPS_PER_TURN: usize = 1_000_000;
 
 impl OrderLog {
-    /// A turn begins.
+    /// Starts a poll iteration.
     pub fn begin(&mut self, now: Nanos) {
         self.now = now;
         self.looked_up = 0;
@@ -160,7 +161,7 @@ impl Probe for OrderLog {
     }
 }
 
-/// A packet-in as the workers reported it.
+/// Packet-in as the workers reported it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Reported {
     pub table: u8,
@@ -173,7 +174,7 @@ pub(super) struct Reported {
     pub bytes: Vec<u8>,
 }
 
-/// The workers as data plane, with everything that passes written down.
+/// Data plane that records all operations and events of the workers.
 pub(super) struct Recorder {
     pub plane: WorkerSet,
     pub operations: Vec<Operation>,
@@ -186,7 +187,7 @@ impl Recorder {
         Self { plane, operations: Vec::new(), reported: Vec::new(), learned: Vec::new() }
     }
 
-    /// The engine that serves a table.
+    /// Returns the engine that serves a table.
     pub fn engine(&self, table: u8) -> &'static str {
         self.plane.engine(table).0
     }
@@ -267,51 +268,54 @@ impl DataPlane for Recorder {
     }
 }
 
-/// A packet that the driver pushed.
+/// Packet that the driver pushed.
 #[derive(Clone, Debug)]
 pub(super) struct Arrival {
     pub port: PortNo,
-    /// What its sender left to the device.
+    /// Work that the sender left to the device.
     pub unfinished: Unfinished,
     pub worker: usize,
     pub sequence: u64,
-    /// Packets of one queue with the same number are of one flow.
+    /// Number of the flow. Packets of one queue with the same number belong to one flow.
     pub flow: u64,
     pub bytes: Vec<u8>,
-    /// The highest version whose barrier was answered when it was pushed.
+    /// Highest version whose barrier was answered when the packet was pushed.
     pub acknowledged: u64,
 }
 
-/// Set in the flow of a packet that the controller sends: it is a flow of its own.
+/// Bit in the flow number of a packet-out: each packet-out is a separate flow.
 const INJECTED: u64 = 1 << 40;
 
 impl Arrival {
-    /// The flow of packet `number`, which the controller sends.
+    /// Returns the flow number of the packet-out with arrival number `number`.
     pub fn injected_flow(number: usize) -> u64 {
         INJECTED | number as u64
     }
 
-    /// Whether the controller sends the packet: it comes in by no queue of a port.
+    /// Whether the packet is a packet-out, which arrives on no port queue.
     pub fn is_injected(&self) -> bool {
         self.flow >= INJECTED
     }
 }
 
-/// Bytes at a packet's end that name it: no rule looks at them and no action writes them, but for packets cut short.
+/// Length of the tag at a packet's end that identifies it, in bytes. No rule examines the tag and no action
+/// writes it, except for packets cut short.
 pub(super) const TAG_BYTES: usize = 8;
 
-/// The first half of a tag, made from the second so that bytes written over a part of it are not taken for a tag.
+/// Returns the first half of a tag, derived from the second. A tag that was partly overwritten is therefore
+/// not accepted.
 fn mark(number: u32) -> u32 {
     (number ^ 0x5ac3_96e1).wrapping_mul(0x9e37_79b1).rotate_left(15)
 }
 
-/// The tag of arrival `number`.
+/// Returns the tag of arrival `number`.
 pub(super) fn tag_of(number: usize) -> [u8; TAG_BYTES] {
     let number = number as u32;
     (u64::from(mark(number)) << 32 | u64::from(number)).to_be_bytes()
 }
 
-/// The arrival that a packet's tag names; none if it was written over. Padding may follow it.
+/// Returns the arrival that a packet's tag identifies, or `None` if the tag was overwritten. Padding may
+/// follow the tag.
 pub(super) fn tag(bytes: &[u8]) -> Option<usize> {
     let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
     (0..=zeros).find_map(|padding| tag_at_end(&bytes[..bytes.len() - padding]))
@@ -324,63 +328,63 @@ fn tag_at_end(bytes: &[u8]) -> Option<usize> {
     ((tag >> 32) as u32 == mark(number)).then_some(number as usize)
 }
 
-/// Who asked for an operation.
+/// Origin of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
-    /// A request of the driver's.
+    /// Request of the driver.
     Request,
     /// The model itself: timeouts, learned addresses, learned marks.
     Poll,
 }
 
-/// How an operation was submitted.
+/// Submission of an operation.
 #[derive(Clone, Debug)]
 pub(super) struct Submission {
-    /// How many entries each worker had logged by then.
+    /// Length of each worker's log at that time.
     pub lengths: Vec<usize>,
     pub moment: Moment,
     pub origin: Origin,
 }
 
-/// A turn of the control thread.
+/// Poll of the control thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Control {
-    /// When it began.
+    /// Start of the poll.
     pub moment: Moment,
-    /// Operations submitted by its end.
+    /// Number of operations submitted by its end.
     pub operations: usize,
 }
 
-/// A case that has run.
+/// Record of a completed case.
 pub(super) struct Record {
     pub arrivals: Vec<Arrival>,
     pub operations: Vec<Operation>,
-    /// Packets of the controller's among the arrivals, by the version that sends them.
+    /// Arrival numbers of packet-outs, by the version that sends them.
     pub injected: BTreeMap<u64, usize>,
-    /// For each operation, how it was submitted.
+    /// Submission of each operation.
     pub submitted: Vec<Submission>,
     pub controls: Vec<Control>,
     pub logs: Vec<Vec<Entry>>,
-    /// When each entry of them was logged.
+    /// Moment of each log entry.
     pub moments: Vec<Vec<Moment>>,
-    /// The lookups of each worker.
+    /// Lookups of each worker.
     pub hits: Vec<Vec<Lookup>>,
-    /// The packets that have left each worker, in order.
+    /// Packets that have left each worker, in order.
     pub outcomes: Vec<Vec<Left>>,
-    /// Time after which a learned address is forgotten.
+    /// Ageing time of learned addresses.
     pub mac_ageing: Nanos,
     pub room: Room,
-    /// The egress queues of each port; none: frames leave as they come.
+    /// Egress queues of each port. Empty: frames are sent in order.
     pub egress: Vec<EgressQueue>,
-    /// What came out of each port's queues, in order.
+    /// Frames sent by each port's queues, in order.
     pub sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
     pub reported: Vec<Reported>,
     pub learned: Vec<Learn>,
-    /// Flow-removed notices, in order.
+    /// Flow-removed notices in order.
     pub removed: Vec<FlowRemoved>,
-    /// Frames too short to be received, by port.
+    /// Number of frames too short to be received, by port.
     pub runts: BTreeMap<PortNo, u64>,
-    /// Counters at the end: ports, their egress queues, entries, tables, totals.
+    /// Final counters of ports, egress queues, entries, tables, and totals.
     pub ports: Vec<(PortNo, PortCounters)>,
     pub queues: Vec<(PortNo, Vec<PortQueue>)>,
     pub entries: Vec<(EntryId, EntryCounters)>,
@@ -391,20 +395,20 @@ pub(super) struct Record {
     pub updates: usize,
     pub live_updates: usize,
     pub expired: usize,
-    /// What each frame of `sent` left to its port's device.
+    /// Work that each frame of `sent` left to its port's device.
     pub unfinished: Vec<Vec<Unfinished>>,
-    /// Frames that left an egress queue only after its greatest rate allowed it.
+    /// Frames that left an egress queue only after its maximum rate allowed it.
     pub rate_held: usize,
-    /// Changes made on purpose, by kind.
+    /// Changes by the driver, by kind.
     pub changes: ChangeCounts,
-    /// Imagined packets compared.
+    /// Simulated packets compared.
     pub traced: usize,
-    /// Packets whose recorded ways were held against the rules.
+    /// Packets whose recorded processing was compared with the rules.
     pub judged: usize,
-    /// Lookups by the engine that served them.
+    /// Lookups per engine.
     pub lookups: BTreeMap<&'static str, u64>,
     pub luts: pipeline::LutFigures,
 }
 
-/// Virtual time between two steps of the driver at most.
+/// Maximum virtual time between two steps of the driver.
 pub(super) const STEP_NS_MAX: Nanos = 40_000_000;

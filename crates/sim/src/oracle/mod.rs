@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The oracle: random tables, packets and updates through real workers, held against the reference by the law.
+//! The oracle: random tables, packets and updates through real workers, compared with the reference. It
+//! checks the ordering and consistency rules ("the law") of ARCHITECTURE.md.
 //!
-//! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through the
-//! model, and turns workers and control thread in random order, all in one thread and in virtual time. Workers log the
-//! order they took ([`log`]). The judge builds the serial order from the logs, checks it against the driver's own list
-//! of arrivals, runs the reference through it, and compares packets on each port, order within each flow, packet-ins,
-//! what was learned, and the counters of entries, tables, groups, ports and egress queues. It judges when entries timed
-//! out, and what flow-removed notices say. In a part of the cases something is scarce ([`room`]): then every loss is judged by
-//! accounting.
+//! One case is a function of its seed. The driver pushes packets into in-memory ports, changes rules through
+//! the model, and runs poll iterations of workers and of the control thread in random order. All of this
+//! happens in one thread and in virtual time. Workers log the order of their steps ([`log`]).
+//!
+//! The checker builds the serial order from the logs, verifies it against the driver's list of arrivals, and
+//! runs the reference through it. It compares the packets on each port, the order within each flow,
+//! packet-ins, learned addresses, and the counters of entries, tables, groups, ports and egress queues. It
+//! also checks the times at which entries expire, and flow-removed notices. In some cases a resource is
+//! scarce ([`room`]); every loss must then be accounted for.
 
 mod coverage;
 mod drive;
@@ -27,42 +30,42 @@ use worker::{Consistency, Quanta};
 pub use coverage::{ChangeCounts, Coverage};
 pub use path_use::{Passing, PathUse};
 
-/// Sizes of a case.
+/// Parameters of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Packets sent.
+    /// Number of packets.
     pub packets: usize,
-    /// Workers, each with a queue of every port.
+    /// Number of workers, each with a queue of every port.
     pub workers: usize,
-    /// Records of each LUT of the fast-forwarding path; 0: without the path.
+    /// Records of each LUT of the fast-forwarding path; 0 disables the path.
     pub lut_entries: usize,
-    /// How their records are kept right.
+    /// Consistency mode of the LUTs.
     pub consistency: Consistency,
-    /// What may wait in a worker.
+    /// Limits of the packets queued in a worker.
     pub lanes: LaneLimits,
-    /// How much of it is worked off at once.
+    /// Budgets for processing the backlog.
     pub quanta: Quanta,
 }
 
-/// Records of a LUT that has room for all values of a case.
+/// Records of a LUT that holds all values of a case.
 const CALM_LUT_ENTRIES: usize = 256;
 
-/// A breach of the law.
+/// Violation of the law.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("seed {seed}, {workers} worker(s): {what}")]
 pub struct Breach {
-    /// The case.
+    /// Seed of the case.
     pub seed: u64,
-    /// Its workers.
+    /// Number of workers of the case.
     pub workers: usize,
-    /// What was found.
+    /// Description of the violation.
     pub what: String,
 }
 
 /// Runs one case.
 ///
 /// # Errors
-/// The first breach of the law.
+/// The first violation of the law.
 pub fn run_case(seed: u64, options: Options) -> Result<Coverage, Breach> {
     let breach = |what| Breach { seed, workers: options.workers, what };
     let record = drive::Driver::new(seed, options).run().map_err(breach)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Frames whose checksum or segmentation is left to a device: as workers have them and as the reference has them.
+//! Frames whose checksum or segmentation is left to a device, as workers and as the reference represent them.
 
 use super::templates::Template;
 use fastrand::Rng;
@@ -8,7 +8,7 @@ use reference::{Cut, CutKind, OpenChecksum, Unfinished};
 use wire::checksum;
 use wire::layers::header;
 
-/// A frame as it comes from a sender.
+/// Returns a frame as its sender hands it over.
 pub(super) fn unfinished_frame(bytes: &[u8], unfinished: Unfinished) -> Frame {
     let mut frame = Frame::from_bytes(bytes);
     frame.meta.checksum = unfinished
@@ -27,7 +27,7 @@ pub(super) fn unfinished_frame(bytes: &[u8], unfinished: Unfinished) -> Frame {
     frame
 }
 
-/// What the metadata of a frame say.
+/// Returns the remaining work that a frame's metadata describe.
 pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
     Unfinished {
         checksum: meta
@@ -46,7 +46,8 @@ pub(super) fn unfinished_of(meta: &Meta) -> Unfinished {
 }
 
 impl Template {
-    /// The same with an open checksum, and in half of the cases as a super-frame; as it is if it can have neither.
+    /// Returns the template with an open checksum, in half of the cases as a super-frame. Unchanged if it can
+    /// have neither.
     pub fn left_to_device(mut self, rng: &mut Rng) -> Self {
         let layers = self.layers();
         let (has, l4) = (|bits| layers.present & bits != 0, usize::from(layers.l4));

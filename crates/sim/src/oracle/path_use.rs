@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much of the traffic takes the fast-forwarding path in calm cases, where nearly all of it must.
+//! Share of the traffic on the fast-forwarding path in calm cases, where nearly all of it must be.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Repeated packets that must reach a table before its share of them is judged.
+/// Minimum number of repeated packets at a table before its share is checked.
 const JUDGED_FROM: usize = 20;
 
-/// How a table's repeated packets passed it.
+/// Repeated packets at one table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Passing {
     /// Packets that reached the table on the path.
     pub reached: usize,
-    /// Of these, packets that went on along the path, or left the switch from it.
+    /// Packets among them that continued on the path, or left the switch from it.
     pub passed: usize,
-    /// What served them on the path: a LUT, the table itself, or an index of a linear table.
+    /// Lookup method on the path: a LUT, the table itself, or an index of a linear table.
     pub way: &'static str,
 }
 
-/// What the path did with repeated packets. A packet is repeated if all entries that it hits are low-latency, and its worker
-/// had finished an earlier packet of the same values before this one arrived, by the same rules.
+/// Use of the path by repeated packets. A packet is repeated if all entries it hits are low-latency, and its
+/// worker had finished an earlier packet of the same values before it arrived, under the same rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
-    /// Repeated packets, without those that found no room in a backlog.
+    /// Repeated packets, without those that a full backlog refused.
     pub repeated: usize,
-    /// Of these, packets that went all the way over the path.
+    /// Packets among them that stayed on the path.
     pub fast: usize,
-    /// Each table of a case; empty in a sum of cases.
+    /// Each table of a case; empty in a sum over cases.
     pub tables: BTreeMap<u8, Passing>,
-    /// How many tables were judged, by the way that the path passed them.
+    /// Number of tables checked, by lookup method.
     pub judged: BTreeMap<&'static str, usize>,
-    /// The least share of one case, in thousandths.
+    /// Lowest share of one case, in thousandths.
     pub least_of_cases: Option<u64>,
-    /// The least share of one table, in thousandths.
+    /// Lowest share of one table, in thousandths.
     pub least_of_tables: Option<u64>,
 }
 
 impl PathUse {
-    /// Takes down a repeated packet: the tables that it passed on the path, and the table at which it left the path.
+    /// Counts a repeated packet: the tables that it passed on the path, and the table at which it left the
+    /// path.
     pub fn note(&mut self, passed: &[(u8, &'static str)], left_at: Option<u8>) {
         self.repeated += 1;
         self.fast += usize::from(left_at.is_none());
@@ -52,13 +53,15 @@ impl PathUse {
         }
     }
 
-    /// The share of a case's repeated packets that went all the way over the path, in thousandths; none without such packets.
+    /// Returns the share of a case's repeated packets that stayed on the path, in thousandths; `None` without
+    /// such packets.
     #[must_use]
     pub fn permille(&self) -> Option<u64> {
         permille(self.fast, self.repeated)
     }
 
-    /// For each table of a case that enough repeated packets reached, the share that passed it on the path, in thousandths.
+    /// Returns, for each table that enough repeated packets reached, the share that passed it on the path, in
+    /// thousandths.
     pub fn tables_permille(&self) -> impl Iterator<Item = (u8, u64)> + '_ {
         let judged = self.tables.iter().filter(|(_, passing)| passing.reached >= JUDGED_FROM);
         judged.filter_map(|(table, passing)| Some((*table, permille(passing.passed, passing.reached)?)))

@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How much room a case has for what waits. Most cases have room for everything, and nothing may be lost in them. The
-//! others are scarce in one thing or several, and every loss must be counted by name.
+//! Sizes of pools and queues in a case. Most cases have space for everything, and nothing may be lost in
+//! them. In the others one or several resources are scarce, and every loss must be counted by reason.
 
 use fastrand::Rng;
 use flow::EgressQueue;
 
-/// In each run of three cases out of SCARCE such runs, something is scarce.
+/// In one of every SCARCE blocks of three cases, something is scarce.
 const SCARCE: u64 = 5;
 
-/// Sizes of what waits in a case.
+/// Sizes of the pools and queues of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Room {
-    /// Small frames of each worker.
+    /// Small frames per worker.
     pub small_frames: usize,
-    /// Frames of each worker for the controller.
+    /// Frames for the controller per worker.
     pub controller_frames: usize,
-    /// Reports on their way from a worker.
+    /// Capacity of a worker's ring of events to the control thread.
     pub events: usize,
     /// Normal frames in an outbox.
     pub outbox_frames: usize,
-    /// Frames of each lane on their way from one worker to another.
+    /// Frames of each lane in the ring from one worker to another.
     pub handovers: usize,
     /// Frames of each lane in an egress queue.
     pub queue_frames: u16,
-    /// Turns in a row after which no device is emptied, at most.
+    /// Maximum number of successive poll iterations without taking frames from the devices.
     pub untaken_max: usize,
 }
 
 impl Room {
-    /// Room for everything.
+    /// Sizes with space for everything.
     pub const AMPLE: Self = Self {
         small_frames: 4_096,
         controller_frames: 1_024,
@@ -39,12 +39,12 @@ impl Room {
         untaken_max: 3,
     };
 
-    /// The room of a case.
+    /// Returns the sizes for the case of a seed.
     pub fn of(seed: u64) -> Self {
         if seed / 3 % SCARCE != 1 {
             return Self::AMPLE;
         }
-        // A generator of its own: what else a case does is the same with and without room.
+        // Separate generator: the rest of the case is the same with and without scarcity.
         let mut rng = Rng::with_seed(seed);
         let mut room = Self { untaken_max: rng.usize(3..40), ..Self::AMPLE };
         let scarce = rng.u8(1..64);
@@ -66,7 +66,7 @@ impl Room {
         *self == Self::AMPLE
     }
 
-    /// Whether copies may find no buffer, and packets no frame.
+    /// Whether copies may fail for lack of a buffer, and packets for lack of a frame.
     pub fn lacks_frames(&self) -> bool {
         self.small_frames < Self::AMPLE.small_frames
     }

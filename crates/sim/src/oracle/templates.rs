@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random packets from small domains of values, so that rules overlap and flows meet each other's entries.
+//! Random packets with values from small domains, so that rules overlap and flows hit each other's entries.
 
 use super::log::{TAG_BYTES, tag_of};
 use fastrand::Rng;
@@ -9,26 +9,27 @@ use wire::layers::header;
 use wire::tf::{self, Form};
 use wire::{Depth, Layers, PacketBuilder};
 
-/// A flow's packet, but for the tag at its end.
+/// Packet of a flow without the tag at its end.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
     pub bytes: Vec<u8>,
-    /// Cut short or scrambled: the tag reaches into what rules examine, so each packet is a flow of its own.
+    /// Whether the packet is cut short or scrambled. Its tag then reaches into examined bytes, so each packet
+    /// is a separate flow.
     pub broken: bool,
-    /// What the sender leaves to its device.
+    /// Work that the sender leaves to its device.
     pub unfinished: Unfinished,
 }
 
-/// What most packets of a case are, so that its rules meet more of them.
+/// Kind of most packets of a case, so that its rules match more of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Family {
-    /// Anything.
+    /// Any packets.
     Mixed,
     /// IPv4.
     Ipv4,
     /// IPv6.
     Ipv6,
-    /// Labelled.
+    /// Packets with MPLS labels.
     Mpls,
 }
 
@@ -37,7 +38,7 @@ impl Family {
         [Self::Mixed, Self::Mixed, Self::Ipv4, Self::Ipv6, Self::Ipv4, Self::Mpls][rng.usize(0..6)]
     }
 
-    /// Which kind of packet comes next: a number that [`Template::random`] knows.
+    /// Returns the kind of the next packet, as a number for [`Template::random`].
     fn kind(self, rng: &mut Rng) -> u8 {
         match self {
             _ if rng.u8(0..4) == 0 => rng.u8(0..16),
@@ -49,7 +50,7 @@ impl Family {
     }
 }
 
-/// Bytes that no slice of a rule reaches beyond.
+/// Number of leading bytes that slices of rules may examine.
 const EXAMINED_BYTES: usize = 38;
 
 pub(super) fn mac(rng: &mut Rng) -> [u8; 6] {
@@ -77,7 +78,7 @@ fn l4_port(rng: &mut Rng) -> u16 {
     [53, 80, 443, 5_000][rng.usize(0..4)]
 }
 
-/// A type of service: one that means nothing, or an assured forwarding class, which meters remark.
+/// Returns a type of service: an arbitrary one, or an assured forwarding class, which meters remark.
 fn tos(rng: &mut Rng) -> u8 {
     let dscp = if rng.bool() { rng.u8(0..4) } else { [10, 12, 14, 18, 34, 46][rng.usize(0..6)] };
     dscp << 2 | rng.u8(0..4)
@@ -87,9 +88,9 @@ fn ttl(rng: &mut Rng) -> u8 {
     [0, 1, 2, 20, 64, 64, 100, 255][rng.usize(0..8)]
 }
 
-/// How many bytes follow the headers: most frames are short, some are the shortest of Ethernet or fill its longest.
+/// Returns the payload length. Most frames are short; some have the minimum or maximum length of Ethernet.
 fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
-    // The tag lies behind all that rules examine.
+    // The tag must lie behind all examined bytes.
     let least = TAG_BYTES + EXAMINED_BYTES.saturating_sub(headers);
     let frame = match rng.u8(0..16) {
         0..2 => 60,
@@ -102,13 +103,13 @@ fn payload_bytes(rng: &mut Rng, headers: usize, longest: usize) -> usize {
     frame.saturating_sub(headers).max(least)
 }
 
-/// The frame behind a PBB header.
+/// Returns the frame behind a PBB header.
 fn in_backbone(rng: &mut Rng, customer: Vec<u8>) -> Vec<u8> {
     let service = [rng.u8(0..8) << 5, 0, 0, rng.u8(0..4)];
     [&mac(rng)[..], &[0x02, 0, 0, 0, 1, rng.u8(1..6)], &[0x88, 0xe7], &service, &customer].concat()
 }
 
-/// The frame under a header of stateless forwarding, from time to time one that is damaged.
+/// Returns the frame behind a header of stateless forwarding, which is occasionally damaged.
 fn tagged(rng: &mut Rng, frame: &[u8]) -> Vec<u8> {
     let (macs, rest) = frame.split_at(12);
     let hops = rng.u8(0..4);
@@ -214,7 +215,7 @@ impl Template {
         if offloads && rng.bool() { made.left_to_device(rng) } else { made }
     }
 
-    /// A packet of the flow, with its name at the end.
+    /// Returns a packet of the flow with its tag at the end.
     pub fn tagged(&self, tag: usize) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let at = bytes.len() - TAG_BYTES;
@@ -222,7 +223,8 @@ impl Template {
         bytes
     }
 
-    /// The same with another TTL or hop limit, where the packet has one behind its Ethernet header and tags.
+    /// Returns the template with another TTL or hop limit, if it has one directly behind its Ethernet header
+    /// and tags.
     pub fn with_ttl(&self, ttl: u8) -> Self {
         let mut made = self.clone();
         let layers = self.layers();
@@ -236,7 +238,7 @@ impl Template {
             let before = u16::from_be_bytes([ip[8], ip[9]]);
             ip[8] = ttl;
             let after = u16::from_be_bytes([ip[8], ip[9]]);
-            // RFC 1624, equation 3: a flow's packets have right checksums, as its template has.
+            // RFC 1624, equation 3: a flow's packets have correct checksums, like its template.
             let sum = u16::from_be_bytes([ip[10], ip[11]]);
             let mut new = u32::from(!sum) + u32::from(!before) + u32::from(after);
             while new > 0xffff {
@@ -251,18 +253,18 @@ impl Template {
         made
     }
 
-    /// Whether the packet has a header of stateless forwarding, which only the lane and some actions understand.
+    /// Whether the packet has a header of stateless forwarding.
     pub fn is_tagged(&self) -> bool {
         let types = [0x88b5, 0x8842, tf::ETHERTYPE, tf::ETHERTYPE_WIDE];
         self.bytes.get(12..14).is_some_and(|t| types.contains(&u16::from_be_bytes([t[0], t[1]])))
     }
 
-    /// The headers.
+    /// Returns the packet's headers.
     pub fn layers(&self) -> Layers {
         wire::locate(&self.bytes, Depth::L4)
     }
 
-    /// A field's value in the packet when it comes in by `in_port`; none if the packet has no such field.
+    /// Returns a field's value in the packet received on `in_port`, or `None` if the packet lacks the field.
     pub fn value(&self, field: Field, in_port: u32) -> Option<u128> {
         let layers = self.layers();
         let location = field.location();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The imagined view of `shunt trace` against the reference: the model walks its own tables, the reference its lists.
+//! Checks of `shunt trace`: the model's simulated walk over its tables, compared with the reference.
 
 use super::log::Recorder;
 use flow::PortNo;
@@ -7,8 +7,8 @@ use model::trace::Verdict;
 use model::{DataPlane, Model};
 use reference::Reference;
 
-/// Holds what the workers have recorded since the last time against the rules, as long as these are still the same;
-/// returns of how many packets that could be told.
+/// Compares the packets that workers have recorded with their traces. Packets whose rules have changed since
+/// are skipped. Returns the number of packets compared.
 pub(super) fn judge(model: &mut Model<Recorder>) -> Result<usize, String> {
     let mut judged = 0;
     while let Some(record) = model.plane_mut().plane.next_record() {
@@ -25,7 +25,7 @@ pub(super) fn judge(model: &mut Model<Recorder>) -> Result<usize, String> {
     Ok(judged)
 }
 
-/// Traces a packet, and holds what the trace tells against what the reference makes of it by the same operations.
+/// Traces a packet, and compares the trace with the reference's result under the same operations.
 pub(super) fn compare<D: DataPlane>(
     model: &Model<D>,
     reference: &mut Reference,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads at the end of a case what the judge compares.
+//! Reads the final state of a case for the checker.
 
 use super::Driver;
 use flow::operation::MAC_TABLE;
 use model::{DataPlane, FlowCursor, FlowFilter};
 
 impl Driver {
-    /// Reads what there is at the end.
+    /// Reads counters, entries and statistics at the end of the case.
     pub(super) fn close(&mut self) {
         let mut cursor = FlowCursor::default();
         while !cursor.is_done() {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The driver of a case: packets, updates, turns of the workers and of the control thread, in random order.
+//! Driver of a case: packets, updates, and poll iterations of the workers and the control thread, in random
+//! order.
 
 mod close;
 mod setup;
@@ -26,12 +27,12 @@ pub(super) struct Driver {
     options: Options,
     style: Style,
     templates: Vec<Template>,
-    /// For each template the port by which most of its packets come in.
+    /// Port on which most packets of each template arrive.
     homes: Vec<PortNo>,
     model: Model<Recorder>,
     workers: Vec<Worker<OrderLog>>,
     handles: Vec<MemHandle>,
-    /// Runs ahead of the workers: every operation as soon as it is submitted.
+    /// Reference that executes every operation when it is submitted, ahead of the workers.
     shadow: Reference,
     shadowed: usize,
     now: Nanos,
@@ -39,11 +40,11 @@ pub(super) struct Driver {
     waiting: Vec<Vec<usize>>,
     acknowledged: u64,
     tight: bool,
-    /// Turns since frames were taken.
+    /// Poll iterations since frames were taken from the devices.
     untaken: usize,
-    /// For each worker the frames that wait for it in large buffers.
+    /// Queued frames in large buffers, per worker.
     large_waiting: Vec<usize>,
-    /// For each table the lookups counted so far.
+    /// Lookups counted so far, per table.
     lookups: BTreeMap<u8, u64>,
     record: Record,
 }
@@ -51,7 +52,7 @@ pub(super) struct Driver {
 impl Driver {
     pub fn run(mut self) -> Result<Record, String> {
         self.first_rules()?;
-        // In a calm case few updates change what packets do, and few are needed.
+        // In a calm case, few updates change the treatment of packets, and few are needed.
         let updates = if self.style.calm { 1 } else { 5 };
         while self.record.arrivals.len() < self.options.packets {
             self.now += self.rng.u64(0..STEP_NS_MAX);
@@ -71,24 +72,24 @@ impl Driver {
         Ok(self.record)
     }
 
-    /// A template and a port by which its packets come in.
+    /// Returns a template and a port on which its packets arrive.
     fn packet_in_use(&mut self) -> (usize, PortNo) {
         let template = self.rng.usize(0..self.templates.len());
         (template, self.port_of(template))
     }
 
-    /// A port by which a template's packets come in: mostly the same.
+    /// Returns a port on which a template's packets arrive, mostly the usual one.
     fn port_of(&mut self, template: usize) -> PortNo {
         if self.rng.u8(0..6) == 0 { self.rng.u32(1..=self.style.ports) } else { self.homes[template] }
     }
 
-    /// An entry for some of the packets.
+    /// Returns an entry that matches some of the packets.
     fn random_entry(&mut self, table: u8) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.entry(&mut self.rng, table, &self.templates[template], port)
     }
 
-    /// An entry for what no other takes.
+    /// Returns an entry for packets that no other entry matches.
     fn random_resort(&mut self, table: u8) -> FlowMod {
         let (template, port) = self.packet_in_use();
         self.style.last_resort(&mut self.rng, table, &self.templates[template], port)
@@ -102,7 +103,7 @@ impl Driver {
         self.style.group(&mut self.rng, id, scope)
     }
 
-    /// One turn of the control thread.
+    /// Runs one poll of the control thread.
     fn control(&mut self) -> Result<(), String> {
         self.follow()?;
         let moment = Moment::next(self.now);
@@ -134,12 +135,12 @@ impl Driver {
         }
     }
 
-    /// Takes the operations of requests over into the shadow.
+    /// Applies the operations of requests to the shadow reference.
     fn follow(&mut self) -> Result<(), String> {
         self.take_over(Origin::Request)
     }
 
-    /// Takes operations over into the shadow and notes where each worker's log stood.
+    /// Applies operations to the shadow reference, and records each worker's log length.
     fn take_over(&mut self, origin: Origin) -> Result<(), String> {
         let lengths: Vec<usize> = self.workers.iter_mut().map(|w| w.probe().entries.len()).collect();
         let recorder = self.model.plane_mut();

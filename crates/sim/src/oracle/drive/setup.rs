@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Sets a case up: ports, workers, model, and the first rules.
+//! Set-up of a case: ports, workers, model, and the first rules.
 
 use super::Driver;
 use crate::oracle::log::{OrderLog, Record, Recorder};
@@ -18,45 +18,47 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use worker::{PortQueues, build_with};
 
-/// Packets that a port's queue holds.
+/// Capacity of a port's queue in packets.
 const QUEUE_FRAMES: usize = 512;
 
-/// A few packets mark an entry, a short silence unmarks it.
+/// A few packets mark an entry as low-latency, and a short silence removes the mark.
 const LEARNING: Learning = Learning { min_pps: 10, window: 100_000_000, min_timeout: 0 };
 
-/// The same of a port in a tight case, whose frames are not always taken: they wait in the outbox.
+/// Capacity of a port's queue in a tight case, where frames are not always taken and queue in the outbox.
 const TIGHT_QUEUE_FRAMES: usize = 8;
 
-/// Time after which learned addresses are forgotten, one case after the other; a case lasts about 20 s.
+/// Ageing times of learned addresses, used by successive cases. A case lasts about 20 s of virtual time.
 const MAC_AGEING: [Nanos; 4] = [300_000_000_000, 1_000_000_000, 2_500_000_000, 6_000_000_000];
 
-/// All packets are recorded for traces in one of every RECORDED runs of RECORDED cases.
+/// All packets are recorded for traces in one of every RECORDED blocks of RECORDED cases.
 const RECORDED: u64 = 3;
 
-/// Ports have egress queues in these two of every 16 cases, one with one worker and one with two. Rules also choose a queue
-/// that does not exist.
+/// Ports have egress queues in these two of every 16 cases, one with one worker and one with two. Rules also
+/// select a queue that does not exist.
 const QUEUED: [u64; 2] = [1, 8];
 
-/// In one of every LONG cases, some frames do not fit into a small buffer.
+/// In one of every LONG cases, some frames need a large buffer.
 const LONG: u64 = 8;
 
-/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in those with long frames.
+/// Senders leave checksums and segmentation to the device in one of every OFFLOADS cases, and in those with
+/// long frames.
 const OFFLOADS: u64 = 4;
 
-/// The length of the longest frame in a case with long frames, in bytes.
+/// Length of the longest frame in a case with long frames, in bytes.
 const LONGEST: usize = 65_400;
 
-/// Large buffers of each worker in a case with long frames.
+/// Number of large buffers per worker in a case with long frames.
 const LARGE_FRAMES: usize = 256;
 
-/// In one of every CALM cases, rules rarely change, and nearly every packet must take the fast-forwarding path.
+/// In one of every CALM cases, rules rarely change, and nearly every packet must stay on the fast-forwarding
+/// path.
 const CALM: u64 = 7;
 
 /// Ports as the driver and the workers hold them.
 struct Ports {
     handles: Vec<MemHandle>,
     queues: Vec<PortQueues>,
-    /// Where what each queue sends is written down.
+    /// Frames sent by each queue of each port.
     sent: Vec<(PortNo, usize, Vec<Vec<u8>>)>,
 }
 
@@ -64,7 +66,7 @@ impl Ports {
     fn new(count: PortNo, workers: usize, tight: bool, egress: &[EgressQueue]) -> Self {
         let mut made = Self { handles: Vec::new(), queues: Vec::new(), sent: Vec::new() };
         for number in 1..=count {
-            // The last port is served by one worker only: others hand frames over.
+            // One worker serves the last port, so other workers hand frames over to it.
             let queues = if number == count { 1 } else { workers };
             let capacity = if tight { TIGHT_QUEUE_FRAMES } else { QUEUE_FRAMES };
             let (pairs, handle) = mem::pair(number, queues, capacity);
@@ -78,7 +80,7 @@ impl Ports {
     }
 }
 
-/// Whether the case of this seed is calm.
+/// Whether the case with this seed is calm.
 pub(in crate::oracle) fn is_calm(seed: u64) -> bool {
     seed.is_multiple_of(CALM)
 }
@@ -111,25 +113,26 @@ impl Driver {
             consistency: options.consistency,
             lanes: options.lanes,
             quanta: options.quanta,
-            // In some cases costs are measured, by chance: LUTs come and go.
+            // In some cases LUTs are bypassed by random measurements, so that they come and go.
             stopwatch: (seed % 8 == 3 && !calm).then_some(any_time),
             timed_bursts: 3,
             ..worker::Config::default()
         };
-        // Frames wait in queues only where a device does not take them.
+        // In a tight case devices do not always accept frames, so frames queue up.
         let tight = seed % 5 < 2 || queued || scarce;
         let egress = if queued { egress(&mut rng, room.queue_frames) } else { Vec::new() };
         let Ports { handles, queues, sent } = Ports::new(style.ports, options.workers, tight, &egress);
         let (mut plane, workers) = build_with(&config, queues, OrderLog::default);
         if seed % 4 < 2 {
-            // Compiled at once, in force with what comes next.
+            // A background compilation finishes at once; its result is applied with the next operation.
             plane.set_aside(2, Box::new(|errand| errand()));
         }
         let mut recorder = Recorder::new(plane);
         if (seed / RECORDED).is_multiple_of(RECORDED) {
             recorder.plane.record(&flow::Match::any(), u64::MAX);
         }
-        // Marks are learned in a third of the cases: they come and go by themselves, and nothing else may change.
+        // A third of the cases learn low-latency marks, which come and go. Nothing else may change because of
+        // that.
         let learning = (seed.is_multiple_of(3) && !calm).then_some(LEARNING);
         let mac_ageing = MAC_AGEING[(seed / 2 % 4) as usize];
         let mut model = Model::new(Config { learning, mac_ageing, ..Config::default() }, recorder, 0);
@@ -207,13 +210,13 @@ impl Driver {
             self.model.group_mod(self.now, GroupCommand::Add, group).map_err(|error| error.to_string())?;
         }
         let mut mods = Vec::new();
-        // Now and then a table is large: its additions fill a head more than once, modifies come as new pages, and an
-        // engine serves it that walks nothing.
+        // Occasionally a table is large. Its additions then fill a delta more than once, modifies arrive as
+        // new pages, and an engine without linear search serves it.
         let large = (self.rng.u8(0..8) == 0).then(|| self.rng.usize(0..self.style.tables.len()));
         for at in 0..self.style.tables.len() {
             let (table, kind) = (self.style.tables[at].number, &self.style.tables[at].kind);
             let most = if large == Some(at) || self.rng.u8(0..3) == 0 { kind.large() } else { 24 };
-            // Most tables have an entry for what no other takes.
+            // Most tables have an entry for packets that no other entry matches.
             if self.rng.u8(0..20) != 0 {
                 mods.push(self.random_resort(table));
             }
@@ -224,9 +227,10 @@ impl Driver {
         for _ in 0..self.rng.usize(2..20) {
             mods.push(self.random_entry(self.style.linear));
         }
-        // Half of the cases load by one bundle, the others one by one.
+        // Half of the cases load one bundle, the others single flow-mods.
         if self.rng.bool() {
-            // A linear place may be asked for twice with different priorities: then the bundle is refused as a whole.
+            // An index of a linear table may be requested twice with different priorities. The bundle is then
+            // refused as a whole.
             drop(self.model.bundle(self.now, mods.clone()));
         }
         for m in mods {
@@ -246,12 +250,12 @@ impl Driver {
     }
 }
 
-/// What the model is told of a port.
+/// Returns the description of a port for the model.
 pub(super) fn port_desc(number: PortNo) -> PortDesc {
     PortDesc { number, name: format!("p{number}"), ..PortDesc::default() }
 }
 
-/// A clock that goes as it likes.
+/// Clock with arbitrary times.
 fn any_time() -> Nanos {
     thread_local!(static CLOCK: Cell<Nanos> = const { Cell::new(0) });
     CLOCK.with(|clock| {
@@ -261,7 +265,7 @@ fn any_time() -> Nanos {
     })
 }
 
-/// Queues with room for so many frames of each lane, some with a greatest rate.
+/// Returns egress queues with this capacity per lane, some with a maximum rate.
 fn egress(rng: &mut Rng, limit_frames: u16) -> Vec<EgressQueue> {
     let queue = |rng: &mut Rng, id| EgressQueue {
         min_rate_kbps: rng.bool().then(|| rng.u32(1..1_000_000)),

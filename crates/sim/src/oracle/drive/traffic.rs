@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Pushes packets into ports, turns the workers, and takes what comes out.
+//! Pushes packets into ports, runs poll iterations of the workers, and collects sent frames.
 
 use super::Driver;
 use crate::oracle::log::Arrival;
@@ -9,22 +9,24 @@ use frame::Meta;
 use model::DataPlane;
 use worker::Turn;
 
-/// Packets that wait in one queue at most in a tight case.
+/// Maximum number of packets queued at one port queue in a tight case.
 const TIGHT_WAITING_MAX: usize = 8;
 
-/// Packets that wait in one queue at most, so that a turn never has more copies than the outboxes hold.
+/// Maximum number of packets queued at one port queue. A poll iteration then never makes more copies than the
+/// outboxes hold.
 const WAITING_MAX: usize = 16;
 
-/// Packets that wait in all queues of a worker at most, so that their copies find room in the outboxes and frames.
+/// Maximum number of packets queued for a worker, so that outboxes and frames suffice for their copies.
 const ALL_WAITING_MAX: usize = 64;
 
-/// The same in a tight case.
+/// Maximum number of packets queued for a worker in a tight case.
 const TIGHT_ALL_WAITING_MAX: usize = 20;
 
-/// Frames that wait in large buffers of a worker at most.
+/// Maximum number of queued frames in large buffers per worker.
 const LARGE_WAITING_MAX: usize = 2;
 
-/// Turns of all workers after which everything is through, with what waits for the rates of egress queues.
+/// Maximum number of rounds over all workers until everything is sent, including frames that wait for egress
+/// rates.
 const ROUNDS_MAX: usize = 10_000;
 
 impl Driver {
@@ -33,7 +35,7 @@ impl Driver {
         let worker = self.rng.usize(0..self.options.workers);
         // Some flows send more than others.
         let most = self.rng.usize(1..=self.templates.len());
-        // Now and then all come by one port, in one burst.
+        // Occasionally all packets arrive on one port in one burst.
         let one = self.rng.usize(0..self.homes.len());
         let one = (self.rng.u8(0..5) == 0).then_some(self.homes[one]);
         for _ in 0..self.rng.usize(1..12) {
@@ -62,7 +64,7 @@ impl Driver {
             if !self.handles[at].push_frame(worker, &unfinished_frame(&bytes, unfinished)) {
                 return;
             }
-            // The driver drops what is too short for an Ethernet header: it never arrives.
+            // A driver drops frames shorter than an Ethernet header, so they never arrive.
             if bytes.len() < port::MIN_FRAME_BYTES {
                 *self.record.runts.entry(port).or_default() += 1;
                 continue;
@@ -103,13 +105,13 @@ impl Driver {
         Ok(())
     }
 
-    /// The worker has received what waited for it.
+    /// Records that the worker has received all its queued packets.
     fn nothing_waits(&mut self, worker: usize) {
         self.waiting.iter_mut().for_each(|waiting| waiting[worker] = 0);
         self.large_waiting[worker] = 0;
     }
 
-    /// Notes which engines have served the lookups since the last turn.
+    /// Records which engines served the lookups since the last poll iteration.
     fn count_lookups(&mut self) {
         let plane = self.model.plane_mut();
         for table in self.style.tables.iter().map(|t| t.number).chain([self.style.linear]) {
@@ -119,7 +121,7 @@ impl Driver {
         }
     }
 
-    /// Takes what has come out of the ports. Returns how many frames there were.
+    /// Collects sent frames from all ports. Returns their number.
     fn collect(&mut self) -> usize {
         let mut taken = 0;
         self.untaken = 0;
@@ -135,9 +137,9 @@ impl Driver {
         taken
     }
 
-    /// Turns everything until all packets are through and all operations in force.
+    /// Runs poll iterations until all packets are sent and all operations are applied.
     pub(super) fn settle(&mut self) -> Result<(), String> {
-        // Whether frames wait for nothing but the greatest rates of egress queues.
+        // Whether the only remaining frames wait for the maximum rates of egress queues.
         let mut rate_holds = false;
         for _ in 0..ROUNDS_MAX {
             let (mut idle, mut still, mut opens_ns, mut taken) = (true, true, None, 0);
@@ -160,7 +162,7 @@ impl Driver {
             if idle && self.model.is_applied(barrier) && self.model.pending_removals() == 0 {
                 return Ok(());
             }
-            // Egress queues that wait for their rates get the time that they need.
+            // Advances the time to when egress queues may send again.
             self.now = self.now.max(opens_ns.unwrap_or_default());
         }
         Err("workers and control thread do not come to rest".into())

@@ -6,8 +6,8 @@ use super::outcomes::{COPY_LOSSES, Sums, counted};
 use crate::oracle::log::Record;
 use flow::DropReason;
 
-/// Compares counters with the reference's; returns how many. A bucket that found no frame is counted, but groups that it
-/// sends to are not, nor what else it would have met.
+/// Compares counters with the reference's and returns their number. A bucket without a frame is counted, but
+/// its effects are not, such as groups that it refers to.
 pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, String> {
     let buckets_lost = counted(record, DropReason::NoBuffer) > 0;
     let reference = &replay.reference;
@@ -38,7 +38,7 @@ pub(super) fn check_counters(record: &Record, replay: &Replay) -> Result<usize, 
     Ok(record.entries.len() + record.tables.len() + record.groups.len())
 }
 
-/// Compares the counters of all packets with what became of each.
+/// Compares the totals with the outcome of each packet.
 pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Result<usize, String> {
     let totals = &record.totals;
     let told = (totals.received, totals.forwarded, totals.consumed, totals.held);
@@ -46,7 +46,7 @@ pub(super) fn check_totals(record: &Record, replay: &Replay, sums: &Sums) -> Res
     if told != expected {
         return Err(format!("totals {told:?}, expected {expected:?} (received, forwarded, consumed, held)"));
     }
-    // What was handed over to another worker counts as sent, and may be lost there.
+    // A frame handed over to another worker counts as sent, and may be lost there.
     let out: u64 = record.sent.iter().map(|(_, _, frames)| frames.len() as u64).sum();
     let most = if record.logs.len() > 1 { replay.copies } else { out };
     if !(out..=most).contains(&totals.copies) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The moment of expiry: never before a timeout has passed, at most 1 s after it while the control thread has turns, and
-//! for the timeout that passed first. The model's own clockwork has no part in it: what counts are the packets that the
-//! reference lets hit the entry, and when the workers ran its instructions.
+//! Checks when entries expire. No entry may expire before a timeout has passed. Every entry must expire at
+//! most 1 s after it while the control thread runs, with the reason of the timeout that passed first. The
+//! check is independent of the model's timers: it uses the packets that hit the entry in the reference, and
+//! the times at which workers executed its instructions.
 
 use super::lives::Life;
 use crate::oracle::log::{Moment, Origin, Record};
@@ -11,20 +12,20 @@ use model::RemovedReason;
 
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// How late an entry may go.
+/// Maximum delay of an expiry, in nanoseconds.
 const LATE_NS: Nanos = SECOND_NS;
 
-/// When the timeouts of an entry pass, as far as is known at some moment.
+/// Times at which an entry's timeouts pass, as far as known at some moment.
 #[derive(Clone, Copy, Debug)]
 struct Due {
-    /// The idle timeout, at the earliest and at the latest: of a learned address, it is not known exactly when within a
-    /// packet's way it was seen.
+    /// Earliest and latest time of the idle timeout. For a learned address, the exact time of its last use
+    /// during a packet's processing is unknown.
     idle: Option<(Nanos, Nanos)>,
     hard: Option<Nanos>,
 }
 
 impl Due {
-    /// By the uses before this moment.
+    /// Returns the times that follow from the uses before this moment.
     fn of(life: &Life, record: &Record, before: Moment) -> Self {
         let created = created(life, record).at;
         let idle_ns = match life.entry.table {
@@ -44,13 +45,13 @@ impl Due {
         Self { idle, hard: seconds(life.entry.hard_timeout_s).map(|hard_ns| created + hard_ns) }
     }
 
-    /// By when one has passed for sure.
+    /// Returns the time by which a timeout has certainly passed.
     fn latest(self) -> Option<Nanos> {
         let idle = self.idle.map(|(_, latest)| latest);
         idle.into_iter().chain(self.hard).min()
     }
 
-    /// The timeout that has passed first by now.
+    /// Returns the timeout that passed first, if one has passed by now.
     fn reason(self, now: Nanos) -> Option<RemovedReason> {
         let idle = self.idle.map(|(earliest, _)| earliest).filter(|due| *due <= now);
         let hard = self.hard.filter(|due| *due <= now);
@@ -71,19 +72,19 @@ fn created(life: &Life, record: &Record) -> Moment {
     record.submitted[life.added - 1].moment
 }
 
-/// Whether the model ended this life by itself, other than by putting another entry in its place.
+/// Returns the moment at which the model itself ended this life, unless another entry replaced it.
 fn timed_out(life: &Life, record: &Record) -> Option<Moment> {
     let submission = &record.submitted[life.removed? - 1];
     (submission.origin == Origin::Poll && !life.replaced).then_some(submission.moment)
 }
 
-/// The reason for which an entry must have timed out.
+/// Returns the timeout that must be the reason of an entry's removal.
 pub(super) fn reason(life: &Life, record: &Record) -> Option<RemovedReason> {
     let moment = timed_out(life, record)?;
     Due::of(life, record, moment).reason(moment.at)
 }
 
-/// Holds the end of each life against its timeouts; returns how many timed out.
+/// Compares the end of each life with its timeouts. Returns the number of entries that timed out.
 pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, String> {
     let mut expired = 0;
     for life in lives {
@@ -99,7 +100,7 @@ pub(super) fn check_expiry(record: &Record, lives: &[Life]) -> Result<usize, Str
     Ok(expired)
 }
 
-/// No turn of the control thread leaves an entry that should have gone 1 s before.
+/// Checks that no poll of the control thread leaves an entry that should have expired 1 s earlier.
 fn check_late(record: &Record, life: &Life) -> Result<(), String> {
     let idle_ns = if life.entry.table == MAC_TABLE {
         Some(record.mac_ageing)

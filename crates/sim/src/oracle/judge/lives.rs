@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The lives of entries in the serial order: what each counted, when packets used it, and what ended it.
+//! Lifetimes of entries in the serial order: their counters, their uses by packets, and the cause of their
+//! end.
 
 use crate::oracle::log::{Lookup, Moment, Record, Walker};
 use flow::operation::MAC_TABLE;
@@ -8,7 +9,7 @@ use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A use of an entry: it happened between these moments.
+/// Use of an entry, which happened between these moments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Use {
     pub first: Moment,
@@ -22,22 +23,23 @@ fn sum(one: Count, other: Count) -> Count {
     (one.0 + other.0, one.1 + other.1)
 }
 
-/// One entry from its adding to its removal.
+/// Lifetime of one entry, from its addition to its removal.
 #[derive(Debug)]
 pub(super) struct Life {
     pub entry: Arc<FlowEntry>,
-    /// The version that added it.
+    /// Version that added the entry.
     pub added: usize,
-    /// The version that removed it, if one did.
+    /// Version that removed the entry, if any.
     pub removed: Option<usize>,
-    /// The change before its adding, or behind its removal, concerns another entry with its match: it was replaced.
+    /// Whether another entry with the same match replaced it: the removal is followed by that entry's
+    /// addition.
     pub replaced: bool,
-    /// What entries before it counted that it has replaced, then what it counted as well.
+    /// Counters inherited from replaced entries; after the end of the life, its own counters are included.
     pub counts: Count,
-    /// What it goes on counting from if it replaced the entry before it. A bundle that deletes an entry and adds its like is
-    /// the same operation, and then it counts from 0.
+    /// Counters that the entry may have inherited. A bundle that deletes an entry and adds an equal one looks
+    /// like a replacement, but its counters start at 0.
     pub perhaps: Count,
-    /// When packets used it; only of entries that time out for want of use.
+    /// Uses by packets. Recorded only for entries with an idle timeout.
     pub uses: Vec<Use>,
 }
 
@@ -47,7 +49,7 @@ impl Life {
     }
 }
 
-/// The lives of all entries.
+/// Lifetimes of all entries.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
     pub living: BTreeMap<EntryId, Life>,
@@ -55,7 +57,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    /// Takes an operation in that the reference has executed.
+    /// Records an operation that the reference has executed.
     pub fn apply(&mut self, version: usize, operation: &Operation, reference: &Reference) {
         for part in operation.parts() {
             let Operation::Entries(changes) = part else { continue };
@@ -99,17 +101,18 @@ impl Lives {
         }
     }
 
-    /// What an entry that replaces the one of the change before it goes on counting from, for sure and perhaps.
+    /// Returns the counters that an entry inherits from the one it replaces in the preceding change: certain
+    /// and possible ones.
     fn inherited(&self, heir: &FlowEntry, before: Option<&EntryChange>) -> Option<(Count, Count)> {
         let Some(EntryChange::Remove { id, .. }) = before else { return None };
         let last = self.ended.last().filter(|life| life.entry.id == *id && life.replaced)?;
         is_heir(heir, &last.entry).then_some((last.counts, last.perhaps))
     }
 
-    /// Takes in which entries a packet has used, and when.
+    /// Records the entries that a packet used, and when.
     ///
     /// # Errors
-    /// A lookup of the reference's that the worker did not make.
+    /// The worker did not make a lookup that the reference made.
     pub fn used(
         &mut self,
         processed: &Processed,
@@ -126,7 +129,7 @@ impl Lives {
         }
         let mut first = lookups.first().map_or(otherwise, |lookup| lookup.moment);
         if lacks_frames && !processed.groups.is_empty() {
-            // A bucket may have found no frame, so that its NORMAL never saw the packet.
+            // A bucket may have found no frame, so that its NORMAL did not process the packet.
             first.at = 0;
         }
         let last = lookups.last().map_or(otherwise, |lookup| lookup.moment);
@@ -142,7 +145,7 @@ impl Lives {
         }
     }
 
-    /// All of them, those that go on with what they have counted so far.
+    /// Returns all lifetimes. Entries that still exist have their counters up to now.
     pub fn finish(mut self, reference: &Reference) -> Vec<Life> {
         for (id, mut life) in self.living {
             let own = reference.entry_counters(id).unwrap_or_default();
@@ -160,10 +163,10 @@ fn is_heir(heir: &FlowEntry, entry: &FlowEntry) -> bool {
     (heir.table, heir.priority, &heir.matching) == (entry.table, entry.priority, &entry.matching)
 }
 
-/// The lookups of each packet of each worker, in order.
+/// Lookups of each packet of each worker, in order.
 pub(super) type Lookups = BTreeMap<(usize, Walker), Vec<Lookup>>;
 
-/// Sorts what the workers logged by packet.
+/// Groups the workers' logged lookups by packet.
 pub(super) fn by_packet(record: &Record) -> Lookups {
     let mut lookups = Lookups::new();
     for (worker, log) in record.hits.iter().enumerate() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters: packets are charged in the order in which the workers ran the entries, by a meter of the reference's own. That
-//! says which bands each packet exceeds, and the reference is told so when the packet's turn comes.
+//! Meters. Packets are charged in the order in which the workers executed the entries, by meters of the
+//! reference. The result determines the bands that each packet exceeds; the reference receives them when it
+//! processes the packet.
 
 use crate::oracle::log::{Lookup, Moment, Record, Walker};
 use flow::meter::Band;
@@ -9,35 +10,35 @@ use model::MeterCounters;
 use reference::{MeterState, Metered, Processed};
 use std::collections::BTreeMap;
 
-/// A worker ran an entry that has a meter.
+/// Execution of an entry that has a meter.
 #[derive(Clone, Copy, Debug)]
 struct Charge {
     moment: Moment,
     packet: Place,
-    /// The version that made the meter, so that one replaced by another is not taken for it.
+    /// Version that created the meter, to distinguish it from one that was replaced.
     made: usize,
     metered: Metered,
 }
 
-/// A packet of a worker's.
+/// Packet of a worker.
 type Place = (usize, Walker);
 
-/// What meters did to each packet.
+/// Effects of meters on each packet.
 #[derive(Debug, Default)]
 pub(super) struct Bands {
-    /// The meters that each packet reached, and the bands that it exceeded.
+    /// Meters that each packet reached, and the bands that it exceeded.
     packets: BTreeMap<Place, Vec<(Metered, Option<Band>)>>,
-    /// Each meter as it is at the end.
+    /// Final state of each meter.
     meters: BTreeMap<u32, MeterState>,
-    /// Packets that a band applied to.
+    /// Number of packets to which a band applied.
     pub exceeded: usize,
 }
 
-/// Which entries have a meter, and which meters there are, by the rules of a version.
+/// Entries with a meter, and existing meters, at a version.
 #[derive(Debug, Default)]
 struct Rules {
     entries: BTreeMap<EntryId, u32>,
-    /// The version that made each meter.
+    /// Version that created each meter.
     made: BTreeMap<u32, usize>,
 }
 
@@ -78,7 +79,7 @@ impl Rules {
 }
 
 impl Bands {
-    /// Charges all packets in the order in which workers did.
+    /// Charges all packets in the order of the workers.
     pub fn of(record: &Record) -> Self {
         let is_meter = |part: &Operation| matches!(part, Operation::Meter(_));
         if !record.operations.iter().any(|operation| operation.parts().iter().any(is_meter)) {
@@ -101,18 +102,19 @@ impl Bands {
             bands.exceeded += usize::from(band.is_some());
             bands.packets.entry(packet).or_default().push((metered, band));
         }
-        // The last that was made of each number.
+        // The last meter created with each number.
         bands.meters = meters.into_iter().map(|((id, _), meter)| (id, meter)).collect();
         bands
     }
 
-    /// The bands that a packet exceeded, by table.
+    /// Returns the bands that a packet exceeded, by table.
     pub fn exceeded_by(&self, packet: Place) -> BTreeMap<u8, Band> {
         let metered = self.packets.get(&packet).into_iter().flatten();
         metered.filter_map(|(metered, band)| Some((metered.table, (*band)?))).collect()
     }
 
-    /// Each meter that the reference lets the packet reach has charged it, with its length, and no other.
+    /// Checks that exactly the meters that the packet reaches in the reference have charged it, with its
+    /// length.
     pub fn check(&self, packet: Place, processed: &Processed) -> Result<(), String> {
         let charged = self.packets.get(&packet).into_iter().flatten().map(|(metered, _)| metered);
         if charged.clone().eq(&processed.metered) {
@@ -122,7 +124,7 @@ impl Bands {
         Err(format!("meters charged {charged:?}, expected {:?}", processed.metered))
     }
 
-    /// Compares what meters have counted; returns how many there are.
+    /// Compares the meters' counters. Returns the number of meters.
     pub fn check_counters(&self, meters: &[(u32, MeterCounters)]) -> Result<usize, String> {
         for (id, counters) in meters {
             let Some(meter) = self.meters.get(id) else {
@@ -136,7 +138,7 @@ impl Bands {
     }
 }
 
-/// What workers charged, each by the rules that were in force there.
+/// Returns all charges, each under the rules that its worker had applied.
 fn charges(record: &Record) -> Vec<Charge> {
     let mut rules = Rules::default();
     let mut charges = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The judge: is there a serial order of packets and operations, the one the workers logged, in which the reference
-//! gives the same?
+//! Checker of a case. It decides whether the serial order that the workers logged gives the same results in
+//! the reference.
 
 mod counters;
 mod expiry;
@@ -24,7 +24,7 @@ use meters::Bands;
 use reference::{Processed, Reference};
 use std::collections::BTreeMap;
 
-/// What the reference gave for each arrival, in the serial order.
+/// Results of the reference for each arrival, in the serial order.
 struct Replay {
     reference: Reference,
     order: Vec<usize>,
@@ -33,12 +33,12 @@ struct Replay {
     lives: Lives,
     lookups: Lookups,
     bands: Bands,
-    /// Buckets may find no frame.
+    /// Whether buckets may fail for lack of a frame.
     lacks_frames: bool,
     features: Features,
 }
 
-/// Judges a case.
+/// Checks a case. Returns its coverage.
 pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     let positions = order::check_logs(&record)?;
     order::check_arrivals(&record, &positions)?;
@@ -83,7 +83,7 @@ pub(super) fn judge(record: Record) -> Result<Coverage, String> {
     Ok(coverage)
 }
 
-/// Packets that found no room in a backlog: the table they waited for, and the name they were counted under.
+/// Returns the packets that a full backlog refused: the table they were queued for, and the drop reason.
 fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropReason)> {
     let entries = record.logs.iter().enumerate().flat_map(|(w, log)| log.iter().map(move |entry| (w, entry)));
     entries
@@ -96,13 +96,14 @@ fn refused(record: &Record) -> BTreeMap<(PortNo, usize, u64), (Option<u8>, DropR
         .collect()
 }
 
-/// The packets that came in by ports, by port, worker and sequence.
+/// Returns the packets received on ports, by port, worker and sequence number.
 fn numbers(record: &Record) -> BTreeMap<(PortNo, usize, u64), usize> {
     let arrived = record.arrivals.iter().enumerate().filter(|(_, arrival)| !arrival.is_injected());
     arrived.map(|(number, a)| ((a.port, a.worker, a.sequence), number)).collect()
 }
 
-/// Runs the reference through the serial order: between two versions the workers one after the other.
+/// Runs the reference through the serial order. Between two versions, the workers' packets follow one worker
+/// after another.
 fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
     let by_place = numbers(record);
     let refused = refused(record);
@@ -124,7 +125,7 @@ fn replay(record: &Record, coverage: &mut Coverage) -> Result<Replay, String> {
             match &record.operations[version - 1] {
                 Operation::PacketOut(packet) => {
                     let number = record.injected.get(&(version as u64)).ok_or("a packet-out of nobody")?;
-                    // The first worker sends it.
+                    // The first worker sends packet-outs.
                     let walker = (0, Walker::Injected(version as u64));
                     made.reference.exceed(made.bands.exceeded_by(walker));
                     let processed = made.reference.packet_out(packet);
@@ -184,7 +185,7 @@ impl Replay {
         self.note((number, arrival), first, ((arrival.worker, walker), moment), coverage)
     }
 
-    /// Takes down what the reference made of a packet that this worker logged at this moment.
+    /// Records the reference's result for a packet that this worker logged at this position.
     fn note(
         &mut self,
         (number, arrival): (usize, &Arrival),
@@ -209,20 +210,20 @@ impl Replay {
         Ok(())
     }
 
-    /// What the reference gave, in the serial order.
+    /// Returns the results of the reference in the serial order.
     fn in_order(&self) -> impl Iterator<Item = (usize, &Processed)> {
         self.order.iter().filter_map(|number| Some((*number, self.processed[*number].as_ref()?)))
     }
 }
 
-/// The flow of a packet that came out, by its tag: worker, flow and port it came in by. Packets whose tag was written
-/// over have none and are compared without order.
+/// Returns the flow of a sent packet by its tag: worker, flow and ingress port. A packet whose tag was
+/// overwritten has no flow and is compared without order.
 fn flow_of(record: &Record, bytes: &[u8]) -> Option<(usize, u64, PortNo)> {
     let arrival = record.arrivals.get(tag(bytes)?)?;
     Some((arrival.worker, arrival.flow, arrival.port))
 }
 
-/// What the reference made of a packet, with the entries it hit.
+/// Describes the reference's result for a packet, with the entries it hit.
 fn describe(record: &Record, replay: &Replay, number: usize) -> String {
     let Some(processed) = &replay.processed[number] else { return "never saw it".into() };
     let mut text = format!(
@@ -235,7 +236,7 @@ fn describe(record: &Record, replay: &Replay, number: usize) -> String {
     );
     for (table, id) in &processed.hits {
         text += &format!("\n    table {table} entry {id:?}");
-        // An id may have been used several times: the changes of all its lives are told.
+        // An id may have been reused, so the changes of all its entries are listed.
         for (at, operation) in record.operations.iter().enumerate() {
             let changes = operation.parts().iter().filter_map(|part| match part {
                 Operation::Entries(changes) => Some(changes),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-removed notices: one for each entry that asked for it and went, with what the reference counted of its life.
+//! Flow-removed notices: one for each removed entry that requested it, with the reference's counters of its
+//! lifetime.
 
 use super::expiry;
 use super::lives::Life;
@@ -9,7 +10,7 @@ use flow::{Action, FlowEntry, Operation};
 use model::{FlowRemoved, RemovedReason};
 use std::collections::BTreeMap;
 
-/// Compares all notices; returns how many there are.
+/// Compares all notices. Returns their number.
 pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, String> {
     let mut notices: BTreeMap<u32, Vec<&FlowRemoved>> = BTreeMap::new();
     for notice in record.removed.iter().rev() {
@@ -38,8 +39,8 @@ pub(super) fn check_removed(record: &Record, lives: &[Life]) -> Result<usize, St
     }
 }
 
-/// A bundle may delete an entry and add an equal entry at once. Then there is a notice of the deleted entry. An entry that is
-/// overwritten has none.
+/// Whether the entry was deleted in the operation that also adds an equal entry. A bundle can do that, and a
+/// deleted entry has a notice. An entry that is overwritten has none.
 fn is_deleted_apart(record: &Record, version: usize, notice: Option<&FlowRemoved>) -> bool {
     let removals = record.operations[version - 1].parts().iter().filter_map(|part| match part {
         Operation::Entries(changes) => {
@@ -80,7 +81,8 @@ fn check(record: &Record, version: usize, life: &Life, notice: &FlowRemoved) -> 
     Ok(())
 }
 
-/// Why a request may have removed an entry: it was deleted, or a group went that it sends to.
+/// Returns the possible reasons for which a request removed an entry: a delete, or the deletion of a group
+/// that it uses.
 fn requested(operation: &Operation, entry: &FlowEntry) -> Vec<Option<RemovedReason>> {
     let instructions = &entry.instructions;
     let sends_to = |id: &u32| {

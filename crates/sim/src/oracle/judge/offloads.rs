@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What copies leave to the devices of their ports, and what these make of it.
+//! Offloads: the work that copies leave to their ports' devices, and its result.
 
 use super::Replay;
 use crate::oracle::Coverage;
@@ -10,7 +10,8 @@ use reference::{Unfinished, finished};
 use std::collections::BTreeMap;
 use wire::Depth;
 
-/// Each frame leaves to its port's device what the reference says, and is finished in software as the reference finishes it.
+/// Checks that each frame leaves the work to its device that the reference expects. Software must finish it
+/// like the reference does.
 pub(super) fn check_offloads(
     record: &Record,
     replay: &Replay,
@@ -36,7 +37,7 @@ pub(super) fn check_offloads(
     Ok(())
 }
 
-/// A port without offloads puts the same frames on its wire. Headers of tunnels are for tests of their own.
+/// Checks that a port without offloads sends the same frames. Tunnelled frames have separate tests.
 fn check_finished(bytes: &[u8], unfinished: Unfinished, coverage: &mut Coverage) -> Result<(), String> {
     let layers = wire::locate(bytes, Depth::L4);
     let Some(open) = unfinished.checksum.filter(|open| open.start == usize::from(layers.l4)) else {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The order that the workers logged: each packet and each operation appears once, within its bounds.
+//! Checks of the workers' logs: each packet and each operation appears once, within its bounds.
 
 use crate::oracle::log::{Entry, Record};
 use flow::PortNo;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where each arrival stands: its worker's log position, and the version in force there.
+/// Position of each arrival: its worker's log position, and the version applied there.
 type Positions = BTreeMap<(PortNo, usize, u64), (usize, u64)>;
 
-/// Each worker puts operations in force in their order, all of them once, and judges each packet once.
+/// Checks that each worker applies all operations once and in order, and processes each packet once.
 pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     let mut positions = Positions::new();
     for (worker, log) in record.logs.iter().enumerate() {
@@ -21,7 +21,7 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
             }
             match *entry {
                 Entry::Applied(next) if next == version + 1 => {
-                    // Not before it arrived.
+                    // An operation is not applied before it was submitted.
                     let earliest = record.submitted[version as usize].lengths[worker];
                     if at < earliest {
                         return Err(format!(
@@ -51,7 +51,8 @@ pub(super) fn check_logs(record: &Record) -> Result<Positions, String> {
     Ok(positions)
 }
 
-/// Every arrival was judged once, and by no version older than the last whose barrier was answered before.
+/// Checks that every arrival was processed once. Its version must not be older than the last one whose
+/// barrier was answered before the arrival.
 pub(super) fn check_arrivals(record: &Record, positions: &Positions) -> Result<(), String> {
     let arrived = record.arrivals.len() - record.injected.len();
     if positions.len() != arrived {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of each packet, and what was lost for lack of room: every copy that did not come out is counted once, by
-//! name.
+//! Outcome of each packet, and losses for lack of space. Every missing copy must be counted once, by reason.
 
 use super::reported::Reports;
 use super::sent::Copies;
@@ -9,7 +8,7 @@ use crate::oracle::log::{Left, Record, Walker, tag};
 use flow::{DropReason, Outcome};
 use std::collections::BTreeMap;
 
-/// What the workers said of all packets together.
+/// Outcomes of all packets as the workers reported them.
 #[derive(Debug, Default)]
 pub(super) struct Sums {
     pub forwarded: u64,
@@ -17,11 +16,11 @@ pub(super) struct Sums {
     pub dropped: BTreeMap<DropReason, u64>,
 }
 
-/// Copies that a port had no room for are counted under one of these.
+/// Drop reasons of copies that a port could not accept.
 pub(super) const COPY_LOSSES: [DropReason; 3] =
     [DropReason::NoBuffer, DropReason::TransmitFull, DropReason::QueueFull];
 
-/// Holds what each worker said of its packets against the reference and against what came out.
+/// Compares the outcome of each packet with the reference and with the sent frames.
 pub(super) fn check_outcomes(
     record: &Record,
     replay: &Replay,
@@ -66,7 +65,7 @@ pub(super) fn check_outcomes(
     }
 }
 
-/// Whether this may have become of a packet, as far as is known what came out.
+/// Whether this outcome of a packet is possible, as far as its sent copies are known.
 fn is_possible(
     record: &Record,
     replay: &Replay,
@@ -99,9 +98,9 @@ fn is_possible(
     }
 }
 
-/// What may have been counted without a copy or packet-in that is known to be missing, and what may be missing without
-/// being counted: a bucket without a frame is counted once, whatever it would have done; and a packet that found no room in
-/// the backlog may have lost copies before.
+/// Tolerance of the accounting. A bucket without a frame is counted once, whatever it would have sent, so
+/// losses may be counted without a known missing copy and copies may be missing without a count. A packet
+/// that a full backlog refused may have lost copies before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slack {
     more: u64,
@@ -124,7 +123,8 @@ impl Slack {
     }
 }
 
-/// Every copy and packet-in that did not come out is counted under a name for lack of room, and nothing else is.
+/// Checks that every missing copy and packet-in is counted as a loss for lack of space, and that nothing else
+/// is.
 pub(super) fn check_losses(
     record: &Record,
     replay: &Replay,
@@ -156,14 +156,14 @@ pub(super) fn check_losses(
     if lost != missing || counted(DropReason::NoBuffer) > 0 {
         return fail(format!("{missing} copies are missing, {lost} are counted"));
     }
-    // A packet that found no room in the backlog may have found none for its packet-ins before.
+    // A packet that a full backlog refused may have lost packet-ins before.
     if !(reports.missing..=reports.missing + 8 * refused).contains(&unreported) {
         return fail(format!("{} packet-ins are missing, {unreported} are counted", reports.missing));
     }
     Ok(())
 }
 
-/// Packets and copies counted under a reason.
+/// Returns the number of packets and copies counted under a reason.
 pub(super) fn counted(record: &Record, reason: DropReason) -> u64 {
     let at = reason as usize;
     record.totals.dropped[at] + record.totals.copies_dropped[at]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which packets the fast-forwarding path must take, and how far it took each.
+//! Use of the fast-forwarding path: which packets must stay on it, and where each left it.
 
 use super::{Replay, numbers, refused};
 use crate::oracle::PathUse;
@@ -9,10 +9,10 @@ use flow::{EntryChange, Operation, PortNo};
 use pipeline::By;
 use std::collections::BTreeMap;
 
-/// Bytes in which packets of a flow may differ, as their TTL does.
+/// Number of leading bytes in which packets of a flow may differ, as their TTL does.
 const FIRST_BYTES: usize = 64;
 
-/// What tables may examine of a packet: its port, its flow and its first bytes.
+/// Value of a packet that tables may examine: its port, its flow and its first bytes.
 type Value<'a> = (PortNo, u64, &'a [u8]);
 
 fn value(arrival: &Arrival) -> Value<'_> {
@@ -20,14 +20,14 @@ fn value(arrival: &Arrival) -> Value<'_> {
     (arrival.port, arrival.flow, &arrival.bytes[..untagged.min(FIRST_BYTES)])
 }
 
-/// Follows each worker's repeated packets.
+/// Evaluates the repeated packets of each worker.
 pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     let (numbers, refused) = (numbers(record), refused(record));
     let mut used = PathUse::default();
     for (worker, log) in record.logs.iter().enumerate() {
         let left: BTreeMap<Walker, &Left> =
             record.outcomes[worker].iter().map(|left| (left.walker, left)).collect();
-        // For each value, when its first packet since the last change of rules had left.
+        // Time at which the first packet of each value was finished since the last change of rules.
         let mut finished: BTreeMap<Value<'_>, u64> = BTreeMap::new();
         for (entry, moment) in log.iter().zip(&record.moments[worker]) {
             let (port, sequence) = match *entry {
@@ -63,7 +63,8 @@ pub(super) fn path_use(record: &Record, replay: &Replay) -> PathUse {
     used
 }
 
-/// Whether records may have to be learned again after an operation. Learned addresses are in no table of the path.
+/// Whether LUT records may have to be learned again after an operation. The path does not use the table of
+/// learned addresses.
 fn changes_rules(operation: &Operation) -> bool {
     operation.parts().iter().any(|part| match part {
         Operation::Entries(changes) => changes.iter().any(|change| {
@@ -77,8 +78,8 @@ fn changes_rules(operation: &Operation) -> bool {
     })
 }
 
-/// The table at which a packet left the path; none if it did not. An index serves packets on the path and off it alike: the
-/// first index is named if nothing else says where a packet left.
+/// Returns the table at which a packet left the path, or `None` if it did not. An index serves packets on and
+/// off the path alike. If nothing else shows where the packet left, the first index is named.
 fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     if left.fast {
         return None;
@@ -87,7 +88,7 @@ fn left_path_at(left: &Left, lookups: &[Lookup]) -> Option<u8> {
     left.missed.or_else(|| lookups.iter().find(off_path).map(|lookup| lookup.table))
 }
 
-/// The way that the path passes a table which serves packets like this.
+/// Returns how the path handles a table that serves packets in this way.
 fn way(by: By) -> &'static str {
     match by {
         By::Index => "index",

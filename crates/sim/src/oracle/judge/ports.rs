@@ -15,8 +15,8 @@ fn add(sum: &mut Count, bytes: usize) {
     *sum = (sum.0 + 1, sum.1 + bytes as u64);
 }
 
-/// Compares each port's counters with what arrived, with what came out, and with the queues that the reference chose;
-/// returns how many were compared.
+/// Compares each port's counters with the arrivals, the sent frames, and the queues that the reference
+/// selected. Returns the number of counters.
 pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, String> {
     let mut arrived: BTreeMap<u32, Count> = BTreeMap::new();
     let injected: Vec<usize> = record.injected.values().copied().collect();
@@ -53,7 +53,7 @@ pub(super) fn check_ports(record: &Record, replay: &Replay) -> Result<usize, Str
     Ok(record.ports.len())
 }
 
-/// Each egress queue sent what the reference chose it for.
+/// Checks that each egress queue sent the frames that the reference assigned to it.
 fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
     let mut expected: BTreeMap<(u32, u32), Count> = BTreeMap::new();
     for copy in replay.in_order().flat_map(|(_, processed)| &processed.sent) {
@@ -79,7 +79,7 @@ fn check_queues(record: &Record, replay: &Replay) -> Result<(), String> {
         }
         for queue in queues {
             let expected = expected.get(&(*port, queue.settings.id)).copied().unwrap_or_default();
-            // Copies may be lost before they get to their queue.
+            // Copies may be lost before they reach their queue.
             let all = queue.tx_packets + queue.dropped;
             let fits = if lost_before { all <= expected.0 } else { all == expected.0 };
             let bytes = if queue.tx_packets == expected.0 { expected.1 } else { queue.tx_bytes };

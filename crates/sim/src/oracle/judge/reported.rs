@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What reached the control thread: packet-ins, and the addresses that NORMAL learned.
+//! Messages to the control thread: packet-ins, and the addresses that NORMAL learned.
 
 use super::{Replay, flow_of};
 use crate::oracle::log::{Record, Reported, tag};
@@ -7,10 +7,11 @@ use flow::PacketInReason;
 use pipeline::Learn;
 use std::collections::BTreeMap;
 
-/// Packet-ins are in order within a flow, but for those of packets that their TTL has ended, which tables behind never see:
-/// these are in order among those of the same table.
+/// Compares packet-ins. They are in order within a flow, except those for an expired TTL, which are in order
+/// among those of the same table.
 ///
-/// Returns how many packet-ins of each packet came, and how many of all did not. They only go missing where room is scarce.
+/// Returns the number of packet-ins of each packet, and the number of missing ones. Some may be missing only
+/// if space is scarce.
 pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports, String> {
     let stream = |bytes: &[u8], reason, table: u8| {
         flow_of(record, bytes).map(|flow| (flow, (reason == PacketInReason::InvalidTtl).then_some(table)))
@@ -33,7 +34,7 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
         actual.entry(stream(&report.bytes, report.reason, report.table)).or_default().push(report.clone());
     }
     for reports in [&mut expected, &mut actual].into_iter().filter_map(|reports| reports.get_mut(&None)) {
-        // Cut-off packets of several ports may be equal.
+        // Truncated packets of several ports may be equal.
         let key =
             |r: &Reported| (r.entry, r.in_port, r.table, r.metadata, r.tunnel_id, r.max_len, r.reason as u8);
         reports.sort_unstable_by(|a, b| a.bytes.cmp(&b.bytes).then_with(|| key(a).cmp(&key(b))));
@@ -54,10 +55,10 @@ pub(super) fn check_reported(record: &Record, replay: &Replay) -> Result<Reports
     if actual.is_empty() { Ok(reports) } else { Err(format!("packet-ins that should not be: {actual:?}")) }
 }
 
-/// Packet-ins that came, and that did not.
+/// Packet-ins that arrived or are missing.
 #[derive(Debug)]
 pub(super) struct Reports {
-    /// Those of each packet whose tags can be read.
+    /// Packet-ins of each packet whose tag can be read.
     pub came: Vec<u64>,
     pub missing: u64,
 }
@@ -76,7 +77,7 @@ pub(super) fn check_learned(record: &Record, replay: &Replay) -> Result<(), Stri
     expected.sort_unstable();
     actual.sort_unstable();
     if !record.room.is_ample() {
-        // What finds no room is reported again by the next packet.
+        // A report that found no space is repeated by the next packet.
         let mut came = actual.iter().peekable();
         expected.retain(|learned| came.next_if_eq(&learned).is_some());
     }

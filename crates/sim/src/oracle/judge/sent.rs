@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies by port and flow: the same frames in the same order.
+//! Sent copies by port and flow: the same frames in the same order.
 
 use super::{Replay, describe, flow_of};
 use crate::oracle::log::{Record, tag};
 use flow::{EgressQueue, PortNo};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The port that copies leave by, and the flow they belong to.
+/// Output port of copies, and their flow.
 type Place = (PortNo, Option<(usize, u64, PortNo)>);
 
-/// Copies by where they leave.
+/// Copies by output port and flow.
 type ByFlow<'a> = BTreeMap<Place, Vec<&'a [u8]>>;
 
-/// Copies of a flow by a port that may stand in one of several orders: by queue.
+/// Copies of a flow at a port without a single order, by egress queue.
 type ByQueue<'a> = BTreeMap<u32, Vec<&'a [u8]>>;
 
-/// The queue of a port that a number stands for.
+/// Returns the egress queue of a port that a queue number selects.
 pub(super) fn egress(record: &Record, queue: u32) -> u32 {
     let known = record.egress.iter().any(|known| known.id == queue);
     if known { queue } else { EgressQueue::DEFAULT_ID }
 }
 
-/// What the reference sends of flows that use several queues of a port without an order between them: because a packet
-/// goes by several at once, or because one of them has a greatest rate, which holds up no other queue (ADR 0022).
+/// Returns the copies of flows that use several queues of a port without an order between them. Either a
+/// packet is sent to several queues at once, or one queue has a maximum rate, which delays no other queue
+/// (ADR 0022).
 fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place, ByQueue<'a>> {
     let mut flows = BTreeMap::new();
     let mut several = BTreeSet::new();
@@ -46,10 +47,11 @@ fn in_several_queues<'a>(record: &Record, replay: &'a Replay) -> BTreeMap<Place,
     flows
 }
 
-/// Whether these are the frames of the queues, each queue's in order: all of them, or those that were not lost.
+/// Whether `actual` is a merge of the queues' frames, each queue in order. If not `all`, frames may be
+/// missing.
 fn is_merged(queues: &ByQueue<'_>, actual: &[&[u8]], all: bool) -> bool {
     let queues: Vec<&Vec<&[u8]>> = queues.values().collect();
-    // Equal frames may be of either queue: all ways of having come so far.
+    // Equal frames may belong to any of the queues, so all possible assignments are tracked.
     let mut ways = BTreeSet::from([vec![0; queues.len()]]);
     for bytes in actual {
         let mut next = BTreeSet::new();
@@ -69,16 +71,17 @@ fn is_merged(queues: &ByQueue<'_>, actual: &[&[u8]], all: bool) -> bool {
     !all && !ways.is_empty() || ways.contains(&queues.iter().map(|frames| frames.len()).collect::<Vec<_>>())
 }
 
-/// What came out of what the reference sent.
+/// Copies that the reference sends, split into sent and missing ones.
 #[derive(Debug, Default)]
 pub(super) struct Copies {
-    /// By packet, copies that came out.
+    /// Number of sent copies of each packet.
     pub out: Vec<u64>,
-    /// By packet, copies that did not.
+    /// Number of missing copies of each packet.
     pub missing: Vec<u64>,
-    /// Packets of which it is not known which copies came out: others have equal ones without a tag, and some are missing.
+    /// Packets whose sent copies are unknown: other packets have equal copies without a tag, and some are
+    /// missing.
     pub unclear: BTreeSet<usize>,
-    /// Copies that did not come out, by port.
+    /// Number of missing copies by port.
     pub missing_by_port: BTreeMap<PortNo, u64>,
 }
 
@@ -87,12 +90,12 @@ impl Copies {
         Self { out: vec![0; packets], missing: vec![0; packets], ..Self::default() }
     }
 
-    /// All copies that did not come out.
+    /// Returns the number of all missing copies.
     pub fn all_missing(&self) -> u64 {
         self.missing_by_port.values().sum()
     }
 
-    /// Takes in what came out of these copies by a port, each told by its bytes.
+    /// Assigns the frames sent by a port to these copies, identified by their bytes.
     fn account(&mut self, port: PortNo, expected: &[(usize, &[u8])], actual: &[&[u8]]) -> Result<(), String> {
         let mut copies: BTreeMap<&[u8], (Vec<usize>, usize)> = BTreeMap::new();
         expected.iter().for_each(|(packet, bytes)| copies.entry(bytes).or_default().0.push(*packet));
@@ -151,8 +154,8 @@ pub(super) fn check_sent(record: &Record, replay: &Replay) -> Result<Copies, Str
     }
 }
 
-/// The copies of a flow come out in order: all of them, or with scarce room those that were not lost. Without a flow there
-/// is no order.
+/// Checks that the copies of a flow are in order: all of them, or with scarce space those that were not lost.
+/// Copies without a flow have no order.
 fn check_order(
     record: &Record,
     replay: &Replay,

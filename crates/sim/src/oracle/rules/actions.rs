@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random instructions. Most actions suit the packets that an entry is made for; some fail.
+//! Random instructions. Most actions are applicable to the packets that an entry is generated for; some fail.
 
 use super::matching::slice;
 use super::{PLACES, Scope, Style, TAGGED};
@@ -16,7 +16,7 @@ const UPPER: u32 = header::TCP | header::UDP | header::SCTP | header::ICMPV4 | h
 const MPLS: [u16; 2] = [0x8847, 0x8848];
 
 impl Style {
-    /// Random instructions for an entry of this table.
+    /// Returns random instructions for an entry of this table.
     pub fn instructions(&self, rng: &mut Rng, table: u8, scope: Scope<'_>) -> Instructions {
         let (apply, scope) = self.actions(rng, scope);
         let mut made = Instructions { apply, ..Instructions::default() };
@@ -31,7 +31,8 @@ impl Style {
             made.meter = Some(rng.u32(1..=self.meters));
         }
         made.next = self.next(rng, table);
-        // An entry that ends the packet's way sends it, or the action set does that entries before have written.
+        // An entry that ends the pipeline sends the packet itself, or earlier entries have written an output
+        // to the action set.
         if rng.u8(0..32) < if made.next.is_some() { 10 } else { 31 } {
             let output = self.output(rng, scope);
             let later = made.next.is_some() || rng.u8(0..4) == 0;
@@ -39,12 +40,13 @@ impl Style {
                 made.write.push(output);
             } else {
                 made.apply.push(output);
-                // A second port, so that fewer packets meet none but their own.
+                // A second output port makes fewer packets fail with an output to their ingress port.
                 let more = (rng.u8(0..3) == 0).then(|| self.output(rng, scope));
                 made.apply.extend(more);
             }
         }
-        // Packets are normal by entries that send and go on: those are few.
+        // Entries that send and continue with another table are not low-latency, so most are changed to send
+        // only.
         if !made.may_be_low_latency() && (self.calm || rng.u8(0..10) > 0) {
             let sends = |action: &Action| matches!(action, Action::Output { .. } | Action::Group(_));
             let (sent, done): (Vec<_>, Vec<_>) = made.apply.into_iter().partition(sends);
@@ -53,10 +55,10 @@ impl Style {
         made
     }
 
-    /// Where packets go on: mostly to the table behind this one.
+    /// Returns the next table, mostly the one behind this table.
     fn next(&self, rng: &mut Rng, table: u8) -> Option<Next> {
-        // In a calm case, enough packets must reach the linear table and find an entry there for its use of the path to be
-        // judged.
+        // In a calm case, enough packets must reach the linear table and find an entry there to check its use
+        // of the path.
         let (one_in, places) = if self.calm { (5, PLACES) } else { (12, PLACES + 1) };
         if table < self.linear && rng.u8(0..one_in) == 0 {
             return Some(Next::Direct { table: self.linear, index: rng.u32(0..places) });
@@ -69,7 +71,7 @@ impl Style {
         Some(Next::Table(later[number]))
     }
 
-    /// A list of actions, of which most are short, and what the packets are behind it.
+    /// Returns a list of actions, mostly short, and the packets' properties after it.
     fn actions<'a>(&self, rng: &mut Rng, mut scope: Scope<'a>) -> (Vec<Action>, Scope<'a>) {
         let count = [0, 0, 0, 0, 1, 1, 2, 3][rng.usize(0..8)];
         let mut made = Vec::new();
@@ -79,7 +81,7 @@ impl Style {
             made.push(action);
         }
         if rng.u8(0..20) == 0 {
-            // A label on a label, of which one is popped again.
+            // Pushes a second label, and pops one of them.
             let inner = if scope.known & header::MPLS != 0 { None } else { Some(Action::PushMpls(MPLS[0])) };
             let [outer, left] = [MPLS[rng.usize(0..2)], MPLS[rng.usize(0..2)]];
             made.extend(inner.into_iter().chain([Action::PushMpls(outer), Action::PopMpls(left)]));
@@ -88,7 +90,7 @@ impl Style {
         (made, scope)
     }
 
-    /// An output, rarely by the port that the packets come in by.
+    /// Returns an output, rarely to the ingress port of the packets.
     pub(super) fn output(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
         Action::output(match rng.u8(0..32) {
             0 => port_no::IN_PORT,
@@ -103,13 +105,13 @@ impl Style {
         })
     }
 
-    /// A port other than this one.
+    /// Returns a port other than `in_port`.
     fn other_port(&self, rng: &mut Rng, in_port: PortNo) -> PortNo {
         let port = rng.u32(1..self.ports);
         if port >= in_port { port + 1 } else { port }
     }
 
-    /// An action that most of the packets can take.
+    /// Returns an action that is applicable to most of the packets.
     pub(super) fn action(&self, rng: &mut Rng, scope: Scope<'_>) -> Action {
         for _ in 0..8 {
             let action = self.any_action(rng, scope);
@@ -182,7 +184,7 @@ fn mac_value(rng: &mut Rng) -> u128 {
     mac(rng).iter().fold(0, |value, byte| value << 8 | u128::from(*byte))
 }
 
-/// What stands behind the outermost label: another one, or a packet of IP.
+/// Returns an EtherType for the data behind the outermost label: another label or IP.
 fn under_label(rng: &mut Rng, scope: Scope<'_>) -> u16 {
     let stacked = scope.template.value(Field::MplsBos, scope.in_port) == Some(0);
     match rng.u8(0..8) {
@@ -193,7 +195,7 @@ fn under_label(rng: &mut Rng, scope: Scope<'_>) -> u16 {
     }
 }
 
-/// The headers that packets surely have behind an action.
+/// Returns the headers that packets certainly have after an action.
 fn known_after(action: &Action, known: u32) -> u32 {
     match action {
         Action::PushVlan(_) => known | header::VLAN,
@@ -212,7 +214,7 @@ fn known_after(action: &Action, known: u32) -> u32 {
     }
 }
 
-/// Whether the packets have what the action needs.
+/// Whether the packets have the headers that the action needs.
 fn suits(action: &Action, scope: Scope<'_>) -> bool {
     let needs = match action {
         Action::PopVlan => header::VLAN,

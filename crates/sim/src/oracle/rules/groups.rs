@@ -7,7 +7,7 @@ use flow::Action;
 use flow::group::{Bucket, Group, GroupType};
 
 impl Style {
-    /// A group of this number. It may send to groups of lower numbers.
+    /// Returns a group with this number. It may refer to groups of lower numbers.
     pub fn group(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Group {
         let kind = [GroupType::All, GroupType::Select, GroupType::Indirect, GroupType::FastFailover]
             [rng.usize(0..4)];
@@ -23,14 +23,14 @@ impl Style {
         Group { id, kind, buckets: buckets.collect() }
     }
 
-    /// The same group with the same actions, but with other weights and other ports and groups to watch.
+    /// Returns the group with the same actions, but other weights and watched ports and groups.
     pub fn reweighed(&self, rng: &mut Rng, group: &Group) -> Group {
         let buckets =
             group.buckets.iter().map(|b| self.watched(rng, group.id, group.kind, b.clone())).collect();
         Group { buckets, ..group.clone() }
     }
 
-    /// The bucket with a weight of its own, and something to watch.
+    /// Returns the bucket with a random weight and a port or group to watch.
     fn watched(&self, rng: &mut Rng, id: u32, kind: GroupType, bucket: Bucket) -> Bucket {
         let watches = kind == GroupType::FastFailover || rng.u8(0..6) == 0;
         Bucket {
@@ -41,7 +41,7 @@ impl Style {
         }
     }
 
-    /// What a bucket does: most send the packet, some by another queue.
+    /// Returns the actions of a bucket: most send the packet, some through another queue.
     fn bucket(&self, rng: &mut Rng, id: u32, scope: Scope<'_>) -> Vec<Action> {
         let mut actions: Vec<Action> = (0..rng.usize(0..3))
             .map(|_| self.action(rng, scope))

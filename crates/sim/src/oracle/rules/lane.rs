@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random stateless lanes.
+//! Random stateless configurations.
 
 use super::Style;
 use fastrand::Rng;
 use flow::stateless::{Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless};
 
 impl Style {
-    /// A stateless lane, or none.
+    /// Returns a stateless configuration, or none.
     pub fn lane(&self, rng: &mut Rng) -> Option<Stateless> {
         if self.calm || rng.bool() {
             return None;

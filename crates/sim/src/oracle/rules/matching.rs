@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random matches that hold for a packet.
+//! Random matches that a given packet satisfies.
 
 use super::{Kind, Template};
 use fastrand::Rng;
 use flow::{Field, FieldMatch, Match, PortNo, Slice, SliceBase};
 use wire::layers::header;
 
-/// A slice of what no tag reaches into.
+/// Returns a slice of bytes that the tag does not reach.
 pub(super) fn slice(rng: &mut Rng) -> Field {
     let (base, bits) = match rng.u8(0..6) {
         0 => (SliceBase::Metadata, 256),
@@ -16,11 +16,12 @@ pub(super) fn slice(rng: &mut Rng) -> Field {
     };
     let length = [1, 3, 8, 8, 12, 16, 16, 32, 48, 64, 100, 128][rng.usize(0..12)].min(bits);
     let offset = if rng.bool() { rng.u32(0..=(bits - length) / 8) * 8 } else { rng.u32(0..=bits - length) };
-    // Within the limits by construction; the first byte if not.
+    // The slice is within the limits by construction; otherwise fall back to the EtherType.
     Slice::new(base, offset, length).map_or(Field::EthType, Field::Slice)
 }
 
-/// A match on these fields, with what they need, that holds for the packet; on fewer if the packet lacks some.
+/// Returns a match on these fields and their prerequisites that the packet satisfies. Fields that the packet
+/// lacks are omitted.
 pub(super) fn matching(
     rng: &mut Rng,
     fields: &[Field],
@@ -54,11 +55,11 @@ pub(super) fn matching(
         };
         put(field, mask);
     }
-    // A packet of another kind cannot have all that the fields need: then the widest match is right.
+    // If prerequisites cannot be met, the match of every packet is correct.
     Match::new(conditions).unwrap_or_default()
 }
 
-/// Lengths of prefixes: hosts, short ones, and those that differ in the last bits only.
+/// Returns prefix lengths of hosts, short ones, and ones that differ only in the last bits.
 fn prefix_length(rng: &mut Rng, bits: u32) -> u32 {
     match rng.u8(0..3) {
         0 => bits,

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use flow::meter::{Band, Meter, MeterBand};
 
 impl Style {
-    /// A meter of this number. Its rates are about those of a case's flows.
+    /// Returns a meter with this number. Its rates are close to those of the case's flows.
     pub fn meter(&self, rng: &mut Rng, id: u32) -> Meter {
         let packets = rng.bool();
         let rates: [u32; 6] = if packets {
@@ -14,7 +14,7 @@ impl Style {
         } else {
             [100, 400, 2_000, 10_000, 100_000, 1_000_000]
         };
-        // Packets that go on behind a meter that remarks do not take the fast-forwarding path.
+        // Packets that continue after a remarking meter leave the fast-forwarding path.
         let remarks = rng.u8(0..4) == 0;
         let band = |rng: &mut Rng| MeterBand {
             band: if remarks && rng.bool() {

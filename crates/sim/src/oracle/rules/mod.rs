@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Random rules, made from the packets in use so that they match some of them and their actions suit them.
+//! Random rules, derived from the packets in use so that they match some of them and their actions are
+//! applicable.
 
 mod actions;
 mod groups;
@@ -13,53 +14,53 @@ use flow::{EntryFlags, Field, FlowMod, Match, PortNo};
 use matching::{matching, slice};
 use wire::layers::header;
 
-/// What the rules of a case look like.
+/// Characteristics of the rules of a case.
 #[derive(Clone, Debug)]
 pub(super) struct Style {
-    /// Whether the case is calm: all entries are low-latency, and rules rarely change. Then nearly every packet must
-    /// take the fast-forwarding path.
+    /// Whether the case is calm: all entries are low-latency, and rules rarely change. Nearly every packet
+    /// must then stay on the fast-forwarding path.
     pub calm: bool,
-    /// Ports that exist at first: 1 to this.
+    /// Number of initial ports, numbered from 1.
     pub ports: PortNo,
-    /// Tables in use, by rising number and without the linear one. The first is table 0.
+    /// Tables in use in ascending order, without the linear one. The first is table 0.
     pub tables: Vec<Table>,
-    /// The linear table's number.
+    /// Number of the linear table.
     pub linear: u8,
-    /// Slices that rules use beside named fields.
+    /// Slices that rules use in addition to named fields.
     pub slices: Vec<Field>,
-    /// Packets of a flow differ in their TTL. No rule examines it then: there are no slices.
+    /// Whether packets of a flow differ in their TTL. No rule examines the TTL then: there are no slices.
     pub ttl_varies: bool,
-    /// Groups: 1 to this, of which some may be missing at times.
+    /// Number of groups, numbered from 1. Some may be missing at times.
     pub groups: u32,
-    /// Meters: 1 to this, of which some may be missing at times.
+    /// Number of meters, numbered from 1. Some may be missing at times.
     pub meters: u32,
-    /// Of ten entries, how many are low-latency.
+    /// Number of low-latency entries out of ten.
     pub low_latency: u8,
-    /// Priorities of the entries. They are few, so that entries tie.
+    /// Priorities of the entries. There are few, so that entries tie.
     pub priorities: Vec<u16>,
 }
 
-/// A table in use.
+/// Table in use.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    /// Its number.
+    /// Table number.
     pub number: u8,
-    /// What its rules have in common.
+    /// Common form of the table's rules.
     pub kind: Kind,
 }
 
-/// What the rules of a table have in common.
+/// Common form of the rules of a table.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// These fields, whole.
+    /// Exact values of these fields.
     Exact(Vec<Field>),
-    /// A prefix of this field.
+    /// Prefixes of this field.
     Routes(Field),
-    /// Prefixes of the addresses, beside protocol and ports.
+    /// Prefixes of the addresses, with protocol and ports.
     AccessList,
-    /// Nothing.
+    /// Arbitrary matches.
     Any,
-    /// They match everything, at any priority.
+    /// Matches of every packet, at any priority.
     CatchAll,
 }
 
@@ -84,46 +85,47 @@ impl Kind {
         }
     }
 
-    /// How many rules make a table of this kind large: an engine serves it that small tables do without.
+    /// Returns the number of rules of a large table of this kind, for which another engine is chosen than for
+    /// a small one.
     pub fn large(&self) -> usize {
         if matches!(self, Self::Routes(_)) { 120 } else { 400 }
     }
 }
 
-/// Entries of the linear table at most.
+/// Maximum number of entries in the linear table.
 const PLACES: u32 = 4;
 
-/// Priorities at the ends of their range and at powers of two, beside common ones.
+/// Priorities at the ends of the range and near powers of two, and common ones.
 const PRIORITIES: [u16; 14] =
     [0, 1, 2, 10, 100, 1_000, 11_000, 32_766, 32_767, 32_768, 32_769, 49_152, 65_534, u16::MAX];
 
-/// The packets that an entry, a group or a packet-out is made for.
+/// Packets that an entry, a group or a packet-out is generated for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
-    /// One of them.
+    /// One of the packets.
     pub template: &'a Template,
-    /// The port by which it comes in.
+    /// Ingress port of the template's packets.
     pub in_port: PortNo,
-    /// Headers that all of them have.
+    /// Headers that all of the packets have.
     known: u32,
 }
 
-/// A header of stateless forwarding, beside [`header`].
+/// Bit for a header of stateless forwarding, in addition to [`header`].
 const TAGGED: u32 = 1 << 31;
 
 impl<'a> Scope<'a> {
-    /// Any packets, of which the template is one.
+    /// Any packets, including the template's.
     pub fn any(template: &'a Template, in_port: PortNo) -> Self {
         Self { template, in_port, known: 0 }
     }
 
-    /// The packets of this template.
+    /// Packets of this template.
     pub fn of(template: &'a Template, in_port: PortNo) -> Self {
         let tagged = if template.is_tagged() { TAGGED } else { 0 };
         Self { template, in_port, known: template.layers().present | tagged }
     }
 
-    /// The packets that match, of which the template is one.
+    /// Packets that match, including the template's.
     pub fn matching(self, rng: &mut Rng, matching: &Match) -> Self {
         let exact = |field| matching.get(field).filter(|c| c.is_exact()).map(|c| c.value);
         let mut known: u32 = match exact(Field::EthType) {
@@ -146,7 +148,7 @@ impl<'a> Scope<'a> {
         if exact(Field::VlanVid).is_some_and(|vid| vid & 0x1000 != 0) {
             known |= header::VLAN;
         }
-        // Most packets that have the template's address or port are like it.
+        // Most packets that have the template's address or port also have its headers.
         if known & !header::VLAN != 0 && matching.fields().count() > 1 || rng.u8(0..12) == 0 {
             known |= self.template.layers().present;
         }
@@ -160,7 +162,7 @@ impl Style {
         let count = [1, 2, 2, 3, 3, 4, 5, 7][rng.usize(0..8)];
         let numbers = table_numbers(rng, count);
         let linear = linear_number(rng, &numbers);
-        // In some calm cases no table examines anything.
+        // In some calm cases no table examines any field.
         let plain = calm && rng.u8(0..3) == 0;
         let table = |number, rng: &mut Rng| Table {
             number,
@@ -194,7 +196,7 @@ impl Style {
         self.tables.iter().find(|t| t.number == table).map_or(&Kind::Any, |t| &t.kind)
     }
 
-    /// An entry that the packet matches in this table.
+    /// Returns an entry of this table that the packet matches.
     pub fn entry(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
         if table == self.linear {
             return FlowMod {
@@ -242,7 +244,7 @@ impl Style {
         }
     }
 
-    /// An entry that any packet matches and every other entry beats.
+    /// Returns an entry that any packet matches, of the lowest priority.
     pub fn last_resort(&self, rng: &mut Rng, table: u8, template: &Template, in_port: PortNo) -> FlowMod {
         let matching = Match::any();
         let scope = Scope::of(template, in_port).matching(rng, &matching);
@@ -256,7 +258,7 @@ impl Style {
         }
     }
 
-    /// The mark of an entry.
+    /// Returns the low-latency mark of an entry.
     fn lane_of(&self, rng: &mut Rng) -> Option<bool> {
         (rng.u8(0..10) < self.low_latency).then_some(true)
     }
@@ -271,7 +273,8 @@ impl Style {
                 [rng.usize(0..5)],
             _ => loop {
                 let field = Field::NAMED[rng.usize(0..Field::NAMED.len())];
-                // The physical port equals the port here; its prerequisite would only narrow the rules.
+                // The physical port equals the ingress port here. Its prerequisite would only restrict the
+                // rules.
                 if field != Field::InPhyPort {
                     break field;
                 }
@@ -280,7 +283,8 @@ impl Style {
     }
 }
 
-/// Numbers of tables, from 0 on: one after the other, or spread over all that exist, or equal in their last four bits.
+/// Returns table numbers, starting with 0: consecutive, spread over all tables, or equal in the last four
+/// bits.
 fn table_numbers(rng: &mut Rng, count: usize) -> Vec<u8> {
     let mut numbers = vec![0];
     let spread = rng.u8(0..3);
@@ -302,7 +306,7 @@ fn table_numbers(rng: &mut Rng, count: usize) -> Vec<u8> {
     numbers
 }
 
-/// A number that no other table has.
+/// Returns a number that no other table has.
 fn linear_number(rng: &mut Rng, numbers: &[u8]) -> u8 {
     loop {
         let number = if rng.bool() { rng.u8(1..20) } else { rng.u8(1..=254) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods and bundles of them.
+//! Flow-mods, and bundles of flow-mods.
 
 use super::{Driver, LIVE_TRIES, Subject};
 use crate::oracle::rules::Scope;
@@ -7,7 +7,7 @@ use flow::{Action, Command, EntryFlags, FlowMod, Instructions};
 use model::{Change, GroupCommand};
 
 impl Driver {
-    /// One flow-mod that bears on what the packet hits or misses.
+    /// Makes one flow-mod that affects an entry which the packet hits, or a table that it misses.
     pub(super) fn change_entry(&mut self, subject: &Subject) -> Result<(), String> {
         for _ in 0..LIVE_TRIES {
             let m = self.change(subject);
@@ -20,7 +20,7 @@ impl Driver {
         Ok(())
     }
 
-    /// A flow-mod that bears on an entry which the packet hits, or on what it misses.
+    /// Returns a flow-mod that affects an entry which the packet hits, or a table that it misses.
     fn change(&mut self, subject: &Subject) -> FlowMod {
         let hits = &subject.before.hits;
         let (table, entry) = match hits.len() {
@@ -47,7 +47,7 @@ impl Driver {
         let entry = self.style.entry(&mut self.rng, table, template, subject.port);
         let scope = Scope::of(template, subject.port).matching(&mut self.rng, &hit.matching);
         let instructions = self.style.instructions(&mut self.rng, table, scope);
-        // Nothing goes before the highest priority.
+        // No entry can precede one of the highest priority.
         let above = hit.priority.checked_add(self.rng.u16(1..4));
         match (self.rng.u8(0..10), above) {
             (0..2, _) => FlowMod { command: Command::DeleteStrict, ..same },
@@ -57,7 +57,8 @@ impl Driver {
             (3 | 4, _) => FlowMod { command: Command::ModifyStrict, instructions, ..same },
             (5, _) => FlowMod { command: Command::Modify, instructions, ..same },
             (2 | 6, _) | (_, None) => FlowMod { instructions, low_latency: entry.low_latency, ..same },
-            // Behind the first table the packet is no longer as it came in: what it hits matches it.
+            // Behind the first table the packet may have changed. A copy of the hit entry's match is certain
+            // to match it.
             (_, Some(priority)) if table > 0 && self.rng.u8(0..4) > 0 => {
                 FlowMod { priority, matching: hit.matching.clone(), instructions, ..entry }
             }
@@ -65,7 +66,7 @@ impl Driver {
         }
     }
 
-    /// Deletes the entries that send to the port or group that the packet leaves by, in its table or in all.
+    /// Deletes the entries that output to the port or group of the packet, in its table or in all tables.
     pub(super) fn delete_senders(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let group = subject.before.groups.first().map(|(id, _)| *id);
@@ -90,11 +91,11 @@ impl Driver {
                 &mut changes.deletes_by_port
             } += 1;
         }
-        // The copy may have gone by NORMAL, a flood or a bucket, which the filter does not mean.
+        // The copy may have been sent by NORMAL, a flood or a bucket, which the filter does not cover.
         self.account_if_live(&subject)
     }
 
-    /// Brings a flow to another egress queue of the port that it leaves by, by an entry that makes nothing low-latency.
+    /// Moves a flow to another egress queue of its output port, by an entry that is not low-latency.
     pub(super) fn requeue(&mut self, subject: &Subject) -> Result<(), String> {
         let egress = subject.before.sent.first().map_or(subject.port, |copy| copy.port);
         let (table, hit) = subject.before.hits.first().copied().unwrap_or_default();
@@ -108,7 +109,8 @@ impl Driver {
         self.follow()
     }
 
-    /// Many changes at once: a swap. Deletes a whole table, or all entries of a cookie, and adds others; or modifies all.
+    /// Makes many changes at once, which workers apply as a swap. Replaces a whole table or all entries of a
+    /// cookie, or modifies all.
     pub(super) fn swap_table(&mut self, subject: &Subject) -> Result<(), String> {
         let table = subject.before.hits.first().map_or(0, |(table, _)| *table);
         let mut mods = if self.rng.u8(0..4) == 0 { self.modify_all(table) } else { self.replace_all(table) };

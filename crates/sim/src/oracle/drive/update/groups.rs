@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Groups that are added, modified and deleted while packets use them.
+//! Adds, modifies and deletes groups while packets use them.
 
 use super::Driver;
 use flow::group::{Group, GroupType};
 use model::GroupCommand;
 
 impl Driver {
-    /// Changes a group that a packet in use meets, if there is one.
+    /// Changes a group that a packet in use reaches, if there is one.
     pub(super) fn change_group(&mut self) -> Result<(), String> {
         let subject = self.subject(|processed| !processed.groups.is_empty());
         let used = subject.before.groups.first().map(|(id, _)| *id);
@@ -23,7 +23,8 @@ impl Driver {
             (Some(group), 2..5) => (GroupCommand::Modify, self.style.reweighed(&mut self.rng, &group)),
             (Some(_), _) => (GroupCommand::Modify, self.random_group(id)),
         };
-        // Refused if another group sends to one that is to go, or if it sends to one that is not there.
+        // The change is refused if another group refers to a deleted one, or if the group refers to a missing
+        // one.
         if self.model.group_mod(self.now, command, group).is_ok() {
             let changes = &mut self.record.changes;
             *match command {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Meters that are added, modified and deleted while packets use them.
+//! Adds, modifies and deletes meters while packets use them.
 
 use super::Driver;
 use model::MeterCommand;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Changes of rules, groups, meters, ports and settings while packets pass. Most are made so that they change what a
-//! packet in use does.
+//! Changes of rules, groups, meters, ports and settings while packets pass. Most changes target the treatment
+//! of a packet in use.
 
 mod entries;
 mod groups;
@@ -15,10 +15,10 @@ use flow::operation::PacketOut;
 use flow::{Action, PortNo, port_no};
 use reference::{Processed, Unfinished};
 
-/// Tries to find an update that changes what happens to a packet in use.
+/// Attempts to find an update that changes the treatment of a packet in use.
 const LIVE_TRIES: usize = 8;
 
-/// A packet in use, and what happens to it before an update.
+/// Packet in use, and its treatment before an update.
 struct Subject {
     template: usize,
     port: PortNo,
@@ -27,11 +27,11 @@ struct Subject {
 }
 
 impl Driver {
-    /// A random change, made so that it changes what happens to a packet in use.
+    /// Makes a random change that is likely to change the treatment of a packet in use.
     pub(super) fn update(&mut self) -> Result<(), String> {
         self.control()?;
         let disturbed = self.restore_ports()?;
-        // Packets that nothing forwards get an entry sooner than others lose theirs.
+        // Packets that nothing forwards have priority for a new entry.
         let misses = |processed: &Processed| processed.hits.last().is_some_and(|(_, hit)| hit.is_none());
         let mut subject = self.subject(misses);
         if !misses(&subject.before) {
@@ -43,7 +43,7 @@ impl Driver {
             && *table != self.style.linear
             && self.rng.u8(0..4) > 0
         {
-            // Most packets are to get through.
+            // Ensures that most packets are forwarded.
             let resort = self.random_resort(*table);
             drop(self.model.flow_mod(self.now, resort));
             return self.account(&subject);
@@ -51,12 +51,12 @@ impl Driver {
         let queued = !self.record.egress.is_empty();
         match self.rng.u8(0..120) {
             0..24 if queued => self.requeue(&subject),
-            // A calm case has few updates: ports would stay away for most of it.
+            // A calm case has few updates, so ports would stay down for most of it.
             24..36 if !disturbed && !self.style.calm => {
                 self.disturb_ports(&subject);
                 self.account(&subject)
             }
-            // Without a frame for it a packet of the controller's never begins its way.
+            // Without a frame, a packet-out never enters the pipeline.
             36..48 if !self.record.room.lacks_frames() => {
                 for _ in 0..self.rng.u8(1..4) {
                     self.inject(subject.template)?;
@@ -64,7 +64,7 @@ impl Driver {
                 Ok(())
             }
             48..54 => {
-                // Most packets do not notice: it is no update that counts.
+                // Most packets are not affected, so this does not count as an update.
                 self.other_settings();
                 self.follow()
             }
@@ -81,7 +81,7 @@ impl Driver {
         }
     }
 
-    /// A packet in use; if one of some tries is such as is wanted, such a one.
+    /// Returns a packet in use. Prefers one that satisfies `wanted`, within a limited number of attempts.
     fn subject(&mut self, wanted: impl Fn(&Processed) -> bool) -> Subject {
         let mut tries = LIVE_TRIES;
         loop {
@@ -95,7 +95,7 @@ impl Driver {
         }
     }
 
-    /// Sends a packet of the controller's.
+    /// Sends a packet-out.
     fn inject(&mut self, template: usize) -> Result<(), String> {
         let tag = self.record.arrivals.len();
         let in_port = if self.rng.bool() {
@@ -127,7 +127,7 @@ impl Driver {
         self.follow()
     }
 
-    /// Counts an update, and whether it changed what happens to the packet.
+    /// Counts an update, and whether it changed the treatment of the packet.
     fn account(&mut self, subject: &Subject) -> Result<(), String> {
         let changed = self.changes(subject)?;
         self.record.updates += 1;
@@ -135,7 +135,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Counts an update that was not made for the packet, if it changed what happens to it.
+    /// Counts an update that did not target the packet, if it changed the packet's treatment.
     fn account_if_live(&mut self, subject: &Subject) -> Result<(), String> {
         let live = usize::from(self.changes(subject)?);
         self.record.updates += live;
