@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Replay: a capture goes through a switch, and captures come out. The time is the capture's, so timeouts and MAC
-//! ageing happen as they would have, and the same input gives the same output, byte by byte, with any engine.
+//! Replay of a capture through a switch, which writes captures of the output. The time is that of the
+//! capture, so timeouts and MAC ageing happen as they would have. The same input gives the same output bytes
+//! with any engine.
 
 mod engine;
 mod error;
@@ -26,14 +27,14 @@ use output::Outputs;
 use session::Session;
 use std::collections::BTreeSet;
 
-/// Sends the packets of a capture through a switch with these flows, and writes `port-N.pcap` for each port that the
-/// flows name or packets come in by, and `controller.pcap`, into the folder. A packet keeps its time stamp; packets
-/// leave a port in the order in which they came in. A capture that ends within a packet is replayed up to there, and
-/// the summary tells.
+/// Sends the packets of a capture through a switch with these flows. Writes `controller.pcap` and, for each
+/// port that flows or packets use, `port-N.pcap` to the folder. A packet keeps its time stamp; packets leave
+/// a port in the order of their arrival. A capture that ends within a packet is replayed up to there, and the
+/// summary reports it.
 ///
 /// # Errors
-/// A capture that is none or not of Ethernet, flows that are refused, options that this build does not have; nothing
-/// is written then. Output that cannot be written.
+/// An unreadable capture or one without Ethernet, refused flows, or unsupported options; nothing is written
+/// then. Also if the output cannot be written.
 pub fn replay(options: &Options) -> Result<Summary, ReplayError> {
     options.check()?;
     let flows = Flows::read(&options.flows)?;

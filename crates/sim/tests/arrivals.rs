@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Packets that arrive at their own times, in virtual time by equal costs: every packet is accounted for, and the same seed
-//! gives the same run.
+//! Open-loop load in virtual time with equal costs: every packet is accounted for, and the same seed gives
+//! the same run.
 
 use pipeline::LaneLimits;
 use sim::arrivals::{Class, Load, Marks, Pattern, Popularity, Report, Road, Switch};
@@ -8,7 +8,7 @@ use sim::cost::{CostError, CostTable};
 use std::sync::Arc;
 use wire::PacketBuilder;
 
-/// Prefixes of two lengths, so that no hash serves the table.
+/// Prefixes of two lengths, so that no hash engine serves the table.
 const RULES: &str = "\
     low_latency,priority=20,udp,nw_dst=10.0.0.0/24,actions=output:2\n\
     low_latency,priority=20,udp,nw_dst=10.0.0.0/16,tp_dst=7,actions=output:2\n\
@@ -41,7 +41,7 @@ fn class(name: &str, network: u8, rate_pps: f64, pattern: Pattern) -> Class {
     }
 }
 
-/// A packet costs about 10 units of 10 ns: ten million of them a second.
+/// A packet costs about 10 units of 10 ns, so the worker sustains ten million packets/s.
 fn run(normal_pps: f64, seed: u64, comes_back: Option<u32>, lanes: LaneLimits) -> Result<Report, CostError> {
     let bursts = Pattern::Bursts { packets: 16, spacing_ns: 10.0 };
     let low = Class { comes_back, ..class("low", 0, 5e5, Pattern::Poisson) };

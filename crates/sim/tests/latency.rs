@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Latencies in virtual time: the same code as in a switch, and nothing but the costs of the steps.
+//! Latencies in virtual time: the switch's own code, timed by the costs of its steps only.
 #![allow(clippy::unwrap_used, reason = "a test that can not be set up has failed")]
 
 use sim::cost::{CostTable, Rig};
 
-/// Packets of a turn.
+/// Packets per poll iteration.
 const BURST: u64 = 32;
 
 #[test]
@@ -15,11 +15,12 @@ fn a_frame_s_latency_is_what_its_burst_s_steps_cost() {
     CostTable::even(UNIT_NS).drive(rig.worker.probe());
     let mut longest_ns = 0.0_f64;
     for turn in 1..=TURNS {
-        // Whatever passes between two turns is no packet's.
+        // Time between two poll iterations is not part of any latency.
         rig.worker.probe().pass(1e9);
         let before_ns = rig.worker.probe().virtual_ns();
         assert_eq!(rig.worker.turn(turn).sent as u64, BURST);
-        // The turn itself is charged before the first poll, and the doorbell once all have been rung.
+        // The iteration itself is charged before the first poll, and the doorbell after all doorbells were
+        // rung.
         let outside_ns = (1 + BURST) as f64 * UNIT_NS;
         longest_ns = longest_ns.max(rig.worker.probe().virtual_ns() - before_ns - outside_ns);
     }

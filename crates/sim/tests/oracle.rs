@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The law, on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the size (default: 200
-//! rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed. With fewer rule sets, what they
-//! exercise is printed and not judged.
+//! The oracle: the law on random tables, packets and updates. `ORACLE_CASES` and `ORACLE_PACKETS` set the
+//! size (default: 200 rule sets of 850 packets, half of them with two workers), `ORACLE_SEED` the first seed.
+//! With fewer rule sets, coverage is printed and not checked.
 
 use pipeline::LaneLimits;
 use sim::oracle::{Coverage, Options, PathUse, run_case};
 use worker::{Consistency, Quanta};
 
-/// Rule sets from which on what they exercise is judged: fewer may not meet what is rare.
+/// Number of rule sets from which coverage is checked; fewer may not reach rare situations.
 const CASES: u64 = 200;
 
-/// In each calm case, at least this many per thousand of the repeated packets that reach a table on the path must pass it
-/// there. None pass a table that stays off the path. While a large LUT is cleaned, new records of an entry number that is
-/// used again go once more, so the floor of a single table is low; [`CALM_PERCENT`] judges all together.
+/// Minimum share, in thousandths, of the repeated packets that must pass a table on the path, in each calm
+/// case. No packet passes a table that stays off the path. While a large LUT is cleaned, new records of a
+/// reused entry id are removed once more, so the limit for a single table is low. [`CALM_PERCENT`] checks all
+/// tables together.
 const TABLE_PERMILLE: u64 = 100;
 
-/// The path must take at least this many per cent of the repeated packets of all calm cases.
+/// Minimum share in per cent of the repeated packets of all calm cases that must stay on the path.
 const CALM_PERCENT: usize = 90;
 
-/// Breaches that are described.
+/// Number of violations that are described.
 const SHOWN: usize = 5;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Without lanes, and with such from the smallest to such that nothing is dropped; quanta from single packets on.
+/// Returns lane limits, from none over the smallest to ones where nothing is dropped, and budgets from single
+/// packets on.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];
@@ -50,7 +52,7 @@ fn fast_path_and_reference_agree_by_the_law() {
     let (mut coverage, mut breaches) = (Coverage::default(), Vec::new());
     for seed in first..first + cases {
         let workers = 1 + (seed % 2) as usize;
-        // Without the path, and in each way of keeping its records right, with LUTs from tiny to large.
+        // Without the path, and in each consistency mode, with LUTs from tiny to large.
         let (consistency, lut_entries) = match seed / 2 % 5 {
             0 if seed / 10 % 3 == 0 => (Consistency::Auto, 0),
             way => (Consistency::ALL[way as usize % 4], [16, 256, 4_096, 16_384][(seed / 10 % 4) as usize]),
@@ -78,7 +80,7 @@ fn fast_path_and_reference_agree_by_the_law() {
     }
 }
 
-/// No table of a calm case stays off the path.
+/// Checks that no table of a calm case stays off the path.
 fn check_path(seed: u64, path: &PathUse) {
     for (table, share) in path.tables_permille() {
         assert!(
@@ -88,7 +90,8 @@ fn check_path(seed: u64, path: &PathUse) {
     }
 }
 
-/// Enough repeated packets and tables of calm cases were judged, by each way that the path passes tables.
+/// Checks that enough repeated packets and tables of calm cases were evaluated, for each lookup method of the
+/// path.
 fn check_calm(coverage: &Coverage, cases: usize) {
     let path = &coverage.path;
     assert!(path.repeated >= 20 * cases, "repeated packets in calm cases: {}", path.repeated);
@@ -99,7 +102,8 @@ fn check_calm(coverage: &Coverage, cases: usize) {
     }
 }
 
-/// Most packets get through, by several tables, and over the path; rules overlap, and updates change what packets do.
+/// Checks that most packets are forwarded, use several tables and the path, that rules overlap, and that
+/// updates change the treatment of packets.
 fn check_power(coverage: &Coverage) {
     let packets = coverage.packets;
     let [.., dropped] = coverage.outcomes;
@@ -114,7 +118,7 @@ fn check_power(coverage: &Coverage) {
     );
 }
 
-/// Each feature of the flow model is met by one in so many packets that are not dropped, at least.
+/// Checks that each feature of the flow model is met by a minimum share of the forwarded packets.
 fn check_features(coverage: &Coverage) {
     let features = [
         ("groups", 25),
@@ -147,8 +151,8 @@ fn check_features(coverage: &Coverage) {
     assert!(coverage.rate_held * 250 >= coverage.packets, "held up by rates: {}", coverage.rate_held);
 }
 
-/// Each kind of change is made this often in 100 rule sets, at least: about half as often as usual, or less often
-/// where the number is small.
+/// Checks that each kind of change occurs often enough per 100 rule sets: about half its usual number, or
+/// less for small numbers.
 fn check_changes(coverage: &Coverage, cases: usize) {
     let floors = [
         ("groups added", 2),
@@ -171,7 +175,8 @@ fn check_changes(coverage: &Coverage, cases: usize) {
     }
 }
 
-/// The case did what it is for: entries time out, backlogs overflow, all engines and all ways of cleaning records serve.
+/// Checks that the cases did their work: entries time out, backlogs overflow, and all engines and all
+/// cleaning methods are used.
 fn check_work(coverage: &Coverage, cases: usize, packets: usize) {
     assert!(coverage.expired > 0 && coverage.packet_ins > 0 && coverage.group_uses > 0);
     assert!(

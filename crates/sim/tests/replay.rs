@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Captures through both engines: the same captures come out, the same counters are left, and no checksum breaks.
+//! Captures through both engines: the same output captures and counters, and no broken checksum.
 
-// The lints know tests by their attribute; the functions here that serve them have none.
+// Clippy recognises tests by their attribute; helper functions here have none.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 #[path = "replay/checksums.rs"]
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 const MS: u64 = 1_000_000;
 
-/// Replays with both engines and holds all that comes out against one another; gives the worker's folder.
+/// Replays with both engines and compares all outputs. Returns the summary and folder of the worker engine.
 fn compare(capture: &Path, window_ns: u64, folder: &Folder) -> (sim::replay::Summary, PathBuf) {
     let base = Options { burst_window_ns: window_ns, ..Options::new(capture, flows_file(), "") };
     let (ours, ours_in) = run(&base, Engine::Worker, folder);
@@ -95,7 +95,7 @@ fn no_checksum_breaks_by_the_judgement_of_tshark() {
     assert!(right > 1_000);
 }
 
-/// The judgement can say no.
+/// The checksum check detects an error.
 #[test]
 #[should_panic = "was right and is wrong in packet 1"]
 fn a_broken_checksum_is_found() {
@@ -104,7 +104,7 @@ fn a_broken_checksum_is_found() {
     let capture = folder.path().join("in.pcap");
     made::write_at(&capture, &[(0, false)]);
     let mut bytes = fs::read(&capture).unwrap();
-    // The TTL: behind the file's header, the packet's, Ethernet's and 8 bytes of IPv4.
+    // Offset of the TTL: file header, packet header, Ethernet header and 8 bytes of IPv4.
     bytes[24 + 16 + 14 + 8] -= 1;
     let out = folder.path().join("out");
     fs::create_dir_all(&out).unwrap();
@@ -152,7 +152,8 @@ fn what_is_wrong_is_told_in_a_sentence() {
     assert!(!out.exists(), "nothing is written");
 }
 
-/// Time is the capture's: an entry with a timeout, and learned MACs, go when the capture's clock says so.
+/// Time is that of the capture: an entry with a timeout and learned MAC addresses expire by the capture's
+/// clock.
 #[test]
 fn timeouts_follow_the_capture() {
     let folder = Folder::new("timeouts");
@@ -164,8 +165,9 @@ fn timeouts_follow_the_capture() {
     )
     .unwrap();
     let capture = folder.path().join("in.pcap");
-    // Two by the first entry, which ends at 2 s; two by the second, which ends at 7 s; then NORMAL learns the sender,
-    // sees it again at 8 s, and knows it until 308 s: what is sent back to it before that stays at its port.
+    // Two packets hit the first entry, which ends at 2 s, and two the second, which ends at 7 s. Then NORMAL
+    // learns the sender, refreshes it at 8 s, and forgets it at 308 s. Packets sent back to it before that
+    // stay at its port.
     let to = [0, 1_999, 2_000, 4_000, 7_000, 8_000].map(|time_ms| (time_ms, false));
     made::write_at(&capture, &[&to[..], &[(307_999, true), (308_000, true)]].concat());
     for engine in [Engine::Worker, Engine::Reference] {
@@ -176,7 +178,7 @@ fn timeouts_follow_the_capture() {
     }
 }
 
-/// Interfaces of a pcapng are ports, unless one port is asked for.
+/// Interfaces of a pcapng are ports, unless one port is configured.
 #[test]
 fn interfaces_are_ports() {
     let folder = Folder::new("interfaces");
@@ -201,7 +203,7 @@ fn a_cut_capture_is_replayed_up_to_the_cut() {
     let (summary, _) = run(&Options::new(&capture, flows_file(), ""), Engine::Worker, &folder);
     assert_eq!(summary.packets, 1);
     assert!(summary.damage.is_some_and(|damage| damage.contains("packet 2")));
-    // Within the first packet: nothing can be replayed.
+    // The cut is within the first packet, so nothing can be replayed.
     fs::write(&capture, &whole[..24 + 16 + 9]).unwrap();
     let out = folder.path().join("out");
     let error = replay(&Options::new(&capture, flows_file(), &out)).unwrap_err().to_string();

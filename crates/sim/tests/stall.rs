@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Costs, and how long packets wait while rules change under them: in units of work, which no other program changes. What
-//! they take in time is measured by the benches `flow_mods` and `load`.
+//! Costs, and the delay of packets while rules change, in units of work that no other program affects. The
+//! benches `flow_mods` and `load` measure real time.
 
 use pipeline::Step;
 use sim::cost::stall::run;
 use sim::cost::{Costs, Plan, Rig, churn, measure};
 
-/// Units of work that no turn may have: those of two bursts of packets and the operations of a turn are some hundreds.
+/// Limit of the work in a poll iteration. Two bursts of packets and the operations of an iteration need some
+/// hundreds of units.
 const LONG_UNITS: f64 = 1_500.0;
 
-/// A row for every step that the mix takes, and a sum of them to be held against real time.
+/// Every step of the mix has a row, and their sum can be compared with real time.
 #[test]
 fn every_step_has_a_cost() {
     let mut mix = Rig::mix().unwrap();
@@ -24,8 +25,8 @@ fn every_step_has_a_cost() {
     assert!(costs.agreement.windows > 0 && costs.agreement.virtual_ns > 0.0);
 }
 
-/// A wildcard delete of all entries: no turn has much to do, and each packet is judged by the rules before it or by those
-/// after it, by the latter once the barrier is answered.
+/// Wildcard delete of all entries: no poll iteration has much work. Each packet is processed by the rules
+/// before the delete or by those after it, and by the latter once the barrier is answered.
 #[test]
 fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     let report = run(20_000, Costs::Even(1.0)).unwrap();
@@ -36,7 +37,7 @@ fn deleting_everything_stalls_nothing_and_leaves_no_stale_verdict() {
     assert!(report.is_lawful(), "{report}");
 }
 
-/// Operations of each sort as fast as they can be queued: no turn has much to do.
+/// Operations of each sort, submitted as fast as they can be queued: no poll iteration has much work.
 #[test]
 fn flow_mods_stall_nothing() {
     let mut phases = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane of the pipeline against the reference: random lanes, ports, keys, tags and damaged headers, burst by
-//! burst. `STATELESS_PACKETS` (300,000 unless said otherwise) and `STATELESS_SEED` say how many, and which.
+//! The pipeline's stateless forwarding compared with the reference: random configurations, ports, keys, tags
+//! and damaged headers, burst by burst. `STATELESS_PACKETS` (default 300,000) and `STATELESS_SEED` set the
+//! number of packets and the seed.
 
 #![allow(clippy::expect_used, reason = "a test that can not be set up has failed")]
 
@@ -14,18 +15,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// Ports are 1 to this, and one far away.
+/// Ports are numbered from 1 to this, and one has a distant number.
 const PORTS: PortNo = 7;
 const FAR: PortNo = 70_000;
 
-/// Packets for which a lane stays as it is.
+/// Number of packets per configuration.
 const PACKETS_PER_LANE: usize = 96;
 
 fn number(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).ok().map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Notes what is sent.
+/// Records transmitted frames.
 #[derive(Default)]
 struct Noted {
     sent: Vec<(Sent, Lane)>,
@@ -141,7 +142,7 @@ fn any_ports(rng: &mut Rng) -> Vec<PortState> {
         .collect()
 }
 
-/// A number that is likely to mean something here: small, or near one of the gates.
+/// Returns a gate number that is likely to be significant: small, or near an existing gate.
 fn gate(rng: &mut Rng, lane: &Stateless) -> u32 {
     let gates: Vec<u32> = lane
         .gates
@@ -195,7 +196,7 @@ fn any_frame(rng: &mut Rng, lane: &Stateless) -> Vec<u8> {
     frame
 }
 
-/// What a burst came to by the reference.
+/// Expected results of a burst by the reference.
 struct Expected {
     sent: Vec<Sent>,
     dropped: BTreeMap<DropReason, u64>,

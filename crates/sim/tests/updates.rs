@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules added under low-latency traffic, in each way of keeping records right: every packet leaves by the port that the
-//! rules say.
+//! Rules added under low-latency traffic, in each consistency mode of the LUTs: every packet is sent to the
+//! port that the rules require.
 
 use sim::cost::Plan;
 use sim::cost::updates::{Case, Rules, run};

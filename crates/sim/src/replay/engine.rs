@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a replay asks of whoever forwards.
+//! Interface of a replay's engine.
 
 use crate::replay::input::Burst;
 use crate::replay::queue::Numbered;
 use flow::{Nanos, PortNo};
 use model::{DataPlane, Model};
 
-/// Forwards bursts, in the thread that calls it, and leaves nothing for later.
+/// Forwards bursts in the calling thread, without leaving work for later.
 pub(super) trait Forwarder {
-    /// The data plane under the model.
+    /// Data plane under the model.
     type Plane: DataPlane;
 
-    /// Puts all operations in force that the model has submitted.
+    /// Applies all operations that the model has submitted.
     fn settle(&mut self, model: &mut Model<Self::Plane>, now: Nanos);
 
     /// Forwards a burst.
     fn forward(&mut self, model: &mut Model<Self::Plane>, now: Nanos, burst: &Burst);
 
-    /// Takes what was sent by a port since the last call: each port's in the order of the packets, copies of a packet
-    /// in the order in which they were made.
+    /// Passes the frames sent since the last call to `each`, per port in the order of the packets. Copies of
+    /// a packet are in the order of their creation.
     fn take_sent(&mut self, model: &mut Model<Self::Plane>, each: impl FnMut(PortNo, Vec<Numbered>));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Why a replay could not be done.
+//! Errors of a replay.
 
 use flow::PortNo;
 use flow::syntax::SyntaxError;
@@ -8,16 +8,16 @@ use std::io;
 use std::path::PathBuf;
 use wire::capture::CaptureError;
 
-/// Why a replay could not be done.
+/// Reason for which a replay failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
     /// The capture cannot be read, or is not of Ethernet.
     #[error("{}: {source}", path.display())]
     Capture {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Cause of the error.
         source: CaptureError,
     },
     /// The capture is a pipe, a folder or a device.
@@ -26,52 +26,52 @@ pub enum ReplayError {
     /// The flows cannot be read.
     #[error("{}: cannot read the flows: {source}", path.display())]
     ReadFlows {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the error.
         source: io::Error,
     },
-    /// A flow is not written as it must be.
+    /// A flow has a syntax error.
     #[error("{}: {source}", path.display())]
     Syntax {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and in which line.
+        /// Error with its line.
         source: SyntaxError,
     },
-    /// A flow is refused.
+    /// A flow was refused.
     #[error("{}: line {line}: {source}", path.display())]
     Flow {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The line.
+        /// Line number.
         line: u32,
-        /// Why it is refused.
+        /// Reason of the refusal.
         source: ModelError,
     },
-    /// A port that flows or capture name cannot be made.
+    /// A port that the flows or the capture use cannot be created.
     #[error("the flows and the capture name ports that cannot be: {0}")]
     Port(#[from] ModelError),
-    /// The port to come in by is none.
+    /// The configured ingress port is not a valid port.
     #[error("in-port {0} is no port; ports are 1 to {max}", max = flow::port_no::MAX)]
     InPort(PortNo),
-    /// A port cache is asked for.
+    /// A port cache was requested.
     #[error("this build has no port cache, so the mode \"{0}\" cannot be replayed; use \"off\"")]
     NoPortCache(&'static str),
-    /// The folder for the output cannot be made.
+    /// The output folder cannot be created.
     #[error("{}: cannot make the folder for the captures: {source}", path.display())]
     Folder {
-        /// The folder.
+        /// Path of the folder.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the error.
         source: io::Error,
     },
-    /// A capture cannot be written.
+    /// An output capture cannot be written.
     #[error("{}: {source}", path.display())]
     Output {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the error.
         source: CaptureError,
     },
 }

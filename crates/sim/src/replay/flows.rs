@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow file of a replay.
+//! Flow file of a replay.
 
 use crate::replay::ReplayError;
 use flow::syntax::{FileLine, ParseOptions, SyntaxError, parse_line, read_pieces};
@@ -9,15 +9,15 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-/// Bytes of a flow file that are parsed at a time.
+/// Size of the pieces in which a flow file is parsed, in bytes.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// Flows as they stand in a file.
+/// Contents of a flow file.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     /// Flows, groups and meters.
     pub lines: Vec<FileLine>,
-    /// The number of each line.
+    /// Line number of each of them.
     pub line_of: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Flows {
         }
     }
 
-    /// Takes whole lines; `lines` came before.
+    /// Parses whole lines. `lines` counts the lines so far.
     fn take(&mut self, piece: &str, lines: &mut u32) -> Result<(), SyntaxError> {
         for line in piece.lines() {
             *lines = lines.saturating_add(1);
@@ -59,7 +59,7 @@ impl Flows {
         Ok(())
     }
 
-    /// The ports that flows match or send to.
+    /// Returns the ports that flows match or send to.
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.lines.iter().flat_map(FileLine::ports).collect()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The capture of a replay: first a look at all of it, then bursts of its packets.
+//! Capture of a replay: a first pass over the whole file, then bursts of its packets.
 
 use crate::replay::{Options, ReplayError};
 use flow::{Nanos, PortNo};
@@ -8,21 +8,21 @@ use port::LARGE_FRAME_BYTES;
 use std::collections::BTreeSet;
 use wire::capture::{CaptureError, CaptureReader, CapturedPacket};
 
-/// What the first look tells.
+/// Result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    /// Ports by which packets come in.
+    /// Ingress ports of the packets.
     pub ports: BTreeSet<PortNo>,
-    /// When the first packet came.
+    /// Time of the first packet.
     pub start_ns: Nanos,
-    /// What is wrong behind the last whole packet.
+    /// Damage behind the last complete packet.
     pub damage: Option<String>,
 }
 
-/// Looks at all packets, so that nothing is written for a capture that cannot be replayed: one of which not a single
-/// packet is whole is none.
+/// Reads all packets, so that nothing is written for a capture that cannot be replayed. A capture without any
+/// complete packet is an error.
 pub(super) fn survey(options: &Options) -> Result<Survey, ReplayError> {
-    // Opening a pipe would wait for who writes it. What cannot be looked at is refused when it is opened.
+    // Opening a pipe would block until it has a writer. A path without metadata is refused when it is opened.
     if std::fs::metadata(&options.capture).is_ok_and(|there| !there.is_file()) {
         return Err(ReplayError::NoFile(options.capture.clone()));
     }
@@ -55,16 +55,17 @@ fn failed(options: &Options, source: CaptureError) -> ReplayError {
     ReplayError::Capture { path: options.capture.clone(), source }
 }
 
-/// A packet that came in.
+/// Received packet.
 #[derive(Debug)]
 pub(super) struct Arrival {
     pub timestamp_ns: Nanos,
-    /// Bytes that it had on the wire and has not here.
+    /// Bytes that were on the wire but not captured.
     pub missing: u32,
     pub bytes: Vec<u8>,
 }
 
-/// Packets that are forwarded together. All came by one port, so that a port's output can be put into their order.
+/// Packets that are forwarded together. All have the same ingress port, so that a port's output can be sorted
+/// by packet.
 #[derive(Debug, Default)]
 pub(super) struct Burst {
     pub in_port: PortNo,
@@ -74,12 +75,12 @@ pub(super) struct Burst {
 }
 
 impl Burst {
-    /// When the first packet came.
+    /// Returns the time of the first packet.
     pub fn start_ns(&self) -> Nanos {
         self.packets.first().map_or(0, |packet| packet.timestamp_ns)
     }
 
-    /// Whether a packet may join: no timeout may be due between the first packet and this one.
+    /// Whether a packet may join the burst: no timeout may be due between the first packet and this one.
     pub fn takes(&self, options: &Options, packet: &CapturedPacket<'_>, deadline: Option<Nanos>) -> bool {
         let Some(first) = self.packets.first() else { return true };
         let after_ns = packet.timestamp_ns.checked_sub(first.timestamp_ns);
@@ -98,7 +99,7 @@ impl Burst {
         });
     }
 
-    /// The packet with this number.
+    /// Returns the packet with this number.
     pub fn packet(&self, number: u64) -> Option<&Arrival> {
         self.packets.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
@@ -109,7 +110,7 @@ impl Burst {
     }
 }
 
-/// True for a packet longer than any frame.
+/// True for a packet longer than any frame buffer.
 pub(super) fn is_oversized(packet: &CapturedPacket<'_>) -> bool {
     packet.bytes.len() > LARGE_FRAME_BYTES
 }

@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What to replay, and how.
+//! Options of a replay.
 
 use crate::replay::ReplayError;
 use flow::{Nanos, PortNo, port_no};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Packets that arrive within this time of one another may be forwarded as one burst: about what queues up while a
-/// worker takes a turn.
+/// Maximum time between packets that may form one burst: about the duration of a poll iteration.
 const BURST_WINDOW_NS: Nanos = 10_000;
 
-/// Who forwards.
+/// Engine that forwards the packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// The pipeline of a worker, as in the switch.
+    /// Pipeline of a worker, as in the switch.
     #[default]
     Worker,
-    /// The plain interpreter of the flow model.
+    /// Reference interpreter of the flow model.
     Reference,
 }
 
 impl Engine {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,20 +42,20 @@ impl FromStr for Engine {
     }
 }
 
-/// How a port's cache works.
+/// Mode of the port caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortCache {
-    /// There is none.
+    /// No cache.
     #[default]
     Off,
-    /// One miss of each flow goes on, its followers wait.
+    /// One miss of each flow continues, and its followers wait.
     Nonblocking,
-    /// Everything behind a miss waits.
+    /// All packets behind a miss wait.
     Blocking,
 }
 
 impl PortCache {
-    /// Its name on the command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -82,29 +81,29 @@ impl FromStr for PortCache {
     }
 }
 
-/// What to replay, and how.
+/// Options of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The capture, pcap or pcapng: a regular file, for it is read twice.
+    /// Capture, pcap or pcapng. It must be a regular file, because it is read twice.
     pub capture: PathBuf,
-    /// The flows, in the syntax of `ovs-ofctl add-flows` with extensions.
+    /// Flow file in the syntax of `ovs-ofctl add-flows` with Shunt's extensions.
     pub flows: PathBuf,
-    /// The folder for the captures that come out; made if it is not there.
+    /// Output folder; created if missing.
     pub out: PathBuf,
-    /// The port by which all packets come in; none: each by the number of its pcapng interface + 1.
+    /// Ingress port of all packets. `None`: the number of each packet's pcapng interface + 1.
     pub in_port: Option<PortNo>,
-    /// Fast-forwarding path on.
+    /// Whether the fast-forwarding path is enabled.
     pub ffp: bool,
-    /// The ports' caches.
+    /// Mode of the port caches.
     pub port_cache: PortCache,
-    /// Who forwards.
+    /// Engine that forwards the packets.
     pub engine: Engine,
-    /// Packets up to this much later than a burst's first one may belong to it.
+    /// Maximum time in nanoseconds between a burst's first packet and its last.
     pub burst_window_ns: Nanos,
 }
 
 impl Options {
-    /// The defaults of the command line.
+    /// Returns the defaults of the command line.
     #[must_use]
     pub fn new(capture: impl Into<PathBuf>, flows: impl Into<PathBuf>, out: impl Into<PathBuf>) -> Self {
         Self {
@@ -119,7 +118,7 @@ impl Options {
         }
     }
 
-    /// The port by which packets of an interface come in.
+    /// Returns the ingress port for packets of a pcapng interface.
     #[must_use]
     pub fn port_of(&self, interface: u32) -> PortNo {
         self.in_port.unwrap_or(interface.saturating_add(1))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The captures that come out of a replay.
+//! Output captures of a replay.
 
 use crate::replay::ReplayError;
 use crate::replay::input::Arrival;
@@ -10,7 +10,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use wire::capture::CaptureWriter;
 
-/// A capture being written.
+/// Capture that is being written.
 pub(super) struct Output {
     path: PathBuf,
     writer: CaptureWriter<BufWriter<File>>,
@@ -24,7 +24,8 @@ impl Output {
         }
     }
 
-    /// Writes what became of a packet: it has the packet's time, and as many bytes are missing.
+    /// Writes an output of a packet. It has the time stamp of the packet, and the same number of bytes is
+    /// missing.
     pub fn write(&mut self, packet: &Arrival, whole_len: usize, bytes: &[u8]) -> Result<(), ReplayError> {
         let original_len = (whole_len as u32).saturating_add(packet.missing);
         self.writer
@@ -40,7 +41,7 @@ impl Output {
     }
 }
 
-/// One capture for each port, and one for the controller.
+/// One capture per port, and one for the controller.
 pub(super) struct Outputs {
     pub ports: BTreeMap<PortNo, Output>,
     pub controller: Output,

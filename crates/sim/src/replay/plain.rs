@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The engine `reference`: the plain interpreter of the flow model as a data plane.
+//! Engine `reference`: the reference interpreter as a data plane.
 
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
@@ -13,7 +13,7 @@ use pipeline::{Event, Learn, PacketIn};
 use reference::{Processed, Reference};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// The interpreter, and what the model wants to know beyond it.
+/// Reference interpreter with the additional state that the model needs.
 #[derive(Debug, Default)]
 pub struct PlainPlane {
     reference: Reference,
@@ -26,7 +26,7 @@ pub struct PlainPlane {
 }
 
 impl PlainPlane {
-    /// An empty one.
+    /// Creates an empty data plane.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -75,7 +75,7 @@ impl PlainPlane {
         match processed.outcome {
             Outcome::Forwarded => self.totals.forwarded += 1,
             Outcome::Consumed => self.totals.consumed += 1,
-            // Counted by the interpreter.
+            // The interpreter counts drops itself.
             Outcome::Dropped(_) => {}
         }
     }
@@ -116,7 +116,7 @@ impl DataPlane for PlainPlane {
         Some(GroupCounters { total: counters.total, buckets: counters.buckets.clone() })
     }
 
-    /// The reference has no clock to meter by.
+    /// Returns `None`: the reference has no clock for meters.
     fn meter_counters(&mut self, _: u32) -> Option<MeterCounters> {
         None
     }
@@ -145,7 +145,7 @@ impl DataPlane for PlainPlane {
     }
 }
 
-/// Forwards by the interpreter, packet by packet.
+/// Forwards packet by packet with the interpreter.
 pub(super) struct Plain;
 
 impl Forwarder for Plain {

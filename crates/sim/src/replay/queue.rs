@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's queue whose other side is a replay in the same thread.
+//! Worker queue whose remote side is a replay in the same thread.
 
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
@@ -7,17 +7,17 @@ use std::collections::VecDeque;
 use std::os::fd::RawFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A frame with the number of the packet that it is, or is a copy of.
+/// Frame with the number of the packet that it is, or is a copy of.
 pub(super) type Numbered = (u64, Vec<u8>);
 
-/// What lies between a queue and the replay.
+/// Frames between a queue and the replay.
 #[derive(Debug, Default)]
 pub(super) struct Line {
     pub arriving: VecDeque<Numbered>,
     pub sent: Vec<Numbered>,
 }
 
-/// The replay's side.
+/// Replay's side of a queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Side(Arc<Mutex<Line>>);
 
@@ -27,7 +27,8 @@ impl Side {
     }
 }
 
-/// The worker's side. A frame's sequence is the packet's number in the replay, so that outputs find their packet.
+/// Worker's side of a queue. A frame's sequence number is the packet's number in the replay, which identifies
+/// the packet of an output.
 pub(super) struct ReplayQueue {
     number: u32,
     side: Side,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A replay that runs: a switch, its clock, and what comes out of it.
+//! Running replay: a switch, its clock, and its output.
 
 use crate::clock::VirtualClock;
 use crate::replay::engine::Forwarder;
@@ -33,7 +33,7 @@ impl<F: Forwarder> Session<F> {
         }
     }
 
-    /// Makes ports and entries; they are in force before the first packet.
+    /// Creates ports and entries. They are applied before the first packet.
     pub fn set_up(
         &mut self,
         options: &Options,
@@ -55,7 +55,7 @@ impl<F: Forwarder> Session<F> {
         Ok(())
     }
 
-    /// Sends all packets through.
+    /// Sends all packets through the switch.
     pub fn run(mut self, options: &Options, outputs: &mut Outputs) -> Result<Summary, ReplayError> {
         let mut reader = input::open(options)?;
         let mut burst = Burst::default();
@@ -63,7 +63,7 @@ impl<F: Forwarder> Session<F> {
         loop {
             let packet = match reader.next_packet() {
                 Ok(Some(packet)) => packet,
-                // The survey has told of damage.
+                // The first pass has reported the damage.
                 Ok(None) | Err(CaptureError::Packet { .. }) => break,
                 Err(source) => {
                     return Err(ReplayError::Capture { path: options.capture.clone(), source });
@@ -92,7 +92,7 @@ impl<F: Forwarder> Session<F> {
         Ok(self.summary)
     }
 
-    /// Lets time pass up to the burst, forwards it, and lets the model see to what it caused.
+    /// Advances the time to the burst, forwards it, and lets the model process the resulting events.
     fn forward(&mut self, burst: &mut Burst, outputs: &mut Outputs) -> Result<(), ReplayError> {
         if burst.packets.is_empty() {
             return Ok(());
@@ -127,7 +127,7 @@ impl<F: Forwarder> Session<F> {
         Ok(())
     }
 
-    /// Moves the clock from one deadline to the next, up to `until`.
+    /// Advances the clock from one deadline to the next, up to `until`.
     fn pass_time(&mut self, until: Nanos) {
         while let Some(deadline) = self.model.next_deadline().filter(|at| *at <= until) {
             let now = self.clock.advance_to(deadline);
@@ -135,7 +135,7 @@ impl<F: Forwarder> Session<F> {
         }
     }
 
-    /// Lets the model work off what is to be done now.
+    /// Runs the model and the engine until no work is left at this time.
     fn tend(&mut self, now: Nanos) {
         loop {
             self.forwarder.settle(&mut self.model, now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of a replay's packets.
+//! Summary of a replay.
 
 use crate::replay::{Engine, Options};
 use flow::{DropReason, Nanos, PortNo};
@@ -10,48 +10,48 @@ use std::fmt::{self, Display, Formatter};
 /// Packets of one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortSummary {
-    /// Packets that came in by it.
+    /// Packets received on the port.
     pub received: u64,
-    /// Copies sent by it.
+    /// Copies sent by the port.
     pub sent: u64,
 }
 
-/// What became of the packets. Packets = forwarded + consumed + dropped + oversized.
+/// Counts of a replay's packets: packets = forwarded + consumed + dropped + oversized.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Who forwarded.
+    /// Engine that forwarded the packets.
     pub engine: Engine,
-    /// Whether the fast-forwarding path was asked for.
+    /// Whether the fast-forwarding path was requested.
     pub ffp: bool,
-    /// Packets of the capture.
+    /// Packets in the capture.
     pub packets: u64,
-    /// Packets of which the capture has a part only; they were replayed as they are.
+    /// Packets that were captured only in part; they were replayed as captured.
     pub truncated: u64,
-    /// Packets longer than any frame, which were left out.
+    /// Packets longer than any frame buffer, which were skipped.
     pub oversized: u64,
-    /// From the first packet to the last, ns.
+    /// Time from the first packet to the last, in nanoseconds.
     pub span_ns: Nanos,
-    /// Packets of which at least one copy went to a port.
+    /// Packets of which at least one copy was sent to a port.
     pub forwarded: u64,
-    /// Packets that went to the controller only.
+    /// Packets sent to the controller only.
     pub consumed: u64,
-    /// Packets that went all the way over the fast-forwarding path.
+    /// Packets that stayed on the fast-forwarding path.
     pub fast: u64,
-    /// Copies that ports sent.
+    /// Copies sent to ports.
     pub copies: u64,
-    /// Packets for the controller.
+    /// Packets sent to the controller.
     pub packet_ins: u64,
-    /// Packets dropped, by the reason's name, zeros left out.
+    /// Dropped packets by reason, without zeros.
     pub dropped: Vec<(&'static str, u64)>,
-    /// Copies dropped of packets of which others went somewhere, likewise.
+    /// Dropped copies of packets with another outcome, by reason, without zeros.
     pub copies_dropped: Vec<(&'static str, u64)>,
-    /// By port.
+    /// Counts per port.
     pub ports: BTreeMap<PortNo, PortSummary>,
-    /// Flow entries that lived at the end, with their counters.
+    /// Flow entries at the end, with their counters.
     pub flows: Vec<FlowStats>,
-    /// MACs that were known at the end.
+    /// Number of MAC addresses known at the end.
     pub macs: usize,
-    /// What is wrong with the capture behind the last packet.
+    /// Damage of the capture behind the last packet.
     pub damage: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Summary {
         self.copies_dropped = by_name(&totals.copies_dropped);
     }
 
-    /// Packets dropped for any reason.
+    /// Returns the number of dropped packets.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
         self.dropped.iter().map(|(_, count)| count).sum()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The default engine: one worker, driven turn by turn.
+//! Default engine: one worker, run one poll iteration at a time.
 
 use crate::replay::engine::Forwarder;
 use crate::replay::input::Burst;
@@ -10,10 +10,9 @@ use pipeline::LaneLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use worker::{Clock, Config, Consistency, PortQueues, Quanta, Worker, WorkerSet};
 
-/// Room for whatever one burst can reasonably ask for: a copy for the lack of a frame would make a difference to the
-/// reference.
+/// Sizes sufficient for any burst: a copy lost for lack of a frame would differ from the reference.
 const SIZES: Config = Config {
-    // A capture waits: nothing is overloaded.
+    // Packets of a capture are processed in order; there is no overload.
     lanes: LaneLimits::NONE,
     quanta: Quanta::DEFAULT,
     workers: 1,
@@ -72,7 +71,7 @@ impl Forwarder for Workers {
         for (port, side) in &self.sides {
             let mut sent = std::mem::take(&mut side.line().sent);
             if !sent.is_empty() {
-                // The pipeline goes table by table, so packets of a burst may leave in another order.
+                // The pipeline processes table by table, so packets of a burst may be sent in another order.
                 sent.sort_by_key(|(number, _)| *number);
                 each(*port, sent);
             }

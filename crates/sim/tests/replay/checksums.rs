@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Checksums as tshark judges them.
+//! Checksum verification by tshark.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wire::capture::{CaptureReader, CaptureWriter};
 
-/// The fields that hold a verdict; of tunnelled packets, one for each layer.
+/// Fields that hold a verification result; a tunnelled packet has one per layer.
 const FIELDS: [&str; 6] = [
     "ip.checksum.status",
     "tcp.checksum.status",
@@ -16,7 +16,7 @@ const FIELDS: [&str; 6] = [
     "sctp.checksum.status",
 ];
 
-/// Fragments are not put together: those of different copies would be mixed.
+/// Fragments are not reassembled, because fragments of different copies would be mixed.
 const OPTIONS: [&str; 6] = [
     "ip.check_checksum:TRUE",
     "tcp.check_checksum:TRUE",
@@ -29,14 +29,14 @@ const OPTIONS: [&str; 6] = [
 const BAD: &str = "0";
 const GOOD: &str = "1";
 
-/// Of each field, how many layers of a packet are good, and how many bad.
+/// Number of good and bad layers of a packet, per field.
 type Verdicts = [(usize, usize); FIELDS.len()];
 
 pub fn has_tshark() -> bool {
     Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// A packet somewhere in a capture.
+/// Position of a packet in a capture.
 #[derive(Clone, Debug)]
 struct Place {
     capture: PathBuf,
@@ -44,7 +44,7 @@ struct Place {
     timestamp_ns: u64,
 }
 
-/// Packets of many captures in one, so that tshark starts only once.
+/// Packets of many captures in one file, so that tshark starts only once.
 struct Merged {
     path: PathBuf,
     writer: CaptureWriter<std::io::BufWriter<fs::File>>,
@@ -61,7 +61,7 @@ impl Merged {
         let mut number = 0;
         while let Some(packet) = reader.next_packet().unwrap() {
             number += 1;
-            // tshark leaves out packets without bytes.
+            // tshark skips packets without bytes.
             if packet.bytes.is_empty() {
                 continue;
             }
@@ -95,7 +95,7 @@ impl Merged {
 pub struct Check {
     before: Merged,
     after: Merged,
-    /// Where each capture's packets lie in `before`, and the copies of them in `after`.
+    /// Ranges of each capture's packets in `before` and of their copies in `after`.
     spans: Vec<[std::ops::Range<usize>; 2]>,
 }
 
@@ -108,7 +108,7 @@ impl Check {
         }
     }
 
-    /// Adds a capture and the folder of what was made of it.
+    /// Adds a capture and the folder of its replay.
     pub fn add(&mut self, capture: &Path, out: &Path) {
         let starts = [self.before.places.len(), self.after.places.len()];
         self.before.add(capture);
@@ -119,8 +119,8 @@ impl Check {
         self.spans.push([starts[0]..ends[0], starts[1]..ends[1]]);
     }
 
-    /// Asserts that no checksum that was right is wrong, and returns how many of the copies' were judged right. A copy
-    /// is known by its packet's time.
+    /// Asserts that no correct checksum became wrong. Returns the number of correct checksums in copies. A
+    /// copy is matched to its packet by the time stamp.
     pub fn finish(self) -> usize {
         let (before, after) = (self.before.judge(), self.after.judge());
         let mut right = 0;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where captures and flows are, and a folder that vanishes.
+//! Locations of captures and flows, and a temporary folder.
 
 use sim::replay::{Engine, Options, Summary, replay};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A folder for one test's files.
+/// Temporary folder for the files of one test.
 #[derive(Debug)]
 pub struct Folder(PathBuf);
 
@@ -35,17 +35,17 @@ pub fn flows_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/replay.flows")
 }
 
-/// A capture that is committed.
+/// Returns the path of a committed capture.
 pub fn committed(name: &str) -> PathBuf {
     repository().join("crates/wire/tests/data").join(name)
 }
 
-/// Whether the large captures are there.
+/// Whether the large captures are available.
 pub fn has_all_captures() -> bool {
     repository().join("../shared/data/pcap").is_dir()
 }
 
-/// All captures of Ethernet: the committed ones, and the large ones where they are.
+/// Returns all Ethernet captures: the committed ones, and the large ones if available.
 pub fn captures() -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> =
         ["802.1ad_QinQ.pcap", "built.pcap", "built.pcapng", "mpls-over-udp.pcap"].map(committed).into();
@@ -59,7 +59,7 @@ pub fn captures() -> Vec<PathBuf> {
     found
 }
 
-/// Replays with an engine into a folder of its own.
+/// Replays with an engine into a separate folder.
 pub fn run(base: &Options, engine: Engine, folder: &Folder) -> (Summary, PathBuf) {
     let out = folder.path().join(engine.name());
     let _ = fs::remove_dir_all(&out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Captures made for a test.
+//! Captures generated for a test.
 
 use std::path::Path;
 use wire::capture::CaptureWriter;
@@ -29,7 +29,7 @@ fn v6(last: u8) -> [u8; 16] {
     address
 }
 
-/// Packets for the flows of `replay.flows`, line by line.
+/// Returns packets for the flows of `replay.flows`, line by line.
 fn packets() -> Vec<Vec<u8>> {
     let slow = [0x01, 0x80, 0xc2, 0, 0, 0x0e];
     let group = PacketBuilder::ethernet([1, 0, 0x5e, 0, 0, 9], HOST_A).ipv4([10, 0, 0, 1], [224, 0, 0, 9]);
@@ -100,8 +100,8 @@ impl NoChecksum for PacketBuilder {
     }
 }
 
-/// Writes each packet in several forms: whole, cut short on the wire, captured in part; some times out of order, some
-/// packets too short or too long for any switch.
+/// Writes each packet in several forms: complete, cut short on the wire, captured in part. Some are out of
+/// order, and some are too short or too long for any switch.
 pub fn write(path: &Path) {
     let mut writer = CaptureWriter::create(path).unwrap();
     let mut time_ns = 1_700_000_000_000 * MS;
@@ -137,7 +137,7 @@ pub fn write_at(path: &Path, packets: &[(u64, bool)]) {
     writer.finish().unwrap();
 }
 
-/// Writes a pcapng with three interfaces and a packet of each interface in the list.
+/// Writes a pcapng with three interfaces and a packet for each interface in the list.
 pub fn write_interfaces(path: &Path, interfaces: &[u32]) {
     let block = |kind: u32, body: &[u8]| {
         let len = (body.len() + 12) as u32;
