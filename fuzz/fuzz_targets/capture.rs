@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes as a pcap or pcapng file: reading ends, and no packet is longer than the file.
+//! Reads any bytes as a pcap or pcapng file: reading terminates, and no packet is longer than the file.
 #![no_main]
 
 use std::io::Cursor;
@@ -9,7 +9,7 @@ use wire::capture::CaptureReader;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(mut reader) = CaptureReader::new(Cursor::new(data.to_vec())) else { return };
-    // Every packet or step over an error takes at least a byte of the file.
+    // Every packet or skipped error consumes at least one byte of the file.
     for _ in 0..=data.len() {
         match reader.next_packet() {
             Ok(Some(packet)) => assert!(packet.bytes.len() <= data.len()),

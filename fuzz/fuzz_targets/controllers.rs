@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Each three bytes choose what happens next to a switch: a message of a controller's, right or mutated, a packet, some
-//! time. What must hold is told in `storm`, which the test `controllers` of crate `worker` drives by random numbers.
-//! Tells after each million of messages how many there were.
+//! Drives a switch by three bytes per step: a controller message (valid or mutated), a packet, or the passage
+//! of time. The checks are in `storm`, which the test `controllers` of crate `worker` drives with random
+//! numbers. Prints the number of messages after each million.
 #![no_main]
 
 #[path = "../../crates/openflow/tests/common/mod.rs"]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any text as flows, groups and meters: what is accepted prints as text that parses to the same; a refusal says what and where.
+//! Parses any text as flows, groups and meters. An accepted line prints as text that parses to the same
+//! value. A refusal has a description and a location.
 #![no_main]
 
 use flow::Command;

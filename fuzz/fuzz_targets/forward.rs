@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes as a packet through a worker and through the reference, under one flow file that uses every kind of match
-//! and action: both send the same by the same ports, report the same, and count the same outcome.
+//! Processes any bytes as a packet by a worker and by the reference, under a flow file that uses every kind
+//! of match and action. Both must send the same frames to the same ports, report the same packet-ins, and
+//! count the same outcome.
 #![no_main]
 
 use flow::operation::{EntryChange, Operation, PortState};
@@ -69,9 +70,9 @@ fn pair() -> Pair {
 }
 
 fuzz_target!(|data: &[u8]| {
-    // The first byte chooses the port, the rest is the packet.
+    // The first byte selects the port, the rest is the packet.
     let Some((port, frame)) = data.split_first() else { return };
-    // What is too short for an Ethernet header, or too long for a frame, never gets past the driver.
+    // Drivers drop frames that are shorter than an Ethernet header or too long for a buffer.
     if !(port::MIN_FRAME_BYTES..2_000).contains(&frame.len()) {
         return;
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Any bytes as a frame: what the walk finds lies within the frame, and cutting into segments loses nothing.
+//! Parses any bytes as a frame: all offsets lie within the frame, and segmentation loses no payload.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use wire::layers::header;
 use wire::{Depth, Layers, locate, segment};
 
-/// The header bits with the least bytes that must follow their offset.
+/// Header bits with the minimum number of bytes behind their offset.
 const AT_L3: &[(u32, usize)] =
     &[(header::ARP, 28), (header::IPV4, 20), (header::IPV6, 40), (header::MPLS, 4)];
 const AT_L4: &[(u32, usize)] =
     &[(header::TCP, 20), (header::UDP, 8), (header::SCTP, 12), (header::ICMPV4, 2), (header::ICMPV6, 2)];
 
 fuzz_target!(|data: &[u8]| {
-    // The first two bytes choose sizes, the rest is the frame.
+    // The first two bytes select sizes, the rest is the frame.
     let Some((&[size, offset], frame)) = data.split_first_chunk() else { return };
     let layers = locate(frame, Depth::L4);
     within(frame, &layers);
@@ -42,7 +42,8 @@ fn within(frame: &[u8], layers: &Layers) {
     assert!(layers.l4_end as usize <= frame.len());
 }
 
-/// Writes all segments: as many as announced, none longer than announced, all payload in them.
+/// Writes all segments and checks them: the announced number, none longer than announced, and the whole
+/// payload.
 fn cut(frame: &[u8], segments: Option<segment::Segments<'_>>) {
     let Some(mut segments) = segments else { return };
     let mut out = vec![0; segments.segment_len_max()];

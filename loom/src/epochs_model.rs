@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Two workers and the rings from one to the other.
+//! Model of two workers, and of the rings from one to the other.
 
 use crate::epochs::{Receiver, Sender, channel};
 use crate::explore;
 use loom::thread;
 
-/// One frame that is handed over.
+/// Frame that is handed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sent {
     number: usize,
@@ -13,7 +13,7 @@ struct Sent {
     epoch: u32,
 }
 
-/// Sends one frame after the other; waits while a ring is full.
+/// Sends frames one after another, and yields while a ring is full.
 fn send(mut peer: Sender<Sent>, script: &[(bool, u32)]) {
     for (number, &(low_latency, epoch)) in script.iter().enumerate() {
         let mut sent = Sent { number, low_latency, epoch };
@@ -24,7 +24,7 @@ fn send(mut peer: Sender<Sent>, script: &[(bool, u32)]) {
     }
 }
 
-/// Takes as many frames as were sent, and checks what the epochs promise.
+/// Receives the given number of frames, and checks the ordering guarantees of epochs.
 fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
     let mut taken: Vec<Sent> = Vec::new();
     let mut epoch = 0;
@@ -41,7 +41,7 @@ fn receive(arrivals: &mut Receiver<Sent>, count: usize) {
         assert!(before.is_none_or(|before| before < sent.number), "{sent:?} was overtaken in its ring");
         taken.push(sent);
     }
-    // Without these looks at each frame, each being another number, one could be there twice.
+    // The number of frames alone would not detect a duplicate, so the numbers themselves are compared.
     let mut numbers: Vec<_> = taken.iter().map(|sent| sent.number).collect();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..count));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The protocols between threads under every interleaving and every memory order that the language allows. These are the
-//! files that run in production, compiled once more against loom's types: `crate::sync` decides which.
+//! Synchronisation protocols between threads, under every interleaving and every memory order that the
+//! language permits. The production files are compiled again with loom's types, which `crate::sync` selects.
+//! The crate must not contain protocol code of its own; begin with `sleep_model` and `epochs_model`.
 //!
-//! `LOOM_MAX_PREEMPTIONS` sets how many preemptions are explored (default: 3).
+//! `LOOM_MAX_PREEMPTIONS` sets the number of preemptions to explore (default: 3).
 #![cfg(test)]
 
 mod epochs_model;
@@ -16,14 +17,14 @@ mod epochs;
 #[allow(dead_code, reason = "a daemon needs more of it than a model")]
 mod sleep;
 
-/// What `worker::sync` is in production.
+/// Replacement of `worker::sync` for loom.
 mod sync {
     pub(crate) use crate::ring::{Consumer, Producer, PushError, RingBuffer};
     pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
 }
 
-/// Explores a model.
+/// Explores all interleavings of a model.
 fn explore(model: impl Fn() + Sync + Send + 'static) {
     const PREEMPTIONS: usize = 3;
     let mut builder = loom::model::Builder::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `rtrb`'s ring as `loom` can explore it: the same interface, the same atomics with the same orders, the same caches of
-//! the other end's position. Only the slots differ: they are behind a lock that is never contended.
+//! Model of `rtrb`'s ring for loom: the same interface, the same atomics with the same memory orders, and the
+//! same cached position of the other end. Only the slots differ: each is behind a lock that is never
+//! contended.
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use std::cell::Cell;
@@ -17,7 +18,7 @@ pub enum PushError<T> {
     Full(T),
 }
 
-/// The ring is empty.
+/// Error: the ring is empty.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Empty;
 
@@ -74,7 +75,7 @@ impl<T> Producer<T> {
     }
 }
 
-/// What a consumer sees first.
+/// Reference to the first item of a ring.
 pub struct Peeked<'a, T>(MutexGuard<'a, Option<T>>);
 
 impl<T> std::ops::Deref for Peeked<'_, T> {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's thread, the control thread and another worker, without any time-out: a lost wake-up is a deadlock.
+//! Model of a worker thread, the control thread and another worker, without timeouts: a lost wake-up is a
+//! deadlock.
 
 use crate::explore;
 use crate::ring::{Consumer, Producer, RingBuffer};
@@ -8,8 +9,8 @@ use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread::{self, Thread};
 use std::sync::{Arc, Mutex};
 
-/// What the eventfd is in production: raised until it is cleared. It holds no lock while it waits, so that a deadlock is
-/// reported as the failure of its test.
+/// Model of the eventfd: raised until it is cleared. It holds no lock while a thread waits, so that loom
+/// reports a deadlock as a failure of its test.
 struct Bell {
     raised: AtomicBool,
     waiter: Mutex<Option<Thread>>,
@@ -20,7 +21,7 @@ impl Bell {
         Self { raised: AtomicBool::new(false), waiter: Mutex::new(None) }
     }
 
-    /// Only one thread waits for it.
+    /// Waits until the bell is raised. Only one thread may wait.
     fn wait(&self) {
         *self.waiter.lock().unwrap() = Some(thread::current());
         while !self.raised.fetch_or(false, Ordering::AcqRel) {
@@ -42,24 +43,24 @@ impl Alarm for Bell {
     }
 }
 
-/// The model's worker: operations from the control thread, frames from another worker.
+/// Model of a worker: operations from the control thread, frames from another worker.
 struct Worker {
     requests: Consumer<u32>,
     spent: Producer<u32>,
     arrivals: Consumer<u32>,
-    /// The operations that were applied, in order.
+    /// Applied operations in order.
     applied: Vec<u32>,
-    /// The operation that makes a packet for a device, which only the worker's own thread may send.
+    /// Operation that creates a packet for a device, which only the worker's own thread may send.
     sends: Option<u32>,
     output: bool,
-    /// Operations, frames and packets that are still to come.
+    /// Number of operations, frames and packets not yet processed.
     open: usize,
-    /// Raised when none is.
+    /// Raised when all are processed.
     done: Arc<Bell>,
 }
 
 impl Worker {
-    /// One turn of the loop, by the worker's own thread.
+    /// Runs one poll iteration on the worker's own thread.
     fn turn(&mut self) {
         while self.apply() > 0 {}
         while self.arrivals.pop().is_ok() {
@@ -104,7 +105,7 @@ impl Sleeper for Worker {
     }
 }
 
-/// The control thread's end.
+/// Control thread's end of the rings.
 struct Link {
     requests: Producer<u32>,
     spent: Consumer<u32>,
@@ -112,7 +113,8 @@ struct Link {
 }
 
 impl Link {
-    /// As `WorkerSet::tend` does it: takes back what was spent, sends what there is room for, and nudges the worker.
+    /// Like `WorkerSet::tend`: takes back retired objects, sends operations that fit the ring, and wakes the
+    /// worker.
     fn tend(&mut self, parked: &mut Vec<u32>, shared: &SharedWorker<Worker, Bell>) {
         while self.spent.pop().is_ok() {}
         let mut moved = false;
@@ -129,7 +131,7 @@ impl Link {
     }
 }
 
-/// All that a model needs.
+/// Objects of one model run.
 struct Scene {
     shared: Arc<SharedWorker<Worker, Bell>>,
     link: Link,
@@ -138,7 +140,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// A worker with rings of `room`, for which `open` things are to be done.
+    /// Creates a worker with rings of capacity `room` and `open` pending items.
     fn new(room: usize, open: usize, sends: Option<u32>) -> Self {
         let flag = Arc::new(SleepFlag::default());
         let (requests, requests_out) = RingBuffer::new(room);
@@ -159,26 +161,27 @@ impl Scene {
         Self { shared, link: Link { requests, spent: spent_out, flag }, handover, done }
     }
 
-    /// Starts the worker's thread. The model goes on until it has ended: `loom` cannot join threads that are unparked.
+    /// Starts the worker's thread. The model runs until that thread has ended, because loom cannot join
+    /// unparked threads.
     fn start(&self) {
         let shared = Arc::clone(&self.shared);
         thread::spawn(move || run(&shared));
     }
 
-    /// Waits until all is done, and ends the worker's thread.
+    /// Waits until all items are processed, and ends the worker's thread.
     fn end(&self) {
         self.done.wait();
         self.shared.stop();
     }
 }
 
-/// The loop of a worker's thread, which goes to sleep after every turn.
+/// Loop of a worker's thread, which sleeps after every poll iteration.
 fn run(shared: &SharedWorker<Worker, Bell>) {
     let mut worker = shared.lock();
     while !shared.is_stopped() {
         worker.turn();
         if worker.has_pending() {
-            // The spent ring is full, and the control thread must run.
+            // The ring of retired objects is full, so the control thread must run.
             drop(worker);
             thread::yield_now();
             worker = shared.lock();
@@ -240,20 +243,21 @@ fn a_packet_of_the_controller_leaves_a_sleeping_worker() {
     });
 }
 
-/// The worker applies the first operation and falls asleep while the control thread queues the second: then the spent ring
-/// is full, and the second cannot be applied in the worker's place.
+/// The worker applies the first operation and falls asleep while the control thread queues the second. The
+/// ring of retired objects is then full, so the control thread cannot apply the second operation for the
+/// worker.
 #[test]
 fn an_operation_that_found_the_spent_ring_full_is_applied_once_it_is_emptied() {
     explore(|| {
         let mut scene = Scene::new(1, 2, None);
         scene.start();
-        // The last comes first.
+        // `pop` takes the last element first.
         let mut parked = vec![2, 1];
         while !parked.is_empty() {
             scene.link.tend(&mut parked, &scene.shared);
             thread::yield_now();
         }
-        // As the control thread does while it waits for the barrier.
+        // Like the control thread while it waits for the barrier.
         scene.link.tend(&mut parked, &scene.shared);
         scene.end();
     });
@@ -268,7 +272,7 @@ fn a_stop_ends_the_sleep() {
     });
 }
 
-/// Reports of a worker to the control thread: the flag is taken by the one who wakes it.
+/// Reports of a worker to the control thread: the thread that wakes it clears the flag.
 #[test]
 fn the_control_thread_learns_of_reports() {
     explore(|| {

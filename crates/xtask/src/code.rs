@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rust source reduced to what runs: comments, literals and test-only items become spaces, lines stay where they are.
+//! Reduces Rust source to code: comments, literals and test-only items become spaces, and line numbers stay.
 
-/// `source` with comments, string and character literals blanked.
+/// Returns `source` with comments, string literals and character literals replaced by spaces.
 pub fn without_words(source: &str) -> String {
     let bytes = source.as_bytes();
     let mut out = bytes.to_vec();
@@ -19,7 +19,8 @@ pub fn without_words(source: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// `code` (without words) with every item under `#[cfg(test)]` or `#[cfg(all(test, ..))]` blanked.
+/// Returns `code` (without comments and literals) with every item under `#[cfg(test)]` or
+/// `#[cfg(all(test, ..))]` replaced by spaces.
 pub fn without_tests(code: &str) -> String {
     let mut out = code.as_bytes().to_vec();
     for start in test_attributes(code) {
@@ -28,7 +29,8 @@ pub fn without_tests(code: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Names of the modules in files of their own that `code` (without words) declares for tests only.
+/// Returns the names of the modules in separate files that `code` (without comments and literals) declares
+/// for tests only.
 pub fn test_modules(code: &str) -> Vec<String> {
     let declared = |start: usize| {
         let item = &code[start..item_end(code.as_bytes(), start)];
@@ -51,7 +53,8 @@ fn blank(out: &mut [u8], from: usize, to: usize) {
     }
 }
 
-/// End of the item whose attributes begin at `start`: its closing brace, or a semicolon before any brace.
+/// Returns the end of the item whose attributes begin at `start`: its closing brace, or a semicolon before
+/// any brace.
 fn item_end(code: &[u8], start: usize) -> usize {
     let mut braces = 0usize;
     let mut brackets = 0usize;
@@ -69,7 +72,7 @@ fn item_end(code: &[u8], start: usize) -> usize {
     code.len()
 }
 
-/// End of the comment or literal that begins at `at`, if one does.
+/// Returns the end of the comment or literal that begins at `at`, if one does.
 fn token_end(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = &bytes[at..];
     if rest.starts_with(b"//") {
@@ -122,7 +125,8 @@ fn quoted_end(bytes: &[u8], from: usize, quote: u8) -> usize {
     bytes.len()
 }
 
-/// `r"..."`, `r#"..."#` and so on; not `r#name`. A `b` or `c` before it is harmless and stays.
+/// Returns the end of `r"..."`, `r#"..."#` and so on, but not of `r#name`. A preceding `b` or `c` stays in
+/// the output, which does no harm.
 fn raw_end(bytes: &[u8], at: usize) -> Option<usize> {
     let hashes = bytes[at + 1..].iter().take_while(|byte| **byte == b'#').count();
     let open = at + 1 + hashes;
@@ -134,7 +138,7 @@ fn raw_end(bytes: &[u8], at: usize) -> Option<usize> {
     Some(find(bytes, open + 1, &close).map_or(bytes.len(), |end| end + close.len()))
 }
 
-/// A character literal; `None` for a lifetime.
+/// Returns the end of a character literal, or `None` for a lifetime.
 fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     if bytes.get(at + 1) == Some(&b'\\') {
         return Some(quoted_end(bytes, at + 1, b'\''));
@@ -144,7 +148,7 @@ fn char_end(bytes: &[u8], at: usize) -> Option<usize> {
     text[width..].starts_with('\'').then_some(at + 1 + width + 1)
 }
 
-/// Whether the letter at `at` belongs to a name begun earlier (as the `r` of `for`); `br` and `cr` do not count.
+/// Whether the letter at `at` continues a name (as the `r` of `for`); `br` and `cr` do not count.
 fn continues_name(bytes: &[u8], at: usize) -> bool {
     let letter = |at: usize| bytes[at].is_ascii_alphanumeric() || bytes[at] == b'_';
     match at {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Generators and checks of the source tree.
+//! Checks of the source tree.
 //!
-//! `cargo xtask tidy` holds the tree against the rules of the house; `cargo xtask mutants` shows that planted faults
-//! are caught. Exit codes: 0, 1 something was found or failed, 2 usage.
+//! `cargo xtask tidy` checks the tree against the project's rules. `cargo xtask mutants` checks that tests
+//! detect planted faults. Exit codes: 0 success, 1 a finding or failure, 2 a usage error. Begin with `tidy`
+//! and `mutants`; the crate must not depend on any crate that it checks.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,11 +18,11 @@ use mutants::Choice;
 
 const USAGE: &str = "usage: cargo xtask tidy | mutants [--all | NAME...] | mutants --random N [--seed S] [--crates A,B] [--again | --list]";
 
-/// Why a command could not do its work; a sentence for the user.
+/// Error of a command, as a sentence for the user.
 type Failure = String;
 
 fn main() -> ExitCode {
-    // The tree is the one this program was built from.
+    // The tree is the one that this program was built from.
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -51,7 +52,7 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Writes a line; a reader that has gone away is no reason to fail.
+/// Writes a line. A closed pipe is not an error.
 fn say(mut to: impl Write, line: &str) {
     let _ = writeln!(to, "{line}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The copy of the tree in which faults are planted.
+//! Copy of the tree in which faults are planted.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,17 +9,17 @@ use std::process::Command;
 use super::patch::Patch;
 use crate::{Failure, tree};
 
-/// Tools that tests run and the distribution does not have.
+/// Tools that tests run and distributions do not package.
 const TOOLS: &str = "target/tools";
 
-/// A copy of every file git knows, kept between runs so that only changed files are built again.
+/// Copy of every file that git knows, kept between runs so that only changed files are rebuilt.
 pub struct Copy {
     original: PathBuf,
     root: PathBuf,
 }
 
 impl Copy {
-    /// Makes or refreshes the copy of `original` at `root`; unchanged files keep their time of change.
+    /// Creates or updates the copy of `original` at `root`. Unchanged files keep their modification time.
     pub fn make(original: &Path, root: &Path) -> Result<Self, Failure> {
         let copy = Self { original: original.into(), root: root.into() };
         let paths = tree::paths(original)?;
@@ -31,12 +31,12 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Where the copy is.
+    /// Returns the root of the copy.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// What `work` returns with `patch` applied; the patch is taken back afterwards.
+    /// Runs `work` with `patch` applied, and reverts the patch afterwards.
     pub fn patched<T>(&self, patch: &Patch, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         let outcome = self.apply(patch).and_then(|()| work());
         for path in &patch.changes {
@@ -45,7 +45,7 @@ impl Copy {
         outcome
     }
 
-    /// What `work` returns while the file has this text; it is taken back afterwards.
+    /// Runs `work` while the file has this text, and restores the file afterwards.
     pub fn edited<T>(
         &self,
         path: &str,
@@ -74,7 +74,7 @@ impl Copy {
         Err(format!("{}.patch no longer fits the code; bring it up to date: {}", patch.name, says.trim()))
     }
 
-    /// Brings one file to the original's content, touching it only when it differs.
+    /// Copies one file from the original. It is written only if the contents differ.
     fn refresh(&self, path: &str) -> Result<(), Failure> {
         let (from, to) = (self.original.join(path), self.root.join(path));
         let fault = |error| format!("{path} cannot be copied: {error}");
@@ -85,11 +85,12 @@ impl Copy {
         if let Some(folder) = to.parent() {
             fs::create_dir_all(folder).map_err(fault)?;
         }
-        // Written, not copied: the time of change must be now, for the build to see it.
+        // Written instead of copied: cargo must see a new modification time.
         fs::write(&to, content).map_err(fault)
     }
 
-    /// Links the tools that `scripts/setup.sh` installed in the original's build folder, where tests look for them.
+    /// Links the tools that `scripts/setup.sh` installed in the original's build folder, where tests look for
+    /// them.
     fn link_tools(&self) -> Result<(), Failure> {
         let (from, to) = (self.original.join(TOOLS), self.root.join(TOOLS));
         let fault = |error| format!("{} cannot be linked: {error}", to.display());
@@ -100,7 +101,8 @@ impl Copy {
         symlink(from, &to).map_err(fault)
     }
 
-    /// Removes what an earlier copy had and the original has no more. A symbolic link is removed, not what it names.
+    /// Removes files of an earlier copy that the original no longer has. A symbolic link is removed, not its
+    /// target.
     fn remove_others(&self, folder: &Path, paths: &[String]) -> Result<(), Failure> {
         let fault = |error| format!("{}: {error}", folder.display());
         for entry in fs::read_dir(folder).map_err(fault)? {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass without it.
+//! Planted faults: each patch of `tests/mutations` must make the test it names fail, and that test must pass
+//! without it.
 //!
-//! The tree is copied once to `target/mutants/tree`, where each patch is applied, tested and taken back in turn; one
-//! place keeps the builds incremental. Their build folder is `target/mutants/build`. It starts with copies of the tree's
-//! compiled dependencies (`seed.rs`).
+//! The tree is copied once to `target/mutants/tree`, where the patches are applied, tested and reverted one
+//! after another. A single copy keeps the builds incremental. The build folder is `target/mutants/build`; it
+//! is seeded with the tree's compiled dependencies (`seed.rs`).
 
 use std::fs;
 use std::io;
@@ -25,7 +26,7 @@ use runner::{Outcome, Runner};
 
 const FOLDER: &str = "tests/mutations";
 
-/// How one mutation fared.
+/// Result of one mutation.
 struct Row {
     name: String,
     verdict: String,
@@ -33,7 +34,7 @@ struct Row {
     caught: bool,
 }
 
-/// Runs the chosen mutations of the tree at `root`; `true` when all are caught.
+/// Runs the chosen mutations of the tree at `root`. Returns true if all are caught.
 pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
     let patches = Patch::read_all(&root.join(FOLDER), choice)?;
     let target = root.join("target");
@@ -64,7 +65,7 @@ pub fn run(root: &Path, choice: Choice<'_>) -> Result<bool, Failure> {
     Ok(rows.iter().all(|row| row.caught))
 }
 
-/// Runs every command of the patches once on the code as it is.
+/// Runs every command of the patches once on the unmodified code.
 fn run_unpatched(runner: &Runner, patches: &[Patch]) -> Result<Vec<(TestCommand, Outcome)>, Failure> {
     let mut done: Vec<(TestCommand, Outcome)> = Vec::new();
     for patch in patches {

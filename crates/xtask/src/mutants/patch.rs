@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A mutation's file: header lines, then a unified diff with paths from the root (`a/`, `b/`).
+//! File of a mutation: header lines, then a unified diff with paths from the root (`a/`, `b/`).
 //!
 //! ```text
 //! # The worker keeps verdicts of the rules before the change.
@@ -10,57 +10,57 @@
 //! --- a/crates/worker/src/...
 //! ```
 //!
-//! `environment` and `nightly` may be left out. A patch with a line `# nightly: REASON` does not run in CI.
+//! `environment` and `nightly` are optional. A patch with a line `# nightly: REASON` does not run in CI.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::Failure;
 
-/// Which patches are run.
+/// Selection of patches to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice<'a> {
-    /// All but those for the night.
+    /// All patches except nightly ones.
     Quick,
     All,
     Named(&'a [&'a str]),
 }
 
-/// A test command.
+/// Test command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestCommand {
-    /// Word by word; begins with `cargo test`.
+    /// Words of the command line; the first two are `cargo test`.
     pub words: Vec<String>,
-    /// Variables of its environment.
+    /// Environment variables.
     pub environment: Vec<(String, String)>,
 }
 
 impl TestCommand {
-    /// The line that a shell would take.
+    /// Returns the command as a shell command line.
     pub fn line(&self) -> String {
         let settings = self.environment.iter().map(|(name, value)| format!("{name}={value} "));
         settings.chain([self.words.join(" ")]).collect()
     }
 }
 
-/// One planted fault.
+/// Planted fault.
 pub struct Patch {
     /// File name without `.patch`.
     pub name: String,
-    /// The file itself.
+    /// Path of the patch file.
     pub path: PathBuf,
-    /// The test that judges it.
+    /// Test command that must detect the fault.
     pub command: TestCommand,
     /// Full name of the test that must fail, as the test runner prints it.
     pub fails: String,
-    /// Files that the patch changes, from the root.
+    /// Files that the patch changes, relative to the root.
     pub changes: Vec<String>,
-    /// Whether it takes too long for CI.
+    /// Whether the patch takes too long for CI.
     is_nightly: bool,
 }
 
 impl Patch {
-    /// The patches in `folder` that are chosen, in the order of their names. Having none is an error.
+    /// Returns the selected patches in `folder`, sorted by name. An empty selection is an error.
     pub fn read_all(folder: &Path, choice: Choice<'_>) -> Result<Vec<Self>, Failure> {
         let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a test command and tells a failed test from a failed build.
+//! Runs a test command, and distinguishes a failed test from a failed build.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -16,23 +16,22 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Failure;
 
-/// Address space of each process of a test, KiB: one with a fault may allocate without end, and must not take the
-/// machine's memory from others.
+/// Address space limit of each test process in KiB: a process with a fault may allocate without end.
 const MEMORY_KIB: u64 = 12 << 20;
 
-/// A planted fault may well hang the test; building is part of this time.
+/// Time limit including the build. A planted fault may make the test hang.
 const LIMIT: Duration = Duration::from_secs(1_800);
 const POLL: Duration = Duration::from_millis(50);
 
-/// How a test command ended.
+/// Result of a test command.
 #[derive(Debug, PartialEq)]
 pub enum Outcome {
     Passed,
-    /// At least one test failed; their names.
+    /// At least one test failed; contains the names.
     Failed(Vec<String>),
-    /// Nothing was tested: every test was filtered out.
+    /// Every test was filtered out.
     NothingRan,
-    /// It ended without a test result: the build failed, or the test process died.
+    /// No test result was printed: the build failed, or the test process died.
     NoResult,
     TooSlow,
 }
@@ -49,7 +48,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Runs commands in the copy, all with one build folder.
+/// Runs commands in the copy, with a common build folder.
 pub struct Runner {
     root: PathBuf,
     build: PathBuf,
@@ -67,14 +66,14 @@ impl Runner {
         Ok(Self { root: root.into(), build: build.into(), logs: logs.into(), interrupted })
     }
 
-    /// What the last command of this name wrote.
+    /// Returns the output of the last command with this name.
     pub fn log(&self, name: &str) -> Result<String, Failure> {
         let path = self.logs.join(format!("{name}.log"));
         let bytes = fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Runs `command` with these variables; its output goes to `NAME.log`.
+    /// Runs `command` with these environment variables. Its output goes to `NAME.log`.
     pub fn run(
         &self,
         name: &str,
@@ -91,7 +90,7 @@ impl Runner {
             .current_dir(&self.root)
             .env("CARGO_TARGET_DIR", &self.build)
             .envs(environment.iter().cloned())
-            // A group of its own, so that the test process can be ended together with cargo.
+            // A separate process group, so that the test process can be ended together with cargo.
             .process_group(0)
             .stdin(Stdio::null())
             .stderr(log.try_clone().map_err(fault)?)
@@ -103,7 +102,7 @@ impl Runner {
         Ok(outcome(status.success(), &String::from_utf8_lossy(&output)))
     }
 
-    /// Waits for `child`; `None` when it took too long.
+    /// Waits for `child`. Returns `None` if it exceeded the time limit.
     fn wait(&self, mut child: Child) -> Result<Option<ExitStatus>, Failure> {
         let started = Instant::now();
         loop {
@@ -112,7 +111,7 @@ impl Runner {
             }
             let interrupted = self.interrupted.load(Ordering::Relaxed);
             if interrupted || started.elapsed() > LIMIT {
-                // It may have ended this very moment.
+                // The process may already have ended.
                 let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                 let _ = child.wait();
                 return if interrupted { Err("interrupted".into()) } else { Ok(None) };
@@ -122,7 +121,7 @@ impl Runner {
     }
 }
 
-/// Reads the test runner's output.
+/// Parses the test runner's output.
 fn outcome(success: bool, output: &str) -> Outcome {
     let results: Vec<&str> = output.lines().filter(|line| line.starts_with("test result: ")).collect();
     let none_ran = results.iter().all(|line| line.contains(" 0 passed; 0 failed"));
@@ -137,7 +136,8 @@ fn outcome(success: bool, output: &str) -> Outcome {
     }
 }
 
-/// The names in the runner's closing list: after the last `failures:`, each indented by four spaces.
+/// Returns the names in the runner's final list: the lines after the last `failures:`, indented by four
+/// spaces.
 fn failed_tests(output: &str) -> Vec<String> {
     let Some((_, list)) = output.rsplit_once("\nfailures:\n") else { return Vec::new() };
     list.lines().map_while(|line| line.strip_prefix("    ")).map(str::to_owned).collect()
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(outcome(false, "running 1 test\nmemory allocation failed, aborted\n"), Outcome::NoResult);
     }
 
-    /// Whether the process runs; one that ended but is not yet collected does not.
+    /// Whether the process runs. A zombie does not.
     fn runs(pid: &str) -> bool {
         let stat = fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Copies compiled dependencies from the tree's build folder into that of the mutants, so that they are not compiled again.
+//! Copies compiled dependencies from the tree's build folder to that of the mutants, so that they are not
+//! compiled again.
 //!
-//! Only packages of other sources are copied. Cargo decides by time of change whether a package of the workspace is fresh,
-//! and would therefore mix up the tree and its copy. The layout is cargo's own and may change; then nothing is copied, and
-//! cargo compiles the dependencies once more.
+//! Only packages from outside the workspace are copied. Cargo decides by modification time whether a
+//! workspace package is fresh, so it would confuse the tree with its copy. The folder layout is internal to
+//! cargo and may change; then nothing is copied, and cargo compiles the dependencies.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -14,7 +15,7 @@ use toml::{Table, Value};
 
 use crate::{Failure, tree};
 
-/// Names of the packages that are part of the tree at `root`.
+/// Returns the names of the packages in the tree at `root`.
 pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
     let mut names = HashSet::new();
     for path in tree::paths(root)? {
@@ -29,8 +30,8 @@ pub fn own_packages(root: &Path) -> Result<HashSet<String>, Failure> {
     Ok(names)
 }
 
-/// Copies every finished unit from the profile folder `from` (such as `target/debug`) that `to` lacks and that is not one
-/// of the packages `own`.
+/// Copies every complete unit from the profile folder `from` (such as `target/debug`) that `to` lacks.
+/// Packages in `own` are not copied.
 pub fn copy_dependencies(from: &Path, to: &Path, own: &HashSet<String>) -> Result<(), Failure> {
     let fault = |error| format!("{} cannot be copied to {}: {error}", from.display(), to.display());
     copy(from, to, own).map_err(fault)
@@ -51,7 +52,7 @@ fn copy(from: &Path, to: &Path, own: &HashSet<String>) -> io::Result<()> {
             copy_all(&from.join("deps").join(&file), &to.join("deps").join(&file))?;
         }
     }
-    // Fingerprints come last: they tell cargo that the unit is complete.
+    // Fingerprints are copied last, because they mark a unit as complete.
     for folder in ["build", ".fingerprint"] {
         for (unit, _) in &units {
             let source = from.join(folder).join(unit);
@@ -63,7 +64,7 @@ fn copy(from: &Path, to: &Path, own: &HashSet<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// Names in `folder`; none if it does not exist.
+/// Returns the names in `folder`, or none if it does not exist.
 fn names(folder: &Path) -> io::Result<Vec<String>> {
     match fs::read_dir(folder) {
         Ok(entries) => entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect(),
@@ -72,7 +73,7 @@ fn names(folder: &Path) -> io::Result<Vec<String>> {
     }
 }
 
-/// Copies a file or a folder with all that is in it; times of change stay as they are, because cargo compares them.
+/// Copies a file or folder recursively. Modification times are kept, because cargo compares them.
 fn copy_all(from: &Path, to: &Path) -> io::Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
@@ -127,7 +128,7 @@ mod tests {
         let copied = to.join("build/serde-0b/out/generated.rs");
         assert_eq!(fs::metadata(copied).unwrap().modified().unwrap(), earlier);
 
-        // What is there already stays as it is.
+        // Existing files are not overwritten.
         fs::write(to.join("deps/libserde-0a.rlib"), "newer").unwrap();
         copy_dependencies(&from, &to, &own).unwrap();
         assert_eq!(fs::read_to_string(to.join("deps/libserde-0a.rlib")).unwrap(), "newer");

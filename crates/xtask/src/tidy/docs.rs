@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The pages say what is there: names that code lists are in their pages, and files that pages name exist.
+//! Documentation matches the code: names that code lists are documented, and paths in documentation exist.
 
 use super::Finding;
 use crate::tree::File;
 
-/// Names that a page must hold, in back quotes.
+/// Names that a page must contain in back quotes.
 struct List {
     source: &'static str,
     page: &'static str,
@@ -41,7 +41,7 @@ const LISTS: &[List] = &[
     },
 ];
 
-/// Pages whose paths to source files are checked: those that guide a reader through the code.
+/// Pages whose paths to source files are checked.
 const GUIDES: &[&str] = &["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/"];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
@@ -92,7 +92,7 @@ fn missing_crates(files: &[File]) -> Vec<Finding> {
         .collect()
 }
 
-/// Paths with `/src/`, and those below `crates/`, that lead nowhere.
+/// Returns paths with `/src/`, and paths below `crates/`, that do not exist.
 fn dead_paths(files: &[File], page: &File) -> Vec<Finding> {
     let in_path = |c: char| c.is_ascii_alphanumeric() || "_-./*".contains(c);
     let exists = |path: &str| {
@@ -116,7 +116,7 @@ fn dead_paths(files: &[File], page: &File) -> Vec<Finding> {
     findings
 }
 
-/// The name in a line such as `Runt = "runt";`.
+/// Returns the name in a line such as `Runt = "runt";`.
 fn reason(line: &str) -> Option<String> {
     let (_, value) = line.trim().split_once(" = \"")?;
     value.strip_suffix("\";").map(str::to_owned)
@@ -126,7 +126,7 @@ fn quoted(line: &str) -> Vec<String> {
     line.split('"').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
-/// Whether `text` names `name` within back quotes, as a word of its own.
+/// Whether `text` contains `name` in back quotes as a separate word.
 fn names_word(text: &str, name: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let quoted = text.lines().flat_map(|line| line.split('`').skip(1).step_by(2));

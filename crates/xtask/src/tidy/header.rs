@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The licence in the first line of every source file (the second after `#!`).
+//! Licence header in the first line of every source file (the second line after `#!`).
 
 use super::Finding;
 use crate::tree::File;
@@ -13,7 +13,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
         let is_script = text.starts_with("#!/");
         let is_source = SOURCE.iter().any(|extension| file.has_extension(extension));
         let line = text.lines().nth(usize::from(is_script)).unwrap_or_default();
-        // An empty file (a Python package's marker) holds nothing to license.
+        // An empty file, such as the marker of a Python package, needs no licence.
         (is_source || is_script || file.name() == "Makefile") && !text.is_empty() && !says_licence(line)
     };
     let found = |file| Finding::new(file, 1, format!("the first line is not a comment with `{LICENCE}`"));

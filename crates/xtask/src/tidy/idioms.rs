@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Idioms that a room forbids itself, and `unsafe` outside the few places for it.
+//! Idioms that a crate must not use, and `unsafe` outside the permitted files.
 //!
-//! Tests are exempt. A file of a packet-path room that runs on the control thread only (compiling tables, say) states it
-//! with a line `//! Control side: ...` in its module docs, and is exempt from what [`Reach::PacketPath`] forbids.
+//! Tests are exempt. A file of a packet-path crate that runs on the control thread only (such as table
+//! compilation) declares this by a line `//! Control side: ...` in its module documentation. It is then
+//! exempt from the idioms of [`Reach::PacketPath`].
 
 use std::collections::HashSet;
 
@@ -10,17 +11,17 @@ use super::Finding;
 use crate::code;
 use crate::tree::File;
 
-/// Which files of a room an idiom is forbidden in.
+/// Files of a crate in which an idiom is forbidden.
 #[derive(Clone, Copy, PartialEq)]
 enum Reach {
-    /// All but tests.
+    /// All files except tests.
     Room,
-    /// All but tests and control-side files.
+    /// All files except tests and control-side files.
     PacketPath,
 }
 
 struct Idiom {
-    /// Text in code, bounded by non-letters where it begins or ends with a letter.
+    /// Text in code. Where it begins or ends with a letter, the adjacent character must not be one.
     needle: &'static str,
     rooms: &'static [&'static str],
     reach: Reach,
@@ -98,7 +99,7 @@ const IDIOMS: &[Idiom] = &[
     idiom("std::thread", NO_THREAD, Reach::Room, THREAD),
 ];
 
-/// Folders whose work is with foreign memory, and the small modules for frames' memory, prefetch, TSC and SIMD.
+/// Folders with device memory, and the small modules for frame memory, prefetch, TSC and SIMD.
 const UNSAFE_PLACES: &[&str] = &["crates/port/", "crates/device/", "crates/frame/src/memory"];
 const UNSAFE_MODULES: &[&str] = &["pages", "prefetch", "tsc", "simd"];
 
@@ -151,7 +152,7 @@ fn may_be_unsafe(path: &str) -> bool {
     UNSAFE_PLACES.iter().any(|place| path.starts_with(place)) || UNSAFE_MODULES.contains(&stem)
 }
 
-/// Paths without `.rs` of the modules that are declared under `#[cfg(test)]`.
+/// Returns the paths, without `.rs`, of the modules declared under `#[cfg(test)]`.
 fn test_files(sources: &[(&File, String)]) -> HashSet<String> {
     let mut stems = HashSet::new();
     for (file, code) in sources {
@@ -167,7 +168,8 @@ fn belongs_to(path: &str, stem: &str) -> bool {
     path.strip_prefix(stem).is_some_and(|rest| rest == ".rs" || rest.starts_with('/'))
 }
 
-/// Numbers of the lines in which `needle` stands on its own; `use std::{fs, ..}` counts as `std::fs`.
+/// Returns the numbers of the lines that contain `needle` as a separate word. `use std::{fs, ..}` counts as
+/// `std::fs`.
 fn lines_with(code: &str, needle: &str) -> Vec<usize> {
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let bounded_before = needle.starts_with(word);
@@ -182,7 +184,7 @@ fn lines_with(code: &str, needle: &str) -> Vec<usize> {
     plain.chain(grouped).map(|at| code[..at].matches('\n').count() + 1).collect()
 }
 
-/// Where `module` is the first segment of a path in a `std::{..}` group.
+/// Returns the positions where `module` is the first segment of a path in a `std::{..}` group.
 fn grouped_uses(code: &str, module: &str) -> impl Iterator<Item = usize> {
     code.match_indices("std::{").filter_map(move |(at, open)| {
         let mut depth = 1usize;

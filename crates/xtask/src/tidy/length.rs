@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Files a reader can hold in the head: none over 800 lines, the median under 200; nothing over 1 MB in the tree.
+//! File sizes: no source file over 800 lines, the median under 200, and no file over 1 MB.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ const MEDIAN_MAX: usize = 200;
 const SIZE_MAX_BYTES: u64 = 1_000_000;
 const SOURCE: &[&str] = &["rs", "py", "sv", "v", "c", "h", "sh"];
 
-/// The distribution of the lengths of written (not generated) source files.
+/// Lengths of hand-written (not generated) source files.
 pub struct Sizes {
     median_lines: usize,
     longest_lines: usize,

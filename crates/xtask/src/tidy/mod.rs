@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The rules of the house that a machine can hold the tree against.
+//! Rules of the project that a program can check.
 
 use std::fmt;
 use std::io;
@@ -16,13 +16,13 @@ mod pages;
 mod rooms;
 mod words;
 
-/// A rule that a file breaks.
+/// Violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
-    /// Line, from 1; 0 for the file as a whole.
+    /// Line number from 1; 0 for the whole file.
     line: usize,
-    /// What is wrong, and what would be right.
+    /// Description of the violation, and of its correction.
     says: String,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Checks the tree at `root` and prints what it finds; `true` when it finds nothing.
+/// Checks the tree at `root` and prints the findings. Returns true if there are none.
 pub fn run(root: &Path) -> Result<bool, Failure> {
     let files = tree::read(root)?;
     let mut findings = check(&files);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The arrows between crates: a crate uses only crates above it, and none of those it is barred from.
+//! Dependencies between crates: a crate uses only crates of lower layers, and none that it is barred from.
 
 use toml::{Table, Value};
 
 use super::Finding;
 use crate::tree::File;
 
-/// The rooms of the house, from the ground up.
+/// Crates in order of their layers, from the lowest.
 const HOUSE: &[&str] = &[
     "wire",
     "frame",
@@ -25,7 +25,7 @@ const HOUSE: &[&str] = &[
     "xtask",
 ];
 
-/// Crates that stand above, and still must not be used: (crate, what it may not use, why).
+/// Crates of lower layers that must not be used either: (crate, forbidden dependency, reason).
 const BARRED: &[(&str, &str, &str)] = &[
     ("flow", "frame", "the flow model knows of packets' headers only"),
     ("reference", "frame", "the oracle shares nothing with the fast paths"),
@@ -40,7 +40,8 @@ const BARRED: &[(&str, &str, &str)] = &[
     ("model", "port", "the model sees ports only through `DataPlane`"),
 ];
 
-/// Only here may the oracle be more than a dev-dependency: nothing of it may come into the forwarding path.
+/// Crate that only [`ORACLE_USERS`] may use outside of dev-dependencies, because it must not enter the
+/// forwarding path.
 const ORACLE: &str = "reference";
 const ORACLE_USERS: [&str; 2] = ["model", "sim"];
 
@@ -52,7 +53,7 @@ pub fn check(files: &[File]) -> Vec<Finding> {
         .collect()
 }
 
-/// The crate whose manifest `path` is.
+/// Returns the crate whose manifest is `path`.
 fn room(path: &str) -> Option<&str> {
     path.strip_prefix("crates/")?.strip_suffix("/Cargo.toml").filter(|name| !name.contains('/'))
 }
@@ -95,7 +96,8 @@ fn objection(room: &str, own_floor: usize, used: &str) -> Option<String> {
     barred.map(|(_, _, why)| (*why).into())
 }
 
-/// Names of the packages in `[dependencies]` and `[build-dependencies]`, also per target; not the dev-dependencies.
+/// Returns the packages in `[dependencies]` and `[build-dependencies]`, including per-target sections but not
+/// dev-dependencies.
 fn dependencies(manifest: &Table) -> Vec<String> {
     let per_target = manifest.get("target").and_then(Value::as_table);
     let places = std::iter::once(manifest)
@@ -110,7 +112,7 @@ fn dependencies(manifest: &Table) -> Vec<String> {
     found
 }
 
-/// The package behind a dependency's name, which `package = ".."` may change.
+/// Returns the package of a dependency, which `package = ".."` may rename.
 fn package<'a>(name: &'a str, value: &'a Value) -> &'a str {
     value.get("package").and_then(Value::as_str).unwrap_or(name)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Faults that nobody wrote: a random sample of small changes ([`sites`]), each judged by the tests of its crate and then
-//! of the crates above ([`stages`]) until one fails.
+//! Random mutants: a sample of small generated changes ([`sites`]). Each is tested by its own crate and then
+//! by dependent crates ([`stages`]) until a test fails.
 //!
-//! The sample depends on the seed and the names of the mutants only: a change elsewhere in the code does not draw another
-//! one. Verdicts are kept in `target/mutants/random.jsonl` ([`results`]), and a second call continues behind them. Copy of
-//! the tree and build folder are `target/mutants/random`, apart from those of the patches.
+//! The sample depends only on the seed and the names of the mutants, so a change elsewhere in the code does
+//! not change the sample. Verdicts are stored in `target/mutants/random.jsonl` ([`results`]), and a second
+//! call continues after them. Copy and build folder are below `target/mutants/random`, separate from those of
+//! the patches.
 
 use std::collections::HashMap;
 use std::fs;
@@ -28,24 +29,24 @@ use stages::{Stage, Stages};
 
 const EQUIVALENT: &str = "tests/mutations/equivalent.txt";
 
-/// Of the mutants that can be judged, this share must be caught, in percent.
+/// Minimum share of viable mutants that must be caught, in per cent.
 const BAR_PERCENT: usize = 90;
 
-/// What is asked for.
+/// Options of the command.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Mutants that compile.
+    /// Number of mutants that compile.
     count: usize,
     seed: u64,
     crates: Vec<String>,
-    /// Whether those that were not caught are judged again. A mutant that was caught once stays caught.
+    /// Whether mutants that were not caught are tested again. A mutant that was caught once stays caught.
     again: bool,
-    /// Whether the sample is printed instead of judged.
+    /// Whether the sample is printed instead of tested.
     list: bool,
 }
 
 impl Options {
-    /// Reads `--random N --seed S [--crates A,B] [--again] [--list]`; none if it is anything else.
+    /// Parses `--random N --seed S [--crates A,B] [--again] [--list]`. Returns `None` for other arguments.
     pub fn parse(words: &[&str]) -> Option<Self> {
         let crates = ["flow", "tables", "model", "worker"].map(str::to_owned).to_vec();
         let mut options = Self { count: 0, seed: 0, crates, again: false, list: false };
@@ -64,7 +65,7 @@ impl Options {
     }
 }
 
-/// Judges a sample; `true` when enough are caught.
+/// Tests a sample. Returns true if enough mutants are caught.
 pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
     if options.list {
         for mutant in sample(root, options)?.iter().take(options.count) {
@@ -114,7 +115,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool, Failure> {
     Ok(summary.print(options))
 }
 
-/// Lets code compile that the house's lints refuse: a dropped statement may leave a variable unused.
+/// Allows the lints that the project denies: a deleted statement may leave a variable unused.
 fn allow_warnings(root: &Path) -> Result<(), Failure> {
     let path = root.join("Cargo.toml");
     let fault = |error| format!("{}: {error}", path.display());
@@ -122,7 +123,7 @@ fn allow_warnings(root: &Path) -> Result<(), Failure> {
     fs::write(&path, text.replace("= \"deny\"", "= \"allow\"")).map_err(fault)
 }
 
-/// All mutants of the crates in an order that the seed chooses.
+/// Returns all mutants of the crates in an order determined by the seed.
 fn sample(root: &Path, options: &Options) -> Result<Vec<Mutant>, Failure> {
     let mut all = Vec::new();
     for path in tree::paths(root)? {
@@ -140,7 +141,8 @@ fn sample(root: &Path, options: &Options) -> Result<Vec<Mutant>, Failure> {
     Ok(all)
 }
 
-/// A hash of seed and name (FNV-1a, mixed): the sample is those with the lowest.
+/// Returns a hash of seed and name (FNV-1a, mixed). The sample consists of the mutants with the lowest
+/// hashes.
 fn rank(seed: u64, name: &str) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     let bytes = seed.to_be_bytes().into_iter().chain(name.bytes());
@@ -156,7 +158,7 @@ fn place(root: &Path, mutant: &Mutant) -> String {
     format!("{}:{}", mutant.path, mutant.line(&text))
 }
 
-/// The commit, with a mark if something is not committed.
+/// Returns the current commit, with a suffix if there are uncommitted changes.
 fn commit(root: &Path) -> Result<String, Failure> {
     let output = Command::new("git")
         .args(["describe", "--always", "--abbrev=12", "--dirty", "--exclude=*"])
@@ -166,13 +168,13 @@ fn commit(root: &Path) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What judges mutants.
+/// State of a test run over mutants.
 struct Judge {
     copy: Copy,
     runner: Runner,
     stages: Stages,
     results: Results,
-    /// Stages that the code as it is was put to.
+    /// Whether each stage passes on the unmodified code.
     sound: HashMap<Stage, bool>,
     commit: String,
 }
@@ -210,7 +212,7 @@ impl Judge {
         Ok(row)
     }
 
-    /// Whether the code as it is passes; found out once for each commit.
+    /// Whether the unmodified code passes a stage. Tested once per commit.
     fn is_sound(&mut self, stage: &Stage) -> Result<bool, Failure> {
         if let Some(sound) = self.sound.get(stage) {
             return Ok(*sound);
@@ -239,11 +241,11 @@ impl Judge {
     }
 }
 
-/// Builds and runs the tests of a stage; none if they pass.
+/// Builds and runs the tests of a stage. Returns `None` if they pass.
 fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     let mut built = runner.run("build", &stage.build(), &[])?;
     if has_failed(&built) && !is_refused(&runner.log("build")?) {
-        // What an interrupted build left in the folder, or lack of memory for a moment.
+        // The failure may be due to leftovers of an interrupted build, or to a temporary lack of memory.
         runner.run("clean", &stages::clean(), &[])?;
         built = runner.run("build", &stage.build(), &[])?;
     }
@@ -259,20 +261,20 @@ fn run_stage(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
         Outcome::Passed | Outcome::NothingRan => {}
     }
     let first = run_tests(runner, stage)?;
-    // A test that fails now and then has found nothing.
+    // A flaky test failure is not a detection, so the tests run again.
     match first {
         Some((Verdict::Caught, _)) => run_tests(runner, stage),
         other => Ok(other),
     }
 }
 
-/// Whether a command ended without passing.
+/// Whether a command ended without success.
 fn has_failed(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Failed(_) | Outcome::NoResult)
 }
 
-/// Whether the compiler has refused the code. A build may fail for other reasons: what an interrupted one left in the build
-/// folder, a compiler or linker that was killed for lack of memory, a full disk. These say nothing about the code.
+/// Whether the compiler rejected the code. A build may fail for other reasons: leftovers of an interrupted
+/// build, a compiler or linker killed for lack of memory, a full disk. These say nothing about the code.
 fn is_refused(log: &str) -> bool {
     const OTHER_ERRORS: &[&str] = &[
         "error: linking with",
@@ -281,7 +283,7 @@ fn is_refused(log: &str) -> bool {
         "error: could not execute process",
         "memory allocation of",
     ];
-    // No space left on the device, no memory, or a process that was killed.
+    // No space left on the device, no memory, or a process killed by a signal.
     const OTHER_REASONS: &[&str] = &["(os error 28)", "(os error 12)", "(signal: "];
     let has_errors = |line: &str| {
         let (_, reason) = line.strip_prefix("error: could not compile ")?.split_once(" due to ")?;
@@ -294,14 +296,14 @@ fn is_refused(log: &str) -> bool {
     log.lines().any(|line| has_errors(line) == Some(true)) && !log.lines().any(is_other)
 }
 
-/// The last lines of a log.
+/// Returns the last lines of a log.
 fn end_of(log: &str) -> String {
     const LINES: usize = 20;
     let lines: Vec<&str> = log.lines().collect();
     lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
-/// Runs tests that are built; none if they pass.
+/// Runs compiled tests. Returns `None` if they pass.
 fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>, Failure> {
     Ok(match runner.run("test", &stage.run(), &[])? {
         Outcome::Passed | Outcome::NothingRan => None,
@@ -315,11 +317,11 @@ fn run_tests(runner: &Runner, stage: &Stage) -> Result<Option<(Verdict, String)>
     })
 }
 
-/// All verdicts of a sample.
+/// Verdicts of a sample.
 #[derive(Default)]
 struct Summary {
     caught: usize,
-    /// Of those caught or missed: judged at other commits, or before something was committed.
+    /// Caught or missed mutants that were tested at another commit, or with uncommitted changes.
     of_other_commits: usize,
     unviable: usize,
     missed: Vec<String>,
@@ -345,7 +347,7 @@ impl Summary {
         }
     }
 
-    /// Prints the table; `true` when enough are caught.
+    /// Prints the table. Returns true if enough mutants are caught.
     fn print(&self, options: &Options) -> bool {
         for (title, lines) in
             [("missed", &self.missed), ("timeout", &self.timeouts), ("equivalent", &self.equivalent)]
@@ -405,7 +407,7 @@ mod tests {
             "error: could not execute process `rustc` (never executed)\n",
         ] {
             assert!(!is_refused(other), "{other}");
-            // Another compiler that ran beside it may have lacked what this one left out.
+            // A failed compiler process beside this one may have caused the error.
             assert!(!is_refused(&format!("{other}{refused}\n")), "{other}");
         }
         assert!(!is_refused(""));
@@ -432,7 +434,7 @@ mod tests {
             summary.add(&row(verdict, commit), "a.rs:1", row(verdict, commit).is_of("new"));
         }
         assert_eq!((summary.caught, summary.missed.len(), summary.of_other_commits), (2, 1, 2));
-        // What was not committed may have been anything.
+        // Uncommitted changes are unknown, so the verdict does not count as current.
         assert!(!row(Verdict::Caught, "new-dirty").is_of("new-dirty"));
     }
 

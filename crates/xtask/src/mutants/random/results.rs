@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Verdicts on random mutants: one JSON object a line, appended as they come, so that a second call continues.
+//! Verdicts of random mutants: one JSON object per line, appended immediately, so that a second call
+//! continues.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -10,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Failure;
 
-/// How a mutant fared.
+/// Result of a mutant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -18,44 +19,44 @@ pub enum Verdict {
     Caught,
     /// Every test passed.
     Missed,
-    /// A build or test took too long.
+    /// A build or test exceeded its time limit.
     Timeout,
-    /// It does not compile.
+    /// The mutant does not compile.
     Unviable,
 }
 
-/// One line.
+/// One line of the file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Name of the mutant.
     pub mutant: String,
-    /// File and line at that time.
+    /// File and line at the time of the test.
     pub place: String,
     pub verdict: Verdict,
-    /// The stage that decided, and what it found; empty for a survivor.
+    /// Stage that decided, and its failure; empty for a missed mutant.
     pub by: String,
-    /// Seconds by the clock for all of it.
+    /// Wall-clock time of the whole test in seconds.
     pub seconds: u64,
-    /// The commit that was tested.
+    /// Commit that was tested.
     pub commit: String,
 }
 
 impl Row {
-    /// Whether the code that was tested is that of this commit, without changes that are not committed.
+    /// Whether the tested code is exactly that of this commit, without uncommitted changes.
     pub fn is_of(&self, commit: &str) -> bool {
         self.commit == commit && !commit.ends_with("-dirty")
     }
 }
 
-/// The file of verdicts.
+/// File of verdicts.
 pub struct Results {
     path: PathBuf,
-    /// The latest verdict on each mutant.
+    /// Latest verdict of each mutant.
     rows: HashMap<String, Row>,
 }
 
 impl Results {
-    /// Opens the file; there is none before the first run. A line that was cut off by an interruption is passed over.
+    /// Opens the file, which need not exist. A line truncated by an interruption is ignored.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let mut rows = HashMap::new();
         if path.exists() {
@@ -86,11 +87,11 @@ impl Results {
     }
 }
 
-/// Mutants that were shown to behave as the code does: lines `NAME | REASON`.
+/// Mutants proved equivalent to the original code, as lines `NAME | REASON`.
 pub struct Equivalents(HashMap<String, String>);
 
 impl Equivalents {
-    /// More than these would hide what tests do not see.
+    /// Upper bound of the list: more entries would hide gaps of the tests.
     const MOST: usize = 10;
 
     pub fn read(path: &Path) -> Result<Self, Failure> {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where a source file can be changed, and into what: one [`Mutant`] for each single change.
+//! Locations in a source file that can be mutated: one [`Mutant`] for each single change.
 //!
-//! Operators are swapped, conditions replaced by `true` and `false`, statements dropped, constants moved by one, bodies
-//! replaced by a default value. Tests, macros (with them debug assertions) and capacities of collections stay as they are.
+//! Operators are swapped, conditions replaced by `true` and `false`, statements deleted, constants changed by
+//! one, and bodies replaced by a default value. Tests, macros (including debug assertions) and capacities of
+//! collections are not changed.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,37 +17,37 @@ use syn::{
 
 use crate::Failure;
 
-/// One change of one file.
+/// Single change of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutant {
-    /// The file, from the root.
+    /// Path of the file, relative to the root.
     pub path: String,
-    /// The function it is in, with its type: `Table::lookup`.
+    /// Function that contains the change, with its type: `Table::lookup`.
     pub function: String,
-    /// The bytes that are replaced.
+    /// Byte range that is replaced.
     pub range: Range<usize>,
-    /// What stands there.
+    /// Original text of the range.
     pub original: String,
-    /// What is put there.
+    /// Replacement text.
     pub replacement: String,
-    /// How many equal changes come before it in the function.
+    /// Number of equal changes before this one in the function.
     pub ordinal: usize,
 }
 
 impl Mutant {
-    /// Names it without line numbers, so that the name outlives changes elsewhere in the file.
+    /// Returns a name without line numbers, which stays valid when other parts of the file change.
     pub fn name(&self) -> String {
         let ordinal = if self.ordinal == 0 { String::new() } else { format!(" #{}", self.ordinal + 1) };
         let (from, to) = (one_line(&self.original), one_line(&self.replacement));
         format!("{} {}: `{from}` becomes `{to}`{ordinal}", self.path, self.function)
     }
 
-    /// The line in which it starts, from 1.
+    /// Returns the line of the change, from 1.
     pub fn line(&self, text: &str) -> usize {
         text.get(..self.range.start).map_or(0, |before| before.matches('\n').count() + 1)
     }
 
-    /// The file's text with the change.
+    /// Returns the file's text with the change.
     pub fn apply(&self, text: &str) -> Result<String, Failure> {
         if text.get(self.range.clone()) != Some(self.original.as_str()) {
             return Err(format!("{} changed meanwhile", self.path));
@@ -56,7 +57,7 @@ impl Mutant {
     }
 }
 
-/// Every mutant of a file.
+/// Returns every mutant of a file.
 pub fn find(path: &str, text: &str) -> Result<Vec<Mutant>, Failure> {
     let file: File = syn::parse_file(text).map_err(|error| format!("{path} cannot be parsed: {error}"))?;
     let mut finder =
@@ -67,7 +68,7 @@ pub fn find(path: &str, text: &str) -> Result<Vec<Mutant>, Failure> {
     Ok(finder.found)
 }
 
-/// White space in a row becomes one space; long texts are cut.
+/// Collapses white space to single spaces and truncates long text.
 fn one_line(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.chars().count() <= 80 { line } else { line.chars().take(77).chain("...".chars()).collect() }
@@ -88,9 +89,9 @@ fn is_for_tests(attributes: &[Attribute]) -> bool {
 struct Finder<'a> {
     path: &'a str,
     text: &'a str,
-    /// Names of the types, modules and functions around.
+    /// Names of the enclosing types, modules and functions.
     scope: Vec<String>,
-    /// Above 0 within types and patterns, whose constants stay.
+    /// Nesting depth of types and patterns, whose constants are not changed.
     constant: usize,
     found: Vec<Mutant>,
     seen: HashMap<String, usize>,
@@ -124,7 +125,7 @@ impl Finder<'_> {
     }
 
     fn condition(&mut self, condition: &Expr, values: &[&str]) {
-        // A `let` in it binds names.
+        // A condition with `let` binds names, so it cannot be replaced.
         if !matches!(condition, Expr::Let(_) | Expr::Lit(_)) && !has_let(condition) {
             for value in values {
                 self.add(condition.span().byte_range(), *value);
@@ -156,7 +157,7 @@ fn has_let(expression: &Expr) -> bool {
     search.0
 }
 
-/// Values that a function of this type may return instead of its own.
+/// Returns values that a function of this type may return instead of its own.
 fn defaults(output: &ReturnType) -> Vec<String> {
     let ReturnType::Type(_, kind) = output else { return vec![String::new()] };
     let Type::Path(path) = &**kind else { return Vec::new() };
@@ -166,14 +167,14 @@ fn defaults(output: &ReturnType) -> Vec<String> {
         "u8" | "u16" | "u32" | "u64" | "u128" | "usize" | "i32" | "i64" | "isize" => &["0", "1"],
         "Option" => &["None"],
         "Result" => &["Ok(Default::default())"],
-        // What takes its own default for it would call itself for ever.
+        // A `Default` implementation that returns its own default would recurse endlessly.
         "Self" => &[],
         _ => &["Default::default()"],
     };
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// What an operator is replaced by.
+/// Returns the replacements of an operator.
 fn swapped(operator: &BinOp) -> &'static [&'static str] {
     match operator {
         BinOp::Lt(_) => &["<=", ">="],
@@ -215,7 +216,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_impl(&mut self, item: &'ast ItemImpl) {
         let Type::Path(kind) = &*item.self_ty else { return visit::visit_item_impl(self, item) };
         let name = kind.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
-        // How a value is shown to developers is no behaviour.
+        // Debug output is not tested behaviour.
         let of = item.trait_.as_ref().and_then(|(_, path, _)| path.segments.last());
         if !is_for_tests(&item.attrs) && of.is_none_or(|of| of.ident != "Debug") {
             self.within(name, |finder| visit::visit_item_impl(finder, item));

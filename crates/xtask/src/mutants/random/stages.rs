@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Which tests judge a mutant: those of its own crate first, then those of the crates that depend on it, cheap ones first.
+//! Tests that a mutant must pass: first those of its own crate, then those of dependent crates, cheap ones
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,8 +10,9 @@ use toml::{Table, Value};
 
 use crate::Failure;
 
-/// Test commands of each crate in the order in which they are tried, below those of the crates that it depends on, and the
-/// most seconds on the processor for each test process, several times what it needs. `port` and `shunt` need devices.
+/// Test commands of each crate, ordered from lower to higher crates, and the CPU time limit of each test
+/// process in seconds. The limit is several times the usual time. `port` and `shunt` are missing, because
+/// their tests need devices.
 const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("wire", 60, &["-p wire --lib --tests"]),
     ("frame", 60, &["-p frame --lib --tests"]),
@@ -25,17 +27,17 @@ const COMMANDS: &[(&str, u64, &[&str])] = &[
     ("switch", 240, &["-p switch --lib --tests"]),
 ];
 
-/// The command that removes what was built of all these crates.
+/// Returns the command that removes the build results of all these crates.
 pub fn clean() -> Vec<String> {
     let packages = COMMANDS.iter().flat_map(|(name, ..)| ["--package", name]);
     ["cargo", "clean", "--quiet"].into_iter().chain(packages).map(str::to_owned).collect()
 }
 
-/// One command that may find a mutant.
+/// Command that may detect a mutant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Stage {
     arguments: Vec<String>,
-    /// Seconds on the processor for each test process.
+    /// CPU time limit of each test process in seconds.
     pub processor_s: u64,
 }
 
@@ -44,19 +46,19 @@ impl Stage {
         Self { arguments: arguments.split_whitespace().map(str::to_owned).collect(), processor_s }
     }
 
-    /// Its name: the arguments.
+    /// Returns the name of the stage: its arguments.
     pub fn name(&self) -> String {
         self.arguments.join(" ")
     }
 
-    /// The command that only builds.
+    /// Returns the command that only builds the tests.
     pub fn build(&self) -> Vec<String> {
         let start = ["cargo", "test", "--quiet", "--no-run"].map(str::to_owned);
         start.into_iter().chain(self.arguments.iter().cloned()).collect()
     }
 
-    /// The command that runs what is built, with limits on each process: seconds on the processor, since a loop without
-    /// end burns them however busy the machine is, and bytes of memory.
+    /// Returns the command that runs the compiled tests with limits per process: CPU time and memory. CPU
+    /// time ends an endless loop independently of the machine's load.
     pub fn run(&self) -> Vec<String> {
         const MEMORY_KIB: u64 = 12 << 20;
         let script = format!(
@@ -68,9 +70,9 @@ impl Stage {
     }
 }
 
-/// The stages for a mutant of each crate.
+/// Stages for the mutants of each crate.
 pub struct Stages {
-    /// What each crate depends on itself.
+    /// Direct dependencies of each crate.
     uses: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -92,7 +94,7 @@ impl Stages {
         Ok(Self { uses })
     }
 
-    /// The stages for a mutant in `name`, in order; none for a crate without tests here.
+    /// Returns the stages for a mutant in crate `name` in order. Empty for a crate without tests here.
     pub fn of(&self, name: &str) -> Vec<Stage> {
         let mut concerned = BTreeSet::from([name.to_owned()]);
         let mut stages = Vec::new();
@@ -103,7 +105,7 @@ impl Stages {
                 stages.extend(commands.iter().map(|command| Stage::new(command, *processor_s)));
             }
         }
-        // The crate's own tests come first, whatever else it uses.
+        // The crate's own tests run first.
         let own = |stage: &Stage| stage.arguments.get(1).is_some_and(|package| package == name);
         stages.sort_by_key(|stage| !own(stage));
         stages
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_loop_without_end_is_told_from_a_failure() {
-        // The hard limit would end it with a signal that says nothing.
+        // The hard limit would end the process with a signal that does not reveal the cause.
         let command = Stage::new("-p flow", 1).run();
         let script = command[2].replace("exec cargo test --quiet -p flow", "while true; do true; done");
         let status = std::process::Command::new("bash").args(["-c", &script]).status().unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Every forbidden idiom, planted.
+//! Detection of every forbidden idiom.
 
 use super::*;
 
