@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What an attack on the tables costs everybody else: traffic crafted to touch every mask of an access list, against
-//! ordinary new flows. Storms and scans, and which records they cost, are tests (`crates/worker/tests/storms.rs`).
+//! Effect of an attack on the tables on other traffic: packets crafted to touch every mask of an access list,
+//! compared with ordinary new flows. Floods and scans, and the records they displace, are covered by tests
+//! (`crates/worker/tests/storms.rs`).
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -23,34 +24,34 @@ mod explosion;
 /// Records of a LUT.
 const RECORDS: usize = 256;
 
-/// Established flows, all of which have a record.
+/// Established flows; each has a record.
 const FLOWS: usize = 160;
 
-/// One of so many packets is the attacker's.
+/// One of this many packets is the attacker's.
 const SHARE: usize = 10;
 
-/// Packets of the attacker that differ.
+/// Number of distinct packets of the attacker.
 const ATTACKS: usize = 2_048;
 
-/// Turns before anything is measured: all that can be learned was.
+/// Poll iterations before the measurement, so that LUTs have learned.
 const WARM_UP: usize = 500;
 
-/// Turns of a window: a few tenths of a millisecond.
+/// Poll iterations per window: a few tenths of a millisecond.
 const TURNS: u32 = 100;
 
-/// Turns between which instructions are counted.
+/// Poll iterations of the two runs whose instructions are counted.
 const COUNTED: [u32; 2] = [700, 1_400];
 
-/// Packets of a turn.
+/// Packets per poll iteration.
 const BURST: usize = 32;
 
 /// Measures attacks; writes target/report/attacks.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Pairs of windows.
+    /// Number of window pairs.
     #[arg(long, default_value_t = 200)]
     windows: usize,
-    /// Forwards one kind of traffic for so many turns and says nothing, for tools that count.
+    /// Forward one kind of traffic for this many poll iterations without output, for callgrind.
     #[arg(long)]
     turns: Option<u32>,
     /// The kind: `quiet`, `after`, `crafted` or `ordinary`.
@@ -58,7 +59,7 @@ struct Arguments {
     traffic: String,
 }
 
-/// The rules, and the traffic of each kind.
+/// Rules, and the traffic of each kind.
 struct Attack {
     list: String,
     flows: String,
@@ -81,7 +82,7 @@ impl Attack {
         let ordinary = std::iter::repeat_with(|| explosion::ordinary(&mut rng));
         let ordinary: Vec<FiveTuple> = ordinary.filter(normal).take(crafted.len()).collect();
         let packets = |tuples: &[FiveTuple]| tuples.iter().map(explosion::bytes).collect::<Vec<_>>();
-        // Each of the attacker's among packets of the flows.
+        // Each attack packet is surrounded by packets of established flows.
         let mixed = |others: &[FiveTuple]| {
             let mut flows = flows.iter().cycle().copied();
             let group =
@@ -97,7 +98,8 @@ impl Attack {
         Ok(Self { list: sources.name, flows: explosion::flows(&rules), kinds })
     }
 
-    /// A worker that receives one kind of traffic over and over. `after`: the flows alone, after an attack.
+    /// Creates a worker that repeatedly receives one kind of traffic. `after`: the established flows alone,
+    /// after an attack.
     fn rig(&self, kind: &str) -> Result<Rig, Box<dyn Error>> {
         let packets = |kind: &str| self.kinds.get(kind).ok_or(format!("there is no traffic `{kind}`"));
         let steady = packets(if kind == "after" { "quiet" } else { kind })?;
@@ -145,7 +147,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for (name, ours, peer, case) in cases {
         let contender = |kind| -> Result<_, Box<dyn Error>> {
             let mut rig = attack.rig(kind)?;
-            // Three ports are asked in a turn.
+            // One poll iteration polls three ports.
             Ok(Loop::new(TURNS, move || rig.turn()).gap_limit(2 * GAP_LIMIT))
         };
         let found = compare(&plan, &mut contender(ours)?, &mut contender(peer)?)?;
@@ -174,8 +176,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Instructions that a packet takes, by callgrind: of runs of two lengths, so that what comes before cancels out. None
-/// where there is no valgrind.
+/// Returns the instructions per packet, counted by callgrind. The difference of two runs of different lengths
+/// excludes set-up. `None` if valgrind is not installed.
 fn instructions(traffic: &str) -> Result<Option<f64>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [0.0; COUNTED.len()];

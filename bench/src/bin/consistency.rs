@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What 10,000 rules a second, added to a table of 10,000 under low-latency packets, cost in each way of keeping the
-//! fast-forwarding path's records right: time of the worker for each rule, at once and at later hits, and the most that a
-//! packet is delayed, in virtual time (`sim::cost::updates`).
+//! Cost of 10,000 rules per second, added to a table of 10,000 rules under low-latency packets, for each
+//! consistency mode of the LUTs. Reports the worker's time per rule, immediately and at later hits, and the
+//! largest additional delay of a packet, in virtual time (`sim::cost::updates`).
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,24 +16,24 @@ use worker::Consistency;
 /// Writes target/report/consistency.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Rules in the table before.
+    /// Rules in the table before the run.
     #[arg(long, default_value_t = 10_000)]
     rules: usize,
-    /// Rules added, as many a second.
+    /// Rules added, at the same number per second.
     #[arg(long, default_value_t = 10_000)]
     adds: usize,
-    /// How often each case is run.
+    /// Number of runs of each case.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Only cases whose names contain this.
+    /// Run only cases whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Costs, step by step.
+    /// Print the costs of each step.
     #[arg(long)]
     verbose: bool,
 }
 
-/// A figure's name, unit, the most it may be, and where a report has it.
+/// Name and unit of a figure, its upper limit, and its value in a report.
 type Line = (&'static str, &'static str, Option<f64>, fn(&Report) -> f64);
 
 const FIGURES: [Line; 5] = [
@@ -46,12 +46,12 @@ const FIGURES: [Line; 5] = [
     }),
 ];
 
-/// Records of a LUT, flows whose values stand in it, and how many rules come at a time.
+/// Records of a LUT, number of flows with a record, and rules added at the same time.
 const SIZES: [(usize, usize, usize); 3] = [(4_096, 3_000, 1), (4_096, 3_000, 16), (65_536, 45_000, 1)];
 
-/// Windows without a gap of which costs are told at least; a round with fewer is tried again.
+/// Minimum number of windows without preemption; a round with fewer is repeated.
 const WINDOWS_LEAST: usize = 40;
-/// Tries for each round.
+/// Maximum number of attempts per round.
 const ROUNDS_TRIED: usize = 4;
 
 fn main() -> Result<(), Box<dyn Error>> {

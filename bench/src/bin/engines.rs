@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Table engines against each other on the same rules and packets: `mask` against `scan` on access lists, `lpm` against
-//! `mask` on routes; and for each how long it takes to build and what it holds. The choice of engine rests on these
-//! figures (docs/adr/0011). Rule sets: `../shared/data` where it is there, else the samples of the tests.
+//! Table engines compared on the same rules and packets: `mask` with `scan` on access lists, `lpm` with
+//! `mask` on routes. Also measures build time and memory. The choice of engine is based on these figures
+//! (docs/adr/0011). Rule sets are read from `../shared/data` if available, else from the samples of the
+//! tests.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -29,19 +30,20 @@ mod packet;
 #[path = "../../../crates/tables/tests/engines/sets.rs"]
 mod sets;
 
-/// Keys that are looked up in turn, 32 at a time: with all that they touch, more than a large table leaves in the caches.
+/// Number of distinct keys, looked up 32 at a time. Keys and the table data they touch exceed the CPU caches
+/// for a large table.
 const KEYS: usize = 100_000;
 const BURST: usize = 32;
-/// Updates that are timed together: reading the clock of a thread takes longer than one of them.
+/// Number of updates timed together, because reading a thread's clock takes longer than one update.
 const UPDATES: usize = 32;
 
 /// Measures the engines; writes target/report/engines.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only cases whose names begin so.
+    /// Run only cases whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Windows, or pairs of windows, a figure.
+    /// Windows, or pairs of windows, per figure.
     #[arg(long, default_value_t = 60)]
     windows: usize,
 }
@@ -109,7 +111,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// `size` rules of a list, spread over it.
+/// Measures `size` rules, evenly spread over a list.
 fn access_list(arguments: &Arguments, set: &str, size: usize, file: &str) -> Result<(), Box<dyn Error>> {
     let case = format!("{set}, {size} rules");
     if !case.starts_with(&arguments.case) {
@@ -132,8 +134,8 @@ fn access_list(arguments: &Arguments, set: &str, size: usize, file: &str) -> Res
     against(arguments, &case, &rules, ("mask", &mask), ("scan", &scan))
 }
 
-/// Adds the rules of a list one by one, in no order, to a table with one worker: what the control thread does for each
-/// (compiling included), and how long an update holds the worker up.
+/// Adds the rules of a list one by one, in random order, to a table with one worker. Measures the control
+/// thread's time per rule, including compilation, and the time for which an update stops the worker.
 fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
@@ -178,8 +180,9 @@ fn one_by_one(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     row("apply an update, worker, batches of 32, p99.9", &case, "us", &tail_us)
 }
 
-/// Lookups in a table whose head of additions is half full, and in the same rules compiled: 100,000 entries of a list in no
-/// order, the last ninth of them (half of a quarter of the others) added one by one.
+/// Compares lookups in a table whose delta is half full with lookups in the same rules, compiled. The table
+/// has 100,000 rules in random order, of which the last ninth (half of a quarter of the others) is added one
+/// by one.
 fn half_full_head(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("classbench/{file}.gz"))?.or_else(|| sample("acl1.rules")) else {
         return Err("no rule sets were found".into());
@@ -219,7 +222,7 @@ fn half_full_head(arguments: &Arguments, file: &str) -> Result<(), Box<dyn Error
     let plan = Plan { attempts_max: 20 * arguments.windows, ..Plan::new(arguments.windows) };
     let found = compare(&plan, &mut table_lookups(&rules, &partly), &mut table_lookups(&rules, &compiled))?;
     let figure = Figure::new("lookup, half-full head by none", &case, "M/CPU-s", &found, Bar::AtLeast(1.0));
-    // Told, not judged.
+    // Reported without a verdict.
     Figure { bar: None, verdict: None, ..figure }.append(Path::new("target/report"), "engines")?;
     writeln!(
         io::stdout(),
@@ -260,7 +263,7 @@ fn entry(id: u32, priority: u16, matching: Match) -> FlowEntry {
     }
 }
 
-/// `size` routes of a table, spread over it.
+/// Measures `size` routes, evenly spread over a routing table.
 fn routes(arguments: &Arguments, name: &str, field: Field, size: usize) -> Result<(), Box<dyn Error>> {
     let Some(text) = whole(&format!("rib/{name}_full.txt.gz"))?.or_else(|| sample(&format!("{name}.txt")))
     else {
@@ -269,7 +272,7 @@ fn routes(arguments: &Arguments, name: &str, field: Field, size: usize) -> Resul
     let mut matches = sets::routes(&text);
     let step = (matches.len() / size).max(1);
     matches = matches.into_iter().step_by(step).take(size).collect();
-    // The longest first: priorities follow lengths.
+    // Longest prefix first, because priorities follow lengths.
     matches.sort_by_key(|route| route.fields().last().map(|c| std::cmp::Reverse(c.mask.count_ones())));
     let case = format!("{name}, {} routes", matches.len());
     if !case.starts_with(&arguments.case) {
@@ -285,7 +288,7 @@ fn routes(arguments: &Arguments, name: &str, field: Field, size: usize) -> Resul
     against(arguments, &case, &rules, ("lpm", &lpm), ("mask", &mask))
 }
 
-/// Builds a few times; how long it took and what it holds.
+/// Builds an engine several times, and reports build time and memory.
 fn built(name: &str, case: &str, rules: usize, build: impl Fn() -> Engine) -> Result<Engine, Box<dyn Error>> {
     let mut times = Vec::new();
     let mut engine = build();
@@ -329,14 +332,14 @@ fn row(figure: &str, case: &str, unit: &str, values: &[f64]) -> Result<(), Box<d
     Ok(())
 }
 
-/// Looks up the keys in bursts, in turn.
+/// Looks up the keys in bursts, repeatedly.
 fn lookups<'e>(rules: &'e Rules, engine: &'e Engine) -> Loop<impl FnMut() -> u64 + 'e> {
     let words = rules.plan.words();
     let dead = BitSet::new(rules.len);
     let mut slots = [0; BURST];
     let mut bursts = rules.keys.chunks_exact(BURST * words).cycle();
     let turns = (100_000 / rules.len).clamp(if rules.len > 20_000 { 64 } else { 4 }, 256) as u32;
-    // A burst of a long walk takes a while: only what is longer than any is an interruption.
+    // A long lookup of a burst must not count as preemption, so the limit grows with the rules.
     let gap_limit = Duration::from_micros(50 + rules.len as u64 / 10);
     let lookup = move || {
         if let Some(keys) = bursts.next() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `exact` under traffic and rules of somebody who knows its code and not its seed: each against random packets for
-//! the same rules, in turns; and what tables take to build, and hold.
+//! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed, compared
+//! with random packets for the same rules in alternating windows. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -19,30 +19,30 @@ use tables::hash::simd::Aes;
 
 const BURST: usize = 32;
 
-/// Keys of a turn, between two looks at the clock.
+/// Number of keys between two clock readings.
 const TURN: usize = 256;
 
-/// A window is undisturbed if no turn takes longer.
+/// Duration above which an iteration counts as preempted.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
-/// What traffic of somebody hostile must keep of the speed of random packets.
+/// Minimum speed under attack traffic, relative to random packets.
 const BAR: Bar = Bar::AtLeast(0.8);
 
 /// Measures the engine; writes target/report/exact.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only cases whose names begin so.
+    /// Run only cases whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Pairs of windows a figure.
+    /// Pairs of windows per figure.
     #[arg(long, default_value_t = 60)]
     windows: usize,
-    /// Rules.
+    /// Number of rules.
     #[arg(long, default_value_t = 65_536)]
     rules: usize,
 }
 
-/// Rules whose rows have a word that all have alike, and so many others.
+/// Rules whose rows have one word in common, and a number of varying words.
 struct Rules {
     name: String,
     words: usize,
@@ -67,7 +67,7 @@ impl Rules {
                 "structured" => (0..words as u64).map(|word| next << (8 * word)).collect(),
                 _ => (0..words).map(|_| rng.u64(..)).collect(),
             };
-            // All in one of 16 parts of the table, were the seed the one that was guessed.
+            // With the guessed seed, all of them would fall into one of 16 parts of the table.
             let hash = aes.as_ref().map_or_else(|| guess.hash_masked(&row), |aes| aes.hash(&row));
             if kind == "crafted" && hash & 0xf000_0000 != 0 {
                 continue;
@@ -96,7 +96,7 @@ impl Rules {
         Ok(Self { name, words: words + 1, rows, engine })
     }
 
-    /// As many packets as there are rules.
+    /// Returns as many packets as there are rules.
     fn traffic(&self, kind: &str) -> Vec<u64> {
         let mut rng = Rng::with_seed(2);
         let count = self.rows.len() / self.words;
@@ -117,7 +117,7 @@ impl Rules {
         keys
     }
 
-    /// Looks keys up, all of them once before a window.
+    /// Creates a contender that looks up the keys. Before each window all keys are looked up once.
     fn lookups<'k>(&'k self, keys: &'k [u64], turns: u32) -> impl Contender + 'k {
         let dead = BitSet::new(self.rows.len() / self.words);
         let mut slots = [0; BURST];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The fast-forwarding path on the paper's scenarios; writes target/report/ffp.jsonl.
+//! Fast-forwarding path in the paper's scenarios; writes target/report/ffp.jsonl.
 
 #[path = "ffp/against.rs"]
 mod against;
@@ -20,27 +20,27 @@ use shunt_bench::{allowed_cpus, pin_to};
 /// Without options: everything.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only this part.
+    /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
-    /// Only cases whose names begin so.
+    /// Run only cases whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Windows, or pairs of windows, a figure.
+    /// Windows, or pairs of windows, per figure.
     #[arg(long, default_value_t = 200)]
     windows: usize,
-    /// Forward this many bursts of the first case of wire speed and say nothing: for callgrind.
+    /// Forward this many bursts of the first wire-speed case without output, for callgrind.
     #[arg(long)]
     turns: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The shortest packets at 10 Gbit/s.
+    /// Shortest packets at 10 Gbit/s.
     WireSpeed,
-    /// Against the same switch without the path, with tables of the paper's kind and with our own.
+    /// Comparison with the same switch without the path, with tables of the paper's kind and with Shunt's.
     Against,
-    /// The cost model against measurement.
+    /// Comparison of the cost model with measurements.
     Model,
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow-mods: how long 100,000 of them take, against Open vSwitch, and how long packets wait meanwhile.
+//! Time for 100,000 flow-mods, compared with Open vSwitch, and the delay of packets meanwhile.
 //!
-//! Both switches run at once as programs of their own, in a network namespace made for it, and take turns: delete all
-//! flows, then add them, timed by the clock on the wall. ovs-ofctl sends a barrier behind each flow and waits for its
-//! reply; with `--bundle` it does not; the client of the third figure sends all flow-mods and then one barrier. Each is
-//! done with the switch and its client on a core of its own, and with both on one core.
+//! Both switches run simultaneously as separate programs in a network namespace, and take turns: delete all
+//! flows, then add them, in wall-clock time. ovs-ofctl sends a barrier after each flow and waits for its
+//! reply; with `--bundle` it does not. The client of the third figure sends all flow-mods and then one
+//! barrier. Each is measured with the switch and its client on separate cores, and with both on one core.
 //!
-//! How long packets wait is measured in virtual time (`sim::cost::churn`): the longest turn of a worker while flow-mods
-//! come as fast as they can.
+//! The delay of packets is measured in virtual time (`sim::cost::churn`): the longest poll iteration of a
+//! worker while flow-mods arrive as fast as possible.
 
 #[path = "flow_mods/client.rs"]
 mod client;
@@ -29,25 +29,25 @@ use shunt_bench::{Bar, Comparison, Figure, Measure, Plan, Window, allowed_cpus, 
 use sim::cost::{Costs, churn};
 use switches::{Cores, Switch};
 
-/// Where the switches keep their files: a file system of its own hides what else is there.
+/// Folder of the switches' files. A mounted file system hides its previous contents.
 const FOLDER: &str = "/run";
 
 /// Without options: every case, into target/report/flow_mods.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many flows.
+    /// Number of flows.
     #[arg(long, default_value_t = 100_000)]
     flows: u32,
-    /// Pairs of windows; six are the fewest for a verdict.
+    /// Pairs of windows; a verdict needs at least six.
     #[arg(long, default_value_t = 6)]
     pairs: usize,
     /// Rounds of the figures in virtual time.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Only cases whose names contain this.
+    /// Run only cases whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
-    /// In the namespaces already.
+    /// The program is already in its namespaces.
     #[arg(long, hide = true)]
     inside: bool,
 }
@@ -65,7 +65,7 @@ fn main() -> Result<()> {
     against_open_vswitch(&arguments)
 }
 
-/// The longest turns of a worker while flow-mods come.
+/// Measures the longest poll iterations of a worker while flow-mods arrive.
 fn under_traffic(arguments: &Arguments) -> Result<()> {
     let plan = sim::cost::Plan { windows: 200, ..sim::cost::Plan::default() };
     let mut rounds: Vec<Vec<churn::Phase>> = Vec::new();
@@ -103,8 +103,8 @@ fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64
     Ok(())
 }
 
-/// Runs this program again where its devices and files are nobody else's, and vanish with it. Returns only if that can
-/// not be done.
+/// Runs this program again in new namespaces, in which devices and files are private and removed at the end.
+/// Returns only if this fails.
 fn enter_namespaces() -> Result<io::Error> {
     let mut command = Command::new("unshare");
     if !rustix::process::geteuid().is_root() {
@@ -119,7 +119,7 @@ fn done(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(format!("{command:?}: {status}").into()) }
 }
 
-/// A sort of flows.
+/// Kind of flows.
 struct Flows {
     name: &'static str,
     file: PathBuf,
@@ -150,7 +150,7 @@ fn against_open_vswitch(arguments: &Arguments) -> Result<()> {
         let peer = Switch::open_vswitch(&folder, cores)?;
         for flows in &sorts {
             let case = format!("{count} flows, {}, {place}", flows.name);
-            // The flows of several masks on one core only: time is short.
+            // Flows of several masks are measured on one core only, to save time.
             let left_out = flows.name != sorts[0].name && place != "one core";
             if left_out || !case.contains(&arguments.case) {
                 continue;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Forwarding of one worker with in-memory ports: Mpps per CPU-second of the forwarding thread.
+//! Forwarding of one worker with in-memory ports, in Mpps per CPU-second of the forwarding thread.
 //!
-//! A unit is a packet received, judged and sent or dropped: the driver's copy into a frame, the pipeline, the outbox,
-//! and the frame's way home are all inside. 64-byte packets are 60 bytes and the FCS.
+//! A unit is a packet received, processed, and sent or dropped. It includes the driver's copy into a frame,
+//! the pipeline, the outbox, and the return of the frame to its pool. 64-byte packets are 60 bytes and the
+//! FCS.
 
 #[path = "forward/cases.rs"]
 mod cases;
@@ -17,13 +18,13 @@ use shunt_bench::{
     Alone, Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, Program, allowed_cpus, compare, measure, pin_to,
 };
 
-/// Bursts of a window: about a millisecond.
+/// Bursts per window: about a millisecond.
 const TURNS: u32 = 300;
 
-/// Windows of a figure.
+/// Windows per figure.
 const WINDOWS: usize = 300;
 
-/// Pairs of windows of two builds; each window starts a program.
+/// Pairs of windows for a comparison of two builds; each window starts a program.
 const PAIRS: usize = 100;
 
 const UNIT: &str = "Mpps/CPU-s";
@@ -31,13 +32,13 @@ const UNIT: &str = "Mpps/CPU-s";
 /// Without options: every case, into target/report/forward.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only the case of this name, else those whose names begin with it.
+    /// Run only the case of this name, or else those whose names begin with it.
     #[arg(long)]
     case: Option<String>,
-    /// Forward this many bursts and say nothing: for strace and callgrind.
+    /// Forward this many bursts without output, for strace and callgrind.
     #[arg(long)]
     turns: Option<u64>,
-    /// Print one window as JSON: what `--against` runs of both builds.
+    /// Print one window as JSON; `--against` runs this in both builds.
     #[arg(long)]
     window: bool,
     /// Compare with another build of this program, in paired windows.
@@ -79,13 +80,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn contender(case: &Case) -> Result<impl Contender + use<>, Box<dyn Error>> {
     let mut rig = Rig::new(case)?;
     let queues = case.sources.len() as u32;
-    // Small bursts get as many packets into a window as large ones.
+    // With small bursts, a window has more iterations, so that it contains as many packets.
     let turns = TURNS * 32 / (case.burst as u32 * queues);
-    // A turn has a burst of each queue.
+    // One poll iteration receives a burst from each queue.
     Ok(Loop::new(turns, move || rig.turn()).gap_limit(GAP_LIMIT * queues))
 }
 
-/// Measures a case by itself and puts it down in the report.
+/// Measures a case without a peer and appends the figure to the report.
 fn alone(case: &Case) -> Result<(), Box<dyn Error>> {
     let found: Alone = measure(&Plan::new(WINDOWS), &mut contender(case)?)?;
     Figure::alone("forward", &case.name, UNIT, &found).append(Path::new("target/report"), "forward")?;

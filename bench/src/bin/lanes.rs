@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Low-latency traffic beside normal traffic, in virtual time by costs measured in the same run; writes
+//! Low-latency traffic beside normal traffic, in virtual time with costs measured in the same run. Writes
 //! target/report/lanes.jsonl.
 
 #[path = "lanes/counts.rs"]
@@ -27,25 +27,25 @@ use sim::cost::Plan;
 /// Without options: everything.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only this part.
+    /// Run only this part.
     #[arg(long)]
     part: Option<Part>,
-    /// Only scenarios whose names begin so.
+    /// Run only scenarios whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Rules of each of the two large tables.
+    /// Number of rules in each of the two large tables.
     #[arg(long, default_value_t = 1_000)]
     rules: usize,
-    /// How often costs are measured and packets sent; a figure is the rounds' median.
+    /// Rounds of measuring costs and sending packets; a figure is the median of the rounds.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Windows in which costs are measured.
     #[arg(long, default_value_t = 800)]
     windows: usize,
-    /// Low-latency packets of which the round trip is told, in each scenario.
+    /// Low-latency packets for the round-trip measurement of each scenario.
     #[arg(long, default_value_t = 1_000_000)]
     packets: u64,
-    /// Print costs, and what became of each class.
+    /// Print the costs, and the results of each class.
     #[arg(long)]
     verbose: bool,
     #[command(subcommand)]
@@ -54,21 +54,21 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Forward and say nothing: what callgrind runs
+    /// Forward without output, for callgrind.
     Count(counts::Counted),
-    /// Write the first scenario as files that `shunt sim` runs
+    /// Write the first scenario as files that `shunt sim` runs.
     Export(export::Export),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// Normal traffic of more than the worker can carry.
+    /// Normal traffic above the worker's capacity.
     Overload,
-    /// Shares of low-latency traffic below saturation, against tables without the path.
+    /// Shares of low-latency traffic below saturation, compared with tables without the path.
     Mixed,
-    /// Instructions and misses of normal packets.
+    /// Instructions and cache misses of normal packets.
     Counts,
-    /// Round trips of very many low-latency packets.
+    /// Round trips of a very large number of low-latency packets.
     RoundTrip,
 }
 

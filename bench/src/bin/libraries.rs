@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Our table engines against DPDK's raw libraries, on the same rules and keys, 32 keys at a time and fewer: `mask` against
-//! `rte_acl`, `lpm` against `rte_fib` and `rte_fib6`, `exact` against `rte_hash`. The libraries may use vectors of 512
-//! bits. They are lookups alone: they know no priorities beside prefixes, counters or updates while packets pass.
+//! Shunt's table engines compared with the DPDK libraries on the same rules and keys, 32 keys at a time and
+//! fewer: `mask` with `rte_acl`, `lpm` with `rte_fib` and `rte_fib6`, `exact` with `rte_hash`. The libraries
+//! may use 512-bit vectors. They implement lookups only, without priorities beside prefixes, counters, or
+//! updates under traffic.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -23,26 +24,27 @@ mod case;
 #[path = "paper/peer.rs"]
 mod peer;
 
-/// Keys that are held against the library's before anything is measured.
+/// Number of keys whose results are compared with the library's before the measurement.
 const CHECKED: usize = 4_096;
 
-/// A turn of the slowest table takes a few tens of microseconds.
+/// Duration above which an iteration counts as preempted. An iteration of the slowest table takes a few tens
+/// of microseconds.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
-/// What the means over all lists must be, by how many keys are looked up at a time.
+/// Targets for the geometric means over all lists, by the number of keys per lookup.
 const MEANS: [(&str, f64); 3] = [("lookup", 1.2), ("lookup of 8", 2.0), ("lookup of 1", 2.0)];
 const MEANS_OF: &str = "mask by rte_acl avx512";
 
 /// Measures the engines against the libraries; writes target/report/libraries.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only cases whose names begin so.
+    /// Run only cases whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Pairs of windows a figure.
+    /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
-    /// Without lists of 100,000 rules, which the library takes minutes to build, and tables of middle sizes.
+    /// Skip lists of 100,000 rules, which take the library minutes to build, and tables of middle sizes.
     #[arg(long)]
     quick: bool,
 }
@@ -110,13 +112,13 @@ fn sample(name: &str) -> Result<String, Box<dyn Error>> {
     Ok(read_text(&folder.join(name))?)
 }
 
-/// How a case is measured.
+/// Measurement settings.
 struct Bench {
     arguments: Arguments,
     program: Option<PathBuf>,
     memory: Memory,
     cpu: usize,
-    /// By figure the cases' ratios so far: medians and intervals.
+    /// Ratios of the cases so far by figure: medians and intervals.
     ratios: RefCell<BTreeMap<String, Vec<[f64; 3]>>>,
 }
 
@@ -171,7 +173,7 @@ impl Bench {
         Ok(())
     }
 
-    /// What our engine holds, and how long it took to build.
+    /// Reports the memory of Shunt's engine and its build time.
     fn told(&self, case: &Case) -> Result<(), Box<dyn Error>> {
         let engine = case.engine_name();
         for (what, value, unit) in [("memory", case.bytes() as f64, "bytes"), ("build", case.build_ms, "ms")]
@@ -198,7 +200,7 @@ impl Bench {
         method: &str,
         batch: usize,
     ) -> Result<(), Box<dyn Error>> {
-        // About a millisecond of the slower of both.
+        // A window takes about a millisecond of the slower side.
         let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
         let slower = slower.max(Measure::CpuNsPerUnit.of(&lookups(case, batch, 50).window()?));
         let turns = ((1_000_000.0 / slower / case.turn as f64) as u32).clamp(20, 4_000);
@@ -229,7 +231,7 @@ impl Bench {
         Ok(())
     }
 
-    /// The geometric means of the ratios of each figure, of all cases since this was asked last.
+    /// Reports the geometric means of the ratios of each figure, over all cases since the last call.
     fn means(&self) -> Result<(), Box<dyn Error>> {
         for (name, ratios) in self.ratios.take() {
             let mean = |at: usize| {
@@ -270,7 +272,7 @@ fn lookup_of(batch: usize) -> String {
     if batch == BURST { "lookup".to_owned() } else { format!("lookup of {batch}") }
 }
 
-/// Looks the keys up in turn, `batch` at a time.
+/// Looks up the keys repeatedly, `batch` at a time.
 fn lookups(case: &Case, batch: usize, turns: u32) -> impl Contender {
     let mut slots = [0; BURST];
     let mut bursts = case.keys.chunks_exact(BURST * case.words).cycle();

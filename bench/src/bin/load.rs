@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A million exact entries: how long they take to load, what memory they take, and how long packets wait while all of
-//! them are deleted at once. Several rounds, each in a process of its own so that memory is counted from the start.
+//! One million exact entries: load time, memory, and the delay of packets while all entries are deleted at
+//! once. Each round runs in a separate process, so that memory is counted from the start.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -15,18 +15,18 @@ use sim::cost::{Costs, Plan, stall};
 /// Loads entries and deletes them while packets flow; writes target/report/load.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many.
+    /// Number of entries.
     #[arg(long, default_value_t = 1_000_000)]
     entries: u32,
-    /// How often.
+    /// Number of rounds.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// One round: a summary on stderr, the figures as JSON on stdout.
+    /// Run one round: print a summary to stderr and the figures as JSON to stdout.
     #[arg(long)]
     one: bool,
 }
 
-/// One round's figures.
+/// Figures of one round.
 #[derive(Debug, Serialize, Deserialize)]
 struct Round {
     load_s: f64,
@@ -39,7 +39,7 @@ struct Round {
     unlawful: f64,
 }
 
-/// A figure's name, unit, the most it may be, and where a round has it.
+/// Name and unit of a figure, its upper limit, and its value in a round.
 type Line = (&'static str, &'static str, Option<f64>, fn(&Round) -> f64);
 
 const FIGURES: [Line; 8] = [

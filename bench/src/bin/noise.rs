@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The machine's own noise: the same work against itself, and against itself with 5 % more.
+//! Noise of the machine: the same work compared with itself, and with 5 % more work.
 //!
-//! The first ratio must hold 1, or the runner favours a side; its width is the smallest difference that this machine
-//! shows. The second is a fault put in on purpose: it must be seen.
+//! The first ratio's interval must contain 1; otherwise the runner favours a side. Its width is the smallest
+//! difference that the machine can show. The second ratio is a planted difference, which must be detected.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -25,7 +25,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Bursts of 32 units, each a chain of `steps` / 32 dependent multiplications: about 1 us a burst.
+/// Returns a contender with bursts of 32 units, each a chain of `steps` / 32 dependent multiplications: about
+/// 1 us per burst.
 fn work(steps: u32) -> impl Contender {
     let mut state = 1u64;
     Loop::new(TURNS, move || {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables of the paper's kind against the DPDK libraries that they stand for, on the same rules and packets: the trie for
-//! ternary rules against `rte_acl`, the trie for prefixes against `rte_lpm6`. So that nobody can say that the path is
-//! compared with a straw man: ours must reach 0.8 of the scalar libraries' speed.
+//! Tables of the paper's kind compared with the DPDK libraries that they represent, on the same rules and
+//! packets: the trie for ternary rules with `rte_acl`, the trie for prefixes with `rte_lpm6`. This shows that
+//! the path's comparisons use realistic peers: the tries must reach 0.8 of the scalar libraries' speed.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -23,27 +23,28 @@ mod peer;
 #[path = "paper/table.rs"]
 mod table;
 
-/// Lookups of a turn, whatever the batch.
+/// Lookups per iteration, whatever the batch.
 const TURN: usize = 32;
 
-/// Lookups that are held against the library's before anything is measured.
+/// Number of lookups whose results are compared with the library's before the measurement.
 const CHECKED: usize = 4_096;
 
-/// A turn of the slowest table takes a few tens of microseconds.
+/// Duration above which an iteration counts as preempted. An iteration of the slowest table takes a few tens
+/// of microseconds.
 const GAP_LIMIT: Duration = Duration::from_micros(100);
 
 /// Measures the tables of the paper's kind; writes target/report/paper.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only cases whose names begin so.
+    /// Run only cases whose names begin with this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Pairs of windows a figure.
+    /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
 }
 
-/// How a case is measured.
+/// Measurement settings.
 struct Bench {
     arguments: Arguments,
     cpu: usize,
@@ -137,7 +138,7 @@ impl Bench {
         (peer, method): (&mut Peer, &str),
         batch: usize,
     ) -> Result<(), Box<dyn Error>> {
-        // About a millisecond and a half of the slower of both.
+        // A window takes about 1.5 ms of the slower side.
         let mut probe = || -> Result<f64, Box<dyn Error>> {
             let slower = Measure::CpuNsPerUnit.of(&peer.windows(method, batch, 50).window()?);
             Ok(slower.max(Measure::CpuNsPerUnit.of(&lookups(rules, trie, keys, batch, 50).window()?)))
@@ -148,7 +149,7 @@ impl Bench {
         let found = compare(&plan, &mut ours, &mut peer.windows(method, batch, turns))?;
         let mut figure = Figure::new(name, case, "M/CPU-s", &found, Bar::AtLeast(0.8));
         if method.starts_with("avx") {
-            // Beside it, without a bar.
+            // Reported without a target.
             (figure.bar, figure.verdict) = (None, None);
         }
         figure.append(Path::new("target/report"), "paper")?;
@@ -184,7 +185,7 @@ impl Bench {
     }
 }
 
-/// Looks the keys up in turn, in batches.
+/// Looks up the keys repeatedly, in batches.
 fn lookups<'t>(
     rules: &Rules,
     trie: &'t Trie,

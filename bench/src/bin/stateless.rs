@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The stateless lane: residues against the processor's own remainder, and a core node against port-to-port forwarding and
-//! against the same node with tables of 10,000 entries.
+//! Stateless forwarding: residues compared with the processor's remainder instruction. A core node is
+//! compared with port-to-port forwarding, and with the same node using tables of 10,000 entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -20,24 +20,24 @@ use shunt_bench::{Bar, Contender, Figure, GAP_LIMIT, Loop, Plan, allowed_cpus, c
 use wire::PacketBuilder;
 use wire::tf::Form;
 
-/// Bursts of a window: a third of a millisecond.
+/// Bursts per window: a third of a millisecond.
 const TURNS: u32 = 100;
 
-/// Entries of the tables that nodes are held against, and packets of each set.
+/// Number of entries in the peer's tables, and of packets in each set.
 const ENTRIES: usize = 10_000;
 const PACKETS: usize = 4_096;
 
-/// Keys of a set, and of a turn, in eights, as the lane takes them.
+/// Number of keys in a set and per iteration. They are processed in groups of eight, as the pipeline does.
 const KEYS: usize = 4_096;
 const KEYS_A_TURN: usize = 128;
 
-/// Into target/report/stateless.jsonl.
+/// Write target/report/stateless.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Pairs of windows of a figure.
+    /// Pairs of windows per figure.
     #[arg(long, default_value_t = 100)]
     windows: usize,
-    /// Only figures in whose names this stands.
+    /// Run only figures whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
     /// Seed of keys and packets.
@@ -52,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     nodes(&arguments)
 }
 
-/// Compares two contenders, and puts the figure down.
+/// Compares two contenders and appends the figure to the report.
 fn put_down(
     arguments: &Arguments,
     (figure, case, unit): (&str, &str, &str),
@@ -77,7 +77,7 @@ fn put_down(
     Ok(())
 }
 
-/// Keys by the reciprocal and folded limbs, or by tables, against `u128 % u128` on the same keys.
+/// Compares residues by reciprocals and folded limbs, or by tables, with `u128 % u128` on the same keys.
 fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     let mut rng = Rng::with_seed(arguments.seed);
     let keys: Vec<u128> = (0..KEYS).map(|_| rng.u128(..)).collect();
@@ -123,7 +123,7 @@ fn residues(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A node of four ports. Packets come in by port 1.
+/// Returns a node with four ports. Packets arrive on port 1.
 fn node(name: &str, flows: String, packets: Vec<Vec<u8>>) -> Case {
     Case {
         name: name.into(),
@@ -190,7 +190,7 @@ fn base(rng: &mut Rng) -> PacketBuilder {
     PacketBuilder::ethernet([2, 0, 0, 0, 0, rng.u8(..)], [2, 0, 0, 0, 0, rng.u8(..)])
 }
 
-/// A packet of 64 bytes and its FCS under the headers.
+/// Returns a packet of 64 bytes and the FCS behind the headers.
 fn under(header: PacketBuilder) -> Vec<u8> {
     let mut bytes = header.ipv4([10, 0, 0, 1], [10, 0, 0, 2]).udp(1, 2).payload(&[0; 18]).build();
     bytes.resize(bytes.len().max(60), 0);
@@ -206,7 +206,7 @@ fn with_tag(rng: &mut Rng) -> Vec<u8> {
     under(base(rng).tf(Form::Paper, 0, 0, rng.u16(1..=48)))
 }
 
-/// A node whose residues lead to three ports.
+/// Returns a node whose residues lead to three ports.
 fn keyflow(arithmetic: Arithmetic) -> Result<Stateless, Box<dyn Error>> {
     let id = NodeId::new(arithmetic, 251).ok_or("an ID is 2 and more")?;
     let labels = (0..id.residues()).map(|label| (label, Label::Port(2 + label % 3))).collect();
@@ -219,7 +219,7 @@ fn keyflow(arithmetic: Arithmetic) -> Result<Stateless, Box<dyn Error>> {
     })
 }
 
-/// A node with three gates of 16 servers each.
+/// Returns a node with three gates of 16 servers each.
 fn gates() -> Result<Stateless, Box<dyn Error>> {
     let gate = |number| {
         let number = NonZeroU32::new(number).ok_or("a gate is 1 and more")?;
@@ -230,14 +230,14 @@ fn gates() -> Result<Stateless, Box<dyn Error>> {
     Ok(Stateless { trusted: BTreeSet::from([1]), gates: Some(gates), ..Stateless::default() })
 }
 
-/// 10,000 addresses.
+/// Returns a case with 10,000 addresses.
 fn exact() -> Case {
     let mac = |n: usize| [2, 0, 0, 0, (n >> 8) as u8, n as u8];
     let mut flows = String::new();
     let mut packets = Vec::with_capacity(ENTRIES);
     for n in 0..ENTRIES {
         let text = mac(n).map(|byte| format!("{byte:02x}")).join(":");
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = writeln!(flows, "dl_dst={text},actions=output:{}", 2 + n % 3);
         packets.push(under(PacketBuilder::ethernet(mac(n), [2, 1, 0, 0, 0, 1])));
     }
@@ -245,7 +245,8 @@ fn exact() -> Case {
     node("10k exact", flows, packets)
 }
 
-/// 10,000 rules of an access list: prefixes of both addresses, protocol, and a port or none; a packet for each.
+/// Returns a case with 10,000 rules of an access list: prefixes of both addresses, protocol, and for some a
+/// port. There is one packet per rule.
 fn mask(rng: &mut Rng) -> Case {
     let mut flows = String::new();
     let mut packets = Vec::with_capacity(ENTRIES);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Large tables under a steady stream of changes: rules are taken away and others put in their place, one at a time, at even
-//! distances, while a second thread compiles new bases. How soon each is in force, and what lookups lose by the changes.
+//! Large tables under a constant stream of changes. Rules are deleted and replaced one at a time at a
+//! constant rate, while a second thread compiles new bases. Measures the time until a change is applied, and
+//! the effect on lookups.
 //!
-//! In force: the control thread has made the updates of a change and one worker has applied them. Time is virtual: changes
-//! arrive at their times, one waits for the one before, and each takes the CPU time that it took. Bases are compiled in
-//! real time, by which changes arrive as well.
+//! A change is applied when the control thread has created its updates and one worker has applied them. Time
+//! is virtual: changes arrive at their scheduled times, wait for earlier ones, and take the CPU time that
+//! they used. Bases are compiled in real time, during which changes arrive as well.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -28,37 +29,37 @@ use tables::{Master, Table, TableUpdate};
 #[path = "tables/compiled.rs"]
 mod compiled;
 
-/// How many lookups come before the first key comes again.
+/// Number of bursts before the first key is repeated.
 const BURSTS: usize = 1_000;
-/// Of the rules, those that are not in the table at first: changes put them in the place of others.
+/// Divisor: one of this many rules is not in the table at first, and replaces another later.
 const SPARE_PART: usize = 10;
-/// How often lookups are compared.
+/// Number of times that lookups are compared.
 const LOOKS: u32 = 12;
-/// What a change may take, at the 99th percentile, and what is left of lookups.
+/// Targets: time of a change at the 99th percentile in microseconds, and remaining lookup speed.
 const IN_FORCE_US: f64 = 50.0;
 const LOOKUPS_LEFT: f64 = 0.8;
 
 /// Writes target/report/updates.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only tables whose names contain this.
+    /// Run only tables whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Changes a second.
+    /// Changes per second.
     #[arg(long, default_value_t = 10_000)]
     rate: u32,
-    /// Seconds of each table.
+    /// Duration of each table in seconds.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
-    /// Pairs of windows of each look at lookups.
+    /// Pairs of windows per comparison of lookups.
     #[arg(long, default_value_t = 20)]
     pairs: usize,
-    /// Entries of the exact table.
+    /// Number of entries in the exact table.
     #[arg(long, default_value_t = 1_000_000)]
     exact: u64,
 }
 
-/// Makes a table's rules.
+/// Creates the rules of a table.
 type Maker = fn(&Arguments) -> Result<Vec<Rule>, Box<dyn Error>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -67,9 +68,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (first, last) = (*cpus.first().ok_or("no CPU is allowed")?, *cpus.last().ok_or("no CPU is allowed")?);
     let (errands, work) = channel();
     let (sender, done) = channel();
-    // Ends with the last errand.
+    // The thread ends with the last job.
     let compiler = thread::spawn(move || {
-        // Where there is but one CPU, both share it.
+        // With a single CPU, both threads share it.
         drop(pin_to(first));
         work_off(&work, &sender);
     });
@@ -91,7 +92,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the second thread is to do.
+/// Job for the second thread.
 enum Errand {
     Compile(Job),
     Free(Vec<Spent>),
@@ -111,16 +112,16 @@ fn work_off(work: &Receiver<Errand>, done: &Sender<Compiled>) {
     }
 }
 
-/// A table with its rules.
+/// Table with its rules.
 struct Changing<'b> {
     master: Master,
     view: Table,
     living: Vec<Arc<FlowEntry>>,
     spare: VecDeque<Rule>,
     bases: &'b Bases,
-    /// A base is being compiled.
+    /// Whether a base is being compiled.
     waits: bool,
-    /// Of the rule that was taken away last.
+    /// Id of the rule that was deleted last.
     number: u32,
     swaps: usize,
     rng: Rng,
@@ -137,7 +138,8 @@ impl<'b> Changing<'b> {
         Ok(Self { master, view, living, spare: spare.into(), bases, waits: false, number: 0, swaps: 0, rng })
     }
 
-    /// Takes a rule away, or puts another in the place of the last that went. How long that kept both threads, ns.
+    /// Deletes a rule, or adds one in place of the last deleted. Returns the time that both threads spent, in
+    /// nanoseconds.
     fn change(&mut self, number: u32) -> Result<u64, Box<dyn Error>> {
         let change = if number.is_multiple_of(2) {
             let gone = self.living.swap_remove(self.rng.usize(..self.living.len()));
@@ -146,7 +148,7 @@ impl<'b> Changing<'b> {
             RuleChange::Remove(gone.id)
         } else {
             let rule = self.spare.pop_front().ok_or("there are too few rules")?;
-            // As the model does, which numbers its entries anew as soon as it can.
+            // The new entry reuses the id, as the model does whenever possible.
             let added = entry(self.number, rule);
             self.living.push(Arc::clone(&added));
             RuleChange::Add(added)
@@ -171,7 +173,7 @@ impl<'b> Changing<'b> {
         Ok(start.elapsed_ns())
     }
 
-    /// Waits for a base that is being compiled, which is of no use any more.
+    /// Waits for a base that is being compiled; it is discarded.
     fn end(self) -> Result<(), Box<dyn Error>> {
         if self.waits {
             drop(self.bases.done.recv()?);
@@ -179,8 +181,8 @@ impl<'b> Changing<'b> {
         Ok(())
     }
 
-    /// Lookups of packets that rules are for, in the table as it is by those in one compiled from the same rules: the median
-    /// ratio, and all into `pool`.
+    /// Compares lookups in the current table with lookups in a table compiled from the same rules. Returns
+    /// the median ratio, and adds all pairs to `pool`.
     fn look(&mut self, pairs: usize, pool: &mut Pool) -> Result<f64, Box<dyn Error>> {
         let fresh = compiled(&mut Master::default(), &self.living)?;
         let rng = &mut self.rng;
@@ -202,7 +204,7 @@ impl<'b> Changing<'b> {
             fresh.lookup(then, &mut found[1]);
             let priority =
                 |id: u32| self.living.iter().find(|entry| entry.id == id).map(|entry| entry.priority);
-            // Of equal rules the order of adding counts, which a table of the same rules does not know.
+            // Among equal rules the first added is hit. A recompiled table does not know that order.
             if let Some(at) = (0..BURST).find(|&at| found[0][at] != found[1][at])
                 && priority(found[0][at]) != priority(found[1][at])
             {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the worst packets and the worst rules cost a table.
+//! Cost of the worst packets and the worst rules for a table.
 //!
-//! Packets: of many that were drawn near a table's rules the slowest, each timed alone, against as many that were drawn as
-//! ordinary traffic is. Whoever finds them has the compiled table at hand, which is more than the code. The same with a
-//! head of additions that is full, with many dead rules, and with as many of both as may stand beside a base at rest.
+//! Packets: the slowest of many packets generated near a table's rules, each timed separately, compared with
+//! as many packets of ordinary traffic. An attacker would need the compiled table for this, which is more
+//! than the code. The same is measured with a full delta, with many tombstones, and with the largest numbers
+//! of both that a base may have before it is recompiled.
 //!
-//! Rules: 65,536 that lie one inside the other, that all match everything, that are equal under every coarse mask, against as
-//! many routes of a real table.
+//! Rules: 65,536 rules that are nested, that all match every packet, or that are equal under every coarse
+//! mask, compared with as many routes of a real table.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -27,34 +28,34 @@ use tables::{Master, Table};
 #[path = "tables/compiled.rs"]
 mod compiled;
 
-/// Packets that are timed, and of them the attack.
+/// Number of packets that are timed, and number of the slowest ones that form the attack.
 const DRAWN: usize = 64 * ATTACK;
 const ATTACK: usize = 2_048;
 
-/// How often a packet is looked up alone: the least time counts.
+/// Number of separate lookups of a packet; the shortest time counts.
 const TRIES: usize = 5;
 
-/// Dead rules: nearly as many as make a small table be compiled at once.
+/// Number of deleted rules: nearly as many as trigger an immediate compilation of a small table.
 const DEAD: usize = 1_000;
 
-/// What an attack may leave of a table's speed.
+/// Minimum speed of a table under attack, relative to ordinary traffic.
 const LEFT: f64 = 0.8;
 
-/// Rules of the worst sets.
+/// Number of rules in the worst sets.
 const RULES: usize = 65_536;
 
 /// Writes target/report/worst.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only tables whose names contain this.
+    /// Run only tables whose names contain this.
     #[arg(long, default_value = "")]
     case: String,
-    /// Pairs of windows.
+    /// Number of window pairs.
     #[arg(long, default_value_t = 100)]
     windows: usize,
 }
 
-/// Makes a table's rules.
+/// Creates the rules of a table.
 type Maker = fn() -> Result<Vec<Rule>, Box<dyn Error>>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -94,13 +95,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A table with its rules.
+/// Table with its rules.
 struct Tried {
     name: String,
     table: Table,
-    /// Living ones.
+    /// Existing rules.
     rules: Vec<Arc<FlowEntry>>,
-    /// Dead ones.
+    /// Deleted rules.
     gone: Vec<Arc<FlowEntry>>,
     build_ms: f64,
     bytes: usize,
@@ -117,7 +118,8 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms, bytes: master.base_bytes() })
     }
 
-    /// A part of the rules is added one by one, until one more would make a new base.
+    /// Creates a table in which a part of the rules was added one by one, until one more would trigger a new
+    /// base.
     fn with_full_head(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(5).shuffle(&mut rules);
@@ -142,7 +144,7 @@ impl Tried {
         Ok(Self { name, table, rules, gone: Vec::new(), build_ms: 0.0, bytes: 0 })
     }
 
-    /// Rules are replaced until one more would ask for a new base aside.
+    /// Creates a table in which rules were replaced until one more would trigger a background compilation.
     fn at_rest(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         Rng::with_seed(7).shuffle(&mut rules);
@@ -151,7 +153,7 @@ impl Tried {
         let mut table = compiled(&mut master, &rules)?;
         let (mut gone, least) = (Vec::new(), worker::ASIDE_LEAST.min(rules.len() / 4));
         while let Some(added) = spare.pop() {
-            // The job that this asks for is not done.
+            // The requested job is not run.
             if master.job_aside(least).is_some() {
                 break;
             }
@@ -170,7 +172,7 @@ impl Tried {
         Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })
     }
 
-    /// Rules are taken away, but for half of them.
+    /// Creates a table from which [`DEAD`] rules, at most half of all, were deleted.
     fn with_dead(name: &str, rules: Vec<Rule>) -> Result<Self, Box<dyn Error>> {
         let mut rules: Vec<_> = (0..).zip(rules).map(|(id, rule)| entry(id, rule)).collect();
         let mut master = Master::default();
@@ -188,13 +190,14 @@ impl Tried {
         Ok(Self { name, table, rules, gone, build_ms: 0.0, bytes: 0 })
     }
 
-    /// A packet of ordinary traffic.
+    /// Returns a packet of ordinary traffic.
     fn ordinary(&self, rng: &mut Rng) -> Vec<u64> {
         let rule = &self.rules[rng.usize(..self.rules.len())];
         Packet::matching(rng, &rule.matching).key(self.table.plan())
     }
 
-    /// One that is meant to cost much: fields of two rules, or a bit beside a rule, or an ordinary one, or for a dead rule.
+    /// Returns a packet that is likely to be expensive. It has fields of two rules, or one bit changed, or is
+    /// an ordinary packet, or matches a deleted rule.
     fn crafted(&self, rng: &mut Rng) -> Vec<u64> {
         let mut key = match rng.choice(&self.gone).filter(|_| rng.bool()) {
             Some(gone) => Packet::matching(rng, &gone.matching).key(self.table.plan()),
@@ -218,7 +221,7 @@ impl Tried {
         key
     }
 
-    /// The slowest of many, each timed alone.
+    /// Returns the slowest of many packets, each timed separately.
     fn attack(&self, rng: &mut Rng) -> Vec<u64> {
         let mut ids = [0; BURST];
         let mut timed: Vec<(u128, Vec<u64>)> = (0..DRAWN)
@@ -239,7 +242,7 @@ impl Tried {
         slowest.concat()
     }
 
-    /// Looks up the attack and ordinary traffic in turns.
+    /// Compares lookups of the attack with lookups of ordinary traffic.
     fn attacked(&self, windows: usize) -> Result<(), Box<dyn Error>> {
         let mut rng = Rng::with_seed(1);
         let attack = self.attack(&mut rng);
@@ -261,7 +264,7 @@ impl Tried {
         Ok(())
     }
 
-    /// Looks up packets that these rules are for, and some of another table's.
+    /// Compares lookups of packets for these rules with lookups in another table.
     fn beside(&self, other: &Self, windows: usize) -> Result<(), Box<dyn Error>> {
         let mut rng = Rng::with_seed(2);
         let mut keys = |of: &Self| (0..ATTACK).map(|_| of.ordinary(&mut rng)).collect::<Vec<_>>().concat();
@@ -301,7 +304,7 @@ fn prefix(field: Field, value: u128, length: u32) -> FieldMatch {
     FieldMatch { field, value: value & mask, mask }
 }
 
-/// Prefixes of all lengths around few addresses, so that each lies in many others.
+/// Returns prefixes of all lengths around few addresses, so that each is nested in many others.
 fn nested_routes() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(3);
     let centers: Vec<u128> = (0..RULES / 100).map(|_| rng.u128(..)).collect();
@@ -313,7 +316,7 @@ fn nested_routes() -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..RULES).map(route).collect()
 }
 
-/// Prefixes around one packet in four fields, in no order.
+/// Returns prefixes around one packet in four fields, in random order.
 fn nested_rules() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(4);
     let [from, to] = sets::ports().ok_or("ports can be slices")?;
@@ -331,13 +334,13 @@ fn nested_rules() -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..RULES).map(rule).collect()
 }
 
-/// Any of a port's last twelve bits.
+/// Returns a condition on some of a port's last twelve bits.
 fn some_bits(field: Field, rng: &mut Rng) -> FieldMatch {
     let mask = rng.u128(1..1 << 12);
     FieldMatch { field, value: rng.u128(..) & mask, mask }
 }
 
-/// Rules that share all bits which coarse masks keep, and differ in any of those behind.
+/// Returns rules that share all bits that coarse masks keep, and differ in some of the others.
 fn alike() -> Result<Vec<Rule>, Box<dyn Error>> {
     let mut rng = Rng::with_seed(5);
     let [from, to] = sets::ports().ok_or("ports can be slices")?;

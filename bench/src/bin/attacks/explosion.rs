@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic that is crafted to touch every mask. A switch that caches wildcards makes a mask of each combination of bits
-//! which told a packet from the rules; packets that differ from a rule in the last bit it looks at, and then in the one
-//! before, make as many masks as there are bits, and every lookup after that goes through all of them.
+//! Traffic crafted to touch every mask. A switch with a wildcard cache creates one mask for each combination
+//! of bits that distinguished a packet from the rules. Packets that first differ from a rule in its last
+//! examined bit, then in the one before, and so on, create as many masks as there are bits. Every later
+//! lookup then searches all masks.
 
 use std::fmt::Write;
 
@@ -9,7 +10,7 @@ use fastrand::Rng;
 use shunt_bench::paper::{AccessList, AccessRule, FiveTuple, Prefix};
 use wire::PacketBuilder;
 
-/// The list's rules that can be said without ranges: ports are given, or do not count.
+/// Returns the rules that need no port ranges: each port is exact or a wildcard.
 pub fn sayable(list: &AccessList) -> Vec<AccessRule> {
     let is_sayable = |rule: &&AccessRule| {
         let ports = rule.ports.iter().all(|(low, high)| low == high || (*low, *high) == (0, u16::MAX));
@@ -18,12 +19,13 @@ pub fn sayable(list: &AccessList) -> Vec<AccessRule> {
     list.rules.iter().filter(is_sayable).copied().collect()
 }
 
-/// The rules as low-latency entries, best first, and one normal entry for everything else; all send to port 2.
+/// Formats the rules as low-latency entries, best first, and a normal entry for other traffic. All output to
+/// port 2.
 pub fn flows(rules: &[AccessRule]) -> String {
     let mut text = String::from("priority=1,ip,actions=output:2\n");
     for (n, rule) in rules.iter().enumerate() {
         let protocol = if rule.protocol == Some(6) { "tcp" } else { "udp" };
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = write!(text, "low_latency,priority={},{protocol}", 60_000 - n);
         for (name, (bits, length)) in ["nw_src", "nw_dst"].into_iter().zip(rule.addresses) {
             if length > 0 {
@@ -40,7 +42,7 @@ pub fn flows(rules: &[AccessRule]) -> String {
     text
 }
 
-/// A packet that hits a rule.
+/// Returns a packet that hits a rule.
 pub fn hitting(rng: &mut Rng, rule: &AccessRule) -> FiveTuple {
     let address = |rng: &mut Rng, (bits, length): Prefix| {
         bits | u128::from(rng.u32(..).checked_shr(length.into()).unwrap_or(0)) << 96
@@ -52,7 +54,7 @@ pub fn hitting(rng: &mut Rng, rule: &AccessRule) -> FiveTuple {
     }
 }
 
-/// For each rule and each bit that it looks at, a packet that agrees with it as far as that bit, and no further.
+/// Returns, for each rule and each bit it examines, a packet that agrees with the rule up to that bit only.
 pub fn crafted(rng: &mut Rng, rules: &[AccessRule]) -> Vec<FiveTuple> {
     let mut made = Vec::new();
     for rule in rules {
@@ -75,14 +77,14 @@ pub fn crafted(rng: &mut Rng, rules: &[AccessRule]) -> Vec<FiveTuple> {
     made
 }
 
-/// A packet of a new flow that was not crafted.
+/// Returns a packet of an ordinary new flow.
 pub fn ordinary(rng: &mut Rng) -> FiveTuple {
     let mut address = || u128::from(rng.u32(..)) << 96;
     let addresses = [address(), address()];
     FiveTuple { addresses, ports: [rng.u16(..), rng.u16(..)], protocol: if rng.bool() { 6 } else { 17 } }
 }
 
-/// 64 bytes on the wire.
+/// Returns the bytes of a packet: 64 bytes on the wire.
 pub fn bytes(packet: &FiveTuple) -> Vec<u8> {
     let [source, destination] = packet.addresses.map(|address| ((address >> 96) as u32).to_be_bytes());
     let made = PacketBuilder::ethernet([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]).ipv4(source, destination);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The cost model of docs/model.md: what it predicts for mixed traffic from runs of one sort of traffic, against what
-//! mixed traffic costs.
+//! Cost model of docs/model.md: its predictions for mixed traffic, based on runs with one sort of traffic
+//! each, compared with the measured cost of mixed traffic.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use crate::course::{BURST, Course, scenario};
 const STAGES: usize = 3;
 const RULES: usize = 1_000;
 const FLOWS: usize = 1_000;
-/// Flows that hit a normal entry in table 1, and how many of a thousand packets are theirs.
+/// Number of flows that hit a normal entry in table 1, and their share of the packets in thousandths.
 const NORMAL_FLOWS: usize = 100;
 const NORMAL_PER_MILLE: u32 = 200;
 const FRAMES: usize = 128 * BURST;
@@ -24,19 +24,19 @@ const FRAMES: usize = 128 * BURST;
 const SMALL: usize = 8;
 const LUT_ENTRIES: usize = 4_096;
 
-/// Bursts of a run; longer ones were interrupted and do not count.
+/// Bursts per run. Bursts longer than the limit were preempted and are excluded.
 const TURNS: usize = 400;
 const LIMIT_NS: u64 = 120_000;
 
-/// How far a prediction may be off.
+/// Permitted relative error of a prediction.
 const OFF: f64 = 0.15;
 
-/// Time and packets of one stage on one path.
+/// Time and packets of one stage.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
     ns: f64,
     packets: f64,
-    /// Packets whose entry the stage ran.
+    /// Packets whose entry the stage executed.
     ran: f64,
 }
 
@@ -46,13 +46,14 @@ impl Part {
     }
 }
 
-/// Charges time to stages: of the path until a lower table follows a higher one, of the tables from there on.
+/// Probe that assigns time to stages: to the path until a table follows itself or a lower one, then to the
+/// tables.
 #[derive(Debug)]
 struct Stages {
     last: Instant,
     path: [Part; STAGES],
     tables: [Part; STAGES],
-    /// All else, per packet.
+    /// All other time, per packet.
     rest: Part,
     in_tables: bool,
     at: usize,
@@ -103,16 +104,16 @@ impl Probe for Stages {
     }
 }
 
-/// One run: stages by path and by tables, and the rest.
+/// Result of one run: stages of the path, stages of the tables, and the remaining time.
 struct Run {
     path: [Part; STAGES],
     tables: [Part; STAGES],
     rest: f64,
-    /// Time of a packet in all.
+    /// Total time per packet.
     whole: f64,
 }
 
-/// Runs a course, without interrupted bursts.
+/// Runs a course. Preempted bursts are excluded.
 fn measured(course: &mut Course<Stages>) -> Run {
     let mut sum = Stages::default();
     for _ in 0..TURNS {
@@ -138,10 +139,10 @@ fn measured(course: &mut Course<Stages>) -> Run {
     Run { path: sum.path, tables: sum.tables, rest: sum.rest.each(), whole }
 }
 
-/// A quantity's name, as predicted and as measured.
+/// Quantity: name, predicted value, measured value.
 type Pair = (String, f64, f64);
 
-/// A cost by the law of batches: so much a packet, and so much a batch.
+/// Cost model of a stage: a cost per packet and a cost per batch.
 #[derive(Clone, Copy, Debug)]
 struct Law {
     packet: f64,
@@ -149,35 +150,35 @@ struct Law {
 }
 
 impl Law {
-    /// The law that gives these costs of a packet in whole bursts and in small ones.
+    /// Derives the model from the cost per packet in full bursts and in small bursts.
     fn new(large: f64, small: f64) -> Self {
         let (big, few) = (BURST as f64, SMALL as f64);
         let batch = ((small - large) / (1.0 / few - 1.0 / big)).max(0.0);
         Self { packet: large - batch / big, batch }
     }
 
-    /// A packet's cost in batches of so many.
+    /// Returns the cost per packet in batches of the given size.
     fn of(self, packets: f64) -> f64 {
         self.packet + self.batch / packets.max(1.0)
     }
 }
 
-/// The switches of a round.
+/// Switches of one round.
 struct Switches {
-    /// With the path, low-latency packets only, in whole bursts and in small ones.
+    /// With the path and low-latency packets only, in full bursts and in small ones.
     path: [Course<Stages>; 2],
-    /// Without the path, likewise.
+    /// The same without the path.
     tables: [Course<Stages>; 2],
     mixed: Course<Stages>,
 }
 
-/// One round: runs one after the other, and what they predict.
+/// Runs one round and returns predicted and measured values.
 fn round(switches: &mut Switches) -> Vec<Pair> {
     let [path, small_path] = switches.path.each_mut().map(measured);
     let [tables, small_tables] = switches.tables.each_mut().map(measured);
     let mix = measured(&mut switches.mixed);
     let normal = switches.mixed.normal_share();
-    // Without the path, no table follows a lower one: all is charged to the path's places.
+    // Without the path, no table follows a lower one, so all time is assigned to the path's stages.
     let laws = |large: &Run, small: &Run| -> Vec<Law> {
         let parts = large.path.iter().zip(&small.path);
         parts.map(|(large, small)| Law::new(large.each(), small.each())).collect()
@@ -191,14 +192,16 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     for (i, (t_l, part)) in t_l.iter().zip(&mix.path).enumerate() {
         pairs.push((format!("t_l of stage {}", i + 1), *t_l, part.each()));
     }
-    // Of the tables, the mix looks up only what lies behind the stage where normal packets leave.
+    // In the tables, the mixed traffic needs lookups only behind the stage at which normal packets leave the
+    // path.
     pairs.push(("t_p of stage 3".into(), t_p, mix.tables[2].each()));
     let rho = [1.0, 1.0 - normal, 1.0];
     for (i, rho) in rho.into_iter().enumerate() {
         let part = mix.path[i];
         pairs.push((format!("rho of stage {}", i + 1), rho, part.ran / part.packets.max(1.0)));
     }
-    // Normal values are known: the lookup at the stage where they leave is spared, its instructions are not.
+    // Normal values are known to the LUT, so the lookup at the stage where packets leave is saved. Its
+    // instructions are executed.
     let low_latency = path.rest + t_l.iter().sum::<f64>();
     let leaving = path.rest + t_l[0] + t_l[1] + t_p;
     let mix_low = mix.rest + mix.path.iter().map(|part| part.each()).sum::<f64>();
@@ -211,7 +214,7 @@ fn round(switches: &mut Switches) -> Vec<Pair> {
     pairs
 }
 
-/// Measures all scenarios; `case` is what their names must begin with.
+/// Measures all scenarios whose names begin with `case`.
 pub fn run(case: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
     for kind in Kind::ALL {
         let percent = NORMAL_PER_MILLE / 10;

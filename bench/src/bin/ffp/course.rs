@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario's traffic through a switch with `mem` ports, and what comes out held against what must.
+//! Runs a scenario's traffic through a switch with `mem` ports, and checks the output.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use tables::base::Maker;
 
 use crate::tape::{Tape, Tapped};
 
-/// Packets of a burst.
+/// Packets per burst.
 pub const BURST: usize = 32;
 
-/// What runs.
+/// Running switch with its traffic.
 pub struct Course<P: Probe = ()> {
-    /// The switch.
+    /// Switch under measurement.
     pub rig: Rig<P>,
     tape: Arc<Tape>,
     scenario: Arc<Scenario>,
@@ -31,22 +31,22 @@ pub struct Course<P: Probe = ()> {
     received: u64,
 }
 
-/// A scenario, on the best rule sets there are.
+/// Returns a scenario from the best available rule sets.
 pub fn scenario(options: &Options) -> Result<Arc<Scenario>, Box<dyn Error>> {
     let list = if options.rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
     Ok(Arc::new(Scenario::new(options, &Sources::best(list)?)?))
 }
 
-/// Frames of which the buffers take up this many bytes, rounded up to whole bursts.
+/// Returns the number of frames whose buffers occupy this many bytes, rounded up to full bursts.
 pub fn frames_in(bytes: usize, packet: usize) -> usize {
     let buffer = HEADROOM_BYTES + packet + TAILROOM_BYTES;
     bytes.div_ceil(buffer).next_multiple_of(BURST)
 }
 
 impl Course {
-    /// A switch that receives `frames` packets by port 1 over and over, drawn from the scenario's low-latency flows by
-    /// Zipf's law, each in a buffer of its own, the buffers in no order. `lut_entries` 0: without the path. With a maker,
-    /// tables are of its making.
+    /// Creates a switch that repeatedly receives `frames` packets on port 1. They are drawn from the
+    /// scenario's low-latency flows by Zipf's law, and each is in a separate buffer; buffers are in random
+    /// order. `lut_entries` 0 disables the path. With a maker, it creates the tables.
     pub fn new(
         scenario: &Arc<Scenario>,
         frames: usize,
@@ -58,7 +58,7 @@ impl Course {
 }
 
 impl<P: Probe + Default> Course<P> {
-    /// The same, with so many packets of a thousand from normal flows, and in bursts of at most so many.
+    /// Like `new`, with a share of packets from normal flows in thousandths, and a maximum burst size.
     pub fn mixed(
         scenario: &Arc<Scenario>,
         frames: usize,
@@ -82,19 +82,19 @@ impl<P: Probe + Default> Course<P> {
         Ok(Self { rig, tape, scenario, traffic, fast: 0, received: 0 })
     }
 
-    /// The share of packets that are of normal flows.
+    /// Returns the share of packets from normal flows.
     pub fn normal_share(&self) -> f64 {
         let normal = self.traffic.iter().filter(|at| !self.scenario.flows[**at].low_latency).count();
         normal as f64 / self.traffic.len() as f64
     }
 
-    /// Lets all packets through twice, so that what can be learned is; then once more, held against what must come out.
+    /// Sends all packets twice, so that LUTs learn them, and then once with a check of the output.
     pub fn prepare(&mut self) -> Result<(), Box<dyn Error>> {
         self.rig.warm_up(2 * self.traffic.len() / BURST);
         self.verify()
     }
 
-    /// Lets all packets through once and holds every byte sent against what must be.
+    /// Sends all packets once and compares every sent byte with the expected output.
     pub fn verify(&mut self) -> Result<(), Box<dyn Error>> {
         self.tape.record(true);
         let mut received = 0;
@@ -114,7 +114,7 @@ impl<P: Probe + Default> Course<P> {
         Ok(())
     }
 
-    /// Of the packets since the last verification, the share that went all the way over the path.
+    /// Returns the share of packets since the last verification that stayed on the path.
     pub fn fast_share(&mut self) -> f64 {
         let totals = self.rig.model.plane_mut().totals();
         (totals.fast - self.fast) as f64 / ((totals.received - self.received) as f64).max(1.0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Reads what ports send.
+//! Recorder of the packets that ports send.
 
 use std::collections::{HashMap, VecDeque};
 use std::os::fd::RawFd;
@@ -9,22 +9,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use frame::Frame;
 use port::{Capabilities, Link, Pools, Queue, Statistics};
 
-/// What all ports of a switch sent.
+/// Packets sent by all ports of a switch.
 #[derive(Debug, Default)]
 pub struct Tape {
-    /// Sum of the first eight bytes of all packets: written, so that reading is not left out.
+    /// Sum of the first eight bytes of all packets. It is stored so that the compiler does not remove the
+    /// reads.
     sum: AtomicU64,
     recording: AtomicBool,
     sent: Mutex<Vec<(u32, Vec<u8>)>>,
 }
 
 impl Tape {
-    /// Keeps copies of packets from now on, or no more.
+    /// Starts or stops the recording of packets.
     pub fn record(&self, recording: bool) {
         self.recording.store(recording, Ordering::Relaxed);
     }
 
-    /// Takes what was recorded and holds it against what was to be sent: ports and packets, in any order.
+    /// Compares the recorded ports and packets with the expected ones, in any order, and clears the record.
+    /// Returns their number.
     pub fn judge<'p>(&self, expected: impl Iterator<Item = (u32, &'p [u8])>) -> Result<usize, String> {
         let sent = std::mem::take(&mut *self.sent.lock().unwrap_or_else(PoisonError::into_inner));
         let mut counts: HashMap<(u32, &[u8]), i64> = HashMap::new();
@@ -41,7 +43,8 @@ impl Tape {
     }
 }
 
-/// A queue whose packets are read when they are sent: their first eight bytes always, all of them while the tape records.
+/// Queue that reads each packet on transmission: always the first eight bytes, and the whole packet while
+/// recording.
 pub struct Tapped<Q> {
     pub number: u32,
     pub queue: Q,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! 10 Gbit/s of the shortest packets through three stages of the path, by one core: 14.88 Mpps per CPU-second.
+//! 10 Gbit/s of minimum-size packets through three stages of the path on one core: 14.88 Mpps per CPU-second.
 //!
-//! The paper's figure 11 shows wire speed from 256 bytes on.
+//! Figure 11 of the paper shows wire speed from 256 bytes on.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -12,25 +12,25 @@ use shunt_bench::{Contender, Figure, GAP_LIMIT, Loop, Plan, measure};
 
 use crate::course::{BURST, Course, frames_in, scenario};
 
-/// 10 Gbit/s in packets of 64 bytes, a preamble and a gap of 20.
+/// 10 Gbit/s in packets of 64 bytes, with 20 bytes of preamble and gap.
 const WIRE_MPPS: f64 = 14.88;
 
-/// What the received packets' buffers take up together.
+/// Total size of the received packets' buffers.
 const SPREAD_BYTES: usize = 64 << 20;
 
-/// Flows, by Zipf's law.
+/// Number of flows, which follow Zipf's law.
 pub const FLOWS: usize = 10_000;
 
-/// Records of each LUT: room for all flows.
+/// Records of each LUT, enough for all flows.
 pub const LUT_ENTRIES: usize = 16_384;
 
-/// Bursts of a window.
+/// Bursts per window.
 const TURNS: u32 = 300;
 
-/// Frames of [`turn`]: few, so that all are learned soon.
+/// Number of frames for [`turn`], small so that LUTs learn all of them soon.
 const FEW_FRAMES: usize = 1_024;
 
-/// Scenarios and rules of the cases whose names begin with `case`.
+/// Returns the scenarios and rule counts of the cases whose names begin with `case`.
 fn cases(case: &str) -> impl Iterator<Item = (String, Kind, usize)> {
     let all = Kind::ALL.into_iter().flat_map(|kind| [1_000, 10_000].map(|rules| (kind, rules)));
     all.filter_map(move |(kind, rules)| {
@@ -42,12 +42,12 @@ fn cases(case: &str) -> impl Iterator<Item = (String, Kind, usize)> {
     })
 }
 
-/// Measures all scenarios; `case` is what their names must begin with.
+/// Measures all scenarios whose names begin with `case`.
 pub fn run(case: &str, windows: usize) -> Result<(), Box<dyn Error>> {
     cases(case).try_for_each(|(name, kind, rules)| one(&name, kind, rules, windows))
 }
 
-/// Forwards `turns` bursts of the first case, whose few flows are all learned, and says nothing.
+/// Forwards `turns` bursts of the first case without output, after LUTs have learned its few flows.
 pub fn turn(case: &str, turns: u64) -> Result<(), Box<dyn Error>> {
     let (_, kind, rules) = cases(case).next().ok_or_else(|| format!("no case begins with \"{case}\""))?;
     let scenario = scenario(&Options::new(kind, rules, FLOWS))?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A controller that does not wait: all flow-mods at once, then one barrier.
+//! Pipelining controller: sends all flow-mods at once, then one barrier.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -11,16 +11,16 @@ use flow::syntax::{ParseOptions, parse_flows};
 use openflow::flow_mod::FlowMod;
 use openflow::{HEADER_BYTES, Hello, Message, decode, encode};
 
-/// Nothing here takes longer.
+/// Timeout for every operation.
 const LONG: Duration = Duration::from_secs(60);
-/// Number of the barrier; flow-mods have smaller ones.
+/// Transaction number of the barrier; flow-mods have smaller ones.
 const BARRIER: u32 = u32::MAX;
 
-/// Flow-mods and a barrier, ready to be sent.
+/// Encoded flow-mods and a barrier.
 pub struct Batch(Vec<u8>);
 
 impl Batch {
-    /// Adds the flows of a file's text.
+    /// Encodes the flows of a file's text.
     pub fn new(flows: &str) -> Result<Self, Box<dyn Error>> {
         let mut bytes = Vec::new();
         for (xid, flow) in (1..).zip(parse_flows(flows, ParseOptions::default())) {
@@ -30,7 +30,8 @@ impl Batch {
         Ok(Self(bytes))
     }
 
-    /// Sends all of it on a new connection to a switch's unix socket; the time from the first byte to the barrier's reply.
+    /// Sends the batch on a new connection to a switch's unix socket. Returns the time from the first byte to
+    /// the barrier's reply.
     pub fn send(&self, socket: &Path) -> Result<Duration, Box<dyn Error>> {
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(LONG))?;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flows that are added, as they stand in a file.
+//! Text of the flows that are added.
 
 use std::fmt::{Display, Write};
 
-/// `count` flows on the 5-tuple, all of one mask and priority.
+/// Returns `count` 5-tuple flows of one mask and priority.
 pub fn five_tuples(count: u32) -> String {
     (0..count).map(|n| line(100, five_tuple(n))).collect()
 }
 
-/// `count` flows as a router with an access list has them, in turns of four: UDP 5-tuples, TCP services of a host,
-/// prefixes of 20, 24 and 28 bits, and MAC addresses behind a port. Six masks; eight priorities of each sort.
+/// Returns `count` flows like those of a router with an access list. Four kinds alternate: UDP 5-tuples, TCP
+/// services of a host, prefixes of 20, 24 and 28 bits, and MAC addresses behind a port. There are six masks
+/// and eight priorities per kind.
 pub fn mixed(count: u32) -> String {
     let flow = |n: u32| {
         let (sort, of_sort) = (n % 4, n / 4);
@@ -21,7 +22,7 @@ pub fn mixed(count: u32) -> String {
             }
             2 => {
                 let bits = 20 + 4 * (of_sort % 3);
-                // Networks of one length come one behind the other, from 128.0.0.0 on.
+                // Networks of one length are consecutive, starting at 128.0.0.0.
                 let [a, b, c, d] = ((1 << 31) | ((of_sort / 3) << (32 - bits))).to_be_bytes();
                 line(priority, format!("ip,nw_dst={a}.{b}.{c}.{d}/{bits}"))
             }
@@ -45,7 +46,7 @@ fn address(first: u8, n: u32) -> String {
 
 fn line(priority: u32, matching: impl Display) -> String {
     let mut line = String::new();
-    // Writing to a string cannot fail.
+    // Formatting to a string cannot fail.
     let _ = writeln!(line, "priority={priority},{matching},actions=output:2");
     line
 }

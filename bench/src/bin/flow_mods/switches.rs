@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Shunt and Open vSwitch as programs of their own, each with two ports on veth pairs. They run until they are dropped.
+//! Shunt and Open vSwitch as separate programs, each with two ports on veth pairs. They run until they are
+//! dropped.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -14,33 +15,33 @@ use crate::client::Batch;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-/// Where scripts/setup.sh unpacks Open vSwitch if it is not installed.
+/// Folder to which scripts/setup.sh unpacks Open vSwitch if it is not installed.
 const TOOLS: &str = "target/tools/ovs";
-/// Nothing starts more slowly.
+/// Timeout for starting a program.
 const LONG: Duration = Duration::from_secs(20);
-/// After a delete of all, so that what it left behind is not counted to the next window.
+/// Pause after a delete of all flows, so that its remaining work is not counted in the next window.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The cores of a switch with all its threads, and of its client.
+/// Cores of a switch with all its threads, and of its client.
 #[derive(Clone, Copy, Debug)]
 pub struct Cores {
     pub switch: usize,
     pub client: usize,
 }
 
-/// A running switch.
+/// Running switch.
 pub struct Switch {
     name: &'static str,
     folder: PathBuf,
-    /// Its unix socket for OpenFlow.
+    /// Unix socket for OpenFlow.
     socket: PathBuf,
     cores: Cores,
-    /// In the order of their start.
+    /// Programs in the order of their start.
     programs: Vec<Child>,
 }
 
 impl Switch {
-    /// Shunt with one worker and its defaults, spoken to through a unix socket, as Open vSwitch is.
+    /// Starts Shunt with one worker and default settings. The client uses a unix socket, as for Open vSwitch.
     pub fn shunt(folder: &Path, cores: Cores) -> Result<Self> {
         let socket = folder.join("shunt/br0.mgmt");
         let mut switch = Self::new("shunt", folder, socket, cores)?;
@@ -63,7 +64,7 @@ impl Switch {
         Ok(switch)
     }
 
-    /// Open vSwitch in userspace, spoken to through the unix socket of its bridge.
+    /// Starts the userspace datapath of Open vSwitch. The client uses the unix socket of its bridge.
     pub fn open_vswitch(folder: &Path, cores: Cores) -> Result<Self> {
         let own = folder.join("ovs");
         let mut switch = Self::new("ovs", folder, own.join("br0.mgmt"), cores)?;
@@ -104,17 +105,17 @@ impl Switch {
         Ok(Self { name, folder, socket, cores, programs: Vec::new() })
     }
 
-    /// The socket as ovs-ofctl takes it.
+    /// Returns the socket in the notation of ovs-ofctl.
     fn target(&self) -> String {
         format!("unix:{}", self.socket.display())
     }
 
-    /// Makes the two ports, each an end of a veth pair.
+    /// Creates the two ports, each an end of a veth pair.
     fn ports(&self) -> Result<[String; 2]> {
         let ports = [1, 2].map(|n| format!("{}{n}", self.name));
         for port in &ports {
             let peer = format!("{port}-peer");
-            // What an earlier switch of this name had.
+            // Removes the interfaces of an earlier switch with this name.
             let _ = self.tool("ip").args(["link", "delete", port]).output()?;
             done(
                 self.tool("ip")
@@ -128,7 +129,8 @@ impl Switch {
         Ok(ports)
     }
 
-    /// One of the programs that scripts/setup.sh unpacks or installs. It ends with this one.
+    /// Returns a command for a program that scripts/setup.sh unpacks or installs. The program ends with this
+    /// one.
     fn tool(&self, name: &str) -> Command {
         let unpacked =
             ["usr/bin", "usr/lib/openvswitch-switch"].map(|at| Path::new(TOOLS).join(at).join(name));
@@ -142,7 +144,7 @@ impl Switch {
         command
     }
 
-    /// Starts a program of the switch on the switch's core; where its log is.
+    /// Starts a program of the switch on the switch's core. Returns the path of its log.
     fn start(&mut self, program: &str, arguments: &[&str]) -> Result<PathBuf> {
         let log = self.folder.join(format!("log{}", self.programs.len()));
         let mut command = self.tool(program);
@@ -184,7 +186,7 @@ impl Switch {
         Ok(())
     }
 
-    /// Adds the flows of a file to none, by ovs-ofctl; one window.
+    /// Adds the flows of a file to an empty switch with ovs-ofctl, as one window.
     pub fn add_by_ofctl(&self, options: &[&str], file: &Path, count: u32) -> Result<Window> {
         self.clear()?;
         let start = Instant::now();
@@ -192,7 +194,7 @@ impl Switch {
         self.filled(start.elapsed(), count)
     }
 
-    /// Adds the flows of a batch to none; one window.
+    /// Adds the flows of a batch to an empty switch, as one window.
     pub fn add_pipelined(&self, batch: &Batch, count: u32) -> Result<Window> {
         self.clear()?;
         let took = batch.send(&self.socket)?;
@@ -205,7 +207,7 @@ impl Switch {
             return Err(format!("{}: not {count} flows: {told}", self.name).into());
         }
         let wall_ns = u64::try_from(took.as_nanos())?;
-        // What other programs took is not told from what these did.
+        // Time of other programs cannot be separated from that of the switch.
         Ok(Window { units: count.into(), cpu_ns: wall_ns, wall_ns, gaps: 0, stolen_ns: 0 })
     }
 }
@@ -221,7 +223,7 @@ impl Drop for Switch {
     fn drop(&mut self) {
         for mut program in self.programs.drain(..).rev() {
             if let Some(pid) = i32::try_from(program.id()).ok().and_then(Pid::from_raw) {
-                // One that has ended by itself is gone all the same.
+                // The program may already have ended.
                 let _ = kill_process(pid, Signal::TERM);
             }
             let _ = program.wait();

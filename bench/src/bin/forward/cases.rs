@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is measured: rules, ports and packets.
+//! Cases of the benchmark: rules, ports and packets.
 
 use std::fmt::Write;
 
 use shunt_bench::rig::Case;
 use wire::PacketBuilder;
 
-/// Bytes of a 64-byte packet without its FCS.
+/// Length of a 64-byte packet without its FCS, in bytes.
 const PACKET_BYTES: usize = 60;
 
-/// Rules, flows or addresses of a case.
+/// Number of rules, flows or addresses of a case.
 const MANY: u8 = 100;
 
-/// Every case; the first is that of `--turns` and `--window`.
+/// Returns every case. `--turns` and `--window` use the first one.
 pub fn all() -> Vec<Case> {
     let mut cases = vec![
         exact("exact, 100 rules on the 5-tuple", five_tuple),
@@ -39,11 +39,11 @@ pub fn all() -> Vec<Case> {
     cases
 }
 
-/// 100 rules, one output each, on packets of which each hits one rule.
+/// Returns a case of 100 rules with one output each. Each packet hits one rule.
 fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
     let mut flows = String::new();
     for n in 0..MANY {
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = writeln!(flows, "{},actions=output:{}", matching(n), 2 + n % 3);
     }
     Case {
@@ -57,7 +57,8 @@ fn exact(name: &str, matching: impl Fn(u8) -> String) -> Case {
     }
 }
 
-/// A learning bridge: 25 addresses behind each of four ports, each sending to addresses behind the others.
+/// Returns a learning bridge: 25 addresses behind each of four ports, each sending to addresses behind the
+/// other ports.
 fn normal() -> Case {
     let behind = |port: u32| {
         (0..MANY)
@@ -71,7 +72,8 @@ fn normal() -> Case {
     }
 }
 
-/// A routing pipeline: by MAC, by destination (which rewrites the MACs and the TTL), by protocol.
+/// Returns a routing pipeline: by MAC address, by destination (which rewrites MAC addresses and TTL), by
+/// protocol.
 fn three_tables() -> Case {
     let mut flows = String::new();
     for n in 0..MANY {
@@ -96,7 +98,7 @@ fn mac(n: u8) -> String {
     format!("02:00:00:00:00:{n:02x}")
 }
 
-/// The UDP packet of flow `n`.
+/// Returns the UDP packet of a flow between hosts `from` and `to`.
 fn packet(to: u8, from: u8) -> Vec<u8> {
     let mut bytes = PacketBuilder::ethernet([2, 0, 0, 0, 0, to], [2, 0, 0, 0, 0, from])
         .ipv4([10, 0, to, 1], [10, 0, to, 2])

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What normal packets cost beside the path and the lanes, in instructions and simulated misses of the last cache: against
-//! our own tables without either, under callgrind.
+//! Cost of normal packets with path and lanes enabled, in instructions and simulated misses of the last-level
+//! cache, compared with Shunt's tables alone. Measured by callgrind.
 
 use std::error::Error;
 use std::fs;
@@ -20,7 +20,8 @@ use crate::export::capture;
 use crate::report::against;
 use crate::traffic::{self, Normal, Traffic};
 
-/// Turns between which is counted: repeating flows have been learned, first-seen ones do not come round.
+/// Returns the poll iterations of the two runs that are counted. By then repeating flows are learned, and
+/// first-seen flows do not repeat.
 fn turns(which: Normal) -> [u32; 2] {
     match which {
         Normal::Repeating => [1_200, 1_600],
@@ -28,13 +29,13 @@ fn turns(which: Normal) -> [u32; 2] {
     }
 }
 
-/// Packets of a turn: one less than a full burst, which would tell that more arrives than the worker can carry.
+/// Packets per poll iteration: one less than a full burst, which would indicate overload to the worker.
 const BURST: usize = 31;
 
-/// The caches that are simulated: a core's own, and what it may have of the last one.
+/// Simulated caches: first-level caches of a core, and its share of the last-level cache.
 const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,16,64"];
 
-/// Most that normal packets may cost more.
+/// Upper limit of the cost ratio of normal packets.
 fn bar(which: Normal) -> f64 {
     match which {
         Normal::Repeating => 1.02,
@@ -42,31 +43,31 @@ fn bar(which: Normal) -> f64 {
     }
 }
 
-/// One run that is counted.
+/// Run whose cost is counted.
 #[derive(Debug, Args)]
 pub struct Counted {
     /// File of the rules.
     rules: PathBuf,
     /// Capture of the packets.
     packets: PathBuf,
-    /// With the path and the lanes, or without.
+    /// With path and lanes, or without.
     #[arg(long)]
     side: Side,
-    /// Bursts that are forwarded.
+    /// Number of bursts to forward.
     #[arg(long)]
     turns: u32,
 }
 
-/// Whose cost is counted.
+/// Configuration whose cost is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Side {
-    /// With the path and the lanes.
+    /// With path and lanes.
     Ours,
-    /// Our own tables alone.
+    /// Shunt's tables alone.
     Tables,
 }
 
-/// Forwards so many turns by the rules of one file and the packets of another, and says nothing: for callgrind.
+/// Forwards bursts by the rules of one file and the packets of another, without output, for callgrind.
 pub fn turn(counted: &Counted) -> Result<(), Box<dyn Error>> {
     let rules = fs::read_to_string(&counted.rules)?;
     let mut set: Vec<Frame> = Vec::new();
@@ -122,8 +123,8 @@ fn count(traffic: &Traffic, kind: Kind, rules: usize, folder: &Path) -> Result<(
     Ok(())
 }
 
-/// Instructions and misses of a packet: of runs of two lengths, so that what comes before cancels out. None where there is
-/// no valgrind.
+/// Returns instructions and misses per packet. The difference of two runs of different lengths excludes
+/// set-up. `None` if valgrind is not installed.
 fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f64; 2]>, Box<dyn Error>> {
     let program = std::env::current_exe()?;
     let mut counts = [[0.0; 2]; 2];
@@ -143,7 +144,7 @@ fn costs(turns: [u32; 2], counted: impl Fn(u32) -> Counted) -> Result<Option<[f6
     Ok(Some([0, 1].map(|at| (counts[1][at] - counts[0][at]) / packets)))
 }
 
-/// Instructions, and misses of the last cache for instructions, reads and writes together.
+/// Parses instructions, and the sum of last-level misses for instructions, reads and writes.
 fn parse(text: &str) -> Option<[f64; 2]> {
     let after = |mark: &str| text.split(mark).nth(1)?.lines().next();
     let (names, numbers) = (after("Events    :")?, after("Collected :")?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario's rules and packets as files, so that `shunt sim` runs them.
+//! Exports a scenario's rules and packets as files for `shunt sim`.
 
 use std::error::Error;
 use std::fs;
@@ -11,13 +11,13 @@ use wire::capture::CaptureWriter;
 
 use crate::traffic::{LUT_ENTRIES, Normal, Traffic};
 
-/// Low-latency flows.
+/// Number of low-latency flows.
 const FLOWS: usize = 1_000;
 
-/// Where to.
+/// Destination of the export.
 #[derive(Debug, Args)]
 pub struct Export {
-    /// Folder for a scenario, its flows and two captures; made if it is not there
+    /// Folder for a scenario, its flows and two captures; created if missing.
     out: PathBuf,
 }
 
@@ -47,7 +47,7 @@ pub fn write(export: &Export, kind: Kind, rules: usize) -> Result<(), Box<dyn Er
     Ok(fs::write(folder.join("scenario.toml"), scenario)?)
 }
 
-/// Writes packets a microsecond apart.
+/// Writes packets with time stamps one microsecond apart.
 pub fn capture<'p>(path: &Path, packets: impl Iterator<Item = &'p [u8]>) -> Result<(), Box<dyn Error>> {
     let mut writer = CaptureWriter::create(path)?;
     for (at, packet) in packets.enumerate() {

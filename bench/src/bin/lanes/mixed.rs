@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Mixed traffic below saturation: what low-latency and normal packets take, against the same worker in one lane without the
-//! path, whose tables are of the paper's kind (its figures 13 to 15) or our own.
+//! Latency of low-latency and normal packets in mixed traffic below saturation. Compared with the same worker
+//! in one lane without the path, with tables of the paper's kind (figures 13 to 15 of the paper) or with
+//! Shunt's.
 
 use std::error::Error;
 
@@ -13,19 +14,19 @@ use crate::overload::FLOOD_PPS;
 use crate::report::against;
 use crate::traffic::{KNOWN, NORMAL, Normal, Traffic, load};
 
-/// Low-latency flows, by Zipf's law.
+/// Number of low-latency flows, which follow Zipf's law.
 const FLOWS: usize = 10_000;
 
-/// Low-latency packets of a hundred.
+/// Low-latency share of the packets in per cent.
 const SHARES: [u32; 3] = [10, 50, 90];
 
-/// The part of what the slowest of the three can carry that arrives.
+/// Offered load as a share of the capacity of the slowest of the three switches.
 const LOAD: f64 = 0.6;
 
-/// So long packets arrive, ns of virtual time.
+/// Duration of the arrivals in nanoseconds of virtual time.
 const SPAN_NS: f64 = 5e7;
 
-/// Most of the peer's latency that ours may be, of low-latency and of normal packets.
+/// Returns the upper limits of the latency ratio to the peer, for low-latency and for normal packets.
 fn bars(kind: Kind) -> [f64; 2] {
     match kind {
         Kind::Vehicles => [1.02; 2],
@@ -36,7 +37,7 @@ fn bars(kind: Kind) -> [f64; 2] {
 const PARTS: [&str; 2] = [KNOWN, NORMAL];
 const PEERS: [&str; 2] = ["paper-kind tables", "own tables"];
 
-/// Mean latencies of both parts.
+/// Returns the mean latencies of both parts.
 fn means(report: &Report) -> Result<[f64; 2], Box<dyn Error>> {
     let mut means = [0.0; 2];
     for (mean, name) in means.iter_mut().zip(PARTS) {
@@ -77,7 +78,7 @@ pub fn run(kind: Kind, rules: usize, rounds: usize, plan: Plan) -> Result<(), Bo
     Ok(())
 }
 
-/// Latencies over the path, with the paper's kind of tables, and with our own.
+/// Returns latencies with the path, with the paper's kind of tables, and with Shunt's tables.
 fn round(
     traffic: &Traffic,
     which: Normal,
@@ -94,7 +95,8 @@ fn round(
     let costs = measure(&switches.map(|switch| Case { switch, load: &flood, overloaded: false }), plan)?;
     let mut capacity_pps = f64::INFINITY;
     for (switch, costs) in switches.iter().zip(&costs) {
-        // In one lane what is received of a flood is carried; in two, the normal part of it is what gives way.
+        // In one lane, every packet received during a flood is processed. With two lanes, normal packets are
+        // dropped, so the capacity is searched.
         let carried_pps = match switch.config.lanes.is_on() {
             true => sim::arrivals::capacity_pps(switch, &flood, costs)?,
             false => Road::new(switch, &flood)?.run(costs).received_pps(),
@@ -102,7 +104,7 @@ fn round(
         capacity_pps = capacity_pps.min(carried_pps);
     }
     let mut below = load(classes(capacity_pps * LOAD), SPAN_NS, seed);
-    // Latency inside the switch.
+    // Only latency inside the switch is measured.
     below.io_ns = 0.0;
     let mut found = [[0.0; 2]; 3];
     for ((found, switch), costs) in found.iter_mut().zip(&switches).zip(&costs) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Normal traffic of a multiple of what the worker can carry beside low-latency traffic of a tenth of it.
+//! Normal traffic at a multiple of the worker's capacity, beside low-latency traffic at a tenth of it.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -11,31 +11,32 @@ use sim::cost::{CostTable, Plan};
 use crate::report::tell;
 use crate::traffic::{KNOWN, NEW, NORMAL, Normal, SINGLE, SLOW, SLOW_FLOWS, Traffic, load};
 
-/// Low-latency flows: few enough for each to have a record.
+/// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
 
-/// Of the worker's capacity so much is low-latency traffic of known flows, and of each flow beside them.
+/// Share of the worker's capacity for known low-latency flows, and for each additional flow.
 const LOW_SHARE: f64 = 0.1;
 const FLOW_SHARE: f64 = 0.005;
 
-/// The load that is judged, in capacities of normal traffic, and those that are tried for the highest that holds.
+/// Load with a verdict, in multiples of the capacity for normal traffic, and loads tried to find the highest
+/// sustained one.
 const FACTOR: f64 = 2.0;
 const FACTORS: [f64; 8] = [1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0];
 
-/// Packets a second of each new flow that sends rarely.
+/// Rate of each new, slow flow in packets/s.
 const SLOW_PPS: f64 = 1e3;
 
-/// So long packets arrive, ns of virtual time.
+/// Duration of the arrivals in nanoseconds of virtual time.
 const SPAN_NS: f64 = 1e8;
 
-/// More than a worker can carry, packets a second.
+/// Rate above a worker's capacity, in packets/s.
 pub const FLOOD_PPS: f64 = 2e7;
 
-/// Bars.
+/// Targets: latency ratio, and time in milliseconds until new flows are learned.
 const RATIO_MAX: f64 = 1.5;
 const NEW_MAX_MS: f64 = 10.0;
 
-/// What one round found.
+/// Results of the rounds.
 #[derive(Default)]
 struct Found {
     capacity_mpps: Vec<f64>,
@@ -45,7 +46,7 @@ struct Found {
     added_us: Vec<f64>,
     quantum_us: Vec<f64>,
     burst_us: Vec<f64>,
-    /// What is added, by a quantum and a burst.
+    /// Added latency, relative to the time of a budget and a burst.
     of_bound: Vec<f64>,
     lost: [Vec<f64>; 2],
     new_ms: Vec<f64>,
@@ -67,7 +68,7 @@ struct Round<'a> {
 }
 
 impl Round<'_> {
-    /// Low-latency traffic, and normal traffic of so many capacities.
+    /// Runs low-latency traffic, and normal traffic at `factor` times the capacity.
     fn run(&self, switch: &Switch<'_>, factor: f64) -> Result<Report, Box<dyn Error>> {
         let Self { traffic, which, costs, capacity_pps, seed } = self;
         let classes = vec![
@@ -104,7 +105,8 @@ fn class<'r>(report: &'r Report, name: &str) -> Result<&'r ClassReport, Box<dyn 
     report.class(name).ok_or_else(|| format!("there is no class `{name}`").into())
 }
 
-/// What is lost of low-latency flows that are known, in force from the first packet on.
+/// Returns the packets lost from low-latency flows that are known or whose rules apply from the first packet
+/// on.
 fn losses(report: &Report) -> Result<[u64; 2], Box<dyn Error>> {
     Ok([class(report, KNOWN)?.lost(), class(report, SINGLE)?.lost()])
 }
@@ -189,7 +191,8 @@ fn round(
     Ok(())
 }
 
-/// When the last of so many flows was on the path. If one never was, it took longer than packets arrive.
+/// Returns the time until the last of the flows was on the path, in milliseconds. If one never was, returns
+/// the duration of the arrivals.
 fn learned_ms(class: &ClassReport, flows: usize) -> f64 {
     let all = class.learning.count() == flows as u64;
     if all { class.learning.max_ns() / 1e6 } else { SPAN_NS / 1e6 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures of a few rounds, written down and told.
+//! Report of figures from several rounds.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use shunt_bench::{Bar, Figure};
 
-/// Writes down what rounds found: their median and their whole range, judged against the most it may be.
+/// Reports the median and range of the rounds, with a verdict against an upper limit.
 pub fn tell(
     figure: &str,
     case: &str,
@@ -28,8 +28,8 @@ pub fn tell(
     Ok(())
 }
 
-/// Writes down what rounds found of ours and of a peer: the median of their ratios and its interval, judged against the most
-/// it may be.
+/// Reports the ratio to a peer over the rounds: its median and interval, with a verdict against an upper
+/// limit.
 pub fn against(
     figure: &str,
     case: &str,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The paper's table 3: round trips of low-latency packets that are a fifth of the traffic, at nearly all the worker can
-//! carry, in bursts, and how many of very many are lost.
+//! Table 3 of the paper: round trips of low-latency packets, which are a fifth of the traffic, in bursts and
+//! at nearly the worker's capacity. Also the number of losses among very many packets.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -16,25 +16,25 @@ use crate::overload::FLOOD_PPS;
 use crate::report::tell;
 use crate::traffic::{BACK, KNOWN, NORMAL, Normal, Traffic, load};
 
-/// Low-latency flows: few enough for each to have a record.
+/// Number of low-latency flows, small enough for each to have a record.
 const FLOWS: usize = 1_000;
 
-/// Packets that the worker receives which are low-latency, on either way.
+/// Low-latency share of the packets that the worker receives, in both directions.
 const SHARE: f64 = 0.2;
 
-/// The part of what the worker can carry that arrives.
+/// Offered load as a share of the worker's capacity.
 const LOAD: f64 = 0.95;
 
-/// Packets that come together, at the rate of 64-byte packets on a wire of 10 Gbit/s.
+/// Bursts of packets at the rate of 64-byte packets on a 10 Gbit/s link.
 const BURSTS: Pattern = Pattern::Bursts { packets: 16, spacing_ns: 67.2 };
 
-/// Low-latency packets of one run at most; each has a seed of its own.
+/// Maximum number of low-latency packets per run. Each run has a different seed.
 const RUN_PACKETS: u64 = 1_000_000;
 
-/// So long packets arrive while the capacity of one lane is measured, ns of virtual time.
+/// Duration of the arrivals in nanoseconds of virtual time while the capacity of one lane is measured.
 const FULL_NS: f64 = 2e7;
 
-/// Measures one scenario, with so many low-latency packets, on a thread for each of these CPUs.
+/// Measures one scenario with this many low-latency packets, with one thread per CPU.
 pub fn run(
     kind: Kind,
     rules: usize,
@@ -44,7 +44,7 @@ pub fn run(
     verbose: bool,
 ) -> Result<(), Box<dyn Error>> {
     let traffic = Traffic::new(kind, rules, FLOWS)?;
-    // While costs are measured nothing comes back.
+    // While costs are measured no packet returns.
     let one_way = |class: Class| match class.comes_back {
         Some(_) => Class { comes_back: None, rate_pps: class.rate_pps * 2.0, ..class },
         None => class,
@@ -55,9 +55,9 @@ pub fn run(
     let [costs, one_lane_costs] = &measured[..] else {
         return Err("costs of two switches are measured".into());
     };
-    // In one lane what is received is then worked off.
+    // In one lane, every received packet is processed.
     let one_lane_pps = Road::new(&traffic.one_lane(), &full)?.run(one_lane_costs).received_pps();
-    // What comes back is received once more.
+    // A returning packet is received a second time.
     let capacity_pps = capacity_pps(&traffic.ours(), &load(classes(&traffic, FLOOD_PPS), FULL_NS, 1), costs)?
         / (1.0 - SHARE / 2.0);
     let pps = capacity_pps * LOAD;
@@ -75,7 +75,8 @@ pub fn run(
     tell("virtual time by real time", &case, "ratio", &[costs.agreement.sized_ratio()], None)?;
     let classes = classes(&traffic, pps);
     let runs = packets.div_ceil(RUN_PACKETS).max(1);
-    // Bursts of 16 come by chance: five standard deviations more, so that no fewer are told of than were asked for.
+    // The number of bursts of 16 is random. Five standard deviations more make it unlikely that fewer packets
+    // are reported than requested.
     let asked = packets as f64 + 5.0 * (16.0 * packets as f64).sqrt();
     let span_ns = asked / runs as f64 * 2e9 / (pps * SHARE);
     let begin = Instant::now();
@@ -84,14 +85,15 @@ pub fn run(
     report(&case, &found, begin.elapsed().as_secs_f64())
 }
 
-/// So many packets a second that the worker receives: each low-latency packet passes twice.
+/// Returns the classes for a total receive rate of `pps` packets/s. Each low-latency packet is received
+/// twice.
 fn classes(traffic: &Traffic, pps: f64) -> Vec<Class> {
     let low = Class { comes_back: Some(BACK), ..traffic.low(pps * SHARE / 2.0) };
     let normal = traffic.normal(Normal::Repeating, pps * (1.0 - SHARE));
     [low, normal].map(|class| Class { pattern: BURSTS, ..class }).to_vec()
 }
 
-/// Runs all loads, each thread its share of them.
+/// Runs all loads, divided among the threads.
 fn all(
     traffic: &Traffic,
     loads: &[Load],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The switches and traffic of all parts: a scenario's rules, its flows by sorts.
+//! Switches and traffic of all parts: a scenario's rules, and its flows by kind.
 
 use std::error::Error;
 use std::net::Ipv6Addr;
@@ -12,52 +12,53 @@ use shunt_bench::scenario::{Draw, Flow, Kind, Options, PORTS, Popularity, Scenar
 use sim::arrivals::{Class, Load, Marks, Pattern, Switch};
 use tables::base::Maker;
 
-/// Normal flows that come again, by Zipf's law, and those of which each comes once in so many that it is not known.
+/// Number of repeating normal flows, which follow Zipf's law. Number of first-seen flows, which repeat too
+/// rarely to be known.
 const REPEATING: usize = 1_000;
 const FIRST_SEEN: usize = 30_000;
 
-/// New low-latency flows that send rarely.
+/// Number of new low-latency flows that send rarely.
 pub const SLOW_FLOWS: usize = 20;
 
-/// Low-latency flows beside the known ones: those, one that is new, and one with rules of its own.
+/// Number of low-latency flows beside the known ones: the slow ones, a new one, and one with separate rules.
 const OTHERS: usize = SLOW_FLOWS + 2;
 
 /// Records of each LUT.
 pub const LUT_ENTRIES: usize = 16_384;
 
-/// What may wait in a worker: what a switch has unless it is configured.
+/// Limits of the packets queued in a worker: the defaults of the switch.
 const LANES: LaneLimits = LaneLimits { normal: 2_048, unknown: 1_024, hold: 256 };
 
-/// Packets that wait for a poll at a port at most: what drivers ask a device for.
+/// Capacity of a port's receive ring in packets, as drivers configure it.
 const RING: usize = 1_024;
 
-/// From the wire to the ring and from the doorbell to the wire, together.
+/// I/O time from the wire to the ring and from the doorbell to the wire, in nanoseconds.
 pub const IO_NS: f64 = 2_000.0;
 
-/// The port by which packets come back.
+/// Port on which packets return.
 pub const BACK: u32 = PORTS + 2;
 
-/// Names of classes.
+/// Names of the classes.
 pub const KNOWN: &str = "low-latency, learned";
 pub const SINGLE: &str = "low-latency, single-value";
 pub const NEW: &str = "low-latency, new";
 pub const SLOW: &str = "low-latency, new and slow";
 pub const NORMAL: &str = "normal";
 
-/// Which normal flows there are.
+/// Kind of normal flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Normal {
-    /// Those that come again.
+    /// Repeating flows.
     Repeating,
-    /// Those that do not.
+    /// Flows that are seen for the first time.
     FirstSeen,
 }
 
 impl Normal {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::Repeating, Self::FirstSeen];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Repeating => "repeating normal flows",
@@ -66,10 +67,10 @@ impl Normal {
     }
 }
 
-/// A scenario's rules and packets.
+/// Rules and packets of a scenario.
 pub struct Traffic {
     rules: String,
-    /// Rules of their own for single flows.
+    /// Separate rules for single flows.
     added: String,
     low: Arc<[Vec<u8>]>,
     new: Arc<[Vec<u8>]>,
@@ -80,8 +81,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// With so many rules in each of tables 1 and 2, and so many low-latency flows that are known before anything is
-    /// measured, by Zipf's law. Packets have 64 bytes.
+    /// Creates traffic with `rules` rules in each of tables 1 and 2. `low_flows` low-latency flows, which
+    /// follow Zipf's law, are known before the measurement. Packets have 64 bytes.
     pub fn new(kind: Kind, rules: usize, low_flows: usize) -> Result<Self, Box<dyn Error>> {
         let list = if rules > 1_000 { "acl1_10k" } else { "acl1_1k" };
         let normal_flows = REPEATING + FIRST_SEEN;
@@ -89,7 +90,7 @@ impl Traffic {
         let Scenario { rules, flows } = Scenario::new(&options, &Sources::best(list)?)?;
         let (low, normal) = flows.split_at(low_flows + OTHERS);
         let packets = |flows: &[Flow]| flows.iter().map(|flow| flow.packet.clone()).collect();
-        // A rule of its own for one flow, where its headers are simply where they stand.
+        // In scenario `server`, whose headers have fixed offsets, one flow has separate rules.
         let (known, others) = low.split_at(low_flows);
         let (single, slow) = others[1..].split_at(1);
         let has_rule = kind == Kind::Server;
@@ -106,17 +107,17 @@ impl Traffic {
         })
     }
 
-    /// A switch with these rules, the path and both lanes.
+    /// Returns a switch with these rules, the path and both lanes.
     pub fn ours(&self) -> Switch<'_> {
         self.switch(ours(), None)
     }
 
-    /// With the path, but one lane.
+    /// Returns a switch with the path and one lane.
     pub fn one_lane(&self) -> Switch<'_> {
         self.switch(worker::Config { lanes: LaneLimits::NONE, ..ours() }, None)
     }
 
-    /// Without either. With a maker, tables are of its making.
+    /// Returns a switch without path and lanes. With a maker, it creates the tables.
     pub fn tables(&self, maker: Option<Maker>) -> Switch<'_> {
         self.switch(tables(), maker)
     }
@@ -141,29 +142,29 @@ impl Traffic {
         }
     }
 
-    /// Known low-latency flows.
+    /// Returns the known low-latency flows.
     pub fn low(&self, rate_pps: f64) -> Class {
         Class { known: true, ..Self::class(KNOWN, &self.low, rate_pps) }
     }
 
-    /// A flow with a rule of its own that begins at a time; none in some scenarios.
+    /// Returns a flow with separate rules that begins at `begin_ns`. Some scenarios have none.
     pub fn single(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(SINGLE, &self.single, rate_pps) }
     }
 
-    /// A low-latency flow that begins at a time.
+    /// Returns a low-latency flow that begins at `begin_ns`.
     pub fn new_flow(&self, rate_pps: f64, begin_ns: f64) -> Class {
         Class { begin_ns, ..Self::class(NEW, &self.new, rate_pps) }
     }
 
-    /// Low-latency flows that begin one after the other, each with so many packets a second at equal distances.
+    /// Returns low-latency flows that begin one after another, each sending at a constant rate.
     pub fn slow_flows(&self, rate_pps: f64, begin_ns: f64) -> Class {
         let (popularity, pattern) = (Popularity::InTurn, Pattern::Constant);
         let rate_pps = rate_pps * SLOW_FLOWS as f64;
         Class { begin_ns, popularity, pattern, ..Self::class(SLOW, &self.slow, rate_pps) }
     }
 
-    /// So many packets of normal flows, in the order in which they come.
+    /// Returns `count` packets of normal flows in the order of their arrival.
     pub fn packets(&self, which: Normal, count: usize) -> Vec<&[u8]> {
         let Class { popularity, .. } = self.normal(which, 0.0);
         let flows = match which {
@@ -174,12 +175,12 @@ impl Traffic {
         (0..count).map(|_| flows[draw.flow(&mut rng)].as_slice()).collect()
     }
 
-    /// The rules, all of them.
+    /// Returns all rules.
     pub fn rules(&self) -> String {
         format!("{}{}", self.rules, self.added)
     }
 
-    /// Normal flows.
+    /// Returns the normal flows of one kind.
     pub fn normal(&self, which: Normal, rate_pps: f64) -> Class {
         match which {
             Normal::Repeating => Self::class(NORMAL, &self.repeating, rate_pps),
@@ -191,22 +192,22 @@ impl Traffic {
     }
 }
 
-/// The path and both lanes.
+/// Returns a configuration with the path and both lanes.
 pub fn ours() -> worker::Config {
     worker::Config { lut_entries: LUT_ENTRIES, lanes: LANES, ..worker::Config::default() }
 }
 
-/// Neither.
+/// Returns a configuration without path and lanes.
 pub fn tables() -> worker::Config {
     worker::Config { lut_entries: 0, ..worker::Config::default() }
 }
 
-/// What arrives for so long, after a tenth of that time.
+/// Returns a load of duration `span_ns`, preceded by a warm-up of a tenth of that.
 pub fn load(classes: Vec<Class>, span_ns: f64, seed: u64) -> Load {
     Load { classes, ring: RING, io_ns: IO_NS, warm_up_ns: span_ns / 10.0, span_ns, seed }
 }
 
-/// Rules that one flow of `server` alone hits, with no bit left open.
+/// Returns rules that only one flow of scenario `server` hits, with all bits fixed.
 fn single_value(flow: &Flow) -> String {
     let packet = &flow.packet;
     let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);

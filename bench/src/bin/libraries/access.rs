@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists: `mask` against `rte_acl`.
+//! Access lists: `mask` compared with `rte_acl`.
 
 use std::error::Error;
 
@@ -12,7 +12,7 @@ use tables::mask::Mask;
 
 use super::{Case, KEYS, Rows, ether_type, exact_fields, tuple_fields};
 
-/// Lists, sizes, and what their files are called.
+/// Names of the lists, their sizes, and the names of their files.
 pub const LISTS: &[(&str, &str, &str)] = &[
     ("acl1", "1k", "1k"),
     ("acl2", "1k", "1k"),
@@ -30,7 +30,7 @@ pub const LISTS: &[(&str, &str, &str)] = &[
 ];
 
 impl Case {
-    /// An access list in `ClassBench`'s format, for IPv6 with its addresses mapped.
+    /// Creates a case from an access list in `ClassBench` format. For IPv6 its addresses are mapped.
     pub fn access_list(name: &str, text: &str, version: u8) -> Result<Self, Box<dyn Error>> {
         let list = AccessList::parse(text);
         let list = if version == 6 { list.to_ipv6() } else { list };
@@ -59,7 +59,7 @@ impl Case {
     }
 }
 
-/// Addresses, protocol and ports of a row as `AccessList` lays them out.
+/// Unpacks addresses, protocol and ports of a row in the layout of `AccessList`.
 fn unpacked(row: &[u64]) -> [u128; 5] {
     let wide = |at: usize| u128::from(row[at]) << 64 | u128::from(row[at + 1]);
     let (source, destination) = match row.len() {
@@ -70,7 +70,7 @@ fn unpacked(row: &[u64]) -> [u128; 5] {
     [source, destination, last >> 56, last >> 40 & 0xffff, last >> 24 & 0xffff]
 }
 
-/// A packet of an access list, whose addresses stand at the upper end.
+/// Returns the fields of a packet of an access list, whose addresses are left-aligned.
 fn key_of(fields: &[Field; 6], version: u8, packet: &FiveTuple) -> Vec<FieldMatch> {
     let down = if version == 6 { 0 } else { 96 };
     let addresses = packet.addresses.map(|address| address >> down);

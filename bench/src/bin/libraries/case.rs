@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table under test: our engine with its keys, and the same as the program of the DPDK libraries reads it.
+//! Table under test: Shunt's engine with its keys, and the same data for the program with the DPDK libraries.
 
 use std::error::Error;
 use std::time::Instant;
@@ -14,40 +14,40 @@ pub mod access;
 pub mod exact;
 mod routes;
 
-/// Keys of a lookup.
+/// Keys per lookup.
 pub const BURST: usize = 32;
 
-/// Keys that are looked up in turn.
+/// Number of distinct keys.
 const KEYS: usize = 100_000;
 
-/// See above.
+/// Table under test, see the module.
 pub struct Case {
-    /// Under which figures stand.
+    /// Case name of its figures.
     pub name: String,
-    /// The library, and its ways to look up.
+    /// Name of the library, and its lookup methods.
     pub library: &'static str,
     pub methods: &'static [&'static str],
-    /// Our entries.
+    /// Number of entries.
     pub len: usize,
-    /// Words of a key.
+    /// Number of words per key.
     pub words: usize,
-    /// Keys, one behind the other.
+    /// Keys, one after another.
     pub keys: Vec<u64>,
-    /// What `bench/dpdk/libraries.c` reads.
+    /// Input of `bench/dpdk/libraries.c`.
     pub file: Vec<u8>,
-    /// How many keys are looked up at a time.
+    /// Numbers of keys per lookup.
     pub batches: &'static [usize],
-    /// Keys of a turn, between two looks at the clock.
+    /// Keys between two clock readings.
     pub turn: usize,
-    /// Before a window all keys are looked up: others had the caches.
+    /// Whether all keys are looked up before a window, because the peer has displaced them from the caches.
     pub warm: bool,
-    /// How many times as fast as the library's fastest way lookups of so many keys must be, where a bar is set.
+    /// Targets for the speed ratio to the library's fastest method, by the number of keys per lookup.
     pub bars: Vec<(usize, Bar)>,
-    /// How long our engine took to build, ms.
+    /// Build time of Shunt's engine in milliseconds.
     pub build_ms: f64,
     engine: Engine,
     dead: BitSet,
-    /// The rule of each entry; empty if each is a rule of its own.
+    /// Rule of each entry; empty if entries are rules.
     rules: Vec<u32>,
 }
 
@@ -101,19 +101,19 @@ impl Case {
         }
     }
 
-    /// A packet that has all fields is a row whose masks are full.
+    /// Sets the keys. A packet with all fields is a row with full masks.
     fn keys_of(&mut self, plan: &KeyPlan, packets: impl Iterator<Item = Vec<FieldMatch>>) {
         self.words = plan.words();
         let mut masks = Vec::new();
         packets.for_each(|fields| plan.encode_fields(fields, &mut self.keys, &mut masks));
     }
 
-    /// The rule of an entry.
+    /// Returns the rule of an entry.
     pub fn rule_of(&self, slot: u32) -> u32 {
         if slot == NONE { slot } else { self.rules.get(slot as usize).copied().unwrap_or(slot) }
     }
 
-    /// Our engine's name.
+    /// Returns the name of Shunt's engine.
     pub fn engine_name(&self) -> &'static str {
         match self.engine {
             Engine::Exact(_) => "exact",
@@ -122,7 +122,7 @@ impl Case {
         }
     }
 
-    /// Bytes that our engine holds.
+    /// Returns the memory of Shunt's engine in bytes.
     pub fn bytes(&self) -> usize {
         match &self.engine {
             Engine::Exact(engine) => engine.bytes(),
@@ -133,7 +133,7 @@ impl Case {
         }
     }
 
-    /// Looks keys up.
+    /// Looks up keys.
     #[inline]
     pub fn look_up(&self, keys: &[u64], slots: &mut [u32]) {
         match &self.engine {
@@ -154,7 +154,8 @@ fn ether_type(version: u8) -> FieldMatch {
     FieldMatch::exact(Field::EthType, if version == 6 { 0x86dd } else { 0x0800 })
 }
 
-/// `EtherType`, addresses, protocol, ports as slices: OpenFlow's fields for ports cannot be masked.
+/// Returns `EtherType`, addresses, protocol and ports. Ports are slices, because OpenFlow's port fields
+/// cannot be masked.
 fn tuple_fields(version: u8) -> Result<[Field; 6], Box<dyn Error>> {
     let [source, destination] =
         if version == 6 { [Field::Ipv6Src, Field::Ipv6Dst] } else { [Field::Ipv4Src, Field::Ipv4Dst] };

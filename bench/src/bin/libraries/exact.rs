@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Exact values: `exact` against `rte_hash`.
+//! Exact values: `exact` compared with `rte_hash`.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -12,19 +12,20 @@ use tables::exact::Exact;
 
 use super::{BURST, Case, KEYS, Rows, head};
 
-/// Keys of a turn: a burst takes no longer than looking at the clock. As `bench/dpdk/libraries.c` has it.
+/// Keys between two clock readings, because a burst takes no longer than a reading. `bench/dpdk/libraries.c`
+/// uses the same number.
 const TURN: usize = 256;
 
-/// Which fields entries have, and how many bytes of a row and of a library's key that makes.
+/// Fields of the entries, and the lengths of a row and of the library's key in bytes.
 pub struct Layout {
-    /// Behind the number of entries.
+    /// Name, which follows the number of entries.
     pub name: &'static str,
     fields: fn() -> Result<Vec<Field>, Box<dyn Error>>,
     row_bytes: usize,
     key_bytes: usize,
 }
 
-/// A row of a 5-tuple has a word more than the library's key: which headers a packet has.
+/// A row of a 5-tuple has one word more than the library's key: the headers that are present.
 pub const LAYOUTS: &[Layout] = &[
     Layout {
         name: "MAC pairs in VLANs, rows of 16 bytes by keys of 16",
@@ -55,14 +56,14 @@ pub const LAYOUTS: &[Layout] = &[
     },
 ];
 
-/// Addresses, ports, protocol, and `EtherType`, which is always the same.
+/// Returns addresses, ports, protocol, and `EtherType`, which is constant.
 fn tuple(version: u8) -> Result<Vec<Field>, Box<dyn Error>> {
     let [ether_type, source, destination, protocol, from, to] = super::tuple_fields(version)?;
     Ok(vec![source, destination, from, to, protocol, ether_type])
 }
 
 impl Case {
-    /// So many entries of a layout, of values drawn at random; as many keys, of those, in any order.
+    /// Creates a case with `size` random entries of a layout. As many keys are drawn from them, in any order.
     pub fn exact(name: &str, layout: &Layout, size: usize) -> Result<Self, Box<dyn Error>> {
         let fields = (layout.fields)()?;
         let mut rows = Rows::new(&fields)?;
@@ -114,7 +115,7 @@ fn value(rng: &mut Rng, field: Field, layout: &Layout) -> u128 {
     }
 }
 
-/// The fields one behind the other, as many as there is room for; then zeros.
+/// Concatenates as many fields as fit the key, and pads with zeros.
 fn library_key(fields: &[Field], values: &[u128], bytes: usize) -> Vec<u8> {
     let mut key = Vec::new();
     for (field, value) in fields.iter().zip(values) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Routing tables: `lpm` against `rte_fib` and `rte_fib6`.
+//! Routing tables: `lpm` compared with `rte_fib` and `rte_fib6`.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -15,10 +15,10 @@ use tables::simd::Level;
 
 use super::{BURST, Case, KEYS, Rows, ether_type, head};
 
-/// Next hops that routes share.
+/// Number of next hops if routes share them.
 const HOPS: u32 = 256;
 
-/// Prefixes that lead to shared numbers: no rules of their own, so none can be dead.
+/// Prefixes that lead to shared next hops. They are not rules, so none can be deleted.
 #[derive(Debug)]
 struct Shared(Prefixes);
 
@@ -33,8 +33,8 @@ impl Lookup for Shared {
 }
 
 impl Case {
-    /// `size` routes of a table, spread over it; keys are distinct addresses within them. `shared`: they lead to 256 next
-    /// hops instead of each to an entry of its own.
+    /// Creates a case with `size` routes, evenly spread over a routing table. Keys are distinct addresses
+    /// within the routes. `shared`: routes lead to 256 next hops instead of one entry each.
     pub fn routes(
         name: &str,
         text: &str,
@@ -77,7 +77,7 @@ impl Case {
         while addresses.len() < KEYS {
             let (value, length) = routes[rng.usize(..routes.len())];
             let address = value | rng.u128(..) & field.full_mask() & !mask_of(length);
-            // A table of few addresses has no others.
+            // A table that covers few addresses has too few distinct ones.
             if known.insert(address) || rng.u8(..64) == 0 {
                 addresses.push(address);
             }
@@ -91,7 +91,7 @@ impl Case {
             (_, true) => b's',
         };
         made.file = head(kind, len, KEYS);
-        // Addresses stand at the beginning of what the library reads.
+        // Addresses are left-aligned in the library's input.
         let up = 128 - bits;
         for (value, length) in &routes {
             made.file.extend((value << up).to_be_bytes());
@@ -103,7 +103,7 @@ impl Case {
     }
 }
 
-/// `address/length`.
+/// Parses `address/length`.
 fn route(line: &str) -> Option<(u128, u32)> {
     let (address, length) = line.trim().split_once('/')?;
     let value = match address.parse().ok()? {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The DPDK libraries as a contender: the program of `bench/dpdk/libraries.c`, compiled here, in a process of its own on the
-//! same core. It holds its table as long as it lives and measures a window whenever it is asked to.
+//! DPDK libraries as a contender: the program of `bench/dpdk/libraries.c`, compiled here and run as a
+//! separate process on the same core. It keeps its table, and measures a window on each request.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use shunt_bench::{Contender, Error, Window};
 
-/// Where to get what is missing, in a sentence.
+/// Message about a missing installation.
 pub const MISSING: &str = "DPDK's libraries are not installed, so only our tries are measured; `scripts/setup.sh bench` \
                            (or, as root, `apt-get install libdpdk-dev pkg-config`) installs them";
 
-/// Compiles the program beside this one. None where DPDK is not installed.
+/// Compiles the program next to this one. Returns `None` if DPDK is not installed.
 pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
     let flags = |what: &str| -> Option<Vec<String>> {
         let output =
@@ -32,11 +32,11 @@ pub fn compile() -> Result<Option<PathBuf>, Box<dyn std::error::Error>> {
     Ok(Some(program))
 }
 
-/// Huge pages of 2 MiB that must be free for the program to take its memory from them: as many as it may need.
+/// Number of free 2 MiB huge pages that the program needs to use huge pages.
 const PAGES: u64 = 1_024;
 const FREE_PAGES: &str = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages";
 
-/// What memory the library has.
+/// Memory of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Memory {
     /// Ordinary pages.
@@ -46,7 +46,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Huge pages if enough of them are free.
+    /// Returns huge pages if enough of them are free.
     pub fn best() -> Self {
         let free = std::fs::read_to_string(FREE_PAGES).ok().and_then(|text| text.trim().parse::<u64>().ok());
         if free.is_some_and(|free| free >= PAGES) { Self::Huge } else { Self::Ordinary }
@@ -55,23 +55,24 @@ impl Memory {
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Ordinary => &["--no-huge", "-m", "2048", "--no-shconf"],
-            // No files of them.
+            // Huge pages without files.
             Self::Huge => &["--in-memory"],
         }
     }
 }
 
-/// One table in the library.
+/// Running library with one table.
 pub struct Peer {
     child: Child,
     ask: ChildStdin,
     answers: BufReader<ChildStdout>,
-    /// How long it took to build, ms.
+    /// Build time of the table in milliseconds.
     pub build_ms: f64,
 }
 
 impl Peer {
-    /// Starts the program on a core with the rules and keys of a file. Vector units are allowed up to 512 bits.
+    /// Starts the program on a core with the rules and keys of a file. Vector instructions up to 512 bits are
+    /// allowed.
     pub fn new(
         program: &Path,
         cpu: usize,
@@ -96,7 +97,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// What the first keys find, by a method; none where the method cannot be had.
+    /// Returns the results of the first keys with a method, or `None` if the method is unavailable.
     pub fn found(
         &mut self,
         method: &str,
@@ -106,12 +107,13 @@ impl Peer {
         if line.starts_with("not") {
             return Ok(None);
         }
-        // -1 is what a trie calls `NONE`.
+        // -1 is `NONE` of a trie.
         let words = line.split_whitespace().map(|word| word.parse::<i32>().map(|found| found as u32));
         Ok(Some(words.collect::<Result<_, _>>()?))
     }
 
-    /// A contender that looks up by a method in batches of a size, so many keys a turn.
+    /// Returns a contender that looks up with a method, in batches of the given size, for `turns` iterations
+    /// per window.
     pub fn windows<'p>(&'p mut self, method: &str, batch: usize, turns: u32) -> impl Contender + 'p {
         let request = format!("{method} {batch} {turns}");
         move || -> Result<Window, Error> {
@@ -140,7 +142,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It ends by itself when nobody can ask any more; a failure here has nobody to be told.
+        // The program ends itself when its input closes; an error here is irrelevant.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

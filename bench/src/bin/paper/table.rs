@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A table under test: ours, its keys, and the same for the DPDK libraries as a file.
+//! Table under test: Shunt's trie, its keys, and the same data as a file for the DPDK libraries.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -8,27 +8,27 @@ use std::path::Path;
 use fastrand::Rng;
 use shunt_bench::paper::{AccessList, AclTrie, FiveTuple, LpmTrie, Route};
 
-/// Keys that are looked up in turn.
+/// Number of distinct keys.
 pub const KEYS: usize = 100_000;
 
-/// What is built from.
+/// Rules of the table.
 pub enum Rules {
-    /// An access list.
+    /// Access list.
     Access(AccessList),
     /// IPv6 routes.
     Routes(Vec<Route>),
 }
 
-/// Our trie.
+/// Trie of the table.
 pub enum Trie {
-    /// For an access list.
+    /// Trie for an access list.
     Acl(AclTrie),
-    /// For routes.
+    /// Trie for routes.
     Lpm(LpmTrie),
 }
 
 impl Trie {
-    /// Builds it.
+    /// Builds the trie.
     pub fn new(rules: &Rules) -> Option<Self> {
         match rules {
             Rules::Access(list) => AclTrie::new(&list.rows().as_rows()).map(Self::Acl),
@@ -36,7 +36,7 @@ impl Trie {
         }
     }
 
-    /// Looks keys up.
+    /// Looks up keys.
     #[inline]
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
         match self {
@@ -45,7 +45,7 @@ impl Trie {
         }
     }
 
-    /// Bytes that it holds.
+    /// Returns the memory in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Acl(trie) => trie.bytes(),
@@ -53,7 +53,7 @@ impl Trie {
         }
     }
 
-    /// How many tries it consists of.
+    /// Returns the number of tries.
     pub fn tries(&self) -> usize {
         match self {
             Self::Acl(trie) => trie.tries(),
@@ -62,16 +62,16 @@ impl Trie {
     }
 }
 
-/// Keys, as both sides take them.
+/// Keys in a form that both sides use.
 pub enum Packets {
-    /// 5-tuples of an access list.
+    /// 5-tuples for an access list.
     Tuples(Vec<FiveTuple>),
-    /// Addresses.
+    /// Addresses for routes.
     Addresses(Vec<u128>),
 }
 
 impl Rules {
-    /// Rules, drawn uniformly; what a rule leaves open is drawn.
+    /// Draws rules uniformly, and random values for the bits that a rule leaves open.
     pub fn draw(&self, rng: &mut Rng) -> Packets {
         match self {
             Self::Access(list) => Packets::Tuples((0..KEYS).map(|_| list.draw(rng)).collect()),
@@ -86,7 +86,7 @@ impl Rules {
         }
     }
 
-    /// Words of a row.
+    /// Returns the number of words per row.
     pub fn words(&self) -> usize {
         match self {
             Self::Access(list) => list.words(),
@@ -94,7 +94,7 @@ impl Rules {
         }
     }
 
-    /// How many.
+    /// Returns the number of rules.
     pub fn len(&self) -> usize {
         match self {
             Self::Access(list) => list.rules.len(),
@@ -102,7 +102,7 @@ impl Rules {
         }
     }
 
-    /// Keys as rows.
+    /// Returns the keys as rows.
     pub fn rows(&self, packets: &Packets) -> Vec<u64> {
         let mut rows = Vec::new();
         match (self, packets) {
@@ -117,7 +117,7 @@ impl Rules {
         rows
     }
 
-    /// Writes rules and keys as `bench/dpdk/libraries.c` reads them.
+    /// Writes rules and keys in the format of `bench/dpdk/libraries.c`.
     pub fn write(&self, packets: &Packets, path: &Path) -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         match (self, packets) {

@@ -17,10 +17,10 @@ pub mod packet;
 #[path = "../../../../crates/tables/tests/engines/sets.rs"]
 pub mod sets;
 
-/// Keys of a lookup.
+/// Keys per lookup.
 pub const BURST: usize = 32;
 
-/// A rule with its priority.
+/// Rule with its priority.
 pub type Rule = (u16, Match);
 
 fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
@@ -31,21 +31,21 @@ fn data(name: &str, sample: &str) -> Result<String, Box<dyn Error>> {
     })
 }
 
-/// Rules of a list of `ClassBench`, by the file's name, the first the best.
+/// Returns the rules of a `ClassBench` list by its file name, best first.
 pub fn access_list(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
     let text = data(&format!("classbench/{name}.rules.gz"), "acl1.rules")?;
     let list = sets::access_list(&text).into_iter().zip((0..=u16::MAX).rev());
     Ok(list.flat_map(|(matches, priority)| matches.into_iter().map(move |one| (priority, one))).collect())
 }
 
-/// A whole table, `ipv4` or `ipv6`; the longest prefix is the best.
+/// Returns a whole routing table, `ipv4` or `ipv6`. Longer prefixes have higher priorities.
 pub fn routes(name: &str) -> Result<Vec<Rule>, Box<dyn Error>> {
     let text = data(&format!("rib/{name}_full.txt.gz"), &format!("{name}.txt"))?;
     let length = |route: &Match| route.fields().last().map_or(0, |last| last.mask.count_ones() as u16);
     Ok(sets::routes(&text).into_iter().map(|route| (length(&route), route)).collect())
 }
 
-/// Pairs of MAC addresses.
+/// Returns rules for pairs of MAC addresses.
 pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
     let mac = |field, value: u64| FieldMatch::exact(field, (value & 0xffff_ffff_ffff).into());
     let pair = |n: u64| {
@@ -55,7 +55,7 @@ pub fn exact(count: u64) -> Result<Vec<Rule>, Box<dyn Error>> {
     (0..count).map(|n| Ok((9, pair(n)?))).collect()
 }
 
-/// An entry that does nothing.
+/// Returns an entry without instructions.
 pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
     Arc::new(FlowEntry {
         id,
@@ -71,7 +71,7 @@ pub fn entry(id: u32, (priority, matching): Rule) -> Arc<FlowEntry> {
     })
 }
 
-/// A view of the rules, compiled at once.
+/// Compiles the rules into a table.
 pub fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, Box<dyn Error>> {
     let changes: Vec<_> = rules.iter().map(|rule| RuleChange::Add(Arc::clone(rule))).collect();
     let mut view = Table::default();
@@ -80,10 +80,10 @@ pub fn compiled(master: &mut Master, rules: &[Arc<FlowEntry>]) -> Result<Table, 
     Ok(view)
 }
 
-/// Lookups of keys in turn.
+/// Returns a contender that looks up keys repeatedly.
 pub fn lookups<'t>(table: &'t Table, keys: &'t [u64]) -> Loop<impl FnMut() -> u64 + 't> {
     let mut ids = [0; BURST];
-    // Where rules match everything keys have no words.
+    // Keys have no words if all rules match every packet.
     let mut bursts = keys.chunks_exact((BURST * table.plan().words()).max(1)).cycle();
     let lookup = move || {
         table.lookup(bursts.next().unwrap_or_default(), black_box(&mut ids));
