@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A contender without a peer: absolute figures, for what there is nothing to compare with.
+//! Measurement of one contender without a peer, as an absolute figure.
 //!
-//! On a shared machine such a figure tells as much about the machine's hour as about the code. It is written down as
-//! it was found, with the interval of its median, and stands for no comparison.
+//! On a shared machine such a figure depends on the machine's load as much as on the code. It is reported
+//! with the interval of its median and is not used for comparisons.
 
 use crate::{Contender, Error, Plan, median, median_interval};
 
-/// What windows of one contender found.
+/// Result for one contender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Alone {
     /// Median figure of the undisturbed windows.
     pub median: f64,
     /// Lower end of the median's 95 % interval (order statistics).
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the median's 95 % interval.
     pub high: f64,
-    /// Undisturbed windows.
+    /// Number of undisturbed windows.
     pub runs: usize,
-    /// Windows set aside because time was stolen in them.
+    /// Number of windows excluded because of preemption.
     pub set_aside: usize,
 }
 
-/// Runs windows of one contender: as many undisturbed ones as `plan` has pairs. Pin the thread first
-/// ([`crate::pin_to`]).
+/// Runs windows of one contender until as many are undisturbed as `plan` has pairs. The caller pins the
+/// thread first ([`crate::pin_to`]).
 ///
 /// # Errors
-/// When the contender fails or does no work, or no window was left undisturbed.
+/// The contender fails or does no work, or every window was disturbed.
 pub fn measure(plan: &Plan, contender: &mut dyn Contender) -> Result<Alone, Error> {
     for _ in 0..plan.warm_up {
         contender.window()?;
@@ -64,7 +64,7 @@ mod tests {
         let mut turn = 0;
         let mut contender = || {
             turn += 1;
-            // 2 to 5 million a second in turn; every third window disturbed, and slow.
+            // 2 to 5 million units per second; every third window is disturbed and slow.
             let gaps = u64::from(turn % 3 == 0);
             let units = if gaps > 0 { 1 } else { 2_000 + turn % 4 * 1_000 };
             Ok(Window { units, cpu_ns: 1_000_000, wall_ns: 1_000_000, gaps, stolen_ns: gaps })

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! CPU time of threads, and their placement.
+//! CPU time of threads, and pinning of threads to CPUs.
 
 use std::io;
 
@@ -8,29 +8,30 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::Error;
 
-/// CPU time that the calling thread has used, from the kernel's accounting.
+/// CPU time of the calling thread, from the kernel's accounting.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadCpu(u64);
 
 impl ThreadCpu {
-    /// The clock now.
+    /// Reads the clock.
     #[must_use]
     pub fn now() -> Self {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         Self(time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs())
     }
 
-    /// CPU time used since `self`, ns.
+    /// Returns the CPU time used since `self`, in nanoseconds.
     #[must_use]
     pub fn elapsed_ns(self) -> u64 {
         Self::now().0.saturating_sub(self.0)
     }
 }
 
-/// CPU time in ns that thread `tid` of process `pid` has used: for peers that run in a process of their own.
+/// Returns the CPU time in nanoseconds that thread `tid` of process `pid` has used, for peers in separate
+/// processes.
 ///
 /// # Errors
-/// When there is no such thread, or the kernel keeps no scheduler statistics.
+/// There is no such thread, or the kernel keeps no scheduler statistics.
 pub fn task_cpu_ns(pid: u32, tid: u32) -> Result<u64, Error> {
     let path = format!("/proc/{pid}/task/{tid}/schedstat");
     let fault = |source| Error::System { what: format!("CPU time of thread {tid} ({path})"), source };
@@ -39,20 +40,20 @@ pub fn task_cpu_ns(pid: u32, tid: u32) -> Result<u64, Error> {
     first.ok_or_else(|| fault(io::Error::other("the first word is not a number")))
 }
 
-/// The CPUs that the calling thread may run on.
+/// Returns the CPUs on which the calling thread may run.
 ///
 /// # Errors
-/// When the kernel refuses to say.
+/// The system call failed.
 pub fn allowed_cpus() -> Result<Vec<usize>, Error> {
     let set = sched_getaffinity(None)
         .map_err(|errno| Error::System { what: "the list of allowed CPUs".into(), source: errno.into() })?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 
-/// Keeps the calling thread, and programs it starts, on `cpu`.
+/// Pins the calling thread, and programs that it starts, to `cpu`.
 ///
 /// # Errors
-/// When this CPU does not exist or is not allowed.
+/// The CPU does not exist or is not allowed.
 pub fn pin_to(cpu: usize) -> Result<(), Error> {
     let refused = |source| Error::System { what: format!("pinning to CPU {cpu}"), source };
     if cpu >= CpuSet::MAX_CPU {
@@ -75,7 +76,7 @@ mod tests {
         assert!(cpu.elapsed_ns() < 15_000_000, "{} ns of CPU time in a sleep", cpu.elapsed_ns());
         let (wall, cpu) = (Instant::now(), ThreadCpu::now());
         while cpu.elapsed_ns() < 5_000_000 {}
-        // The two clocks may tick at slightly different rates.
+        // The two clocks may have slightly different rates.
         assert!(wall.elapsed() >= Duration::from_micros(4_900), "{:?}", wall.elapsed());
     }
 

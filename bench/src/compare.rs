@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Paired windows: who goes first is drawn by lot, each pair gives one ratio.
+//! Comparison in paired windows: the order within a pair is random, and each pair gives one ratio.
 
 use std::fmt;
 
 use crate::{Contender, Error, Measure, Window, median, median_interval};
 
-/// How to compare.
+/// Parameters of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
-    /// Undisturbed pairs wanted; at least six for a verdict.
+    /// Number of undisturbed pairs requested; a verdict needs at least six.
     pub pairs: usize,
-    /// Pairs run at most, disturbed ones included.
+    /// Maximum number of pairs, including disturbed ones.
     pub attempts_max: usize,
-    /// Pairs run first and not counted: caches and clocks warm up.
+    /// Number of pairs run first to warm up caches and clocks; they are not counted.
     pub warm_up: usize,
-    /// Seed of the lot.
+    /// Seed of the random order.
     pub seed: u64,
-    /// The figure compared.
+    /// Figure that is compared.
     pub measure: Measure,
 }
 
 impl Plan {
-    /// `pairs` pairs of [`Measure::MegaPerCpuSecond`]; up to twice as many more when the machine disturbs them.
+    /// Returns a plan for `pairs` pairs of [`Measure::MegaPerCpuSecond`], with up to twice as many more if
+    /// the machine disturbs them.
     #[must_use]
     pub fn new(pairs: usize) -> Self {
         Self {
@@ -34,12 +35,12 @@ impl Plan {
     }
 }
 
-/// Which ratios are good enough: ours divided by the peer's.
+/// Target for the ratio of ours to the peer's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bar {
-    /// This or more, where more is better.
+    /// Minimum ratio, where more is better.
     AtLeast(f64),
-    /// This or less, where less is better.
+    /// Maximum ratio, where less is better.
     AtMost(f64),
 }
 
@@ -52,54 +53,54 @@ impl fmt::Display for Bar {
     }
 }
 
-/// Whether a bar is cleared.
+/// Verdict about a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// The whole interval clears the bar.
+    /// The whole interval meets the target.
     Met,
-    /// None of the interval does.
+    /// No part of the interval meets the target.
     Missed,
-    /// Some of it does, or there were too few undisturbed pairs.
+    /// A part of the interval meets the target, or there were too few undisturbed pairs.
     Unclear,
 }
 
-/// One side's part in a comparison.
+/// Result of one contender in a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Side {
     /// Median figure of the undisturbed windows.
     pub median: f64,
-    /// Windows, of all that were run, in which time was stolen.
+    /// Number of windows with preemption.
     pub disturbed: usize,
-    /// Time stolen in them, ns.
+    /// Preempted time in them, in nanoseconds.
     pub stolen_ns: u64,
 }
 
-/// What a comparison found.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Ours.
+    /// Result of ours.
     pub ours: Side,
-    /// The peer.
+    /// Result of the peer.
     pub peer: Side,
-    /// Median of the undisturbed pairs' ratios, ours divided by the peer's.
+    /// Median of the undisturbed pairs' ratios of ours to the peer's.
     pub ratio: f64,
     /// Lower end of the ratio's 95 % interval (order statistics).
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the ratio's 95 % interval.
     pub high: f64,
-    /// Undisturbed pairs.
+    /// Number of undisturbed pairs.
     pub runs: usize,
-    /// Pairs set aside because time was stolen in one of their windows.
+    /// Number of pairs excluded because of preemption in one of their windows.
     pub set_aside: usize,
-    /// Median ratio with those pairs, for comparison.
+    /// Median ratio including the excluded pairs.
     pub raw_ratio: f64,
-    /// Whether there were pairs enough for a 95 % interval.
+    /// Whether there were enough pairs for a 95 % interval.
     pub confident: bool,
 }
 
 impl Comparison {
-    /// Judges the ratio's interval against `bar`.
+    /// Returns the verdict about the ratio's interval.
     #[must_use]
     pub fn verdict(&self, bar: Bar) -> Verdict {
         let (all, some) = match bar {
@@ -114,18 +115,18 @@ impl Comparison {
     }
 }
 
-/// Runs the windows of both contenders in pairs. Pin the thread first ([`crate::pin_to`]).
+/// Runs the windows of both contenders in pairs. The caller pins the thread first ([`crate::pin_to`]).
 ///
 /// # Errors
-/// When a contender fails or does no work, or no pair was left undisturbed.
+/// A contender fails or does no work, or every pair was disturbed.
 pub fn compare(plan: &Plan, ours: &mut dyn Contender, peer: &mut dyn Contender) -> Result<Comparison, Error> {
     let mut pool = Pool::default();
     pool.run(plan, ours, peer)?;
     pool.sum_up()
 }
 
-/// Pairs of windows that were run at several times, of contenders that had changed meanwhile, told as one comparison: its
-/// interval is that of all pairs.
+/// Pairs of windows run at several times, while the contenders may change. They are reported as one
+/// comparison, whose interval is that of all pairs.
 #[derive(Default)]
 pub struct Pool {
     tally: Tally,
@@ -133,10 +134,10 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// Runs the pairs of one time; the median of their ratios, if any was left undisturbed.
+    /// Runs pairs at one time. Returns the median of their ratios, if any pair was undisturbed.
     ///
     /// # Errors
-    /// When a contender fails or does no work.
+    /// A contender fails or does no work.
     pub fn run(
         &mut self,
         plan: &Plan,
@@ -159,10 +160,10 @@ impl Pool {
         Ok(median(&tally.ratios[before..]))
     }
 
-    /// What all pairs say.
+    /// Returns the comparison over all pairs.
     ///
     /// # Errors
-    /// When no pair was left undisturbed.
+    /// Every pair was disturbed.
     pub fn sum_up(self) -> Result<Comparison, Error> {
         self.tally.sum_up()
     }
@@ -245,7 +246,7 @@ fn positive(side: &'static str, value: f64) -> Result<f64, Error> {
     if value.is_finite() && value > 0.0 { Ok(value) } else { Err(Error::Value { side, value }) }
 }
 
-/// A reproducible coin (`SplitMix64`).
+/// Reproducible random bits (`SplitMix64`).
 struct Lot(u64);
 
 impl Lot {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rule sets and routing tables from files: `../shared/data` beside the repository where it is there, else the samples of
-//! the engines' tests, which are always there.
+//! Rule sets and routing tables from files: from `../shared/data` beside the repository if available, else
+//! the samples of the engines' tests.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::Error;
 
-/// The text of a file, unpacked if its name ends in `.gz`.
+/// Reads the text of a file, unpacked if its name ends in `.gz`.
 ///
 /// # Errors
-/// When it cannot be read, or `zcat` fails.
+/// The file cannot be read, or `zcat` fails.
 pub fn read_text(path: &Path) -> Result<String, Error> {
     let fault = |source| Error::File { path: path.to_path_buf(), source };
     if path.extension().is_none_or(|extension| extension != "gz") {
@@ -23,28 +23,28 @@ pub fn read_text(path: &Path) -> Result<String, Error> {
     String::from_utf8(output.stdout).map_err(|error| fault(std::io::Error::other(error)))
 }
 
-/// A file of the whole sets, by its name below `shared/data`; none where the sets are not.
+/// Reads a file of the full data sets by its name below `shared/data`. Returns `None` if it does not exist.
 ///
 /// # Errors
-/// When it is there and cannot be read.
+/// The file exists and cannot be read.
 pub fn whole(name: &str) -> Result<Option<String>, Error> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data").join(name);
     if path.exists() { read_text(&path).map(Some) } else { Ok(None) }
 }
 
-/// What scenarios are made from.
+/// Sources of the scenarios.
 #[derive(Clone, Debug)]
 pub struct Sources {
-    /// An access list in `ClassBench`'s format.
+    /// Access list in `ClassBench` format.
     pub rules: String,
-    /// IPv6 routes, one prefix a line.
+    /// IPv6 routes, one prefix per line.
     pub routes: String,
-    /// Where the access list is from, for reports.
+    /// Origin of the access list, for reports.
     pub name: String,
 }
 
 impl Sources {
-    /// The samples: a few hundred rules, 1,400 routes.
+    /// Returns the samples: a few hundred rules and 1,400 routes.
     #[must_use]
     pub fn samples() -> Self {
         Self {
@@ -54,10 +54,11 @@ impl Sources {
         }
     }
 
-    /// The whole sets, `list` (such as `acl1_10k`) the access list's name there, where they are there; else the samples.
+    /// Returns the full data sets if available, else the samples. `list` is the file name of the access list,
+    /// such as `acl1_10k`.
     ///
     /// # Errors
-    /// When a file is there and cannot be read.
+    /// A file exists and cannot be read.
     pub fn best(list: &str) -> Result<Self, Error> {
         let samples = Self::samples();
         let rules = whole(&format!("classbench/{list}.rules.gz"))?;
@@ -68,10 +69,10 @@ impl Sources {
         })
     }
 
-    /// Other rule sets; of what is not given, the samples.
+    /// Returns the given rule sets, and the samples for those not given.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// A file cannot be read.
     pub fn from_files(rules: Option<&Path>, routes: Option<&Path>) -> Result<Self, Error> {
         let mut made = Self::samples();
         if let Some(path) = rules {

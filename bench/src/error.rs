@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can go wrong in a comparison.
+//! Errors of measurements.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a figure could not be measured, written or read.
+/// Reason for which a figure could not be measured, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A system call for clocks or placement was refused.
+    /// A system call for clocks or pinning failed.
     #[error("{what}: {source}")]
     System {
-        /// What was attempted.
+        /// Attempted operation.
         what: String,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A contender's program failed, or did not end with a window.
+    /// A contender's program failed, or did not print a window.
     #[error("the program `{command}` {fault}")]
     Program {
-        /// The command line.
+        /// Command line of the program.
         command: String,
-        /// What it did.
+        /// Description of the failure.
         fault: String,
     },
-    /// A contender reported a failure of its own.
+    /// A contender reported a failure.
     #[error("a contender failed: {0}")]
     Contender(String),
     /// A window's figure is not a positive number.
@@ -31,33 +31,33 @@ pub enum Error {
         "{side} measured {value}, which is not a positive number; a window must do work that takes CPU time"
     )]
     Value {
-        /// `ours` or `peer`.
+        /// Contender: `ours` or `peer`.
         side: &'static str,
-        /// The figure.
+        /// Measured figure.
         value: f64,
     },
-    /// The core was taken away in every window, or in every pair of them.
+    /// Every window, or every pair of windows, was disturbed by preemption.
     #[error("no window or pair was left undisturbed in {attempts}; use shorter windows or a quieter machine")]
     AllDisturbed {
-        /// Windows or pairs run.
+        /// Number of windows or pairs run.
         attempts: usize,
     },
     /// A report file could not be written or read.
     #[error("{}: {source}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
     /// A line of a report file is not a figure.
     #[error("{}, line {line}: not a figure: {source}", path.display())]
     Line {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What the parser says.
+        /// Error of the parser.
         source: serde_json::Error,
     },
 }

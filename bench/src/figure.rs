@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Report files: `target/report/NAME.jsonl`, one object a figure.
+//! Report files: `target/report/NAME.jsonl`, one JSON object per figure.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Alone, Bar, Comparison, Error, Verdict, median, median_interval};
 
-/// One measured figure, as it stands in a report file.
+/// Measured figure, as stored in a report file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Figure {
-    /// What was measured.
+    /// Name of the figure.
     pub figure: String,
-    /// Under which circumstances.
+    /// Circumstances of the measurement.
     pub case: String,
-    /// Our median.
+    /// Median of ours.
     pub ours: f64,
-    /// The peer's median; null without a peer.
+    /// Median of the peer; null without a peer.
     pub peer: Option<f64>,
-    /// Unit of both.
+    /// Unit of both medians.
     pub unit: String,
-    /// Median of the pairs' ratios, ours divided by the peer's; null without a peer.
+    /// Median of the pairs' ratios of ours to the peer's; null without a peer.
     pub ratio: Option<f64>,
-    /// Lower end of the ratio's 95 % interval; without a peer of our median's.
+    /// Lower end of the ratio's 95 % interval; without a peer, of the median's interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of that interval.
     pub high: f64,
-    /// Undisturbed pairs of windows; without a peer undisturbed windows.
+    /// Number of undisturbed pairs of windows; without a peer, of undisturbed windows.
     pub runs: usize,
-    /// The bar for the ratio: `>= 1.5` or `<= 0.2`; null without a peer.
+    /// Target for the ratio: `>= 1.5` or `<= 0.2`; null without a target.
     pub bar: Option<String>,
-    /// Whether the interval clears the bar; null without one.
+    /// Verdict about the target; null without one.
     pub verdict: Option<Verdict>,
 }
 
 impl Figure {
-    /// The figure of a comparison, judged against `bar`.
+    /// Returns the figure of a comparison with a target.
     #[must_use]
     pub fn new(figure: &str, case: &str, unit: &str, found: &Comparison, bar: Bar) -> Self {
         Self {
@@ -56,14 +56,14 @@ impl Figure {
         }
     }
 
-    /// The figure of a comparison that stands beside others, without a bar.
+    /// Returns the figure of a comparison without a target, shown beside others.
     #[must_use]
     pub fn beside(figure: &str, case: &str, unit: &str, found: &Comparison) -> Self {
         Self { bar: None, verdict: None, ..Self::new(figure, case, unit, found, Bar::AtLeast(0.0)) }
     }
 
-    /// A prediction (`ours`) against what was measured (`peer`): their ratio may be `off` more or less than 1. `ratio` is the
-    /// rounds' median and its interval.
+    /// Returns the figure of a prediction (`ours`) and its measurement (`peer`). Their ratio may differ from
+    /// 1 by at most `off`. `ratio` is the median of the rounds with its interval.
     #[must_use]
     pub fn within(
         figure: &str,
@@ -94,7 +94,7 @@ impl Figure {
         }
     }
 
-    /// A figure without a peer: nothing is compared, so there is no bar and no verdict.
+    /// Returns a figure without a peer, and so without target and verdict.
     #[must_use]
     pub fn alone(figure: &str, case: &str, unit: &str, found: &Alone) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Figure {
         }
     }
 
-    /// A figure without a peer, judged against the least it may be.
+    /// Returns a figure without a peer, with a minimum as its target.
     #[must_use]
     pub fn at_least(figure: &str, case: &str, unit: &str, found: &Alone, limit: f64) -> Self {
         let verdict = match limit {
@@ -124,8 +124,8 @@ impl Figure {
         Self { bar, verdict: Some(verdict), ..Self::alone(figure, case, unit, found) }
     }
 
-    /// A figure of a few runs without a peer, whose interval is their whole range, judged against the most it may be.
-    /// None of no runs.
+    /// Returns a figure of several runs without a peer, with a maximum as its target. The interval is the
+    /// range of the runs. Returns `None` without runs.
     #[must_use]
     pub fn limited(figure: &str, case: &str, unit: &str, runs: &[f64], limit: Option<f64>) -> Option<Self> {
         let found = Alone {
@@ -147,8 +147,9 @@ impl Figure {
         })
     }
 
-    /// A figure of rounds, each of which gives ours and the peer's: the medians, and the median of the ratios with the 95 %
-    /// interval (of fewer than six rounds their whole range). None of no rounds.
+    /// Returns a figure of rounds that each measured ours and the peer. It has the medians, and the median of
+    /// the ratios with its 95 % interval. With fewer than six rounds, the interval is their whole range.
+    /// Returns `None` without rounds.
     #[must_use]
     pub fn of_rounds(
         figure: &str,
@@ -186,11 +187,11 @@ impl Figure {
         })
     }
 
-    /// Adds the figure to `FOLDER/NAME.jsonl`, which is made when it is not there. Later lines of a file supersede
-    /// earlier ones of the same figure and case.
+    /// Appends the figure to `FOLDER/NAME.jsonl`, which is created if missing. Later lines of a file
+    /// supersede earlier ones of the same figure and case.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// The file cannot be written.
     pub fn append(&self, folder: &Path, name: &str) -> Result<(), Error> {
         let path = folder.join(format!("{name}.jsonl"));
         let fault = |source| Error::File { path: path.clone(), source };
@@ -198,15 +199,15 @@ impl Figure {
         line.push('\n');
         fs::create_dir_all(folder).map_err(fault)?;
         let mut file = OpenOptions::new().create(true).append(true).open(&path).map_err(fault)?;
-        // One write, so that lines of two writers do not mix.
+        // A single write, so that lines of two writers do not mix.
         file.write_all(line.as_bytes()).map_err(fault)
     }
 }
 
-/// The figures of a report file: the latest of each figure and case, in the order of their first appearance.
+/// Reads a report file. Returns the latest of each figure and case, in the order of their first appearance.
 ///
 /// # Errors
-/// When the file cannot be read, or a line of it is not a figure.
+/// The file cannot be read, or one of its lines is not a figure.
 pub fn read(path: &Path) -> Result<Vec<Figure>, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::File { path: path.to_path_buf(), source })?;
     let mut figures: Vec<Figure> = Vec::new();

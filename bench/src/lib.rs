@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Comparison of two contenders on a loud machine.
+//! Comparison of two contenders on a noisy machine.
 //!
-//! Absolute speeds of a shared machine differ by a factor of two between identical runs; what two contenders do to each
-//! other within a few milliseconds does not. So both run in many short windows on the same core, in pairs, who goes
-//! first drawn by lot; each pair gives one ratio. A pair in which the core was taken away is set aside and counted.
-//! The result is the median ratio with a 95 % interval, and a verdict against a bar: [`compare`] does all of it, and
-//! [`Figure::append`] writes it to a report file, from which the tables of docs/figures.md are made.
+//! Absolute speeds on a shared machine differ by a factor of two between identical runs. The ratio of two
+//! contenders within a few milliseconds does not. So both run in many short windows on the same core, in
+//! pairs, in random order; each pair gives one ratio. A pair during which the core was preempted is excluded
+//! and counted. The result is the median ratio with a 95 % interval, and a verdict against a target.
+//!
+//! Begin with [`compare`], which does all of this. [`Figure::append`] writes the result to a report file, from
+//! which the tables of docs/figures.md are made. The crate must not contain code that a switch needs.
 
 mod alone;
 mod clock;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or all of `target/report`. With `--into PAGE` first,
-//! puts them into a page instead, between the lines that [`BEGIN`] and [`END`] begin; tables there of other files stay.
-//! Without files, those of the page are brought up to date.
+//! Prints the tables of report files: `shunt-bench FILE.jsonl...`, or of all files in `target/report`.
+//! `--into PAGE` as first argument writes them to a page instead, between the lines that start with [`BEGIN`]
+//! and [`END`]. Tables of other files on the page stay. Without files, the tables of the page are updated.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ use shunt_bench::{markdown, read};
 
 const FOLDER: &str = "target/report";
 
-/// Begins the line before the tables of a page.
+/// Start of the line before the tables of a page.
 const BEGIN: &str = "<!-- figures";
 
-/// Begins a table's title.
+/// Start of a table's title.
 const TITLE: &str = "### ";
 
-/// Begins the line behind them.
+/// Start of the line behind the tables.
 const END: &str = "<!-- end of figures";
 
 fn main() -> ExitCode {
@@ -79,12 +79,12 @@ fn tables(paths: &[PathBuf]) -> Result<String, String> {
     Ok(text)
 }
 
-/// The title of a report file's table.
+/// Returns the title of a report file's table.
 fn title(path: &Path) -> Cow<'_, str> {
     path.file_stem().unwrap_or_default().to_string_lossy()
 }
 
-/// The page with `tables` between its two lines, beside those of other titles that stood there.
+/// Returns the page with `tables` between its two marker lines. Existing tables with other titles are kept.
 fn put_between(page: &str, tables: &str) -> Option<String> {
     let begin = page.find(BEGIN)?;
     let from = begin + page[begin..].find('\n')? + 1;
@@ -95,7 +95,7 @@ fn put_between(page: &str, tables: &str) -> Option<String> {
     Some(format!("{}\n{made}{}", &page[..from], &page[to..]))
 }
 
-/// Tables by their titles.
+/// Returns the tables with their titles.
 fn sections(text: &str) -> impl Iterator<Item = (&str, &str)> {
     let parts = text.split(TITLE).skip(1).filter_map(|part| part.split_once('\n'));
     parts.map(|(title, table)| (title.trim(), table.trim()))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker on endless in-memory ports, with its rules in force.
+//! Test harness: a worker on endless in-memory ports, with its rules installed.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -16,31 +16,31 @@ use worker::{PortQueues, Worker, WorkerSet, build_with};
 
 use crate::Error;
 
-/// Turns before the first window: every source learned, every cache warm.
+/// Poll iterations before the first window, so that addresses are learned and caches are warm.
 const WARM_UP: usize = 1_000;
 
-/// Virtual time of a turn, ns.
+/// Virtual time per poll iteration in nanoseconds.
 const TURN_NS: Nanos = 2_000;
 
-/// One set of rules, and the packets that meet them.
+/// Set of rules, and the packets that are processed by them.
 pub struct Case {
-    /// Its name in the report.
+    /// Name of the case in the report.
     pub name: String,
-    /// The rules, in the syntax of ovs-ofctl.
+    /// Rules in the syntax of ovs-ofctl.
     pub flows: String,
-    /// Ports 1 to this.
+    /// Number of ports; they are numbered from 1.
     pub ports: u32,
-    /// The packets that ports receive, over and over.
+    /// Packets that each port receives repeatedly.
     pub sources: Vec<(u32, Vec<Vec<u8>>)>,
-    /// Packets that a queue hands out at once.
+    /// Maximum number of packets that a queue returns at once.
     pub burst: usize,
-    /// Each packet leaves by one port; else each is dropped.
+    /// Whether each packet is sent to one port; otherwise each is dropped.
     pub forwards: bool,
-    /// Records of each LUT of the fast-forwarding path; 0: without it.
+    /// Records of each LUT of the fast-forwarding path; 0 disables the path.
     pub lut_entries: usize,
 }
 
-/// A worker and its control side, in one thread.
+/// Worker and its control side, in one thread.
 pub struct Rig<P: Probe = ()> {
     /// The worker.
     pub worker: Worker<P>,
@@ -50,10 +50,10 @@ pub struct Rig<P: Probe = ()> {
 }
 
 impl Rig {
-    /// A worker that forwards by the case's rules, warmed up.
+    /// Creates a worker with the case's rules, and warms it up.
     ///
     /// # Errors
-    /// When a rule is refused, or packets do not fare as the case says.
+    /// A rule is refused, or packets are not treated as the case specifies.
     pub fn new(case: &Case) -> Result<Self, Error> {
         let queues = (1..=case.ports).map(|number| {
             let set = case.sources.iter().find(|(port, _)| *port == number).map(|(_, set)| set.as_slice());
@@ -68,7 +68,8 @@ impl Rig {
         Ok(rig)
     }
 
-    /// Packets must fare as the case says: a figure of packets dropped by mistake would be a fine one.
+    /// Checks that packets are treated as the case specifies. Packets dropped by mistake would give a figure
+    /// that is too good.
     fn check(&mut self, case: &Case) -> Result<(), Error> {
         let before = self.model.plane_mut().totals();
         let mut received = 0;
@@ -87,10 +88,11 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// A worker with one queue for each of ports 1, 2, ..., whose rules are in force after a few turns. With a maker, engines are its.
+    /// Creates a worker with one queue for each of ports 1, 2, and so on. Its rules are applied after a few
+    /// poll iterations. With a maker, it creates the engines.
     ///
     /// # Errors
-    /// When a rule is refused.
+    /// A rule is refused.
     pub fn with_queues(
         config: &worker::Config,
         queues: Vec<Box<dyn Queue>>,
@@ -123,7 +125,7 @@ impl<P: Probe + Default> Rig<P> {
         Ok(rig)
     }
 
-    /// Turns the worker, and lets the model follow.
+    /// Runs poll iterations of the worker, and lets the model process their events.
     pub fn warm_up(&mut self, turns: usize) {
         for _ in 0..turns {
             self.turn();
@@ -131,18 +133,18 @@ impl<P: Probe + Default> Rig<P> {
         }
     }
 
-    /// One turn of the worker's loop; returns the packets it received.
+    /// Runs one poll iteration. Returns the number of packets received.
     pub fn turn(&mut self) -> u64 {
         self.now += TURN_NS;
         self.worker.turn(self.now).received as u64
     }
 }
 
-/// A queue that hands out at most so many packets at once.
+/// Queue that returns a limited number of packets at once.
 pub struct Limited {
-    /// The queue.
+    /// Underlying queue.
     pub queue: LoopQueue,
-    /// Packets of a burst at most.
+    /// Maximum number of packets per burst.
     pub burst: usize,
 }
 

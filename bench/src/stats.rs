@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The median and its interval, with nothing assumed about the distribution.
+//! Median and its confidence interval, without assumptions about the distribution.
 
-/// A 95 % confidence interval of a median.
+/// 95 % confidence interval of a median.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end of the interval.
     pub low: f64,
-    /// Upper end.
+    /// Upper end of the interval.
     pub high: f64,
-    /// The probability that an interval made like this holds the median; below 0.95 only for fewer than six samples.
+    /// Probability that such an interval contains the median; below 0.95 only for fewer than six samples.
     pub confidence: f64,
 }
 
 const CONFIDENCE: f64 = 0.95;
 
-/// The median; `None` of no samples.
+/// Returns the median, or `None` without samples.
 #[must_use]
 pub fn median(samples: &[f64]) -> Option<f64> {
     let sorted = sorted(samples);
@@ -23,9 +23,10 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// The interval between two order statistics (the sign test turned round): with samples x1 <= ... <= xn, the k-th from
-/// either end, k the largest with P(Binomial(n, 1/2) < k) <= 2.5 %. Exact for independent samples of any continuous
-/// distribution. With fewer than six samples it is the whole range, with its true, lower confidence.
+/// Returns the interval between two order statistics (the inverted sign test). For samples x1 <= ... <= xn it
+/// is bounded by the k-th sample from either end, with the largest k for which P(Binomial(n, 1/2) < k) <= 2.5
+/// %. The interval is exact for independent samples of any continuous distribution. With fewer than six
+/// samples it is the whole range, with its true, lower confidence.
 #[must_use]
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     let sorted = sorted(samples);
@@ -45,7 +46,7 @@ pub fn median_interval(samples: &[f64]) -> Option<Interval> {
 }
 
 impl Interval {
-    /// Whether there were samples enough for the usual confidence.
+    /// Whether there were enough samples for 95 % confidence.
     #[must_use]
     pub fn is_confident(&self) -> bool {
         self.confidence >= CONFIDENCE
@@ -58,8 +59,8 @@ fn sorted(samples: &[f64]) -> Vec<f64> {
     sorted
 }
 
-/// P(Binomial(count, 1/2) < k), by logarithms so that 2^-count does not vanish.
-#[allow(clippy::cast_precision_loss)] // Counts of samples stay far below 2^52.
+/// Returns P(Binomial(count, 1/2) < k), computed with logarithms so that 2^-count does not underflow.
+#[allow(clippy::cast_precision_loss)] // Sample counts are far below 2^52.
 fn binomial_tail(count: usize, k: usize) -> f64 {
     let mut log_term = -(count as f64) * std::f64::consts::LN_2;
     let mut sum = 0.0;
@@ -86,8 +87,8 @@ mod tests {
         assert_eq!(median_interval(&[]), None);
     }
 
-    /// The ranks are those of the usual tables for the sign test (two-sided 5 %): the second of 10, the tenth of 30,
-    /// the 40th of 100.
+    /// The ranks equal those in published tables for the sign test (two-sided 5 %): the second of 10, the
+    /// tenth of 30, the 40th of 100.
     #[test]
     fn ranks_are_those_of_the_published_tables() {
         for (count, k) in [(6, 1), (8, 1), (9, 2), (10, 2), (11, 2), (20, 6), (30, 10), (50, 18), (100, 40)] {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::{Figure, Verdict};
 
-/// The figures as a Markdown table.
+/// Formats the figures as a Markdown table.
 #[must_use]
 pub fn markdown(figures: &[Figure]) -> String {
     let mut out = String::from(
@@ -19,7 +19,7 @@ pub fn markdown(figures: &[Figure]) -> String {
             Some(Verdict::Unclear) => "unclear",
             None => "-",
         };
-        // Without a peer the interval is that of our own figure.
+        // Without a peer, the interval is that of our own figure.
         let ratio = match figure.ratio {
             Some(ratio) => format!("{ratio:.3} ({:.3} to {:.3})", figure.low, figure.high),
             None => "-".into(),
@@ -31,7 +31,7 @@ pub fn markdown(figures: &[Figure]) -> String {
                 format!("{ours} ({low} to {high})")
             }
         };
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = writeln!(
             out,
             "| {} | {} | {ours} | {} | {} | {ratio} | {} | {} | {verdict} |",
@@ -50,7 +50,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// At least three significant digits, no more decimals than that takes.
+/// Formats a value with at least three significant digits, and no more decimals than that needs.
 fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,

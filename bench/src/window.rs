@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One short stretch of work, timed, with the time that was stolen from it.
+//! Timing of one short window of work, and detection of preemption in it.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,40 +8,42 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, ThreadCpu};
 
-/// A turn of a measured loop that took longer was interrupted: a burst takes 1 to 3 us, a timer tick a few more.
+/// Duration above which an iteration of a measured loop was interrupted. A burst takes 1 to 3 us, a timer
+/// tick a few more.
 pub const GAP_LIMIT: Duration = Duration::from_micros(20);
 
-/// What was done in one window, and at what cost.
+/// Work done in one window, and its cost.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
     /// Work done (packets, lookups, ...).
     pub units: u64,
-    /// CPU time of the forwarding thread, ns.
+    /// CPU time of the forwarding thread in nanoseconds.
     pub cpu_ns: u64,
-    /// Time by the clock on the wall, ns.
+    /// Wall-clock time in nanoseconds.
     pub wall_ns: u64,
-    /// Turns of the loop that took longer than the limit.
+    /// Number of iterations that exceeded the limit.
     pub gaps: u64,
-    /// Time in those turns, or between wall and CPU time if that is more, ns.
+    /// Time in those iterations, or the difference of wall-clock and CPU time if that is larger, in
+    /// nanoseconds.
     pub stolen_ns: u64,
 }
 
-/// The figure of a window that is compared.
+/// Figure of a window that is compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
-    /// Millions of units per second of CPU time, as in Mpps per CPU-second; more is better.
+    /// Millions of units per second of CPU time, such as Mpps per CPU-second; more is better.
     MegaPerCpuSecond,
     /// Nanoseconds of CPU time per unit; less is better.
     CpuNsPerUnit,
-    /// Seconds by the clock on the wall, for windows in which several programs work; less is better.
+    /// Wall-clock seconds, for windows in which several programs work; less is better.
     WallSeconds,
 }
 
 impl Measure {
-    /// The figure of `window`.
+    /// Returns the figure of `window`.
     #[must_use]
-    #[allow(clippy::cast_precision_loss)] // A window's counts stay far below 2^52.
+    #[allow(clippy::cast_precision_loss)] // A window's counts are far below 2^52.
     pub fn of(self, window: &Window) -> f64 {
         let (units, cpu_ns) = (window.units as f64, window.cpu_ns as f64);
         match self {
@@ -52,7 +54,8 @@ impl Measure {
     }
 }
 
-/// Times a window: [`Stopwatch::turn`] after each turn of the loop, [`Stopwatch::stop`] at its end.
+/// Times a window. The caller calls [`Stopwatch::turn`] after each iteration and [`Stopwatch::stop`] at the
+/// end.
 #[derive(Debug)]
 pub struct Stopwatch {
     gap_limit: Duration,
@@ -64,7 +67,7 @@ pub struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Starts; a turn longer than `gap_limit` counts as stolen.
+    /// Starts the stopwatch. An iteration longer than `gap_limit` counts as preempted.
     #[must_use]
     pub fn start(gap_limit: Duration) -> Self {
         let cpu = ThreadCpu::now();
@@ -72,7 +75,7 @@ impl Stopwatch {
         Self { gap_limit, cpu, start, last: start, gaps: 0, stolen: Duration::ZERO }
     }
 
-    /// Ends one turn of the loop (a burst).
+    /// Ends one iteration of the loop (a burst).
     #[inline]
     pub fn turn(&mut self) {
         let now = Instant::now();
@@ -84,8 +87,8 @@ impl Stopwatch {
         }
     }
 
-    /// Ends the window, in which `units` were done. A window whose thread was off the core for longer than the limit
-    /// has a gap even if its turns saw none.
+    /// Ends the window, in which `units` were done. A thread that was off the core for longer than the limit
+    /// has a gap even if no iteration exceeded the limit.
     #[must_use]
     pub fn stop(self, units: u64) -> Window {
         let wall = self.start.elapsed();
@@ -106,23 +109,24 @@ fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Someone who can be asked for one window of work at a time.
+/// Contender that performs one window of work on request.
 pub trait Contender {
-    /// Does one window of work.
+    /// Performs one window of work.
     ///
     /// # Errors
-    /// When the work could not be done or timed.
+    /// The work could not be done or timed.
     fn window(&mut self) -> Result<Window, Error>;
 }
 
-/// A closure that times itself.
+/// A closure that times itself is a contender.
 impl<F: FnMut() -> Result<Window, Error>> Contender for F {
     fn window(&mut self) -> Result<Window, Error> {
         self()
     }
 }
 
-/// A contender in this thread: calls a closure, which does one burst and returns its units, a fixed number of turns.
+/// Contender in this thread. It calls a closure, which performs one burst and returns its units, a fixed
+/// number of times.
 pub struct Loop<F> {
     turns: u32,
     gap_limit: Duration,
@@ -130,12 +134,12 @@ pub struct Loop<F> {
 }
 
 impl<F: FnMut() -> u64> Loop<F> {
-    /// Windows of `turns` bursts each.
+    /// Creates a contender with windows of `turns` bursts.
     pub fn new(turns: u32, burst: F) -> Self {
         Self { turns, gap_limit: GAP_LIMIT, burst }
     }
 
-    /// For bursts that take longer than [`GAP_LIMIT`] by themselves.
+    /// Sets the limit for bursts that take longer than [`GAP_LIMIT`] without interruption.
     #[must_use]
     pub fn gap_limit(self, gap_limit: Duration) -> Self {
         Self { gap_limit, ..self }
@@ -154,15 +158,15 @@ impl<F: FnMut() -> u64> Contender for Loop<F> {
     }
 }
 
-/// A contender in a program of its own, run once a window on the caller's core; the last line it prints is its
-/// [`Window`] as JSON.
+/// Contender in a separate program, run once per window on the caller's core. The last line of its output is
+/// its [`Window`] as JSON.
 #[derive(Clone, Debug)]
 pub struct Program {
     words: Vec<String>,
 }
 
 impl Program {
-    /// `words` are the program and its arguments.
+    /// Creates a contender from the program and its arguments.
     pub fn new<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
         Self { words: words.into_iter().map(Into::into).collect() }
     }
@@ -215,7 +219,7 @@ mod tests {
         .unwrap();
         assert_eq!(window.units, 320);
         assert!(window.cpu_ns >= 1_000_000 && window.cpu_ns <= cpu.elapsed_ns(), "{window:?}");
-        // Every turn takes longer than the limit.
+        // Every iteration exceeds the limit.
         assert_eq!(window.gaps, 10);
         assert!(window.stolen_ns >= 1_000_000);
     }

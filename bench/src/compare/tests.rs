@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Comparisons of contenders whose speeds are made up.
+//! Comparisons of simulated contenders.
 
 use std::cell::RefCell;
 
 use super::*;
 
-/// Noise in 0..1, the same in every run.
+/// Noise in 0..1, equal in every run.
 struct Noise(u64);
 
 impl Noise {
@@ -15,7 +15,7 @@ impl Noise {
     }
 }
 
-/// A contender that takes `cost_ns` a unit, times a factor that the machine's mood adds: up to `spread` more.
+/// Returns a contender that takes `cost_ns` per unit, multiplied by a random factor of up to 1 + `spread`.
 fn contender(cost_ns: f64, spread: f64, seed: u64) -> impl FnMut() -> Result<Window, Error> {
     let mut noise = Noise(seed);
     move || {
@@ -40,7 +40,7 @@ fn ours_twice_as_fast_meets_its_bar() {
 fn ours_slower_misses_its_bar() {
     let found = compare(&Plan::new(50), &mut contender(30.0, 0.1, 1), &mut contender(20.0, 0.1, 2)).unwrap();
     assert_eq!(found.verdict(Bar::AtLeast(1.0)), Verdict::Missed);
-    // By cost, the same: half as much again is too much.
+    // By cost, a ratio of 1.5 misses the target.
     let plan = Plan { measure: Measure::CpuNsPerUnit, ..Plan::new(50) };
     let found = compare(&plan, &mut contender(30.0, 0.1, 1), &mut contender(20.0, 0.1, 2)).unwrap();
     assert!((found.ratio - 1.5).abs() < 0.05, "{found:?}");
@@ -58,7 +58,7 @@ fn equals_in_noise_are_unclear() {
 
 #[test]
 fn a_mood_that_both_share_cancels_out() {
-    // The machine is up to 2.3 times slower from one pair to the next, but the same within it.
+    // The machine is up to 2.3 times slower from one pair to the next, but equal within a pair.
     let mood = RefCell::new((Noise(7), 0u32, 1.0));
     let shared = |cost_ns: f64| {
         let mood = &mood;

@@ -1,57 +1,58 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Access lists in `ClassBench`'s format as 5-tuples: as ternary rows for a trie, and as the packets that hit them. The
-//! lists are for IPv4; here they can be had for IPv6 as well.
+//! Access lists in `ClassBench` format as 5-tuples: as ternary rows for a trie, and as packets that hit them.
+//! The lists are for IPv4 and can be converted to IPv6.
 
 use fastrand::Rng;
 
 use super::TernaryRows;
 
-/// A range of ports, both ends included.
+/// Inclusive range of ports.
 pub type Ports = (u16, u16);
 
-/// Bits of an address, from the most significant on, and how many of them count.
+/// Prefix: left-aligned bits of an address, and the prefix length.
 pub type Prefix = (u128, u8);
 
-/// A rule.
+/// Rule of an access list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessRule {
-    /// Source and destination address.
+    /// Prefixes of source and destination address.
     pub addresses: [Prefix; 2],
-    /// Source and destination port.
+    /// Ranges of source and destination port.
     pub ports: [Ports; 2],
-    /// Protocol; none: any.
+    /// Protocol; `None`: any.
     pub protocol: Option<u8>,
 }
 
-/// What a rule looks at in a packet.
+/// Fields of a packet that a rule examines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FiveTuple {
-    /// Source and destination address, from the most significant bit on.
+    /// Source and destination address, left-aligned.
     pub addresses: [u128; 2],
     /// Source and destination port.
     pub ports: [u16; 2],
-    /// Protocol.
+    /// Upper-layer protocol.
     pub protocol: u8,
 }
 
-/// Rules of one family of addresses, best first.
+/// Rules of one address family, best first.
 #[derive(Clone, Debug)]
 pub struct AccessList {
-    /// Bits of an address: 32 or 128.
+    /// Length of an address in bits: 32 or 128.
     pub address_bits: u8,
-    /// The rules.
+    /// Rules, best first.
     pub rules: Vec<AccessRule>,
 }
 
 impl AccessList {
-    /// Reads a list: `@src/len dst/len lo : hi lo : hi proto/mask ...`, a rule a line. Other lines are passed over.
+    /// Parses a list with one rule per line: `@src/len dst/len lo : hi lo : hi proto/mask ...`. Other lines
+    /// are ignored.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         Self { address_bits: 32, rules: text.lines().filter_map(parse_rule).collect() }
     }
 
-    /// The list for IPv6: an IPv4 prefix is put behind 2001:db8::/32; hosts get an interface identifier that depends on
-    /// nothing but their address.
+    /// Converts the list to IPv6: each IPv4 prefix follows 2001:db8::/32. Hosts get an interface identifier
+    /// that depends only on their address.
     #[must_use]
     pub fn to_ipv6(&self) -> Self {
         let address = |(bits, length): Prefix| {
@@ -65,14 +66,14 @@ impl AccessList {
         Self { address_bits: 128, rules: self.rules.iter().map(rule).collect() }
     }
 
-    /// Words of a row.
+    /// Returns the number of words per row.
     #[must_use]
     pub fn words(&self) -> usize {
         if self.address_bits == 32 { 2 } else { 5 }
     }
 
-    /// Values, masks and ids of ternary rows; an id is a rule's place in the list. A rule takes as many rows as its
-    /// ranges have prefixes.
+    /// Returns ternary rows with values, masks and ids; an id is a rule's index. A rule takes one row for
+    /// each combination of prefixes that make up its ranges.
     #[must_use]
     pub fn rows(&self) -> Rows {
         let mut rows = Rows { words: self.words(), values: Vec::new(), masks: Vec::new(), ids: Vec::new() };
@@ -109,7 +110,7 @@ impl AccessList {
         row.push(u64::from(packet.protocol) << 56 | source << 40 | destination << 24);
     }
 
-    /// A packet that hits a rule which is drawn, or one before it.
+    /// Returns a packet that hits a randomly chosen rule, or a rule before it.
     #[must_use]
     pub fn draw(&self, rng: &mut Rng) -> FiveTuple {
         let Some(rule) = rng.choice(&self.rules) else {
@@ -125,7 +126,7 @@ impl AccessList {
         }
     }
 
-    /// The list and packets as `bench/dpdk/libraries.c` reads them.
+    /// Returns the list and packets in the format of `bench/dpdk/libraries.c`.
     #[must_use]
     pub fn library_file(&self, packets: &[FiveTuple]) -> Vec<u8> {
         let kind = if self.address_bits == 32 { b'4' } else { b'6' };
@@ -150,7 +151,7 @@ impl AccessList {
         file
     }
 
-    /// The first rule that a packet matches, by going through them.
+    /// Returns the first rule that a packet matches, by linear search.
     #[must_use]
     pub fn first(&self, packet: &FiveTuple) -> Option<u32> {
         let at = self.rules.iter().position(|rule| rule.matches(packet))?;
@@ -178,7 +179,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// As a trie takes them.
+    /// Returns the rows in the form that a trie accepts.
     #[must_use]
     pub fn as_rows(&self) -> TernaryRows<'_> {
         TernaryRows { words: self.words, values: &self.values, masks: &self.masks, ids: &self.ids }
@@ -206,7 +207,7 @@ fn prefix_mask(length: u8) -> u128 {
     u128::MAX.checked_shl(128 - u32::from(length)).unwrap_or(0)
 }
 
-/// The prefixes that make up a range: values and masks.
+/// Returns the prefixes that make up a range, as values and masks.
 fn range_prefixes((low, high): Ports) -> Vec<(u16, u16)> {
     let mut made = Vec::new();
     let (mut from, end) = (u32::from(low), u32::from(high) + 1);

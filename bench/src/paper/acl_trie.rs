@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trie for ternary rules with priorities, of the kind that scalar `rte_acl` is: eight bits a step, deterministic, the
-//! result by priority; rules that would blow one trie up go to several, each of which is walked.
+//! Trie for ternary rules with priorities, of the same kind as scalar `rte_acl`: eight bits per step,
+//! deterministic, with the result chosen by priority. Rules that would make one trie too large are split over
+//! several tries, all of which are walked.
 //!
-//! A state of a trie is the list of rules that a key may still match. What is left of those rules decides all that
-//! follows, so rules of one id that are equal from here on count as one (the prefixes of a port range), rules behind one
-//! that asks for nothing more are dropped, and states with equal lists are one. Bytes that no rule of the state asks
-//! for are passed over. Longest prefixes first, it is a trie for prefixes as well.
+//! A state of a trie is the list of rules that a key may still match. The remaining conditions of these rules
+//! determine all further steps, which permits three reductions. Rules of one id with equal remaining
+//! conditions count as one (such as the prefixes of a port range). Rules after one without further conditions
+//! are dropped. States with equal lists are merged. Bytes that no rule of the state examines are skipped.
+//! With rules sorted by decreasing prefix length, the trie also serves prefixes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,27 +17,27 @@ use super::automaton::{Automaton, Builder, Edge, LANES};
 /// Rules as rows of `words` words, best first.
 #[derive(Clone, Copy, Debug)]
 pub struct TernaryRows<'r> {
-    /// Words of a row, 1 to 8.
+    /// Number of words per row, 1 to 8.
     pub words: usize,
-    /// Values; bits outside of the masks do not count.
+    /// Values; bits outside the masks are ignored.
     pub values: &'r [u64],
-    /// Masks.
+    /// Masks of the values.
     pub masks: &'r [u64],
-    /// What a rule is known by, below [`NONE`]. Rows may share one: a range is several.
+    /// Ids of the rules, below [`NONE`]. Rows may share an id, because a range is several rows.
     pub ids: &'r [u32],
 }
 
-/// Edges that the tries of `rows` rules may have, before the rules are divided.
+/// Returns the maximum number of edges in the tries of `rows` rules, above which the rules are split.
 fn edges_max(rows: usize) -> usize {
     (rows * 256).max(1 << 15)
 }
 
-/// Rules listed in states while a trie is built: bounds its time and memory.
+/// Returns the maximum number of rules listed in states while a trie is built, which bounds time and memory.
 fn listed_max(rows: usize) -> usize {
     (rows * 1_024).max(1 << 18)
 }
 
-/// The tries of one table.
+/// Tries of one table.
 #[derive(Debug)]
 pub struct AclTrie {
     words: usize,
@@ -47,12 +49,13 @@ pub struct AclTrie {
 struct Trie {
     automaton: Automaton,
     root: Edge,
-    /// Its best rule.
+    /// Best rule of the trie.
     best: u32,
 }
 
 impl AclTrie {
-    /// Builds; `None` for rows of no or more than eight words, slices of unlike lengths, or ids that are [`NONE`].
+    /// Builds the tries. Returns `None` for rows of zero or more than eight words, slices of unequal lengths,
+    /// or ids equal to [`NONE`].
     #[must_use]
     pub fn new(rows: &TernaryRows<'_>) -> Option<Self> {
         let lengths = rows.ids.len().checked_mul(rows.words)?;
@@ -74,7 +77,7 @@ impl AclTrie {
         Some(Self { words: rows.words, tries, ids: rows.ids.into() })
     }
 
-    /// Looks up the rows of `keys`: the id of the best rule that each matches, or [`NONE`].
+    /// Looks up the rows of `keys`. Writes the id of the best rule that each matches, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
         let mut keys = keys.chunks_exact(self.words * LANES);
         let (out, rest) = out.as_chunks_mut::<LANES>();
@@ -101,20 +104,21 @@ impl AclTrie {
         best.map(|row| self.ids.get(row as usize).copied().unwrap_or(NONE))
     }
 
-    /// How many tries there are.
+    /// Returns the number of tries.
     #[must_use]
     pub fn tries(&self) -> usize {
         self.tries.len()
     }
 
-    /// Bytes that it holds.
+    /// Returns the memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.tries.iter().map(|trie| trie.automaton.bytes()).sum::<usize>() + self.ids.len() * 4
     }
 }
 
-/// Divides rules by whether they ask for a byte, or for most of its bits: by the byte that divides them most evenly.
+/// Splits rules by whether they examine most bits of a byte. Chooses the byte that splits the rules most
+/// evenly.
 fn divide(rows: &TernaryRows<'_>, part: &[u32]) -> [Vec<u32>; 2] {
     let asks = |byte: usize, row: u32| condition(rows, row, byte).1.count_ones() >= 4;
     let evenness = |byte: usize| {
@@ -130,14 +134,14 @@ fn divide(rows: &TernaryRows<'_>, part: &[u32]) -> [Vec<u32>; 2] {
     [asking, others]
 }
 
-/// What a row asks of a byte: value and mask.
+/// Returns a row's condition on a byte: value and mask.
 fn condition(rows: &TernaryRows<'_>, row: u32, byte: usize) -> (u8, u8) {
     let (at, shift) = (row as usize * rows.words + byte / 8, 56 - byte % 8 * 8);
     (((rows.values[at] & rows.masks[at]) >> shift) as u8, (rows.masks[at] >> shift) as u8)
 }
 
 impl Trie {
-    /// None if it would be too large.
+    /// Builds a trie, or returns `None` if it would be too large.
     fn new(rows: &TernaryRows<'_>, part: &[u32]) -> Option<Self> {
         let mut growth = Growth::new(rows, part);
         let root = growth.state(0, (0..part.len() as u32).collect())?;
@@ -145,19 +149,19 @@ impl Trie {
     }
 }
 
-/// A trie while it is built. Rules are named by their place in the part.
+/// Trie under construction. Rules are identified by their index in the part.
 struct Growth<'p> {
     part: &'p [u32],
-    /// Bytes that some rule asks for, in the order in which they are taken.
+    /// Bytes that some rule examines, in the order of the steps.
     order: Vec<usize>,
-    /// By place in `order` and rule: what is asked of the byte.
+    /// Condition on the byte, by position in `order` and rule.
     asked: Vec<Vec<(u8, u8)>>,
-    /// By place and rule: the first rule that is equal from there on.
+    /// First rule with equal remaining conditions, by position and rule.
     same: Vec<Vec<u32>>,
-    /// By place and rule: the first place from there on that it asks for.
+    /// Next position that the rule examines, by position and rule.
     next: Vec<Vec<u8>>,
     builder: Builder,
-    /// By rule: the last state that listed it.
+    /// Last state that listed each rule.
     seen: Vec<u64>,
     stamp: u64,
     conditions: HashSet<(u8, u8)>,
@@ -200,7 +204,8 @@ impl<'p> Growth<'p> {
         }
     }
 
-    /// The state in which these rules (best first) may still match from a place on. None if the trie is too large.
+    /// Returns the state in which these rules (best first) may still match from position `place` on, or
+    /// `None` if the trie is too large.
     fn state(&mut self, place: usize, mut rules: Vec<u32>) -> Option<Edge> {
         let end = self.order.len();
         self.stamp += 1;
@@ -249,7 +254,8 @@ impl<'p> Growth<'p> {
         Some(edge)
     }
 
-    /// Which values of the byte at a place no rule tells apart: each value's class.
+    /// Returns the equivalence class of each value of the byte at a position. No rule distinguishes values of
+    /// one class.
     fn classes(&mut self, place: usize, rules: &[u32]) -> [u8; 256] {
         let mut classes = [0_u8; 256];
         let mut count = 1_u8;
@@ -260,7 +266,7 @@ impl<'p> Growth<'p> {
                 continue;
             }
             if mask == u8::MAX {
-                // Values in a class of their own stay where they are.
+                // A value that is already alone in its class keeps it.
                 if classes.iter().filter(|class| **class == classes[usize::from(value)]).count() > 1 {
                     classes[usize::from(value)] = count;
                     count = count.wrapping_add(1);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What both tries are looked up with: nodes that each take one byte of the key.
+//! Lookup structure of both tries: nodes that each consume one byte of the key.
 //!
 //! ```text
-//! edge ──► node: map of 256 classes (shared by all nodes that tell the same bytes apart)
-//!                edges, one a class ──► node, or leaf
+//! edge ──► node: map of 256 classes (shared by all nodes that distinguish the same bytes)
+//!                edges, one per class ──► node, or leaf
 //! ```
 //!
-//! An edge says where its node's edges begin, which map they go by and which byte it takes, so a step is two dependent
-//! loads. Equal nodes are one.
+//! An edge contains the start of its node's edges, the index of its map and the byte that the node consumes. A
+//! step is therefore two dependent loads. Equal nodes are merged.
 
 use std::collections::HashMap;
 
-/// Keys that are walked through side by side.
+/// Number of keys that are walked in parallel.
 pub(super) const LANES: usize = 8;
 
 const MAP_AT: u32 = 32;
@@ -20,7 +20,7 @@ const SHIFT_AT: u32 = MAP_AT + MAP_BITS;
 const WORD_AT: u32 = SHIFT_AT + 6;
 const LEAF: u64 = 1 << 63;
 
-/// Where a step leads.
+/// Target of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Edge(u64);
 
@@ -36,7 +36,7 @@ impl Edge {
     }
 }
 
-/// The nodes of one table.
+/// Nodes of one table.
 #[derive(Debug)]
 pub(super) struct Automaton {
     edges: Vec<Edge>,
@@ -44,7 +44,7 @@ pub(super) struct Automaton {
 }
 
 impl Automaton {
-    /// Goes one step; a leaf leads to itself.
+    /// Executes one step. A leaf leads to itself.
     #[inline(always)]
     fn step(&self, edge: Edge, key: &[u64]) -> Edge {
         let byte = (key[(edge.0 >> WORD_AT & 0x3f) as usize] >> (edge.0 >> SHIFT_AT & 0x3f)) as u8;
@@ -52,13 +52,13 @@ impl Automaton {
         self.edges[edge.base() + usize::from(map[usize::from(byte)])]
     }
 
-    /// What a leaf holds.
+    /// Returns the number in a leaf.
     #[inline(always)]
     fn held(&self, leaf: Edge) -> u32 {
         self.edges[leaf.base() + 1].0 as u32
     }
 
-    /// Walks from `edges` (one a key of `words` words) to the leaves, and says what they hold.
+    /// Walks from `edges` (one per key of `words` words) to the leaves, and returns their numbers.
     #[inline(always)]
     pub(super) fn walk<const KEYS: usize>(
         &self,
@@ -74,13 +74,13 @@ impl Automaton {
         edges.map(|edge| self.held(edge))
     }
 
-    /// Bytes that the nodes take.
+    /// Returns the memory of the nodes in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.edges.len() * size_of::<Edge>() + self.maps.len() * size_of::<[u8; 256]>()
     }
 }
 
-/// Makes an automaton, from the leaves up.
+/// Builder of an automaton, from the leaves up.
 pub(super) struct Builder {
     automaton: Automaton,
     maps: HashMap<[u8; 256], usize>,
@@ -99,12 +99,12 @@ impl Builder {
         }
     }
 
-    /// Edges made so far.
+    /// Returns the number of edges so far.
     pub fn len(&self) -> usize {
         self.automaton.edges.len()
     }
 
-    /// The leaf that holds a number.
+    /// Returns the leaf with a number.
     pub fn leaf(&mut self, held: u32) -> Edge {
         let edges = &mut self.automaton.edges;
         *self.leaves.entry(held).or_insert_with(|| {
@@ -114,8 +114,8 @@ impl Builder {
         })
     }
 
-    /// The node that takes byte `byte` of the key (0: the most significant of the first word) and goes on to `targets`.
-    /// None if there are more ways to tell bytes apart than an edge can name.
+    /// Returns the node that consumes byte `byte` of the key (0: the most significant of the first word) and
+    /// continues to `targets`. Returns `None` if there are more maps than an edge can refer to.
     pub fn node(&mut self, byte: usize, targets: &[Edge; 256]) -> Option<Edge> {
         if targets.iter().all(|target| *target == targets[0]) {
             return Some(targets[0]);

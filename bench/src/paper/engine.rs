@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The tries as engines of a switch's tables, so that a whole switch forwards by them.
+//! Tries as engines of a switch's tables, so that a complete switch forwards with them.
 //!
-//! What all rules of a table ask for alike (that a header is there, an EtherType) is compared once and not walked through.
+//! Conditions that all rules of a table have in common (such as a header's presence or an EtherType) are
+//! compared once and are not part of the trie.
 
 use tables::base::Lookup;
 use tables::choice::Choice;
@@ -10,12 +11,12 @@ use tables::{BitSet, KeyPlan};
 
 use super::{AclTrie, LpmTrie, NONE, Route, TernaryRows};
 
-/// Keys that are looked up together, and most words of one that a trie takes.
+/// Number of keys looked up together, and maximum number of words per key.
 const KEYS: usize = 32;
 const WORDS_MAX: usize = 8;
 
-/// Makes tries for tables that are not hashed: for prefixes of one field, else for any rules. None for what they cannot do:
-/// then the table has our engine.
+/// Creates tries for tables that are not hashed: for prefixes of one field, else for any rules. Returns
+/// `None` for rules that a trie cannot represent; the table then uses Shunt's engine.
 #[must_use]
 pub fn maker(choice: Choice, plan: &KeyPlan, values: &[u64], masks: &[u64]) -> Option<Box<dyn Lookup>> {
     let rows = Rows { words: plan.words(), values: values.into(), masks: masks.into() };
@@ -26,7 +27,7 @@ pub fn maker(choice: Choice, plan: &KeyPlan, values: &[u64], masks: &[u64]) -> O
     }
 }
 
-/// A table's rules, best first.
+/// Rules of a table, best first.
 #[derive(Debug)]
 struct Rows {
     words: usize,
@@ -44,7 +45,8 @@ impl Rows {
         (&self.values[row.clone()], &self.masks[row])
     }
 
-    /// The best living rule by walking, for keys whose best rule has died since the trie was built.
+    /// Returns the best rule that is not deleted by linear search, for keys whose best rule was deleted after
+    /// the trie was built.
     fn walk(&self, key: &[u64], dead: &BitSet) -> u32 {
         let fits = |at: &u32| {
             let (values, masks) = self.row(*at as usize);
@@ -53,7 +55,7 @@ impl Rows {
         (0..self.len() as u32).find(fits).unwrap_or(NONE)
     }
 
-    /// The bits that these rows ask for alike, as masks and values.
+    /// Returns the conditions that these rows have in common, as masks and values.
     fn common(&self, rows: impl Iterator<Item = usize>) -> (Vec<u64>, Vec<u64>) {
         let mut common: Option<(Vec<u64>, Vec<u64>)> = None;
         for at in rows {
@@ -67,7 +69,7 @@ impl Rows {
         common.unwrap_or_else(|| (vec![0; self.words], vec![0; self.words]))
     }
 
-    /// Corrects the places of keys whose rule is dead.
+    /// Corrects the results of keys whose rule was deleted.
     fn bury(&self, keys: &[u64], dead: &BitSet, slots: &mut [u32]) {
         for (key, slot) in keys.chunks_exact(self.words).zip(slots) {
             if *slot != NONE && dead.contains(*slot) {
@@ -77,7 +79,7 @@ impl Rows {
     }
 }
 
-/// Any rules.
+/// Table of arbitrary rules.
 #[derive(Debug)]
 struct List {
     rows: Rows,
@@ -130,7 +132,7 @@ impl Lookup for List {
     }
 }
 
-/// Prefixes of one field.
+/// Table of prefixes of one field.
 #[derive(Debug)]
 struct Prefixes {
     rows: Rows,
@@ -142,7 +144,7 @@ struct Prefixes {
     others: Vec<u32>,
 }
 
-/// The field's bits, the first of them the most significant.
+/// Returns the field's bits, left-aligned.
 fn field(pieces: &[Piece], row: &[u64]) -> u128 {
     let bits: u32 = pieces.iter().map(|piece| piece.bits).sum();
     let value = pieces.iter().fold(0_u128, |value, piece| value << piece.bits | u128::from(piece.of(row)));
@@ -153,7 +155,7 @@ impl Prefixes {
     fn new(rows: Rows, pieces: Vec<Piece>) -> Option<Self> {
         let length = |at: usize| field(&pieces, rows.row(at).1).leading_ones() as u8;
         let (prefixes, others): (Vec<usize>, Vec<usize>) = (0..rows.len()).partition(|at| length(*at) > 0);
-        // The longest must be the best, and what has no prefix must come last.
+        // Longer prefixes must be better, and rules without a prefix must come last.
         let ordered = prefixes.is_sorted_by(|a, b| length(*a) >= length(*b));
         let last = others.first().is_none_or(|other| *other == prefixes.len());
         let (mut mask, mut value) = rows.common(prefixes.iter().copied());
@@ -174,7 +176,7 @@ impl Prefixes {
             length: length(*at),
             id: *at as u32,
         };
-        // Of equal prefixes the last counts: the best.
+        // Among equal prefixes the last one, which is the best, is kept.
         let routes: Vec<Route> = prefixes.iter().rev().map(route).collect();
         let trie = LpmTrie::new(2, &routes)?;
         let others = others.into_iter().map(|at| at as u32).collect();

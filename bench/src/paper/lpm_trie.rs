@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trie for prefixes of up to 128 bits, of the kind that `rte_lpm6` is: the binary trie of the textbooks with 24 bits taken
-//! in its first step and eight in each other, prefixes pushed down to where they end, one load a step.
+//! Trie for prefixes of up to 128 bits, of the same kind as `rte_lpm6`: a multibit trie with 24 bits in its
+//! first step and eight in each further step. Prefixes are expanded to the step in which they end. Each step
+//! is one load.
 
 use super::NONE;
 
-/// Bits of the first step.
+/// Number of bits in the first step.
 const ROOT_BITS: usize = 24;
 
-/// Entries of a group, which is where every other step goes.
+/// Number of entries in a group, the node of every step after the first.
 const GROUP: usize = 256;
 
-/// Set in an entry that leads to a group; the other bits are the group's number. Without it, an entry is 0 where there is
-/// no prefix, or one more than what the prefix is known by.
+/// Bit of an entry that leads to a group; the other bits are the group's number. Without it, an entry is 0 if
+/// there is no prefix, or the prefix's id plus 1.
 const IS_GROUP: u32 = 1 << 31;
 
-/// A prefix and what it is known by.
+/// Prefix with its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Bits of the prefix, from the most significant on; the others are 0.
+    /// Bits of the prefix, left-aligned; the others are 0.
     pub value: u128,
-    /// How many, 0 to 64 times the table's words.
+    /// Prefix length, 0 to 64 times the number of words.
     pub length: u8,
-    /// Below 2^31 - 1.
+    /// Id, below 2^31 - 1.
     pub id: u32,
 }
 
-/// The trie of one table.
+/// Trie of one table.
 #[derive(Debug)]
 pub struct LpmTrie {
     words: usize,
@@ -34,10 +35,10 @@ pub struct LpmTrie {
 }
 
 impl LpmTrie {
-    /// Builds a trie for keys of `words` words (1 or 2), which begin with their most significant bit. Of equal prefixes
-    /// the last counts. `None` for other words, prefixes that are longer than a key or have bits behind their length, or
-    /// ids that are too large. It takes 64 MiB of address space, of which what the prefixes cover is touched, and 1 KiB
-    /// for each group.
+    /// Builds a trie for keys of `words` words (1 or 2), most significant bit first. Among equal prefixes the
+    /// last is kept. Returns `None` for other numbers of words, prefixes longer than a key or with bits
+    /// behind their length, or ids that are too large. The trie takes 64 MiB of address space, of which only
+    /// the part covered by prefixes is touched, and 1 KiB per group.
     #[must_use]
     pub fn new(words: usize, routes: &[Route]) -> Option<Self> {
         let fits = |route: &Route| {
@@ -49,7 +50,8 @@ impl LpmTrie {
             return None;
         }
         let mut routes = routes.to_vec();
-        // The shortest first: a longer one overwrites what it is part of, and meets no group in its own step.
+        // Shortest prefixes first. A longer prefix then overwrites a part of a shorter one, and finds no
+        // group in its last step.
         routes.sort_by_key(|route| route.length);
         let mut trie = Self { words, root: vec![0; 1 << ROOT_BITS].into_boxed_slice(), groups: Vec::new() };
         routes.iter().for_each(|route| trie.add(route));
@@ -77,18 +79,19 @@ impl LpmTrie {
         self.groups[at..at + (1 << (end - length))].fill(route.id + 1);
     }
 
-    /// Where the group begins that an entry leads to; makes one, in which the prefix before goes on.
+    /// Returns the start of the group that an entry leads to. Creates the group if needed, filled with the
+    /// entry's previous prefix.
     fn group(entry: &mut u32, groups: &mut Vec<u32>) -> usize {
         if *entry & IS_GROUP == 0 {
             let number = groups.len() / GROUP;
             groups.extend([*entry; GROUP]);
-            // Routes are fewer than 2^31, and so are the groups that memory has room for.
+            // There are fewer than 2^31 routes, and memory for fewer than 2^31 groups.
             *entry = number as u32 | IS_GROUP;
         }
         (*entry & !IS_GROUP) as usize * GROUP
     }
 
-    /// Looks up the rows of `keys`: the id of the longest prefix of each, or [`NONE`].
+    /// Looks up the rows of `keys`. Writes the id of the longest prefix of each, or [`NONE`].
     pub fn lookup(&self, keys: &[u64], out: &mut [u32]) {
         match self.words {
             1 => self.lookup_rows::<1>(keys, out),
@@ -96,7 +99,7 @@ impl LpmTrie {
         }
     }
 
-    /// A key's loads do not depend on another's: the core takes the next key up before this one is done.
+    /// The loads of different keys are independent, so the core overlaps them.
     #[inline(always)]
     fn lookup_rows<const WORDS: usize>(&self, keys: &[u64], out: &mut [u32]) {
         for (key, out) in keys.as_chunks::<WORDS>().0.iter().zip(out) {
@@ -111,14 +114,14 @@ impl LpmTrie {
         }
     }
 
-    /// Bytes that it holds.
+    /// Returns the memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         (self.root.len() + self.groups.len()) * 4
     }
 }
 
-/// The byte that ends with this bit.
+/// Returns the byte that ends with bit `end`.
 fn byte(value: u128, end: usize) -> usize {
     (value >> (128 - end)) as usize % GROUP
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Tables as a DPDK switch of the paper's kind has them, for comparison only: nothing that forwards uses them. A trie for
-//! ternary rules ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]), both of eight bits a step and both without vector
-//! instructions, as scalar `rte_acl` and `rte_lpm6` are.
+//! Tables of the kind that a DPDK switch in the paper uses, for comparison only; no forwarding code uses
+//! them. A trie for ternary rules ([`AclTrie`]) and a trie for prefixes ([`LpmTrie`]). Both consume eight
+//! bits per step without vector instructions, like scalar `rte_acl` and `rte_lpm6`.
 
 mod access_list;
 mod acl_trie;
@@ -14,7 +14,7 @@ pub use acl_trie::{AclTrie, TernaryRows};
 pub use engine::maker;
 pub use lpm_trie::{LpmTrie, Route};
 
-/// What a lookup answers when nothing matches.
+/// Result of a lookup without a match.
 pub const NONE: u32 = u32::MAX;
 
 #[cfg(test)]

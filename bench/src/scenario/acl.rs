@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! An access list on IPv6 from one on IPv4.
+//! Converts an IPv4 access list to IPv6.
 //!
-//! What makes an access list hard is its structure: how prefixes nest, which lengths and ports go together. So that
-//! is kept. Addresses: the first 16 bits of an IPv4 address choose a route of at most 48 bits, filled up to 48 bits; its
-//! last 16 bits follow; so a prefix of 16 + n bits becomes one of 48 + n. A host becomes a host: behind the 64 bits stands an
-//! interface identifier made from them. One prefix holds another after this if and only if it did before. A prefix shorter
-//! than 16 bits cannot stay one, for its parts are scattered over routes: it becomes "any". Port ranges become prefixes,
-//! so that one rule may be several entries.
+//! The difficulty of an access list lies in its structure: how prefixes nest, and which lengths and ports are
+//! combined. The conversion preserves this structure:
+//! - The first 16 bits of an IPv4 address select a route of at most 48 bits, which is padded to 48 bits.
+//! - The last 16 bits follow, so a prefix of 16 + n bits becomes one of 48 + n bits.
+//! - A host address stays one: an interface identifier derived from the address follows the 64 bits.
+//! - A prefix contains another after the conversion exactly if it did before.
+//! - A prefix shorter than 16 bits becomes "any", because its parts are distributed over different routes.
+//! - Port ranges become prefixes, so that one rule may become several entries.
 
 use super::routes::Prefix;
 use super::rule::{Condition, Field, Rule, mix};
 
-/// Which of a scenario's fields an access list is about.
+/// Fields of the scenario that an access list examines.
 #[derive(Clone, Copy)]
 pub(super) struct FiveTuple {
     pub src: usize,
@@ -21,15 +23,15 @@ pub(super) struct FiveTuple {
     pub dst_port: usize,
 }
 
-/// The access list's entries, best first. `copy` numbers the copies of a list that is taken several times: each has
-/// networks of its own.
+/// Returns the entries of the access list, best first. `copy` numbers the copies of a list that is used
+/// several times; each copy has different networks.
 pub(super) fn parse(text: &str, at: FiveTuple, fields: &[Field], routes: &[Prefix], copy: u64) -> Vec<Rule> {
     let nets: Vec<Prefix> = routes.iter().copied().filter(|route| route.length <= 48).collect();
     let rule = |line| entries(line, at, fields, &nets, copy).unwrap_or_default();
     text.lines().filter_map(|line| line.strip_prefix('@')).flat_map(rule).collect()
 }
 
-/// `src/len dst/len lo : hi lo : hi proto/mask ...`
+/// Parses `src/len dst/len lo : hi lo : hi proto/mask ...`.
 fn entries(line: &str, at: FiveTuple, fields: &[Field], nets: &[Prefix], copy: u64) -> Option<Vec<Rule>> {
     let parts: Vec<&str> = line.split_whitespace().collect();
     let hex = |text: &str| u128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
@@ -65,7 +67,7 @@ fn entries(line: &str, at: FiveTuple, fields: &[Field], nets: &[Prefix], copy: u
     Some(made)
 }
 
-/// `a.b.c.d/length` as an IPv6 address and length.
+/// Converts `a.b.c.d/length` to an IPv6 address and length.
 fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     let (address, length) = text.split_once('/')?;
     let address = u32::from(address.parse::<std::net::Ipv4Addr>().ok()?);
@@ -75,14 +77,14 @@ fn address(text: &str, nets: &[Prefix], copy: u64) -> Option<(u128, u32)> {
     }
     let high = u64::from(address >> 16) | copy << 16;
     let net = nets[(mix(high) % nets.len() as u64) as usize];
-    // Filled up to 48 bits, so that two networks behind one route differ.
+    // Padded to 48 bits, so that two networks behind one route differ.
     let fill = u128::from(mix(!high)) << 64 >> net.length;
     let network = (net.address | fill) >> 80 << 80 | u128::from(address & 0xffff) << 64;
     let host = u128::from(mix(u64::from(address)));
     Some(if length == 32 { (network | host, 128) } else { (network, 32 + length) })
 }
 
-/// The prefixes of 16 bits that make up a range.
+/// Returns the 16-bit prefixes that make up a range.
 fn range_prefixes(low: u32, high: u32) -> Vec<(u128, u128)> {
     let mut made = Vec::new();
     let mut from = low;
@@ -110,7 +112,7 @@ mod tests {
         assert!((0..=65_535_u128).all(|port| all.iter().any(|(v, m)| port & m == *v) == (port >= 1_024)));
     }
 
-    /// One prefix holds another exactly if it did as IPv4.
+    /// A prefix contains another exactly if it did in IPv4.
     #[test]
     fn nesting_is_kept() {
         let nets = [

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The three scenarios of the paper's measurements, as rules and packets: `server`, `video`, `vehicles`.
 //!
-//! Each is a switch of three tables. Table 0: destination MAC and EtherType (mask). Table 1: an access list on IPv6
-//! 5-tuples, SEADP or WSM (mask). Table 2: destination IP (lpm) or destination MAC (exact), which writes the next hop's MAC
-//! address and sends. Byte layouts and key bits are in docs/wire-formats.md. Rules and packets are made from a seed: the
-//! same [`Options`] and [`Sources`] give the same scenario.
+//! Each is a switch with three tables. Table 0: destination MAC address and EtherType (mask). Table 1: an
+//! access list on IPv6 5-tuples, SEADP or WSM (mask). Table 2: destination IP address (lpm) or destination
+//! MAC address (exact), which writes the next hop's MAC address and outputs the packet. docs/wire-formats.md
+//! describes byte layouts and key bits. Rules and packets are generated from a seed: the same [`Options`] and
+//! [`Sources`] give the same scenario.
 //!
-//! For each flow the generator knows, by walking its lists, what a switch must do with it: [`Flow::sent`].
+//! For each flow the generator determines the expected output of a switch by walking its lists:
+//! [`Flow::sent`].
 
 mod acl;
 mod routes;
@@ -27,13 +29,13 @@ pub use sim::arrivals::{Draw, Popularity};
 use crate::{Error, Sources};
 use rule::{Field, Form, Rule, hit, mac, mac_bytes, mix};
 
-/// Ports that packets leave by: 2 and those behind it. They come in by port 1.
+/// Number of output ports, which begin with port 2. Packets arrive on port 1.
 pub const PORTS: u32 = 4;
 
-/// Blocks of MAC addresses that table 0 tells apart, each a prefix of 28 bits.
+/// Number of blocks of MAC addresses that table 0 distinguishes; each is a prefix of 28 bits.
 const BLOCKS: u128 = 16;
 
-/// MAC addresses by which packets reach a switch that routes.
+/// Number of MAC addresses of a switch that routes.
 const OWN_MACS: usize = 64;
 
 /// EtherType of the short form of SEADP (docs/wire-formats.md); not assigned.
@@ -42,22 +44,22 @@ pub const SEADP_ETHERTYPE: u16 = 0xff99;
 /// EtherType of WAVE short messages.
 pub const WSM_ETHERTYPE: u16 = 0x88dc;
 
-/// Which of the scenarios.
+/// Kind of scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Servers of a data centre: IPv6, an access list, routes.
     Server,
     /// Video conferences: SEADP.
     Video,
-    /// Vehicles: WAVE short messages, hosts by MAC address.
+    /// Vehicles: WAVE short messages, hosts identified by MAC address.
     Vehicles,
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 3] = [Self::Server, Self::Video, Self::Vehicles];
 
-    /// Its name in reports.
+    /// Returns the name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -68,46 +70,47 @@ impl Kind {
     }
 }
 
-/// What to make.
+/// Parameters of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Which scenario.
+    /// Kind of scenario.
     pub kind: Kind,
-    /// Entries of table 1, and as many of table 2.
+    /// Number of entries in table 1, and in table 2.
     pub rules: usize,
-    /// Flows that hit low-latency entries only.
+    /// Number of flows that hit low-latency entries only.
     pub flows: usize,
-    /// Flows that hit a normal entry in table 1.
+    /// Number of flows that hit a normal entry in table 1.
     pub normal_flows: usize,
-    /// Bytes of a packet on the wire, the FCS included: 64 to 1,518. Packets that need more are as short as they can be.
+    /// Length of a packet on the wire in bytes, including the FCS: 64 to 1,518. Packets that need more have
+    /// the minimum possible length.
     pub bytes: usize,
-    /// Seed of all that is drawn.
+    /// Seed of the random numbers.
     pub seed: u64,
 }
 
 impl Options {
-    /// 64-byte packets, no normal flows, seed 1.
+    /// Returns options with 64-byte packets, no normal flows, and seed 1.
     #[must_use]
     pub fn new(kind: Kind, rules: usize, flows: usize) -> Self {
         Self { kind, rules, flows, normal_flows: 0, bytes: 64, seed: 1 }
     }
 }
 
-/// One flow: its packet, and what becomes of it.
+/// Flow: its packet, and the expected output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// The packet without its FCS, as received by port 1.
+    /// Packet without its FCS, as received on port 1.
     pub packet: Vec<u8>,
-    /// Whether all entries it hits are low-latency.
+    /// Whether all entries that the packet hits are low-latency.
     pub low_latency: bool,
-    /// The port it leaves by.
+    /// Expected output port.
     pub port: u32,
-    /// The destination MAC address it leaves with; all else stays.
+    /// Expected destination MAC address of the output; all other bytes are unchanged.
     pub next_hop: [u8; 6],
 }
 
 impl Flow {
-    /// The packet as it leaves.
+    /// Returns the expected output packet.
     #[must_use]
     pub fn sent(&self) -> Vec<u8> {
         let mut sent = self.packet.clone();
@@ -116,38 +119,38 @@ impl Flow {
     }
 }
 
-/// Rules and packets.
+/// Rules and packets of a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scenario {
-    /// The rules of all tables, in the syntax of flows (docs/flow-syntax.md).
+    /// Rules of all tables, in the flow syntax (docs/flow-syntax.md).
     pub rules: String,
-    /// The flows, low-latency ones first, no two alike.
+    /// Flows, low-latency ones first, all different.
     pub flows: Vec<Flow>,
 }
 
-/// A scenario before its flows are drawn: rules over fields, and how a packet is made of fields' values.
+/// Scenario before its flows are drawn: rules over fields, and how packets are built from field values.
 struct Recipe {
     fields: Vec<Field>,
-    /// EtherType of the packets, and how table 0 writes it.
+    /// EtherType of the packets, and its notation in table 0.
     ether_type: (u16, &'static str),
-    /// What stands before the fields of table 1, and of table 2.
+    /// Text before the fields of table 1, and of table 2.
     headers: [&'static str; 2],
-    /// Table 1, best first; priorities are set later.
+    /// Table 1, best first; priorities are assigned later.
     list: Vec<Rule>,
     /// Table 2, best first.
     fib: Vec<Rule>,
-    /// Draws what rules leave open.
+    /// Draws the values that rules leave open.
     draw: fn(&mut Rng, &mut [u128]),
-    /// Makes a packet of at least so many bytes, and corrects values that follow from others; none if they do not go
-    /// together, or no packet of them is that short.
+    /// Builds a packet of at least the given length, and corrects dependent values. Returns `None` if the
+    /// values are incompatible, or the packet cannot be that short.
     build: fn(&mut [u128], usize) -> Option<Vec<u8>>,
 }
 
 impl Scenario {
-    /// Makes a scenario.
+    /// Generates a scenario.
     ///
     /// # Errors
-    /// When the sources have no rules, or none that flows of the sort asked for can hit.
+    /// The sources contain no rules, or no rules that the requested flows can hit.
     pub fn new(options: &Options, sources: &Sources) -> Result<Self, Error> {
         let mut recipe = match options.kind {
             Kind::Server => server::recipe(options, sources),
@@ -165,8 +168,9 @@ impl Scenario {
         Ok(Self { rules: recipe.rules(), flows })
     }
 
-    /// Flows in the order in which they send: `count` places in [`Scenario::flows`]. Of a thousand, `normal_per_mille` are
-    /// of normal flows (all equally), the others of low-latency flows by their popularity.
+    /// Returns `count` flows in the order of their packets, as indices into [`Scenario::flows`].
+    /// `normal_per_mille` of a thousand packets belong to normal flows, uniformly distributed; the others to
+    /// low-latency flows by their popularity.
     #[must_use]
     pub fn traffic(
         &self,
@@ -191,15 +195,15 @@ impl Scenario {
 }
 
 impl Recipe {
-    /// The rules of all tables as text.
+    /// Returns the rules of all tables as text.
     fn rules(&self) -> String {
         let mut text = String::new();
         for block in 0..BLOCKS {
             let block = format!("dl_dst={}/ff:ff:ff:f0:00:00", mac(0x0200_0000_0000 | block << 20));
-            // Other protocols have tables of their own, which are empty here.
+            // Other protocols have separate tables, which are empty here.
             for ether_type in [0x86dd, SEADP_ETHERTYPE, WSM_ETHERTYPE] {
                 let table = if ether_type == self.ether_type.0 { 1 } else { 3 };
-                // Writing to a string cannot fail.
+                // Formatting to a string cannot fail.
                 let _ = writeln!(
                     text,
                     "low_latency,table=0,priority=20,{}={ether_type:#x},{block},actions=goto_table:{table}",
@@ -214,10 +218,10 @@ impl Recipe {
     }
 }
 
-/// Attempts at a flow: nearly all rules can be hit, but few packets are short and UDP.
+/// Maximum number of attempts per flow. Nearly all rules can be hit, but few packets are short and UDP.
 const ATTEMPTS: usize = 2_000;
 
-/// Draws flows that differ in what tables examine.
+/// Draws flows that differ in the fields that tables examine.
 fn flows(recipe: &Recipe, options: &Options) -> Result<Vec<Flow>, Error> {
     let mut rng = Rng::with_seed(options.seed);
     let mut seen = HashSet::new();
@@ -239,7 +243,7 @@ fn flows(recipe: &Recipe, options: &Options) -> Result<Vec<Flow>, Error> {
     Ok(made)
 }
 
-/// Draws one flow, if the first attempt gives one.
+/// Draws one flow. Returns `None` if the attempt fails.
 fn draw(recipe: &Recipe, rng: &mut Rng, low_latency: bool, bytes: usize) -> Option<(Vec<u128>, Flow)> {
     let mut values = vec![0; recipe.fields.len()];
     let mut fixed = values.clone();
@@ -258,10 +262,10 @@ fn draw(recipe: &Recipe, rng: &mut Rng, low_latency: bool, bytes: usize) -> Opti
     Some((values, Flow { packet, low_latency, port, next_hop: mac_bytes(next_hop) }))
 }
 
-/// The field that all scenarios begin with.
+/// First field of all scenarios.
 const DESTINATION: Field = Field { name: "dl_dst", bits: 48, form: Form::Mac };
 
-/// Ethernet addresses, EtherType, and room: the first 14 bytes of a packet.
+/// Returns the first 14 bytes of a packet: Ethernet addresses and EtherType.
 fn ethernet(destination: u128, ether_type: u16) -> Vec<u8> {
     let mut bytes = mac_bytes(destination).to_vec();
     bytes.extend([2, 0, 0, 0, 0, 9]);
@@ -269,7 +273,7 @@ fn ethernet(destination: u128, ether_type: u16) -> Vec<u8> {
     bytes
 }
 
-/// One of the switch's own addresses.
+/// Returns one of the switch's own addresses.
 fn own_mac(rng: &mut Rng) -> u128 {
     routes::host(rng.usize(..OWN_MACS))
 }

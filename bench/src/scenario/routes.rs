@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The last stage: routes of a real table by destination address, or hosts by destination MAC address.
+//! Last stage: routes of a real table by destination address, or hosts by destination MAC address.
 
 use std::net::Ipv6Addr;
 
 use super::rule::{Condition, Field, Rule, mix};
 use super::{BLOCKS, PORTS};
 
-/// A prefix of IPv6 addresses.
+/// Prefix of IPv6 addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix {
     pub address: u128,
     pub length: u32,
 }
 
-/// Routes as text, one `address/length` a line.
+/// Parses routes, one `address/length` per line.
 pub(super) fn parse(text: &str) -> Vec<Prefix> {
     let prefix = |line: &str| {
         let (address, length) = line.trim().split_once('/')?;
@@ -23,20 +23,20 @@ pub(super) fn parse(text: &str) -> Vec<Prefix> {
     text.lines().filter_map(prefix).collect()
 }
 
-/// `count` of them, spread over all; fewer if there are not so many.
+/// Returns `count` elements evenly spread over all, or all if there are fewer.
 pub(super) fn spread<T: Copy>(all: &[T], count: usize) -> Vec<T> {
     let count = count.min(all.len());
     (0..count).map(|n| all[n * all.len() / count.max(1)]).collect()
 }
 
-/// Where a rule of the last stage sends: one of 16 neighbours behind each of the ports.
+/// Returns the next hop of a rule of the last stage: one of 16 neighbours behind each of the ports.
 fn leaves(seed: u64) -> Option<(u128, u32)> {
     let word = mix(seed);
     let port = 2 + (word % u64::from(PORTS)) as u32;
     Some((0x0600_0000_0000 | u128::from(port) << 8 | u128::from(word >> 32 & 15), port))
 }
 
-/// A forwarding table by prefixes, longest first, a default route at the end.
+/// Returns a forwarding table of prefixes, longest first, with a default route at the end.
 pub(super) fn by_prefix(routes: &[Prefix], field: usize, of: Field) -> Vec<Rule> {
     let mut routes = routes.to_vec();
     routes.sort_by_key(|route| (std::cmp::Reverse(route.length), route.address));
@@ -53,15 +53,16 @@ pub(super) fn by_prefix(routes: &[Prefix], field: usize, of: Field) -> Vec<Rule>
     rules
 }
 
-/// The address of host `n`, in one of the blocks of stage 1.
+/// Returns the address of host `n`, in one of the blocks of stage 1.
 pub(super) fn host(n: usize) -> u128 {
     let block = n as u128 % BLOCKS;
-    // 20 bits that differ from host to host of a block, in no order: an odd factor loses none.
+    // 20 bits that differ between the hosts of a block, in scattered order. Multiplication by an odd factor
+    // is a bijection.
     let within = (n as u128 / BLOCKS).wrapping_mul(0x9_e377) & 0xf_ffff;
     0x0200_0000_0000 | block << 20 | within
 }
 
-/// A forwarding table by destination MAC address.
+/// Returns a forwarding table of destination MAC addresses.
 pub(super) fn by_host(count: usize, field: usize, of: Field) -> Vec<Rule> {
     (0..count)
         .map(|n| Rule {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Rules over a scenario's fields: their text, and which of them a flow hits, by walking the list.
+//! Rules over a scenario's fields: their text, and the rule that a flow hits, by linear search.
 
 use std::fmt::Write;
 use std::net::Ipv6Addr;
 
-/// How a field's value is written.
+/// Notation of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Mac,
@@ -12,7 +12,7 @@ pub(super) enum Form {
     Number,
 }
 
-/// A field of a scenario's tables, in the syntax of flows.
+/// Field of a scenario's tables, in the flow syntax.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
     pub name: &'static str,
@@ -29,17 +29,17 @@ impl Field {
         Self { name, bits: 128, form: Form::Address }
     }
 
-    /// All bits of a value.
+    /// Returns the mask of all bits.
     pub fn full(self) -> u128 {
         u128::MAX >> (128 - self.bits)
     }
 
-    /// The mask of a prefix.
+    /// Returns the mask of a prefix.
     pub fn prefix(self, length: u32) -> u128 {
         if length == 0 { 0 } else { self.full() >> (self.bits - length) << (self.bits - length) }
     }
 
-    /// `name=value[/mask]`.
+    /// Formats `name=value[/mask]`.
     fn condition(self, condition: &Condition) -> String {
         let Condition { value, mask, .. } = *condition;
         let whole = mask == self.full();
@@ -53,19 +53,19 @@ impl Field {
     }
 }
 
-/// A MAC address as text.
+/// Formats a MAC address.
 pub(super) fn mac(value: u128) -> String {
     let [a, b, c, d, e, f] = mac_bytes(value);
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
 }
 
-/// A MAC address as bytes.
+/// Returns the bytes of a MAC address.
 pub(super) fn mac_bytes(value: u128) -> [u8; 6] {
     let bytes = (value as u64).to_be_bytes();
     [bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7]]
 }
 
-/// A condition on a field, by its place among the scenario's fields. The mask is not 0.
+/// Condition on a field, identified by its index. The mask is not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Condition {
     pub field: usize,
@@ -73,13 +73,13 @@ pub(super) struct Condition {
     pub mask: u128,
 }
 
-/// One rule of a stage.
+/// Rule of a stage.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     pub conditions: Vec<Condition>,
     pub priority: u16,
     pub low_latency: bool,
-    /// In the last stage: the address of the next hop, and the port.
+    /// In the last stage, the address of the next hop and the port.
     pub leaves: Option<(u128, u32)>,
 }
 
@@ -88,12 +88,12 @@ impl Rule {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask == 0)
     }
 
-    /// Whether values of which the bits of `fixed` are given can be made to match.
+    /// Whether values, of which the bits in `fixed` are given, can be made to match.
     pub fn agrees(&self, values: &[u128], fixed: &[u128]) -> bool {
         self.conditions.iter().all(|c| (values[c.field] ^ c.value) & c.mask & fixed[c.field] == 0)
     }
 
-    /// Makes values match, and fixes the bits that matter.
+    /// Changes values to match, and marks the examined bits as fixed.
     pub fn impose(&self, values: &mut [u128], fixed: &mut [u128]) {
         for c in &self.conditions {
             values[c.field] = values[c.field] & !c.mask | c.value;
@@ -101,10 +101,10 @@ impl Rule {
         }
     }
 
-    /// The rule as a flow of `table`; `header` says which headers its fields need.
+    /// Writes the rule as a flow of `table`. `header` states the headers that its fields require.
     pub fn write(&self, text: &mut String, table: u8, header: &str, fields: &[Field]) {
         let mark = if self.low_latency { "low_latency," } else { "" };
-        // Writing to a string cannot fail.
+        // Formatting to a string cannot fail.
         let _ = write!(text, "{mark}table={table},priority={}{header}", self.priority);
         for condition in &self.conditions {
             let _ = write!(text, ",{}", fields[condition.field].condition(condition));
@@ -118,12 +118,12 @@ impl Rule {
     }
 }
 
-/// The rule that values hit in rules that stand best first.
+/// Returns the rule that values hit, from rules in order of precedence.
 pub(super) fn hit<'r>(rules: &'r [Rule], values: &[u128]) -> Option<&'r Rule> {
     rules.iter().find(|rule| rule.matches(values))
 }
 
-/// Gives rules, best first, descending priorities.
+/// Assigns descending priorities to rules that are sorted best first.
 pub(super) fn rank(rules: &mut [Rule]) {
     let count = rules.len().max(1);
     for (place, rule) in rules.iter_mut().enumerate() {
@@ -131,7 +131,7 @@ pub(super) fn rank(rules: &mut [Rule]) {
     }
 }
 
-/// Spreads bits of a number over a word: the same number gives the same word everywhere.
+/// Hashes a number to a word, independent of the platform.
 pub(super) fn mix(number: u64) -> u64 {
     let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

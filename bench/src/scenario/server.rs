@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `server`: an access list on IPv6 5-tuples, then routes by destination address.
+//! Scenario `server`: an access list on IPv6 5-tuples, then routes by destination address.
 
 use fastrand::Rng;
 use wire::PacketBuilder;
@@ -14,7 +14,7 @@ const AT: FiveTuple = FiveTuple { src: 1, dst: 2, proto: 3, src_port: 4, dst_por
 const TCP: u128 = 6;
 const UDP: u128 = 17;
 
-/// Bytes of Ethernet, IPv6 and TCP headers: shorter packets are UDP.
+/// Length of Ethernet, IPv6 and TCP headers in bytes. Shorter packets are UDP.
 const TCP_BYTES: usize = 74;
 
 pub(super) fn recipe(options: &Options, sources: &Sources) -> Recipe {
@@ -26,7 +26,7 @@ pub(super) fn recipe(options: &Options, sources: &Sources) -> Recipe {
         Field::number("slice(l4,0,16)", 16),
         Field::number("slice(l4,16,16)", 16),
     ];
-    // One route is the default one.
+    // One of the entries is the default route.
     let fib = routes::spread(&routes::parse(&sources.routes), options.rules.saturating_sub(1));
     let list = list(&fields, options.rules, sources, &fib);
     Recipe {
@@ -40,7 +40,7 @@ pub(super) fn recipe(options: &Options, sources: &Sources) -> Recipe {
     }
 }
 
-/// So many entries, spread over the list; of a list that has too few, several copies.
+/// Returns `count` entries, evenly spread over the list. A list that is too short is used several times.
 fn list(fields: &[Field], count: usize, sources: &Sources, fib: &[routes::Prefix]) -> Vec<Rule> {
     let mut all: Vec<Rule> = Vec::new();
     for copy in 0.. {
@@ -59,7 +59,7 @@ fn list(fields: &[Field], count: usize, sources: &Sources, fib: &[routes::Prefix
 
 fn draw(rng: &mut Rng, values: &mut [u128]) {
     values[MAC] = own_mac(rng);
-    // Any global address.
+    // Any global unicast address.
     values[AT.src] = 1 << 125 | rng.u128(..) >> 3;
     values[AT.dst] = 1 << 125 | rng.u128(..) >> 3;
     values[AT.proto] = if rng.bool() { TCP } else { UDP };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios through a switch: every flow must leave as the generator says, and take the path that it says.
+//! Scenarios through a switch: every flow must be sent as the generator predicts, and use the predicted path.
 
 use super::*;
 use crate::rig::Rig;
@@ -12,7 +12,7 @@ fn made(options: &Options) -> Scenario {
     Scenario::new(options, &Sources::samples()).unwrap()
 }
 
-/// Sends each flow's packet three times; the last time low-latency flows have records.
+/// Sends each flow's packet three times. The last time, low-latency flows have records.
 fn check(options: &Options, maker: Option<Maker>) {
     let scenario = made(options);
     assert_eq!(scenario.flows.len(), options.flows + options.normal_flows);
@@ -54,7 +54,7 @@ fn more_rules_than_the_samples_have() {
     for kind in Kind::ALL {
         let options = Options { bytes: 128, ..Options::new(kind, 1_000, 50) };
         check(&options, None);
-        // Tables of the paper's kind say the same.
+        // Tables of the paper's kind give the same results.
         check(&options, Some(crate::paper::maker));
     }
 }

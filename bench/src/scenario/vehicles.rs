@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `vehicles`: WAVE short messages by slices, then hosts by destination MAC address, for a WSM has no IP address.
+//! Scenario `vehicles`: WAVE short messages by slices, then hosts by destination MAC address, because a WSM
+//! has no IP address.
 
 use std::collections::HashSet;
 
@@ -10,12 +11,12 @@ use super::{DESTINATION, Options, Recipe, WSM_ETHERTYPE, ethernet, routes};
 
 const MAC: usize = 0;
 const VERSION: usize = 1;
-/// The 32 bits behind the version: a PSID of 1 to 4 bytes, and what follows it.
+/// The 32 bits behind the version: a PSID of 1 to 4 bytes, and the bytes after it.
 const PSID: usize = 2;
-/// The channel's number, where it stands behind a PSID of 4 bytes.
+/// Number of the channel, at its position behind a PSID of 4 bytes.
 const CHANNEL: usize = 3;
 
-/// Version of IEEE 1609.3-2010.
+/// WSM version of IEEE 1609.3-2010.
 const WSM_VERSION: u128 = 2;
 /// First bits of P-encoded PSIDs of 2, 3 and 4 bytes.
 const PSID_2: u32 = 0x8000_0000;
@@ -40,7 +41,8 @@ pub(super) fn recipe(options: &Options) -> Recipe {
     }
 }
 
-/// The WSM table: services by their PSID, some on one channel only, some of a provider (16 PSIDs in a row).
+/// Returns the WSM table: services by their PSID, some on one channel only, some of a whole provider (16
+/// consecutive PSIDs).
 fn list(options: &Options) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x3609);
     let mut seen = HashSet::new();
@@ -67,7 +69,7 @@ fn list(options: &Options) -> Vec<Rule> {
     made.into_iter().map(|(_, rule)| rule).collect()
 }
 
-/// One of the seven channels of 10 MHz.
+/// Returns one of the seven channels of 10 MHz.
 fn channel(rng: &mut Rng) -> u128 {
     172 + 2 * rng.u128(..7)
 }
@@ -90,13 +92,13 @@ fn build(values: &mut [u128], bytes: usize) -> Option<Vec<u8>> {
             _ => 4,
         }],
     );
-    // Channel number, data rate (in 500 kb/s), transmit power (in dBm).
+    // Channel number, data rate (in 500 kbit/s), transmit power (in dBm).
     packet.extend([15, 1, values[CHANNEL] as u8, 16, 1, 12, 4, 1, 20]);
     let data = bytes.saturating_sub(packet.len() + 3);
     packet.push(0x80);
     packet.extend((data as u16).to_be_bytes());
     packet.resize(packet.len() + data, 0x5a);
-    // Behind a shorter PSID other bits stand where a longer one and the channel would.
+    // Behind a shorter PSID, these positions contain other data.
     values[PSID] = u32::from_be_bytes([packet[15], packet[16], packet[17], packet[18]]).into();
     values[CHANNEL] = packet[21].into();
     Some(packet)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `video`: SEADP by slices. Where packets have room for it, SEADP over SEANET's ID header over IPv6, then routes by
-//! destination address; shorter ones in a short form of ours over Ethernet, then hosts by destination MAC address.
+//! Scenario `video`: SEADP by slices. Packets with enough space use SEADP over SEANET's ID header over IPv6,
+//! then routes by destination address. Shorter packets use Shunt's short form over Ethernet, then hosts by
+//! destination MAC address.
 
 use std::collections::HashSet;
 
@@ -12,26 +13,26 @@ use super::{DESTINATION, Options, Recipe, SEADP_ETHERTYPE, ethernet, own_mac, ro
 use crate::Sources;
 
 const MAC: usize = 0;
-/// Next header of the ID header: 1 is SEADP.
+/// Next header of the ID header; 1 is SEADP.
 const NEXT: usize = 1;
 /// Leading bits of the destination's EID: 128, or all 64 of the short form.
 const EID: usize = 2;
-/// SEADP's destination port.
+/// Destination port of SEADP.
 const PORT: usize = 3;
-/// SEADP's version (4 bits) and type (4 bits).
+/// Version (4 bits) and type (4 bits) of SEADP.
 const TYPE: usize = 4;
-/// The last 32 of the EID's 160 bits.
+/// Last 32 of the EID's 160 bits.
 const EID_END: usize = 5;
 /// Destination address.
 const ADDRESS: usize = 6;
 
-/// IPv6's number for the ID header.
+/// IPv6 protocol number of the ID header.
 const ID_PROTO: u8 = 0x99;
 const SEADP: u128 = 1;
 /// Types: a request, data, signed data.
 const TYPES: [u128; 3] = [0x18, 0x14, 0x12];
 
-/// Bytes of the whole form's headers: Ethernet, IPv6, ID header with two EIDs of 20 bytes, SEADP.
+/// Length of the full form's headers in bytes: Ethernet, IPv6, ID header with two EIDs of 20 bytes, SEADP.
 const WHOLE_BYTES: usize = 14 + 40 + 44 + 20;
 
 pub(super) fn recipe(options: &Options, sources: &Sources) -> Recipe {
@@ -84,7 +85,8 @@ fn short(options: &Options) -> Recipe {
     }
 }
 
-/// The SEADP table: chunks of a stream (one EID), all of a publisher (a prefix of EIDs), of any publisher by port.
+/// Returns the SEADP table: chunks of a stream (one EID), all streams of a publisher (a prefix of EIDs), and
+/// of any publisher by port.
 fn list(options: &Options, fields: &[Field], whole: bool) -> Vec<Rule> {
     let mut rng = Rng::with_seed(options.seed ^ 0x5ead);
     let publishers: Vec<u128> = (0..options.rules / 8 + 4).map(|_| rng.u128(..)).collect();
@@ -147,8 +149,8 @@ fn draw(rng: &mut Rng, values: &mut [u128]) {
     values[ADDRESS] = 1 << 125 | rng.u128(..) >> 3;
 }
 
-/// SEADP's header: ports, version and type, length, cache and storage flags, sequence, checksum (not computed: nothing on
-/// the way reads it), offset and length of the chunk.
+/// Returns a SEADP header: ports, version and type, length, cache and storage flags, sequence number,
+/// checksum, offset and length of the chunk. The checksum is not computed, because no switch verifies it.
 fn seadp(values: &[u128]) -> Vec<u8> {
     let mut header = 0x1388_u16.to_be_bytes().to_vec();
     header.extend((values[PORT] as u16).to_be_bytes());
@@ -174,7 +176,7 @@ fn build_whole(values: &mut [u128], bytes: usize) -> Option<Vec<u8>> {
 }
 
 fn build_short(values: &mut [u128], bytes: usize) -> Option<Vec<u8>> {
-    // What the short form has no place for is not there.
+    // The short form does not contain these values.
     (values[EID], values[EID_END], values[ADDRESS]) = (values[EID] & u128::from(u64::MAX), 0, 0);
     let mut packet = ethernet(values[MAC], SEADP_ETHERTYPE);
     packet.extend([values[NEXT] as u8, 20, 0, 9]);
