@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Parses any bytes as a frame: all offsets lie within the frame, and segmentation yields the announced segments.
+//! Parses any bytes as a frame: all offsets lie within the frame, and segmentation yields the announced
+//! segments.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

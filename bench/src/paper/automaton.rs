@@ -6,8 +6,8 @@
 //!                edges, one per class ──► node, or leaf
 //! ```
 //!
-//! An edge contains the start of its node's edges, the index of its map and the byte that the node consumes. A
-//! step is therefore two dependent loads. Equal nodes are merged.
+//! An edge contains the start of its node's edges, the index of its map and the byte that the node consumes.
+//! A step is therefore two dependent loads. Equal nodes are merged.
 
 use std::collections::HashMap;
 
