@@ -99,8 +99,8 @@ impl Rig {
 }
 
 impl<P: Probe + Default> Rig<P> {
-    /// Creates a switch without entries whose ports, numbered from 1, have these queues. With a maker, it creates
-    /// the engines. The limit of removals per poll in `model` is replaced by the rig's own.
+    /// Creates a switch without entries whose ports, numbered from 1, have these queues. With a maker, it
+    /// creates the engines. The limit of removals per poll in `model` is replaced by the rig's own.
     ///
     /// # Errors
     /// More ports than a switch may have.
