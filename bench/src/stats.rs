@@ -23,10 +23,10 @@ pub fn median(samples: &[f64]) -> Option<f64> {
     Some(f64::midpoint(lower, upper))
 }
 
-/// Returns the interval between two order statistics (the inverted sign test). For samples x1 <= ... <= xn it
-/// is bounded by the k-th sample from either end, with the largest k for which P(Binomial(n, 1/2) < k) <= 2.5
-/// %. The interval is exact for independent samples of any continuous distribution. With fewer than six
-/// samples it is the whole range, with its true, lower confidence.
+/// Returns the interval between two order statistics (the inverted sign test). It is bounded by the k-th of n
+/// sorted samples from either end. k is the largest number with P(Binomial(n, 1/2) < k) <= 2.5 %. The
+/// interval is exact for independent samples of any continuous distribution. With fewer than six samples it
+/// is the whole range, with its true, lower confidence.
 #[must_use]
 pub fn median_interval(samples: &[f64]) -> Option<Interval> {
     let sorted = sorted(samples);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed, compared
-//! with random packets for the same rules in alternating windows. Also measures build time and memory.
+//! Engine `exact` under traffic and rules of an attacker who knows its code but not its hash seed. The peer
+//! is random packets for the same rules, in alternating windows. Also measures build time and memory.
 
 use std::collections::HashSet;
 use std::error::Error;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tables of the paper's kind compared with the DPDK libraries that they represent, on the same rules and
-//! packets: the trie for ternary rules with `rte_acl`, the trie for prefixes with `rte_lpm6`. This shows that
-//! the path's comparisons use realistic peers: the tries must reach 0.8 of the scalar libraries' speed.
+//! packets. The trie for ternary rules is compared with `rte_acl`, the trie for prefixes with `rte_lpm6`.
+//! This shows that the path's comparisons use realistic peers: the tries must reach 0.8 of the scalar
+//! libraries' speed.
 
 use std::error::Error;
 use std::hint::black_box;

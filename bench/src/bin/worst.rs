@@ -3,8 +3,8 @@
 //!
 //! Packets: the slowest of many packets generated near a table's rules, each timed separately, compared with
 //! as many packets of ordinary traffic. An attacker would need the compiled table for this, which is more
-//! than the code. The same is measured with a full delta, with many tombstones, and with the largest numbers
-//! of both that a base may have before it is recompiled.
+//! than the code. The same is measured with a full delta, with many tombstones, and with both at their
+//! largest numbers before a recompilation.
 //!
 //! Rules: 65,536 rules that are nested, that all match every packet, or that are equal under every coarse
 //! mask, compared with as many routes of a real table.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Tries as engines of a switch's tables, so that a complete switch forwards with them.
 //!
-//! Conditions that all rules of a table have in common (such as a header's presence or an EtherType) are
-//! compared once and are not part of the trie.
+//! Conditions that all rules of a table share are compared once and are not part of the trie. Examples are a
+//! header's presence and an EtherType.
 
 use tables::base::Lookup;
 use tables::choice::Choice;

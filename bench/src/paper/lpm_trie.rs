@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Trie for prefixes of up to 128 bits, of the same kind as `rte_lpm6`: a multibit trie with 24 bits in its
-//! first step and eight in each further step. Prefixes are expanded to the step in which they end. Each step
-//! is one load.
+//! Trie for prefixes of up to 128 bits, of the same kind as `rte_lpm6`. It is a multibit trie with 24 bits in
+//! its first step and eight in each further step. Prefixes are expanded to the step in which they end. Each
+//! step is one load.
 
 use super::NONE;
 

@@ -13,13 +13,13 @@ pub enum Base {
     Frame,
     /// First bit of the extended header.
     Ext,
-    /// Offset `Layers::l3`.
+    /// Header behind the EtherType (`Layers::l3`).
     L3,
-    /// Offset `Layers::l4`.
+    /// Upper-layer header (`Layers::l4`).
     L4,
-    /// Offset `Layers::nd_sll`.
+    /// Source link-layer address of neighbour discovery (`Layers::nd_sll`).
     NdSll,
-    /// Offset `Layers::nd_tll`.
+    /// Target link-layer address of neighbour discovery (`Layers::nd_tll`).
     NdTll,
 }
 

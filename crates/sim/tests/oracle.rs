@@ -26,8 +26,8 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Returns lane limits, from none over the smallest to ones where nothing is dropped, and budgets from single
-/// packets on.
+/// Returns lane limits and budgets. Limits are absent, minimal, up to large enough to drop nothing; budgets
+/// begin with single packets.
 fn lanes(seed: u64) -> (LaneLimits, Quanta) {
     let mut rng = fastrand::Rng::with_seed(seed);
     let mut size = |sizes: [u16; 5]| sizes[rng.usize(0..sizes.len())];

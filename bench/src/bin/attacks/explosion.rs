@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Traffic crafted to touch every mask. A switch with a wildcard cache creates one mask for each combination
-//! of bits that distinguished a packet from the rules. Packets that first differ from a rule in its last
-//! examined bit, then in the one before, and so on, create as many masks as there are bits. Every later
-//! lookup then searches all masks.
+//! of bits that distinguished a packet from the rules. One packet per bit of a rule differs from the rule in
+//! that bit first. Together these packets create as many masks as there are bits, and every later lookup
+//! searches all masks.
 
 use std::fmt::Write;
 

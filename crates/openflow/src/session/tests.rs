@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Sessions: version negotiation, echoes, refusals, framing errors, limits of memory and timeouts.
+
 use super::*;
 use crate::multipart::flow_stats::FlowStats;
 use crate::multipart::parts::Parts;

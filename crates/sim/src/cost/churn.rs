@@ -2,7 +2,7 @@
 //! Delay of packets while a controller changes flows as fast as it can.
 //!
 //! Each phase runs twice from the same initial state. In the first run an operation is submitted every few
-//! poll iterations while real time is assigned to steps, over the tables, engines and sizes of the phase. In
+//! poll iterations, and real time is assigned to steps. Tables, engines and sizes are those of the phase. In
 //! the second run the queue of operations never runs empty, and virtual time uses the 99.9th percentile of
 //! each step's cost. The first run also checks that the mean costs add up to real time.
 

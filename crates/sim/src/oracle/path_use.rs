@@ -18,8 +18,9 @@ pub struct Passing {
     pub way: &'static str,
 }
 
-/// Use of the path by repeated packets. A packet is repeated if all entries it hits are low-latency, and its
-/// worker had finished an earlier packet of the same values before it arrived, under the same rules.
+/// Use of the path by repeated packets. A packet is repeated if all entries it hits are low-latency and its
+/// values are not new. That is, its worker had finished an earlier packet of the same values, under the same
+/// rules, before it arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PathUse {
     /// Repeated packets, without those that a full backlog refused.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Idioms that a crate must not use, and `unsafe` outside the permitted files.
 //!
-//! Tests are exempt. A file of a packet-path crate that runs on the control thread only (such as table
-//! compilation) declares this by a line `//! Control side: ...` in its module documentation. It is then
+//! Tests are exempt. A file of a packet-path crate may run on the control thread only, such as table
+//! compilation. It declares this by a line `//! Control side: ...` in its module documentation, and is then
 //! exempt from the idioms of [`Reach::PacketPath`].
 
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Checks when entries expire. No entry may expire before a timeout has passed. Every entry must expire at
 //! most 1 s after it while the control thread runs, with the reason of the timeout that passed first. The
-//! check is independent of the model's timers: it uses the packets that hit the entry in the reference, and
+//! check is independent of the model's timers. It uses the packets that hit the entry in the reference, and
 //! the times at which workers executed its instructions.
 
 use super::lives::Life;

@@ -98,9 +98,9 @@ fn is_possible(
     }
 }
 
-/// Tolerance of the accounting. A bucket without a frame is counted once, whatever it would have sent, so
-/// losses may be counted without a known missing copy and copies may be missing without a count. A packet
-/// that a full backlog refused may have lost copies before.
+/// Tolerance of the accounting. A bucket without a frame is counted once, whatever it would have sent. So a
+/// loss may be counted without a known missing copy, and a copy may be missing without a count. A packet that
+/// a full backlog refused may have lost copies before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slack {
     more: u64,
