@@ -17,7 +17,7 @@ use std::error::Error;
 use clap::{Parser, ValueEnum};
 use shunt_bench::{allowed_cpus, pin_to};
 
-/// Without options: everything.
+/// Measures the fast-forwarding path: all parts, unless options select some.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Run only this part.

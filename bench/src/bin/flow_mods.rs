@@ -32,7 +32,7 @@ use switches::{Cores, Switch};
 /// Folder of the switches' files. A mounted file system hides its previous contents.
 const FOLDER: &str = "/run";
 
-/// Without options: every case, into target/report/flow_mods.jsonl.
+/// Measures every case and writes target/report/flow_mods.jsonl, unless options select less.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Number of flows.

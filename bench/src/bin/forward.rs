@@ -29,7 +29,7 @@ const PAIRS: usize = 100;
 
 const UNIT: &str = "Mpps/CPU-s";
 
-/// Without options: every case, into target/report/forward.jsonl.
+/// Measures every case and writes target/report/forward.jsonl, unless options select less.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Run only the case of this name, or else those whose names begin with it.

@@ -24,7 +24,7 @@ use shunt_bench::scenario::Kind;
 use shunt_bench::{allowed_cpus, pin_to};
 use sim::cost::Plan;
 
-/// Without options: everything.
+/// Measures the lanes: all parts, unless options select some.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Run only this part.

@@ -31,7 +31,7 @@ const PACKETS: usize = 4_096;
 const KEYS: usize = 4_096;
 const KEYS_A_TURN: usize = 128;
 
-/// Write target/report/stateless.jsonl.
+/// Measures stateless forwarding; writes target/report/stateless.jsonl.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// Pairs of windows per figure.

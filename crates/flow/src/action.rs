@@ -19,7 +19,7 @@ pub struct SetField {
     pub mask: u128,
 }
 
-/// One action.
+/// Action on a packet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Send to a real or reserved port.

@@ -4,9 +4,9 @@
 /// Treatment of packets above a band's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Band {
-    /// Drop them.
+    /// Drop the packets.
     Drop,
-    /// Raise the drop precedence in their DSCP.
+    /// Raise the drop precedence in the packets' DSCP.
     DscpRemark {
         /// Levels by which the drop precedence rises.
         precedence_level: u8,

@@ -13,9 +13,9 @@ pub const ECHO_REPLY: u8 = 0;
 view! {
     /// ICMP message with at least type, code and checksum.
     Message, "ICMP header", 4, |_| true;
-    /// Type.
+    /// Message type.
     0: kind, set_kind, u8;
-    /// Code.
+    /// Message code.
     1: code, set_code, u8;
     /// Checksum; it covers no pseudo-header.
     2: checksum, set_checksum, u16;

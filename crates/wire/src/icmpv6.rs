@@ -21,9 +21,9 @@ pub const TARGET_LINK_LAYER: u8 = 2;
 view! {
     /// ICMPv6 message with at least type, code and checksum.
     Message, "ICMPv6 header", 4, |_| true;
-    /// Type.
+    /// Message type.
     0: kind, set_kind, u8;
-    /// Code.
+    /// Message code.
     1: code, set_code, u8;
     /// Checksum, including the IPv6 pseudo-header.
     2: checksum, set_checksum, u16;
