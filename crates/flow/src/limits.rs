@@ -53,7 +53,7 @@ impl Limits {
 mod tests {
     use super::*;
 
-    /// Controllers and plans are made for these numbers, so that none of them changes by accident.
+    /// Controllers and plans depend on these numbers, so a change must be deliberate.
     #[test]
     fn limits_are_those_that_controllers_know() {
         assert_eq!((Limits::TABLES, Limits::ENTRIES, Limits::PORTS), (255, 16_777_216, 1_024));

@@ -68,7 +68,7 @@ pub(super) type Parsed<'t, T> = Result<T, Fault<'t>>;
 mod tests {
     use super::*;
 
-    /// The error at a part of a line that begins at this byte.
+    /// Returns the error for the part of a line that begins at this byte.
     fn at(line: &str, from: usize) -> SyntaxError {
         Fault::new(&line[from..], "is wrong").locate(line, Some(7))
     }

@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(distance("DL_SRC", "dl_src"), 0);
     }
 
-    /// The same by its definition.
+    /// Edit distance by its recursive definition, to compare with.
     fn plain_distance(a: &[u8], b: &[u8]) -> usize {
         let ([.., x], [.., y]) = (a, b) else { return a.len() + b.len() };
         let (shorter_a, shorter_b) = (&a[..a.len() - 1], &b[..b.len() - 1]);
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_definition() {
-        // All words of up to four letters out of three.
+        // All words of up to four letters over an alphabet of three letters.
         let words: Vec<Vec<u8>> = (0..4).fold(vec![Vec::new()], |words, _| {
             let longer = words.iter().flat_map(|word| b"abc".map(|letter| [&word[..], &[letter]].concat()));
             longer
@@ -100,7 +100,7 @@ mod tests {
         assert!(of("abxyz", "abyz") && !of("abxyz", "abpyq"));
         assert!(of("abcxyz", "abcpqz") && !of("abcxyz", "abcpqr"));
         assert!(near("abcdefghijkxyz") && !near("abcdefghijwxyz"));
-        // The nearest, and of several the first.
+        // The nearest name, and among equally near ones the first.
         let known = ["abcd", "abxy", "abce"];
         assert_eq!(suggestion("abcf", known), "; did you mean \"abcd\"?");
         assert_eq!(suggestion("abce", known), "; did you mean \"abce\"?");
