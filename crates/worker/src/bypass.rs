@@ -117,9 +117,7 @@ impl Bypass {
             self.bypassed_ns = Some(now);
             return Verdict::GiveUp;
         }
-        if self.on_trial {
-            (self.on_trial, self.pause_ns) = (false, PAUSE_MIN_NS);
-        }
+        (self.on_trial, self.pause_ns) = (false, PAUSE_MIN_NS);
         Verdict::Stay
     }
 

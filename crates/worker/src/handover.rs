@@ -78,10 +78,30 @@ mod tests {
         push(5, true, 5);
         push(6, false, 7);
         assert_eq!(arrivals.len(), 6);
+        assert_eq!((peer.level(true), peer.level(false)), ((3, 8), (3, 8)));
         let order: Vec<_> = std::iter::from_fn(|| arrivals.next())
             .map(|(handover, begins)| (handover.port, begins))
             .collect();
         assert_eq!(order, [(2, false), (1, false), (4, true), (3, false), (5, true), (6, true)]);
         assert!(arrivals.is_empty() && !peer.is_awaited());
+    }
+
+    #[test]
+    fn each_lane_has_room_of_its_own() {
+        let (mut peer, mut arrivals) = pair(3);
+        for low_latency in [true, false] {
+            for used in 0..3 {
+                assert_eq!(peer.level(low_latency), (used, 3));
+                assert!(peer.push((1, 0), Frame::hollow(), low_latency, 0).is_ok());
+                assert!(peer.is_awaited());
+            }
+            assert!(peer.push((1, 0), Frame::hollow(), low_latency, 0).is_err());
+        }
+        for left in (0..6).rev() {
+            assert!(!arrivals.is_empty());
+            assert!(arrivals.next().is_some());
+            assert_eq!((arrivals.len(), arrivals.is_empty()), (left, left == 0));
+        }
+        assert!(arrivals.next().is_none());
     }
 }

@@ -127,4 +127,30 @@ mod tests {
         programs.updates(&mut parts);
         assert!(matches!(&parts[0].last(), Some(Update::Program(id, Some(_))) if *id == a));
     }
+
+    #[test]
+    fn more_than_16_programs_or_more_than_there_is_room_for_go_as_one_swap() {
+        let out = |port| Arc::new(Instructions::apply(vec![Action::output(port)]));
+        let mut programs = Programs::default();
+        let mut port = 0;
+        let mut swaps = |count: u32, released: &[ProgramId]| {
+            released.iter().for_each(|id| programs.release(*id));
+            (0..count).for_each(|_| {
+                port += 1;
+                programs.acquire(&out(port), false, false);
+            });
+            let mut parts = [Vec::new()];
+            programs.updates(&mut parts);
+            let is_swap = matches!(&parts[0][..], [Update::SwapPrograms(_)]);
+            assert!(is_swap || parts[0].len() == count as usize + released.len());
+            (is_swap, programs.room)
+        };
+        assert_eq!(swaps(1, &[]), (true, 64), "the first");
+        assert_eq!(swaps(16, &[]), (false, 64));
+        assert_eq!(swaps(17, &[]), (true, 64));
+        assert_eq!((swaps(16, &[]), swaps(14, &[])), ((false, 64), (false, 64)), "64 programs");
+        assert_eq!(swaps(1, &[]), (true, 128), "one more");
+        assert_eq!(swaps(0, &[3, 4]), (false, 128));
+        assert_eq!(swaps(0, &[]), (false, 128), "nothing has changed");
+    }
 }

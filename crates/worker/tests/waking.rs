@@ -117,6 +117,33 @@ fn the_control_thread_is_to_be_woken_while_reports_wait() {
 }
 
 #[test]
+fn frames_of_reports_go_home_to_the_worker_that_sent_them() {
+    let (mut model, mut workers, mut handles) = switch(&["actions=CONTROLLER:64"]);
+    let waiting = |model: &mut Model<WorkerSet>, workers: &mut [Worker]| {
+        workers.iter_mut().for_each(Worker::housekeeping);
+        let levels = model.plane_mut().levels();
+        let of_reports = levels.iter().filter(|(_, level)| level.name == "controller_frames");
+        of_reports.map(|(_, level)| level.used).collect::<Vec<_>>()
+    };
+    for worker in 0..2 {
+        (0..=worker).for_each(|_| assert!(handles[worker].push(0, &[1; 60])));
+        workers[worker].turn(1);
+    }
+    assert_eq!(waiting(&mut model, &mut workers), [1, 2]);
+    model.poll(2);
+    let mut told = 0;
+    while let Some(notice) = model.next_notice() {
+        if let model::Notice::PacketIn(packet_in) = notice {
+            model.recycle(packet_in.frame);
+            told += 1;
+        }
+    }
+    assert_eq!(told, 3);
+    workers.iter_mut().for_each(|worker| assert_eq!(worker.turn(3).received, 0));
+    assert_eq!(waiting(&mut model, &mut workers), [0, 0]);
+}
+
+#[test]
 fn operations_that_a_worker_does_not_take_are_counted_as_parked() {
     let (mut model, mut workers, _handles) = switch(&[]);
     let (idle, others) = workers.split_at_mut(1);
