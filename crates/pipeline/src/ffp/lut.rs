@@ -348,6 +348,9 @@ impl Lut {
             return;
         };
         if self.is_used(place) {
+            // Packets of the displaced record may wait behind its fence. Later ones must not inherit a record
+            // without a fence and overtake them.
+            self.barred |= self.records[place].fence != 0;
             self.free(place);
             if self.records[place].low_latency {
                 self.counters.evicted(1);
@@ -440,6 +443,22 @@ mod tests {
         }
         let known = (5_000..5_200).filter(|flow| place(&mut lut, [*flow, 2], later) != NONE).count();
         assert!(known > 130, "{known}");
+    }
+
+    #[test]
+    fn a_record_that_is_displaced_with_its_fence_bars_inheritance() {
+        for fence in [0, 5] {
+            let mut lut = lut(8);
+            for flow in 0..16 {
+                lut.learn_behind(&mut [flow, 0], 7, 1, true, fence);
+            }
+            // Later, when these records are idle, another value asks twice.
+            place(&mut lut, [99, 0], 50 * SECOND);
+            let evicted = lut.counters.read().evicted;
+            (0..2).for_each(|_| lut.learn(&mut [99, 0], 7, 1, true));
+            assert_eq!(lut.counters.read().evicted, evicted + 1);
+            assert_eq!(lut.barred, fence != 0);
+        }
     }
 
     #[test]
