@@ -12,7 +12,7 @@ use std::fmt;
 pub enum Place {
     /// The worker with this number.
     Worker(usize),
-    /// The queue by which a worker serves a port: port number and worker number.
+    /// The queue through which a worker serves a port: port number and worker number.
     Queue(PortNo, u16),
     /// An egress queue: port number and queue number.
     Egress(PortNo, u32),

@@ -138,7 +138,7 @@ pub(crate) struct Stopwatch {
 }
 
 impl Stopwatch {
-    /// Creates a stopwatch that times one of `bursts` bursts; `bursts` must be at least 1.
+    /// Creates a stopwatch that times one in every `bursts` bursts (at least 1).
     pub fn new(clock: fn() -> Nanos, bursts: u32, costs: Arc<Costs>) -> Self {
         let readings: [Nanos; READINGS] = std::array::from_fn(|_| clock());
         let between = readings.windows(2).map(|pair| pair[1].saturating_sub(pair[0]));

@@ -33,7 +33,7 @@ impl Living {
         made
     }
 
-    /// Returns one bit for each rule of a line that is not dead.
+    /// Returns a bitmap of the live rules of a line.
     #[inline(always)]
     pub fn line<K: Kernel>(&self, kernel: K, line: u32, dead: &BitSet) -> Line {
         let line = line as usize;

@@ -38,7 +38,8 @@ impl<'r> Ranked<'r> {
     }
 }
 
-/// Uncovered rests of rules: the number of each rule's rest, and which rests hide which others.
+/// For each rule, the number of its rest (the bits not yet covered), and for each rest, the rests that hide
+/// it.
 pub(super) struct Shares {
     /// Number of each rule's rest.
     numbers: Vec<u32>,

@@ -188,7 +188,7 @@ impl<'r> Grove<'r> {
         Entry { mask: 0, next: own, leaf: more << MORE_SHIFT | first }
     }
 
-    /// Returns the bits to cut; `None` if no cut is worthwhile.
+    /// Returns the bits to cut on; `None` if no cut is worthwhile.
     fn choose(&self, rules: &[u32], copies: u32) -> Option<u64> {
         let step = rules.len().div_ceil(SAMPLE);
         let bits_max = (rules.len() / 2).ilog2().clamp(1, BITS_MAX);
@@ -200,8 +200,8 @@ impl<'r> Grove<'r> {
         (cut != 0).then_some(cut)
     }
 
-    /// Chooses the up to 64 bits that distinguish these rules best, and extracts the rules' values and masks
-    /// in them.
+    /// Chooses at most 64 bits that distinguish these rules best, and projects the rules' values and masks onto
+    /// them.
     fn project(&mut self, rules: &[u32]) -> Vec<Piece> {
         let mut counts = vec![(0u64, 0u64); self.rules.dense * 64];
         for &rule in rules {
@@ -243,7 +243,7 @@ impl<'r> Grove<'r> {
     }
 }
 
-/// Returns the bits to cut.
+/// Returns the bits to cut on.
 fn choose_in(shares: &mut Vec<Share>, copies: u32, bits_max: u32, step: f32) -> u64 {
     let all = shares.len() as f32;
     let (mut zeros, mut ones) = (0, 0);
