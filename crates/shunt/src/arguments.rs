@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be typed. The texts here are what `--help` prints.
+//! Command-line arguments. The doc comments of options and commands are the texts of `--help`.
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use sim::replay::{Engine, PortCache};
 use std::path::PathBuf;
 
-/// Shunt, an SDN switch with a path of its own for low-latency traffic.
+/// Shunt, an OpenFlow/SDN switch with a fast-forwarding path for low-latency traffic.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -18,7 +18,7 @@ use std::path::PathBuf;
         Exit codes: 0 done, 1 failure (a sentence on stderr says what and where), 2 wrong usage."
 )]
 pub struct Arguments {
-    /// Control socket of the switch [default: that of the configuration given by -c, else /run/shunt/s1.sock]
+    /// Control socket of the switch [default: from the configuration given by -c, else /run/shunt/s1.sock]
     #[arg(long, global = true, value_name = "PATH")]
     pub control: Option<PathBuf>,
     #[command(subcommand)]
@@ -27,40 +27,46 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a switch in the foreground, until SIGTERM or SIGINT
+    /// Run a switch in the foreground until SIGTERM or SIGINT
     ///
-    /// Prints one line to stderr when the switch forwards ("shunt: ready, ..."); logs go to stderr too, at the levels of
-    /// RUST_LOG (warnings without it). On SIGTERM or SIGINT it ends with exit code 0 and removes its sockets.
+    /// Prints one line to stderr when the switch forwards packets ("shunt: ready, ..."). Logs go to stderr
+    /// too, at the levels of RUST_LOG (default: warnings). On SIGTERM or SIGINT the switch removes its
+    /// sockets and ends with exit code 0.
     Run(Run),
-    /// Check a configuration, and a flow file with it, without opening a device
+    /// Check a configuration, and optionally a flow file, without opening a device
     ///
-    /// Prints a line for each mistake, FILE:LINE:COLUMN first: what is wrong, and what would be right. CPUs, devices and folders
-    /// of sockets must be on this machine, unless --offline is given. Also says what is right but has no effect in this build.
+    /// Prints one line per error, which begins with FILE:LINE:COLUMN and names a fix. CPUs, devices and
+    /// socket directories must exist on this machine, unless --offline is given. Also lists settings that are
+    /// valid but have no effect in this build.
     Check(Check),
     /// Show the state of a running switch
     Show(Show),
-    /// Watch what a running switch does: ports, lanes, tables, drops, once a second
+    /// Watch a running switch: rates of ports, lanes, tables and drops, once a second
     Top(Top),
     /// Load, print or delete the flows of a running switch
     #[command(subcommand)]
     Flows(Flows),
-    /// Set or show the gates of Tag-and-Forward of a running switch
+    /// Set, show or clear the Tag-and-Forward gates of a running switch
     #[command(subcommand)]
     Gates(Gates),
-    /// Show what would become of a packet, table by table, and why
+    /// Show how a packet would be forwarded, table by table, and why
     Trace(Trace),
-    /// Send a capture through a switch and write what comes out, without a running switch or privileges
+    /// Send a capture through a switch and write the output captures; needs no running switch and no
+    /// privileges
     ///
-    /// The clock is the capture's. One port-N.pcap is written for each port that the flows name or packets come in by, and
-    /// controller.pcap; a summary goes to stdout.
+    /// Time follows the timestamps of the capture. Writes one port-N.pcap for each port that the flows name
+    /// or that receives packets, and controller.pcap. A summary goes to stdout.
     Replay(Replay),
-    /// Send made traffic through a switch in virtual time, or through all switches of a plan with failures of their links
+    /// Simulate synthetic traffic in virtual time, through one switch or through a network with link failures
     ///
-    /// Of one switch: load, bursts, overload, and what becomes of each lane. Of a network: what is delivered and lost, where and
-    /// why, over how many links, and what switches have to keep; exit code 1 if a packet goes where it must not.
+    /// For one switch it reports load, bursts, overload, and the deliveries, drops and latencies of each
+    /// lane. For a network it reports which packets were delivered or lost, where and why, over how many
+    /// links, and the state that switches keep. The exit code is 1 if a packet is misdelivered or otherwise
+    /// handled wrongly.
     ///
-    /// What the worker's steps cost is given in the scenario, and the same file and seed then print the same every time; or
-    /// it is measured on this machine, and written down so that the run can be repeated.
+    /// The costs of the worker's steps are either given in the scenario or measured on this machine. With
+    /// given costs, the same file and seed print the same result every time. Measured costs are printed, so
+    /// that the run can be repeated.
     Sim(Sim),
 }
 
@@ -70,7 +76,7 @@ pub struct Run {
     /// Configuration file (TOML; see docs/configuration.md)
     #[arg(short, long, value_name = "FILE")]
     pub config: PathBuf,
-    /// Flow file that is in force from the first packet on, besides the default flow
+    /// Flow file to load before the first packet, in addition to the default flow
     #[arg(long, value_name = "FILE")]
     pub flows: Option<PathBuf>,
 }
@@ -84,7 +90,7 @@ pub struct Check {
     /// Flow file
     #[arg(long, value_name = "FILE")]
     pub flows: Option<PathBuf>,
-    /// Do not look for CPUs, devices and folders of sockets on this machine: the file is for another one
+    /// Do not check CPUs, devices and socket directories, because the file is for another machine
     #[arg(long)]
     pub offline: bool,
 }
@@ -97,7 +103,7 @@ pub struct Show {
     /// What to show
     #[arg(value_enum)]
     pub what: What,
-    /// As JSON: one object; flows: one object a line
+    /// Print one JSON object; flows: one object per line
     #[arg(long)]
     pub json: bool,
     /// Take the control socket's path from this configuration
@@ -107,19 +113,19 @@ pub struct Show {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum What {
-    /// Ports: link, packets, losses
+    /// Ports: link state, packets, losses
     Ports,
-    /// Tables that have flows or were looked up
+    /// Tables that have flows or had lookups
     Tables,
     /// Flows with their counters, as `ovs-ofctl dump-flows` prints them
     Flows,
-    /// The fast-forwarding path: its tables, records and hits
+    /// Fast-forwarding path: its tables, LUT records and hits
     Ffp,
     /// Port caches (not in this build yet)
     Cache,
-    /// The stateless lane: IDs, labels, gates, trusted ports, and what became of tagged packets
+    /// Stateless forwarder: IDs, labels, gates, trusted ports, and counts of tagged packets
     Stateless,
-    /// Packets by what became of them, drops by reason, latencies by lane
+    /// Packets by outcome, drops by reason, latencies by lane
     Counters,
     /// Learned MAC addresses
     Macs,
@@ -134,10 +140,10 @@ pub enum What {
     after_help = "Examples:\n  shunt top\n  shunt top --once\n  shunt top --batch 60 -c switch.toml > minute.txt"
 )]
 pub struct Top {
-    /// Print the figures of one second as plain text
+    /// Print the figures of one second as plain text and exit
     #[arg(long, conflicts_with = "batch")]
     pub once: bool,
-    /// Print the figures of N seconds as plain text
+    /// Print the figures of N seconds as plain text and exit
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub batch: Option<u64>,
     /// Take the control socket's path from this configuration
@@ -147,7 +153,7 @@ pub struct Top {
 
 #[derive(Debug, Subcommand)]
 pub enum Flows {
-    /// Put the flows, groups and meters of a file into force: all at once, or none if one is wrong
+    /// Load the flows, groups and meters of a file: all at once, or none if one is wrong
     #[command(
         long_about = "Put the flows of a file into force: all at once, or none if one is wrong. Flows that are there \
                       already stay; one with the same table, priority and match is replaced. Returns when the flows \
@@ -162,14 +168,14 @@ pub enum Flows {
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Print all meters, groups and flows as a file that `flows load` takes
+    /// Print all meters, groups and flows as a file that `flows load` accepts
     #[command(after_help = "Example:\n  shunt flows dump > saved.flows")]
     Dump {
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Delete all flows; the default flow (priority=0 actions=NORMAL) comes back
+    /// Delete all flows and restore the default flow (priority=0 actions=NORMAL)
     Clear {
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
@@ -179,7 +185,7 @@ pub enum Flows {
 
 #[derive(Debug, Subcommand)]
 pub enum Gates {
-    /// Replace all gates, in one operation; returns when they are in force
+    /// Replace all gates in one operation; returns when they are active
     #[command(
         after_help = "A gate is PORT=NUMBER, with :server or :external where the tag is taken off, or :assists where what \
                       comes in may go up.\n\nExample, the first edge switch of the k = 4 tree:\n  \
@@ -189,19 +195,19 @@ pub enum Gates {
         /// Ports and their gates
         #[arg(required = true, value_name = "PORT=NUMBER[:FLAG]")]
         gates: Vec<String>,
-        /// Difference of the gates downwards; 0: there are none
+        /// Difference d of the downward gates; 0: no such gates
         #[arg(long, value_name = "D", default_value_t = 0)]
         down_d: u32,
-        /// Difference of the gates upwards
+        /// Difference d of the upward gates; 0: no such gates
         #[arg(long, value_name = "D", default_value_t = 0)]
         up_d: u32,
-        /// Difference of the gates to the outside, at a core
+        /// Difference d of the external gates of a core switch; 0: no such gates
         #[arg(long, value_name = "D", default_value_t = 0)]
         external_d: u32,
-        /// DOWN above it is a gate to the outside, at a switch that has some
+        /// Highest server gate; a larger DOWN selects an external gate, if --external-d is not 0
         #[arg(long, value_name = "NUMBER", default_value_t = 0)]
         server_gate_max: u32,
-        /// Ports that lead to other switches: only they may send tagged packets [default: as it is]
+        /// Ports to other switches; only these may send tagged packets [default: unchanged]
         #[arg(long, value_name = "PORT,...", value_delimiter = ',')]
         trusted: Option<Vec<u32>>,
         /// Take the control socket's path from this configuration
@@ -210,14 +216,14 @@ pub enum Gates {
     },
     /// Print all gates
     Show {
-        /// As one JSON object; null: there are none
+        /// Print one JSON object; null if there are no gates
         #[arg(long)]
         json: bool,
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Take all gates away
+    /// Remove all gates
     Clear {
         /// Take the control socket's path from this configuration
         #[arg(short, long, value_name = "FILE")]
@@ -239,34 +245,34 @@ pub enum Gates {
                   shunt trace --live in_port=1,arp --count 3"
 )]
 pub struct Trace {
-    /// The packet's fields; those that are not given are 0, or what a usual packet has. With --live: which packets
+    /// Fields of the packet; others are 0 or a usual value. With --live: filter for the packets to trace
     #[arg(value_name = "FIELDS", required_unless_present_any = ["hex", "pcap", "live"])]
     pub fields: Option<String>,
-    /// The packet's bytes in hexadecimal, from the destination MAC on; - reads standard input
+    /// Bytes of the packet in hexadecimal, from the destination MAC on; - reads standard input
     #[arg(long, value_name = "BYTES", conflicts_with = "fields")]
     pub hex: Option<String>,
-    /// A capture that has the packet, pcap or pcapng
+    /// Capture that contains the packet, pcap or pcapng
     #[arg(long, value_name = "FILE", conflicts_with_all = ["fields", "hex"])]
     pub pcap: Option<PathBuf>,
-    /// Which packet of the capture, counted from 1
+    /// Number of the packet in the capture, counted from 1
     #[arg(long, value_name = "N", requires = "pcap", conflicts_with_all = ["fields", "hex"], default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     pub packet: u64,
-    /// The port by which it comes in [default: 1; of pcapng, the interface's number + 1]
+    /// Ingress port [default: 1; for pcapng, the interface's number + 1]
     #[arg(long, value_name = "N")]
     pub in_port: Option<u32>,
-    /// Real packets, as the workers of a running switch forward them
+    /// Trace real packets as the workers of a running switch forward them
     #[arg(long, conflicts_with_all = ["hex", "pcap", "flows", "in_port"])]
     pub live: bool,
-    /// With --live: how many packets
+    /// With --live: number of packets to trace
     #[arg(long, value_name = "N", requires = "live", conflicts_with_all = ["hex", "pcap", "flows"], default_value_t = 10)]
     pub count: u64,
-    /// With --live: end after this many seconds
+    /// With --live: end after this number of seconds
     #[arg(long, value_name = "S", requires = "live", conflicts_with_all = ["hex", "pcap", "flows"], default_value_t = 60)]
     pub timeout: u64,
-    /// By the flows of this file, without a running switch; all ports that they name are up
+    /// Use the flows of this file instead of a running switch; all ports that they name are up
     #[arg(long, value_name = "FILE")]
     pub flows: Option<PathBuf>,
-    /// As one JSON object; with --live one a line
+    /// Print one JSON object; with --live, one per line
     #[arg(long)]
     pub json: bool,
     /// Take the control socket's path from this configuration
@@ -277,25 +283,25 @@ pub struct Trace {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  shunt replay --pcap in.pcap --flows test.flows --out result")]
 pub struct Replay {
-    /// Capture to read, pcap or pcapng, of Ethernet
+    /// Capture to read, pcap or pcapng, with Ethernet frames
     #[arg(long, value_name = "IN")]
     pub pcap: PathBuf,
     /// Flow file
     #[arg(long, value_name = "FILE")]
     pub flows: PathBuf,
-    /// Folder for the captures that come out; made if it is not there
+    /// Folder for the output captures; created if missing
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Port by which all packets come in [default: 1; of pcapng, the interface's number + 1]
+    /// Ingress port of all packets [default: 1; for pcapng, the interface's number + 1]
     #[arg(long, value_name = "N")]
     pub in_port: Option<u32>,
-    /// Fast-forwarding path; verdicts are the same with and without it
+    /// Fast-forwarding path; the results are the same with and without it
     #[arg(long, value_enum, default_value = "on", value_name = "on|off", hide_possible_values = true)]
     pub ffp: Switched,
     /// Port cache: off (nonblocking and blocking are not in this build yet)
     #[arg(long, default_value = "off", value_name = "MODE")]
     pub port_cache: PortCache,
-    /// Who forwards: worker (the pipeline of the switch) or reference (the plain interpreter)
+    /// Forwarding engine: worker (the pipeline of the switch) or reference (the plain interpreter)
     #[arg(long, default_value = "worker", value_name = "ENGINE")]
     pub engine: Engine,
 }
@@ -308,10 +314,10 @@ pub struct Sim {
     /// Scenario file (TOML; see docs/simulation.md)
     #[arg(value_name = "SCENARIO")]
     pub scenario: PathBuf,
-    /// Seed of all that is drawn, in place of the scenario's
+    /// Seed of the random generator; overrides the scenario's seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// As one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }

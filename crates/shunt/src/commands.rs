@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What each command does: asks the room whose job it is, and prints the answer.
+//! Implementation of each command.
+//!
+//! A function here asks a running switch over its control socket, or calls the crate that does the work, and
+//! prints the answer with `print`. It does no forwarding itself. Begin with [`run`] and [`show`].
 
 use crate::arguments::{Check, Flows, Gates, Replay, Run, Show, Sim, Switched, Top, Trace, What};
 use crate::print;
@@ -18,16 +21,16 @@ use switch::lane_form::GatesForm;
 use switch::scenario::Scenario;
 use switch::trace::{Real, Summary};
 
-/// Bytes of a flow file sent at a time.
+/// Size of the pieces in which a flow file is sent, in bytes.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// Bytes of a packet in hexadecimal that are read at most: more than the longest frame has.
+/// Longest hexadecimal text of a packet that is read, in bytes. The longest frame needs less.
 const HEX_BYTES: u64 = 512 * 1_024;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Nobody reads our output any more.
+    /// The reader of our output closed it.
     #[error("the output was closed")]
     ClosedPipe,
     #[error("can not write the output: {0}")]
@@ -120,7 +123,7 @@ pub fn check(check: &Check) -> Done {
     Ok(out.flush()?)
 }
 
-/// Where the switch is asked.
+/// Returns the path of the control socket: from `--control`, else from the configuration, else the default.
 fn socket(control: Option<&Path>, config: Option<&Path>) -> Result<PathBuf, Failure> {
     Ok(match (control, config) {
         (Some(path), _) => path.to_owned(),
@@ -244,7 +247,7 @@ pub fn gates(gates: &Gates, control: Option<&Path>) -> Done {
     }
 }
 
-/// `PORT=NUMBER[:FLAG]`.
+/// Parses a gate, written as `PORT=NUMBER[:FLAG]`.
 fn gate_of(text: &str) -> Result<(i64, i64, String), Failure> {
     let read = || {
         let (port, gate) = text.split_once('=')?;
@@ -316,7 +319,7 @@ fn trace_live(trace: &Trace, control: Option<&Path>) -> Done {
     let mut written = Ok(());
     let asked = client.ask_parts(&Request::TraceLive { live }, |real: Real| {
         written = if trace.json { print::json(&mut out, &real) } else { print::live::real(&mut out, &real) };
-        // Whoever looks on wants to see each as it comes.
+        // Flush after each packet, so that the user sees it at once.
         written = std::mem::replace(&mut written, Ok(())).and_then(|()| out.flush());
         if written.is_ok() { Ok(()) } else { Err(ClientError::Stopped) }
     });
@@ -344,7 +347,7 @@ pub fn replay(replay: &Replay) -> Done {
     write!(out, "{summary}")?;
     out.flush()?;
     if let Some(damage) = &summary.damage {
-        // A closed stderr is no reason to fail: the summary has told.
+        // A closed stderr is no failure: the summary on stdout also reports the damage.
         let _ = writeln!(io::stderr(), "shunt: {}: the capture ends early: {damage}", replay.pcap.display());
     }
     Ok(())

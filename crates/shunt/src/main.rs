@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The command line. Exit codes: 0, 1 failure, 2 usage.
+//! The command `shunt`: parses the arguments, runs one command and prints its result.
+//!
+//! The crate only talks to the user. It must not forward packets, check configurations or decide rules: the
+//! crates `switch` and `sim` do that. Begin with [`arguments`], which lists all commands, then read
+//! [`commands`].
+//!
+//! Exit codes: 0 for success, 1 for a failure, 2 for wrong usage.
 
 mod arguments;
 mod commands;
@@ -29,19 +35,20 @@ fn main() -> ExitCode {
         Command::Sim(sim) => commands::sim(sim),
     };
     let code = end(done);
-    // The last lines of `shunt run`; other commands have no log.
+    // Writes the last log lines of `shunt run`. Other commands do not log.
     switch::log::flush();
     code
 }
 
 fn end(done: Result<(), Failure>) -> ExitCode {
     match done {
-        // Whoever reads our output may stop when they have seen enough.
+        // A reader such as `head` may close our output early; this is no failure.
         Ok(()) | Err(Failure::ClosedPipe) => ExitCode::SUCCESS,
         Err(failure) => {
-            // Makes room for the message. With the flush at the end, the wait is twice the limit at most.
+            // Frees space in the log queue for the message. With the flush at the end, the wait is at most
+            // twice the limit.
             switch::log::flush();
-            // A file may have several mistakes, a line for each.
+            // A file may have several mistakes, one line each.
             for line in failure.to_string().lines() {
                 switch::log::say(&format!("shunt: {line}"));
             }
@@ -50,10 +57,10 @@ fn end(done: Result<(), Failure>) -> ExitCode {
     }
 }
 
-/// Prints help, the version, or what is wrong with the arguments.
+/// Prints help, the version, or the error in the arguments.
 fn show_usage(message: &clap::Error) -> ExitCode {
     if message.use_stderr() {
-        // The exit code says the rest if stderr is closed.
+        // If stderr is closed, the exit code still reports the error.
         let _ = message.print();
         return ExitCode::from(2);
     }

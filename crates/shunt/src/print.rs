@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Answers as text for people: aligned tables, zeros left out where they would bury the rest.
+//! Answers of the switch as text for people.
+//!
+//! Tables are aligned, and zero counters are left out where they would hide the others. Functions here only
+//! format; they must not ask the switch. Begin with [`counters`].
 
 pub mod live;
 pub mod network;
@@ -16,7 +19,7 @@ use switch::control::{
 use switch::lane_form::{BankForm, GatesForm, LabelForm};
 use switch::top::Board;
 
-/// A number of things: "1 port", "2 ports".
+/// Returns a count with its noun in singular or plural, such as "1 port" or "2 ports".
 pub fn count(number: usize, thing: &str) -> String {
     let plural = match number {
         1 => "",
@@ -26,12 +29,12 @@ pub fn count(number: usize, thing: &str) -> String {
     format!("{number} {thing}{plural}")
 }
 
-/// JSON on one line.
+/// Prints a value as JSON on one line.
 pub fn value(out: &mut dyn Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{value}")
 }
 
-/// An answer as JSON on one line.
+/// Prints an answer as JSON on one line.
 pub fn json(out: &mut dyn Write, answer: &impl Serialize) -> io::Result<()> {
     serde_json::to_writer(&mut *out, answer)?;
     writeln!(out)
@@ -80,7 +83,7 @@ pub fn ports(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
     queues(out, ports)
 }
 
-/// The egress queues of ports that have some.
+/// Prints the egress queues of all ports that have queues.
 fn queues(out: &mut dyn Write, ports: &Ports) -> io::Result<()> {
     let head = [
         "port",
@@ -245,7 +248,7 @@ pub fn ffp(out: &mut dyn Write, ffp: &Ffp) -> io::Result<()> {
     table(out, &head, &ffp.tables.iter().map(row).collect::<Vec<_>>())
 }
 
-/// With one decimal; "-" for what was not measured.
+/// Converts picoseconds to nanoseconds with one decimal. 0 means not measured and gives "-".
 fn nanoseconds(ps: u64) -> String {
     if ps == 0 { "-".to_owned() } else { format!("{}.{}", ps / 1_000, ps % 1_000 / 100) }
 }
@@ -287,7 +290,7 @@ pub fn counters(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     lanes(out, c)
 }
 
-/// What is in use of everything that has a limit.
+/// Prints the usage of every limited resource.
 fn limits(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     let row = |l: &Limit| {
         let limit = l.limit.map_or_else(|| "-".to_owned(), |limit| limit.to_string());
@@ -297,7 +300,7 @@ fn limits(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     table(out, &["of", "what is limited", "in use", "limit"], &c.limits.iter().map(row).collect::<Vec<_>>())
 }
 
-/// How long frames were in the switch.
+/// Prints the time that frames spent in the switch, per lane.
 fn lanes(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     let head = ["lane", "frames", "p50 us", "p99 us", "p99.9 us", "p99.99 us", "max us"];
     let row = |name: &str, f: &Figures| {
@@ -318,7 +321,7 @@ fn lanes(out: &mut dyn Write, c: &Counters) -> io::Result<()> {
     writeln!(out, "{gaps}, in which something else had a worker's core: {stolen} us in all")
 }
 
-/// What a switch does.
+/// Prints the rates and gauges of a switch in one period.
 pub fn board(out: &mut dyn Write, board: &Board) -> io::Result<()> {
     writeln!(out, "{}", board.summary)?;
     board.sections.iter().try_for_each(|section| {
@@ -331,7 +334,8 @@ fn reasons(reasons: &BTreeMap<String, u64>) -> impl Iterator<Item = (&str, u64)>
     reasons.iter().filter(|(_, count)| **count != 0).map(|(name, count)| (name.as_str(), *count))
 }
 
-/// Columns as wide as their longest cell; those of numbers to the right. The last one may be as long as it is.
+/// Prints a table. Columns are as wide as their longest cell, and columns of numbers are right-aligned. The
+/// last column is not padded.
 fn table(out: &mut dyn Write, head: &[&str], rows: &[Vec<String>]) -> io::Result<()> {
     let cells = |at: usize| rows.iter().filter_map(move |row| row.get(at));
     let number = |c: &String| c == "-" || c.bytes().all(|b| b.is_ascii_digit() || b".kMGT".contains(&b));

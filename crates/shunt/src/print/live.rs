@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Real packets as text, and at the end how they came out.
+//! Traces of real packets as text, and the summary after the last one.
 
 use super::count;
 use super::trace::trace;
@@ -57,7 +57,7 @@ fn hit(out: &mut dyn Write, hit: &RealHit, missed: Option<u8>) -> io::Result<()>
     writeln!(out, "  {what}")
 }
 
-/// Nanoseconds, where there is a clock.
+/// Formats a time in nanoseconds, or in microseconds from 10 us on.
 fn time(ns: u64) -> String {
     if ns < 10_000 { format!("{ns} ns") } else { format!("{}.{} us", ns / 1_000, ns % 1_000 / 100) }
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simulated network as text.
+//! The result of a simulated network as text.
 
 use super::{count, table};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use switch::scenario::{ByEpochs, NetworkOutcome, Protected, Range};
 
-/// Places told of for each reason: those that lost most.
+/// Maximum number of places listed per drop reason; the places with the most losses come first.
 const PLACES: usize = 5;
 
 pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
@@ -89,7 +89,8 @@ pub fn outcome(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     Ok(())
 }
 
-/// What the plan protects, what of it was put to the test, and what led packets.
+/// Prints which parts the plan protects, which of them failed under traffic, and which keys delivered
+/// packets.
 fn protection(out: &mut dyn Write, run: &NetworkOutcome) -> io::Result<()> {
     let row = |what: &str, of: Protected| {
         let Protected { total, used, protected, failed, exercised } = of;

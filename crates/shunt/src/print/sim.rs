@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A simulated run as text.
+//! The result of a simulated switch as text.
 
 use super::{count, table};
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ pub fn outcome(out: &mut dyn Write, run: &Outcome) -> io::Result<()> {
     Ok(())
 }
 
-/// Rows of packets and latencies, and below them what was dropped.
+/// Prints one row of packet counts and latencies per part, then the drops by reason.
 fn parts(out: &mut dyn Write, what: &str, parts: &[Part]) -> io::Result<()> {
     writeln!(out)?;
     let head = [

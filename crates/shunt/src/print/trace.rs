@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace as text: the packet, table by table, and at the end what became of it.
+//! A trace as text: the packet, its hits table by table, and its outcome.
 
 use super::count;
 use std::io::{self, Write};

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `shunt top`: asks a switch once a second and shows what it does, on the whole screen or as plain text.
+//! `shunt top`: reads the counters of a switch once a second and shows the rates, full-screen or as plain
+//! text.
+//!
+//! Begin with [`run`].
 
 mod screen;
 
@@ -15,14 +18,14 @@ use std::time::Duration;
 use switch::control::{Client, ClientError};
 use switch::top::Reading;
 
-/// Between two readings.
+/// Time between two readings.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Longest wait for a key while a reading may come.
+/// Longest wait for a key press before new readings are checked.
 const KEY_WAIT: Duration = Duration::from_millis(50);
 
-/// Shows a switch until the user quits or, where `boards` says so, for so many boards of plain text. Without a terminal
-/// text is all there is.
+/// Shows a switch until the user quits. With `boards`, prints that number of boards as plain text. Without a
+/// terminal the output is always plain text.
 pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Failure> {
     match boards {
         Some(boards) => text(client, Some(boards)),
@@ -30,14 +33,14 @@ pub fn run(client: Client, switch: &str, boards: Option<u64>) -> Result<(), Fail
         None => {
             let mut terminal = ratatui::try_init().map_err(Failure::Output)?;
             let done = watch(&mut terminal, client, switch);
-            // The terminal is the user's again before an error is told.
+            // Restore the terminal before an error is printed.
             ratatui::try_restore().map_err(Failure::Output)?;
             done
         }
     }
 }
 
-/// Prints a board each second.
+/// Prints one board per second: `boards` of them, or until the output is closed.
 fn text(mut client: Client, boards: Option<u64>) -> Result<(), Failure> {
     let mut before = Reading::take(&mut client)?;
     let mut printed = 0;
@@ -55,7 +58,7 @@ fn text(mut client: Client, boards: Option<u64>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Readings from a thread of their own: keys are heard also while a switch is slow to answer.
+/// Starts a thread that takes readings, so that keys work while a switch is slow to answer.
 fn readings(mut client: Client) -> Receiver<Result<Reading, ClientError>> {
     let (told, readings) = channel();
     thread::spawn(move || {
@@ -73,14 +76,14 @@ fn readings(mut client: Client) -> Receiver<Result<Reading, ClientError>> {
 
 fn watch(terminal: &mut DefaultTerminal, client: Client, switch: &str) -> Result<(), Failure> {
     let readings = readings(client);
-    // Nothing can be told yet but what there is.
+    // There is no earlier reading yet, so the first board has gauges and no rates.
     let mut last = readings.recv().map_err(|_| Failure::Output(io::ErrorKind::BrokenPipe.into()))??;
     let mut board = last.since(&last);
     let mut screen = Screen::default();
     loop {
         terminal.draw(|frame| screen.draw(frame, switch, &board)).map_err(Failure::Output)?;
         if event::poll(KEY_WAIT).map_err(Failure::Input)? {
-            // Others, a new size among them, ask for a new picture at most.
+            // Other events, such as a new window size, need at most a redraw.
             match event::read().map_err(Failure::Input)? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => match asked(key) {
                     Asked::Quit => return Ok(()),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The screen: a panel for each section, of which one has the focus and scrolls.
+//! The screen of `shunt top`: one panel per section. One panel has the focus and scrolls.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -8,33 +8,33 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Paragraph};
 use switch::top::{Board, Section};
 
-/// Lines of a panel beside its rows: borders and the names of columns.
+/// Lines of a panel besides its rows: two borders and the column names.
 const FRAME_LINES: u16 = 3;
 
-/// What is looked at.
+/// State of the screen: focus, scroll positions, and whether the display is paused.
 #[derive(Debug, Default)]
 pub struct Screen {
-    /// The section with the focus.
+    /// Index of the section with the focus.
     focus: usize,
-    /// Rows scrolled off, by section.
+    /// Number of rows scrolled past, by section.
     scrolled: [usize; 4],
-    /// Figures stand still.
+    /// Whether the figures are frozen.
     pub paused: bool,
 }
 
-/// What a key asks for.
+/// A movement on the screen that a key asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// The next section.
+    /// Moves the focus to the next section.
     Next,
-    /// The one before.
+    /// Moves the focus to the previous section.
     Previous,
-    /// Rows further down; up if negative.
+    /// Scrolls down by this number of rows, or up if negative.
     Scroll(isize),
 }
 
 impl Screen {
-    /// Does what a key asks for.
+    /// Applies a movement.
     pub fn go(&mut self, to: Move, board: &Board) {
         let sections = board.sections.len();
         match to {
@@ -47,7 +47,7 @@ impl Screen {
         }
     }
 
-    /// Draws everything.
+    /// Draws the whole screen.
     pub fn draw(&mut self, frame: &mut Frame<'_>, switch: &str, board: &Board) {
         let paused = if self.paused { "  [paused]" } else { "" };
         let head = [
@@ -65,8 +65,9 @@ impl Screen {
         frame.render_widget(Paragraph::new(keys).style(Modifier::DIM), bottom);
     }
 
-    /// Where each section stands: as high as it needs where there is room for all, else what is left goes to the one with
-    /// the focus; alone where not even that is.
+    /// Returns the area of each section. Every panel gets the height that it needs, as far as the screen
+    /// allows. Spare lines go to the panel with the focus first. If the screen is too small for all panels,
+    /// only that one is shown.
     fn panels(&self, area: Rect, board: &Board) -> Vec<(usize, Rect)> {
         let wanted =
             |section: &Section| FRAME_LINES + u16::try_from(section.rows.len().max(1)).unwrap_or(u16::MAX);
@@ -89,7 +90,7 @@ impl Screen {
 
     fn panel(&mut self, frame: &mut Frame<'_>, area: Rect, at: usize, section: &Section) {
         let rows = usize::from(area.height.saturating_sub(FRAME_LINES));
-        // A panel is never scrolled further than its last row needs.
+        // Limit the scroll position, so that the last row stays at the bottom of the panel.
         self.scrolled[at] = self.scrolled[at].min(section.rows.len().saturating_sub(rows));
         let first = self.scrolled[at];
         let hidden = section.rows.len() > rows;
@@ -102,7 +103,7 @@ impl Screen {
         };
         let style = if at == self.focus { Style::new().bold() } else { Style::new().dim() };
         let widths = widths(section);
-        // As text: columns that have no room are cut off, and the others stay where they are.
+        // Plain text lines: columns that do not fit are cut off, and the others keep their positions.
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let cells = cells.zip(&widths).map(|(text, (width, right))| match right {
                 true => format!("{text:>width$}"),
@@ -119,7 +120,7 @@ impl Screen {
     }
 }
 
-/// Each column's width, and whether it has figures and stands to the right.
+/// Returns each column's width, and whether it has figures and is right-aligned.
 fn widths(section: &Section) -> Vec<(usize, bool)> {
     let column = |(at, name): (usize, &&str)| {
         let cells = || section.rows.iter().filter_map(|row| row.get(at));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the file says, checked against itself and against what this build has.
+//! Checks of a configuration file against itself and against the features of this build.
+//!
+//! Begin with [`configs`].
 
 use super::endpoint::{controller, listen_address, socket_path};
 use super::file::{self, File};
@@ -16,20 +18,20 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Packet buffers of a port of DPDK.
+/// Range of the number of packet buffers of a DPDK port.
 const MBUFS: RangeInclusive<i64> = 64..=16_777_216;
-/// The MTU of one: from what IPv4 needs to what a large frame holds.
+/// Range of the MTU of a DPDK port, in bytes: from the least that IPv4 needs to the largest frame.
 const MTU: RangeInclusive<i64> = 68..=65_500;
-/// Workers of one daemon.
+/// Maximum number of workers of a daemon.
 const WORKERS: usize = 64;
-/// Datapaths of one daemon.
+/// Maximum number of datapaths of a daemon.
 const DATAPATHS: usize = 256;
-/// Controllers of one datapath, and addresses that it listens on.
+/// Maximum number of controllers of a datapath, and of addresses that it listens on.
 const ENDPOINTS: usize = 16;
-/// Numbers of CPUs that Linux can have.
+/// Upper bound of CPU numbers on Linux.
 const CPUS: i64 = 8_192;
 
-/// The configurations of a file; of use only if there are no mistakes.
+/// Returns the configurations of a file. They are valid only if `mistakes` is empty afterwards.
 pub fn configs(file: File, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config> {
     let File { control, simd, dpdk: dpdk_of, worker, datapath: datapaths } = file;
     let portable = match simd.as_deref() {
@@ -85,7 +87,7 @@ pub fn configs(file: File, scope: Scope, mistakes: &mut Mistakes) -> Vec<Config>
     made
 }
 
-/// A datapath's control socket. The first one's may be the file's.
+/// Returns the path of a datapath's control socket. Only the first datapath may use the file's `control` key.
 fn socket(
     n: usize,
     datapath: &str,
@@ -109,7 +111,7 @@ fn socket(
     Some(path)
 }
 
-/// Whether the datapath at `key` can run beside another.
+/// Checks that the datapath at `key` shares no ID, socket, address or device with another datapath.
 fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     let id = other.datapath.id;
     if one.datapath.id == id {
@@ -139,8 +141,8 @@ fn apart(key: &str, one: &Config, other: &Config, mistakes: &mut Mistakes) {
     }
 }
 
-/// Of several datapaths each has the workers that its ports name: threads of its own, at the CPUs and with the habits that
-/// the file says.
+/// Keeps the workers that serve a port of this datapath. With several datapaths, each one runs separate
+/// threads for its workers, with the CPUs and the idle mode from the file.
 fn keep_used_workers(config: &mut Config) {
     let ports = &mut config.datapath.ports;
     let used: Vec<usize> = (0..config.workers.len())
@@ -152,7 +154,7 @@ fn keep_used_workers(config: &mut Config) {
         }
     }
     let kept: Vec<WorkerConfig> = used.iter().map(|worker| config.workers[*worker]).collect();
-    // One without ports has a worker all the same: it may be given packets by a controller.
+    // A datapath without ports also keeps one worker, because a controller may give it packets.
     config.workers = if kept.is_empty() { config.workers[..1].to_vec() } else { kept };
     config.notes.retain(|note| !note.ends_with("serves no port."));
 }
@@ -165,7 +167,7 @@ fn dpdk(section: Option<file::Dpdk>, mistakes: &mut Mistakes) -> Option<port::dp
     Some(port::dpdk::Settings { eal: eal.unwrap_or(default.eal), mbufs: mbufs? as u32, mtu: mtu? as u16 })
 }
 
-/// The workers; none if something of them is wrong, but each is there.
+/// Checks the workers. Returns `None` if there are none or too many; wrong values are replaced by defaults.
 fn workers(
     list: &[file::Worker],
     scope: Scope,
@@ -203,7 +205,7 @@ fn workers(
     Some(workers)
 }
 
-/// Where a datapath is, and what it is checked against.
+/// Key of a datapath in the file, and the settings it is checked against.
 struct Context<'a> {
     key: &'a str,
     workers: Option<&'a [WorkerConfig]>,
@@ -240,7 +242,7 @@ fn datapath(
         notes.push("low_latency.learn has no effect on packets: ffp.enabled is false.".into());
     }
     if !lanes.0.is_on() {
-        // Frames leave in the order in which they came, but where queues choose.
+        // Without lanes, frames leave in order of arrival, except at ports with egress queues.
         let unordered = ports.iter_mut().filter(|port| port.queues.is_empty());
         unordered.for_each(|port| port.outstanding_bytes = usize::MAX);
     }
@@ -302,7 +304,7 @@ fn openflow(
     OpenFlow { standalone: standalone || controllers.is_empty(), controllers, listen }
 }
 
-/// A list of different ends of connections, without those that are wrong.
+/// Parses a list of distinct endpoints, without those that are wrong.
 fn endpoints(
     key: &str,
     texts: &[String],

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ends of OpenFlow connections: TCP addresses and sockets in the file system.
+//! Endpoints of OpenFlow connections: TCP addresses and unix sockets.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-/// Longest path that fits a unix socket's address on Linux, in bytes.
+/// Longest path of a unix socket on Linux, in bytes.
 const PATH_BYTES: usize = 107;
 
-/// Where one listens, or connects to.
+/// Endpoint of a connection, to listen on or to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
-    /// An address and its port.
+    /// IP address and TCP port.
     Tcp(SocketAddr),
     /// Path of a unix socket.
     Unix(PathBuf),
 }
 
-/// `IP:PORT` or `unix:PATH`.
+/// Writes `IP:PORT` or `unix:PATH`.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -27,7 +27,7 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// The path of a unix socket; `example` is one that would be right, as it is written.
+/// Checks the path of a unix socket. `example` is a valid path for the error message.
 pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
     if text.is_empty() || text.len() > PATH_BYTES || text.contains('\0') {
         return Err(format!(
@@ -38,7 +38,7 @@ pub fn socket_path(text: &str, example: &str) -> Result<PathBuf, String> {
     Ok(text.into())
 }
 
-/// `IP:PORT` or `unix:PATH`.
+/// Parses `IP:PORT` or `unix:PATH`.
 pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return socket_path(path, "/run/shunt/s1.mgmt").map(Endpoint::Unix);
@@ -51,9 +51,9 @@ pub fn listen_address(text: &str) -> Result<Endpoint, String> {
     })
 }
 
-/// `tcp:IP[:PORT]` or `unix:PATH`.
+/// Parses `tcp:IP[:PORT]` or `unix:PATH`.
 pub fn controller(text: &str) -> Result<Endpoint, String> {
-    /// The port that IANA gave OpenFlow.
+    /// Default port of OpenFlow, assigned by IANA.
     const PORT: u16 = 6_653;
     if let Some(path) = text.strip_prefix("unix:") {
         return socket_path(path, "/run/controller.sock").map(Endpoint::Unix);

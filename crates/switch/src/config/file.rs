@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
+//! Structure of the configuration file, as serde reads it.
+//!
+//! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
 
 use crate::lane_form::LaneForm;
 use serde::de::{SeqAccess, Visitor};
@@ -134,7 +136,7 @@ pub struct Queue {
     pub limit_frames: Option<i64>,
 }
 
-/// A string, or a list of strings.
+/// Reads a string or a list of strings.
 pub fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     struct OneOrMore;
 

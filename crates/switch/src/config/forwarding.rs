@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How a datapath forwards: low latency, the fast-forwarding path, lanes.
+//! Settings of a datapath's forwarding: low latency, fast-forwarding path and lanes.
 
 use super::Forwarding;
 use super::file;
@@ -11,20 +11,20 @@ use pipeline::{BURST, LaneLimits};
 use std::ops::RangeInclusive;
 use worker::{Consistency, Quanta};
 
-/// Windows over which rates are taken for learning: from 100 ms to 1 hour.
+/// Range of the window over which learning measures packet rates, in ns: 100 ms to 1 hour.
 const LEARN_WINDOWS_NS: RangeInclusive<Nanos> = 100_000_000..=3_600_000_000_000;
 
-/// Bytes outstanding at a device before normal frames wait, unless it is said. A device of 10 Gbit/s is busy with them for
-/// 0.1 ms: longer than it takes to tell that it has sent them.
+/// Default of the bytes outstanding at a device above which normal frames wait. A 10 Gbit/s device needs 0.2
+/// ms to send them, which is longer than it takes to report that they are sent.
 const OUTSTANDING_BYTES: usize = 256 * 1024;
 
-/// More than a socket's buffer holds: no limit.
+/// Maximum of `outstanding_bytes`. It is more than a socket's buffer holds, so it means no limit.
 const OUTSTANDING_MAX_BYTES: i64 = 16 * 1024 * 1024;
 
-/// Longer than that, quanta would be small for ever.
+/// Maximum of `quiet`, in ns. With a longer time the small quantum would apply almost always.
 const QUIET_MAX_NS: Nanos = 1_000_000_000;
 
-/// What is said of the forwarding of the datapath at `key`; none if some of it is wrong.
+/// Reads the forwarding settings of the datapath at `key`. Returns `None` if any of them is wrong.
 pub(crate) fn forwarding(
     key: &str,
     low_latency: &file::LowLatency,
@@ -58,7 +58,8 @@ pub(crate) fn forwarding(
     (mistakes.len() == before).then_some(forwarding)
 }
 
-/// When entries are learned; the inner one is none where they never are.
+/// Reads the learning settings. The inner option is `None` if learning is off, the outer one if a value is
+/// wrong.
 fn learning(key: &str, l: &file::Learn, mistakes: &mut Mistakes) -> Option<Option<Learning>> {
     let key = |name: &str| format!("{key}.{name}");
     let min_pps = mistakes.at(key("min_pps"), in_range(l.min_pps.unwrap_or(1_000), 1..=1_000_000_000));
@@ -72,7 +73,7 @@ fn learning(key: &str, l: &file::Learn, mistakes: &mut Mistakes) -> Option<Optio
     Some(l.enabled.then_some(learning))
 }
 
-/// What may wait in a worker, and how much of it is worked off at once.
+/// Reads the capacities of the backlog and the hold queue, and the quanta of the backlog.
 fn lanes(key: &str, l: &file::Lanes, mistakes: &mut Mistakes) -> Option<(LaneLimits, Quanta)> {
     let mut number = |name: &str, value: Option<i64>, default: usize, range| {
         let value = value.unwrap_or(default as i64);
@@ -94,7 +95,7 @@ fn lanes(key: &str, l: &file::Lanes, mistakes: &mut Mistakes) -> Option<(LaneLim
     Some((if l.enabled.unwrap_or(true) { limits } else { LaneLimits::NONE }, quanta))
 }
 
-/// Bytes outstanding at the devices of the table at `key`.
+/// Reads `outstanding_bytes` of the table at `key`, in bytes.
 pub(super) fn outstanding(
     key: &str,
     bytes: Option<i64>,
@@ -113,7 +114,7 @@ fn quiet_range(quiet_ns: Nanos) -> Result<Nanos, String> {
     }
 }
 
-/// Records of a LUT; 0 without the fast-forwarding path.
+/// Returns the number of records per LUT, or 0 if the fast-forwarding path is off.
 fn fast_paths(key: &str, ffp: &file::Ffp, cache: &file::PortCache, mistakes: &mut Mistakes) -> Option<usize> {
     let lut_entries = in_range(ffp.lut_entries.unwrap_or(4_096), 64..=65_536);
     let lut_entries = mistakes.at(format!("{key}.ffp.lut_entries"), lut_entries);

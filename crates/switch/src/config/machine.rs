@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a configuration needs of the machine that it is for.
+//! Checks of a configuration against this machine: CPUs, devices and socket directories.
 
 use super::mistakes::Mistakes;
 use super::{Endpoint, PortConfig};
@@ -7,22 +7,23 @@ use crate::listener::{Listener, Purpose};
 use port::{PortError, Spec};
 use std::path::Path;
 
-/// How much is looked at beside the file.
+/// Extent of the checks beyond the file itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
-    /// Nothing.
+    /// Checks the file only.
     File,
-    /// Whether this build could open such devices.
+    /// Also checks that this build has the drivers of the ports.
     Build,
-    /// Also whether CPUs, devices and folders of sockets are on this machine.
+    /// Also checks that CPUs, devices and socket directories exist on this machine.
     Machine,
 }
 
-/// CPUs that are online.
+/// File with the list of CPUs that are online.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 impl Scope {
-    /// Whether a worker can be pinned to this CPU; a note, if it is there and this process may not use it.
+    /// Checks that a worker can be pinned to this CPU. Returns a note if the CPU is online but this process
+    /// may not use it.
     pub fn cpu(self, cpu: usize) -> Result<Option<String>, String> {
         if self < Self::Machine {
             return Ok(None);
@@ -41,7 +42,7 @@ impl Scope {
         }))
     }
 
-    /// Whether the port of the table at `key` could be opened.
+    /// Checks that the port of the table at `key` can be opened.
     pub fn port(self, key: &str, port: &PortConfig, mistakes: &mut Mistakes) {
         let check = match self {
             Self::File => return,
@@ -58,14 +59,14 @@ impl Scope {
         }
     }
 
-    /// Whether there can be a socket at this end; it belongs to the key.
+    /// Checks that a socket can be created at this endpoint. A mistake is reported at `key`.
     pub fn socket(self, key: &str, end: &Endpoint, purpose: Purpose, mistakes: &mut Mistakes) {
         if let (Self::Machine, Endpoint::Unix(path)) = (self, end) {
             self.socket_path(key, path, purpose, mistakes);
         }
     }
 
-    /// Whether there can be a socket at this path.
+    /// Checks that a socket can be created at this path.
     pub fn socket_path(self, key: &str, path: &Path, purpose: Purpose, mistakes: &mut Mistakes) {
         if self == Self::Machine {
             mistakes.at(key, Listener::check(path, purpose).map_err(|error| error.to_string()));
@@ -73,7 +74,7 @@ impl Scope {
     }
 }
 
-/// Whether a list of the kernel, such as `0-3,8`, has this number.
+/// Returns whether a CPU list of the kernel, such as `0-3,8`, contains this number.
 fn in_list(list: &str, number: usize) -> bool {
     list.split(',').any(|range| {
         let (from, to) = range.split_once('-').unwrap_or((range, range));
@@ -81,7 +82,7 @@ fn in_list(list: &str, number: usize) -> bool {
     })
 }
 
-/// What a driver is asked for.
+/// Returns the specification that the driver opens a port from.
 pub(crate) fn spec(port: &PortConfig) -> Spec {
     Spec {
         number: port.number,

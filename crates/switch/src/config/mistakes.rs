@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is wrong with a file, all of it.
+//! Collection of all mistakes in a file, with place and key.
 
 use super::places::{Place, Tree, offset_of};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Mistakes that are shown one by one.
+/// Maximum number of mistakes that are printed one by one.
 const SHOWN: usize = 20;
 
-/// What is wrong in a file's text.
+/// Mistake in a file's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// Where, if that is known.
+    /// Place in the text, if known.
     pub place: Option<Place>,
-    /// Path of the key, such as `datapath.port[2].workers`; empty where it is unknown.
+    /// Path of the key, such as `datapath.port[2].workers`. Empty if unknown.
     pub key: String,
-    /// What is wrong with it, and what would be right.
+    /// Description of the mistake and how to fix it.
     pub problem: String,
 }
 
@@ -28,49 +28,50 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// Mistakes while a file is checked. What is wrong with one key does not keep others from being checked.
+/// Mistakes that are found while a file is checked. A mistake in one key does not stop the checks of other
+/// keys.
 #[derive(Debug, Default)]
 pub struct Mistakes(Vec<Mistake>);
 
 impl Mistakes {
-    /// Adds one. Of a key that is known to be wrong nothing else is said.
+    /// Adds a mistake. Only the first mistake of each key is kept.
     pub fn add(&mut self, mistake: Mistake) {
         if mistake.key.is_empty() || !self.0.iter().any(|other| other.key == mistake.key) {
             self.0.push(mistake);
         }
     }
 
-    /// The value of what was checked, or none and a mistake.
+    /// Returns the checked value, or adds the mistake and returns `None`.
     pub fn take<T>(&mut self, checked: Result<T, Mistake>) -> Option<T> {
         checked.map_err(|mistake| self.add(mistake)).ok()
     }
 
-    /// A key's value, or none and a mistake.
+    /// Returns a key's value, or adds a mistake for the key and returns `None`.
     pub fn at<T>(&mut self, key: impl Into<String>, value: Result<T, String>) -> Option<T> {
         self.take(at(key, value))
     }
 
-    /// Says what is wrong with a key.
+    /// Adds a mistake for a key.
     pub fn wrong(&mut self, key: impl Into<String>, problem: impl Into<String>) {
         self.add(wrong(key, problem));
     }
 
-    /// A key that must be there, or none and a mistake with what would be right.
+    /// Returns the value of a required key. If it is missing, adds a mistake that shows `example`.
     pub fn needed<T>(&mut self, key: impl Into<String>, value: Option<T>, example: &str) -> Option<T> {
         self.at(key, value.ok_or_else(|| format!("is missing; write {example}")))
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no mistakes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// Returns the number of mistakes.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All, in the order of the text; those without a place come last.
+    /// Returns all mistakes in the order of the text. Mistakes without a place come last.
     pub fn in_order(mut self, text: &str, tree: &Tree<'_>) -> Vec<Mistake> {
         for mistake in self.0.iter_mut().filter(|mistake| mistake.place.is_none()) {
             let offset = offset_of(tree, &mistake.key);
@@ -81,17 +82,19 @@ impl Mistakes {
     }
 }
 
-/// A key's value, or what is wrong with it.
+/// Returns a key's value, or the mistake in it.
 pub(crate) fn at<T>(key: impl Into<String>, value: Result<T, String>) -> Result<T, Mistake> {
     value.map_err(|problem| wrong(key, problem))
 }
 
-/// What is wrong with a key.
+/// Returns a mistake of a key.
 pub(crate) fn wrong(key: impl Into<String>, problem: impl Into<String>) -> Mistake {
     Mistake { place: None, key: key.into(), problem: problem.into() }
 }
 
-/// The mistakes of a file; prints a line each: `FILE:LINE:COLUMN: KEY: what is wrong, and what would be right`.
+/// Mistakes of a file.
+///
+/// They print as one line each: `FILE:LINE:COLUMN: KEY: what is wrong, and what would be right`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMistakes {
     path: PathBuf,
@@ -101,12 +104,12 @@ pub struct FileMistakes {
 impl std::error::Error for FileMistakes {}
 
 impl FileMistakes {
-    /// Those of the file at `path`; there must be at least one.
+    /// Creates the list of mistakes of the file at `path`. The list must not be empty.
     pub fn new(path: &Path, list: Vec<Mistake>) -> Self {
         Self { path: path.into(), list }
     }
 
-    /// All of them, in the order of the text.
+    /// Returns all mistakes in the order of the text.
     #[must_use]
     pub fn list(&self) -> &[Mistake] {
         &self.list

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The configuration file: TOML in, checked settings out. Every mistake is a sentence that says what is wrong, where,
-//! and what would be right.
+//! The configuration file: reads TOML and returns checked settings.
+//!
+//! Every mistake becomes a sentence with its place, its key and a fix. The module must not open devices or
+//! start threads. Begin with [`Config::load`], then read `check`.
 
 mod check;
 mod endpoint;
@@ -27,49 +29,50 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use worker::Quanta;
 
-/// Where the control socket is when nothing else is said.
+/// Default path of the control socket.
 pub const DEFAULT_CONTROL: &str = "/run/shunt/s1.sock";
 
-/// Longest configuration file.
+/// Maximum size of a configuration file, in bytes.
 const FILE_BYTES: u64 = 16 * 1_024 * 1_024;
 
-/// Checked settings of one datapath's daemon: a process runs one for each.
+/// Checked settings of the daemon of one datapath. A process runs one daemon per datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Path of the control socket.
     pub control: PathBuf,
-    /// Forwards without the wide instructions that the core has.
+    /// Whether lookups use portable code instead of the CPU's wide SIMD instructions.
     pub portable: bool,
-    /// How DPDK is started, for ports of its driver.
+    /// Settings of DPDK, for ports of its driver.
     pub dpdk: port::dpdk::Settings,
-    /// The workers, by number.
+    /// Workers, indexed by number.
     pub workers: Vec<WorkerConfig>,
-    /// How soon workers sleep, and for how long. No file sets it.
+    /// Timing of the workers' sleep. No file sets it.
     pub pace: Pace,
     /// The datapath.
     pub datapath: Datapath,
-    /// What is accepted but has no effect, one sentence each.
+    /// Notes on settings that are accepted but have no effect, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// One worker.
+/// Settings of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerConfig {
-    /// The CPU it is pinned to, if any.
+    /// CPU that the worker is pinned to, if any.
     pub cpu: Option<usize>,
-    /// What it does without packets.
+    /// Behaviour while there are no packets.
     pub idle: Idle,
 }
 
-/// How soon a worker without work sleeps, and when it wakes by itself. Production uses the default; tests of the threads make
-/// workers sleep at once and wake only when something wakes them.
+/// Timing of a worker's sleep: how soon it sleeps, and when it wakes without a signal. Production uses the
+/// default. Tests of the threads make workers sleep at once and wake only when they are woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pace {
-    /// How long a worker spins after its last packet.
+    /// Time that a worker spins after its last packet, in ns.
     pub spin_ns: Nanos,
-    /// Between two publications of links and counters.
+    /// Time between two publications of links and counters, in ns.
     pub keeping_ns: Nanos,
-    /// The same when packets came since the last publication and the worker is about to sleep.
+    /// Shorter time between two publications, in ns. It applies if packets came since the last publication
+    /// and the worker is about to sleep.
     pub keeping_soon_ns: Nanos,
 }
 
@@ -79,127 +82,131 @@ impl Default for Pace {
     }
 }
 
-/// What a worker does without packets.
+/// Behaviour of a worker while there are no packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Idle {
-    /// Spins for a moment, then sleeps until packets come.
+    /// Spins for a short time, then sleeps until packets arrive.
     #[default]
     Adaptive,
     /// Never sleeps.
     Busy,
 }
 
-/// One datapath.
+/// Settings of a datapath.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datapath {
-    /// Its number.
+    /// Datapath ID, 1 or more.
     pub id: u64,
-    /// Its channels to controllers.
+    /// Settings of OpenFlow connections.
     pub openflow: OpenFlow,
     /// Value and mask of the cookies whose entries are low-latency.
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// When entries are learned to be low-latency; none: never.
+    /// Learning of low-latency entries. `None`: off.
     pub learning: Option<model::Learning>,
-    /// Records of each LUT of the fast-forwarding path in each worker; 0: the path is off.
+    /// Number of records per LUT and worker. 0: the fast-forwarding path is off.
     pub lut_entries: usize,
-    /// How their records are kept right while rules change.
+    /// Consistency mode of LUT records while rules change.
     pub consistency: worker::Consistency,
-    /// What may wait in each worker, and how much of it is worked off at once.
+    /// Capacities of a worker's backlog and hold queue, and the quanta of the backlog.
     pub lanes: (LaneLimits, Quanta),
-    /// A flow file that is in force from the first packet on.
+    /// Flow file that is loaded before the first packet.
     pub flows: Option<PathBuf>,
-    /// Its stateless lane.
+    /// Settings of the stateless forwarder, if there is one.
     pub stateless: Option<Arc<Stateless>>,
-    /// Its ports, in the order of the file.
+    /// Ports in the order of the file.
     pub ports: Vec<PortConfig>,
 }
 
-/// How a datapath forwards, whatever its ports and controllers are.
+/// Forwarding settings of a datapath, without ports and controllers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarding {
-    /// See [`Datapath`].
+    /// See [`Datapath::low_latency_cookie`].
     pub low_latency_cookie: Option<(u64, u64)>,
-    /// See [`Datapath`].
+    /// See [`Datapath::learning`].
     pub learning: Option<model::Learning>,
-    /// See [`Datapath`].
+    /// See [`Datapath::lut_entries`].
     pub lut_entries: usize,
-    /// See [`Datapath`].
+    /// See [`Datapath::consistency`].
     pub consistency: worker::Consistency,
-    /// See [`Datapath`].
+    /// See [`Datapath::lanes`].
     pub lanes: (LaneLimits, Quanta),
-    /// See [`PortConfig`]; of ports that say nothing else.
+    /// Default of [`PortConfig::outstanding_bytes`].
     pub outstanding_bytes: usize,
 }
 
-/// Channels to controllers.
+/// Settings of OpenFlow connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenFlow {
-    /// Controllers to connect to, tried for ever.
+    /// Controllers to connect to. Failed attempts are repeated for ever.
     pub controllers: Vec<Endpoint>,
-    /// Where controllers and tools may connect to.
+    /// Endpoints that controllers and tools can connect to.
     pub listen: Vec<Endpoint>,
-    /// Forwards by learned MACs while no controller of the list is connected.
+    /// Whether the datapath forwards by learned MACs while no controller of the list is connected.
     pub standalone: bool,
 }
 
-/// One port.
+/// Settings of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortConfig {
-    /// Its number.
+    /// Port number.
     pub number: flow::PortNo,
-    /// Its name.
+    /// Port name.
     pub name: String,
-    /// A driver of [`port::DRIVERS`].
+    /// Name of a driver in [`port::DRIVERS`].
     pub driver: String,
-    /// The device in the driver's notation.
+    /// Device, in the notation of the driver.
     pub device: String,
-    /// Numbers of the workers that serve its queues.
+    /// Numbers of the workers that serve the port's queues.
     pub workers: Vec<usize>,
-    /// Bytes outstanding at the device from which on normal frames wait in the switch; `usize::MAX`: they never do.
+    /// Watermark in bytes. While the device has more outstanding, normal frames wait in the switch.
+    /// `usize::MAX`: they never wait.
     pub outstanding_bytes: usize,
-    /// Its egress queues; none: frames leave as they come.
+    /// Egress queues. Empty: frames leave in the order of output.
     pub queues: Vec<flow::EgressQueue>,
 }
 
-/// Why a configuration was refused.
+/// Error of [`Config::load`].
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file can not be read.
+    /// The file cannot be read.
     #[error("{}: can not read the configuration: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Its contents are wrong; a line for each mistake.
+    /// The contents are wrong. Each mistake is one line.
     #[error(transparent)]
     Wrong(FileMistakes),
 }
 
 impl Config {
-    /// Reads and checks a file: one datapath's settings, or those of several.
+    /// Reads and checks a file, which may configure several datapaths. Checks nothing outside the file.
     ///
     /// # Errors
-    /// All that is wrong.
+    ///
+    /// Returns an error if the file cannot be read, or all mistakes in it.
     pub fn load(path: &Path) -> Result<Vec<Self>, ConfigError> {
         Self::load_for(path, Scope::File)
     }
 
-    /// As [`Config::load`], with as much beside the file as `scope` says.
+    /// Reads and checks a file as [`Config::load`] does, with the additional checks of `scope`.
     ///
     /// # Errors
-    /// All that is wrong.
+    ///
+    /// Returns an error if the file cannot be read, or all mistakes in it.
     pub fn load_for(path: &Path, scope: Scope) -> Result<Vec<Self>, ConfigError> {
         let read = read_text(path).map_err(|source| ConfigError::Read { path: path.into(), source })?;
         let parsed = read.map_err(|mistake| vec![mistake]).and_then(|text| Self::parse_for(&text, scope));
         parsed.map_err(|mistakes| ConfigError::Wrong(FileMistakes::new(path, mistakes)))
     }
 
-    /// Checks a file's text.
+    /// Checks the text of a file, which may configure several datapaths.
     ///
     /// # Errors
-    /// All that is wrong, in the order of the text.
+    ///
+    /// Returns all mistakes in the order of the text.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, Vec<Mistake>> {
         Self::parse_for(text, Scope::File)
     }
@@ -213,10 +220,11 @@ impl Config {
         }
     }
 
-    /// Checks the text of a file of one datapath.
+    /// Checks the text of a file that configures one datapath.
     ///
     /// # Errors
-    /// All that is wrong, or that there are several.
+    ///
+    /// Returns all mistakes in the order of the text, or an error if the number of datapaths is not one.
     pub fn parse(text: &str) -> Result<Self, Vec<Mistake>> {
         let [one] = <[Self; 1]>::try_from(Self::parse_all(text)?).map_err(|all| {
             vec![mistakes::wrong("datapath", format!("there are {}, and one is asked for", all.len()))]
@@ -225,7 +233,8 @@ impl Config {
     }
 }
 
-/// A file's text, if it is one that may be read at all.
+/// Reads a file of at most `FILE_BYTES`. The inner error is a mistake in the contents, such as text that is
+/// not UTF-8.
 pub(crate) fn read_text(path: &Path) -> std::io::Result<Result<String, Mistake>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(FILE_BYTES + 1).read_to_end(&mut bytes)?;

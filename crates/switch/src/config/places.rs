@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A TOML file as a tree, and where its keys and values stand in the text.
+//! Tree of a TOML file, and the places of its keys and values in the text.
 
 use std::fmt;
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// A place in a text; line and column count from 1, columns in characters.
+/// Place in a text. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The line.
+    /// Line, from 1.
     pub line: usize,
-    /// The column.
+    /// Column in characters, from 1.
     pub column: usize,
 }
 
 impl Place {
-    /// The place of the byte at `offset`.
+    /// Returns the place of the byte at `offset`.
     pub fn of(text: &[u8], offset: usize) -> Self {
         let before = text.get(..offset).unwrap_or(text);
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        // All bytes of a character but the first are continuations.
+        // A UTF-8 continuation byte is 10xxxxxx. Only first bytes count as characters.
         let is_first = |byte: &&u8| **byte & 0xc0 != 0x80;
         Self {
             line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
@@ -35,22 +35,23 @@ impl fmt::Display for Place {
     }
 }
 
-/// One step from a table or a list to something in it.
+/// Step from a table or list to one of its members.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
-/// The way from the root of a file to a key or value.
+/// Path from the root of a file to a key or value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Way(Vec<Step>);
 
-/// The tree of a file.
+/// Tree of a TOML file.
 pub type Tree<'t> = Spanned<DeTable<'t>>;
 
 impl Way {
-    /// The way to the key or value that has this span, else to the innermost value that contains its beginning.
+    /// Returns the path to the key or value with this span, else to the innermost value that contains its
+    /// first byte.
     pub fn to(tree: &Tree<'_>, span: &Range<usize>) -> Self {
         let exact = |at: &Range<usize>| at == span;
         let around = |at: &Range<usize>| at.contains(&span.start);
@@ -61,29 +62,30 @@ impl Way {
         Self(way)
     }
 
-    /// The keys alone, as in `datapath.port.workers`, and the last of them.
+    /// Returns the keys without indices, such as `datapath.port.workers`, and the last key.
     pub fn keys(&self) -> (String, &str) {
         let names: Vec<&str> = self.0.iter().filter_map(Step::name).collect();
         (names.join("."), names.last().copied().unwrap_or_default())
     }
 
-    /// The path of the last key, as checks call it: `datapath.port[2].workers`. An only datapath has no number.
+    /// Returns the path up to the last key in the notation of the checks, such as `datapath.port[2].workers`.
+    /// If there is only one datapath, it has no index.
     pub fn path(&self, tree: &Tree<'_>) -> String {
         path_of(&self.0[..self.to_last_key()], tree)
     }
 
-    /// The path of a key that is missing in what the way leads to.
+    /// Returns the path of a missing `key` in the table that this path leads to.
     pub fn path_within(&self, tree: &Tree<'_>, key: &str) -> String {
         let path = path_of(&self.0, tree);
         if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
     }
 
-    /// Removes the last key of the way. False: there is none.
+    /// Removes the last key of the path from the tree. Returns `false` if there is none.
     pub fn remove(&self, tree: &mut Tree<'_>) -> bool {
         remove_from(tree.get_mut(), &self.0[..self.to_last_key()])
     }
 
-    /// Steps up to the last key, which is the last step that is one.
+    /// Returns the number of steps up to and including the last key.
     fn to_last_key(&self) -> usize {
         self.0.iter().rposition(|step| matches!(step, Step::Key(_))).map_or(0, |at| at + 1)
     }
@@ -117,7 +119,7 @@ fn only_datapath(tree: &Tree<'_>) -> bool {
     datapath.is_some_and(|value| value.get_ref().as_array().is_some_and(|list| list.len() == 1))
 }
 
-/// Removes what steps lead to, the last of which is a key.
+/// Removes the key that `steps` leads to. The last step must be a key.
 fn remove_from(table: &mut DeTable<'_>, steps: &[Step]) -> bool {
     match steps.split_first() {
         Some((Step::Key(name), [])) => table.remove(name.as_str()).is_some(),
@@ -138,11 +140,11 @@ fn remove_within(value: &mut DeValue<'_>, steps: &[Step]) -> bool {
     }
 }
 
-/// Looks below a table for what has a span that is right; `way` is where it was found.
+/// Searches a table depth-first for a span that `is_right` accepts. `way` is the path to the match.
 fn search(table: &DeTable<'_>, is_right: &dyn Fn(&Range<usize>) -> bool, way: &mut Vec<Step>) -> bool {
     for (key, value) in table.iter() {
         way.push(Step::Key(key.get_ref().to_string()));
-        // What is within a value is nearer than the value.
+        // Search inside the value first, because the innermost match is wanted.
         if search_value(value, is_right, way) || is_right(&key.span()) {
             return true;
         }
@@ -171,8 +173,9 @@ fn search_value(
     within || is_right(&value.span())
 }
 
-/// Where the value of a path stands, such as `datapath.port[2].workers`; where it is not there, the innermost of what it
-/// would be in. A list of tables without a number stands for its first. None: nothing of the path is there.
+/// Returns the byte offset of the value at a path such as `datapath.port[2].workers`. If the value is
+/// missing, returns the offset of the innermost part of the path that exists. A list of tables without an
+/// index means its first table. Returns `None` if no part of the path exists.
 pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
     let mut table = Some(tree.get_ref());
     let mut found = None;
@@ -180,7 +183,8 @@ pub fn offset_of(tree: &Tree<'_>, path: &str) -> Option<usize> {
         let (name, numbers) = part.split_once('[').unwrap_or((part, ""));
         let Some((key, value)) = table?.get_key_value(name) else { return found };
         let mut value = value;
-        // A table of dotted keys, and one that only headers of tables in it tell of, begins where its key is.
+        // The span of a value is empty for a table that exists only by dotted keys or by headers of its
+        // sub-tables. Such a table begins at its key.
         found = Some(if value.span().is_empty() { key.span().start } else { value.span().start });
         for number in numbers.split(['[', ']']).filter_map(|number| number.parse::<usize>().ok()) {
             let Some(element) = value.get_ref().as_array().and_then(|list| list.get(number)) else {

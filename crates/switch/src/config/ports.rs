@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Ports and their egress queues.
+//! Checks of ports and their egress queues.
 
 use super::PortConfig;
 use super::file;
@@ -9,20 +9,20 @@ use super::mistakes::Mistakes;
 use super::value::{in_range, port_name};
 use flow::{EgressQueue, Limits, port_no};
 
-/// Drivers of the contract that come later.
+/// Drivers that are planned but not in this build.
 const LATER_DRIVERS: [&str; 1] = ["rtl"];
 
-/// What ports are checked against.
+/// Settings that ports are checked against.
 pub struct Around {
-    /// Workers there are; none: that is not known.
+    /// Number of workers. `None` if unknown.
     pub workers: Option<usize>,
-    /// Bytes outstanding at devices of ports that say nothing else.
+    /// Default of `outstanding_bytes`, in bytes.
     pub outstanding_bytes: usize,
-    /// How much else is looked at.
+    /// Extent of the checks beyond the file.
     pub scope: Scope,
 }
 
-/// The ports of the datapath at `key`; without those of which something is wrong.
+/// Checks the ports of the datapath at `key`. Returns those without mistakes.
 pub fn ports(key: &str, list: &[file::Port], around: &Around, mistakes: &mut Mistakes) -> Vec<PortConfig> {
     if list.len() > Limits::PORTS {
         let problem = format!("there are {}; {} is the most", list.len(), Limits::PORTS);
@@ -39,7 +39,7 @@ pub fn ports(key: &str, list: &[file::Port], around: &Around, mistakes: &mut Mis
     ports
 }
 
-/// Checks that a port differs from those before it.
+/// Checks that a port has another number, name and device than the ports before it.
 fn unlike(key: &str, p: &file::Port, others: &[file::Port], mistakes: &mut Mistakes) {
     let at = |is_same: &dyn Fn(&file::Port) -> bool| others.iter().position(is_same);
     if let (Some(number), Some(m)) = (p.number, at(&|other| other.number == p.number)) {
@@ -93,7 +93,7 @@ fn port(at: &str, p: &file::Port, around: &Around, mistakes: &mut Mistakes) -> O
     Some(port)
 }
 
-/// The workers that serve a port; how many there are may be unknown.
+/// Checks the list of workers that serve a port. The number of workers may be unknown.
 fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
     if list.is_empty() {
         return Err("is empty, so nobody would serve the port; name a worker, such as [0]".to_owned());
@@ -114,7 +114,7 @@ fn serving(list: &[i64], workers: Option<usize>) -> Result<Vec<usize>, String> {
     Ok(serving)
 }
 
-/// A port's egress queues, without those of which something is wrong.
+/// Checks the egress queues of a port. Returns those without mistakes.
 fn queues(key: &str, list: &[file::Queue], mistakes: &mut Mistakes) -> Vec<EgressQueue> {
     let mut queues: Vec<EgressQueue> = Vec::with_capacity(list.len());
     for (n, of_file) in list.iter().enumerate() {
@@ -148,7 +148,7 @@ fn queue(at: &str, queue: &file::Queue, mistakes: &mut Mistakes) -> Option<Egres
     let id = mistakes
         .needed(key("id"), queue.id, "id = 1")
         .and_then(|id| mistakes.at(key("id"), in_range(id, 0..=EgressQueue::ID_MAX.into())));
-    // A rate that is out of range is no queue's, unlike one that is not there.
+    // A rate that is out of range makes the queue invalid. A missing rate does not.
     let rate = |kbps: Option<Option<u64>>| kbps.map_or(Some(None), |kbps| kbps.map(|kbps| Some(kbps as u32)));
     Some(EgressQueue {
         id: id? as u32,

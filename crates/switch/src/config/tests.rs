@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The contract's example, and one mistake a row with the sentence it must give.
+//! Tests of the documented example, and of one mistake per row with its error message.
 
 use super::*;
 use flow::EgressQueue;
@@ -7,7 +7,7 @@ use model::Learning;
 use pipeline::LaneLimits;
 use worker::Quanta;
 
-/// A file that is right; each row below changes one thing in it.
+/// Valid file. Each row of [`MISTAKES`] changes one thing in it.
 const GOOD: &str = r#"
 control = "/tmp/s1.sock"
 [[worker]]
@@ -101,7 +101,7 @@ fn learning_is_off_unless_it_is_asked_for() {
         .replace("enabled = true, min_pps = 1000, window = \"5s\", min_timeout = \"10m\"", "enabled = true");
     assert_ne!(minimal, text);
     assert_eq!(Config::parse(&minimal).unwrap().datapath.learning, Some(learning));
-    // Without the path nobody heeds a mark.
+    // Without the fast-forwarding path the low-latency mark has no effect, which gives a note.
     let idle = text.replace("[datapath.ffp]\nenabled = true", "[datapath.ffp]\nenabled = false");
     assert_eq!(Config::parse(&idle).unwrap().notes.len(), 1);
 }
@@ -146,14 +146,14 @@ fn the_fail_mode_says_what_is_done_without_controllers() {
     assert!(openflow("fail_mode = \"secure\"").standalone);
 }
 
-/// Mistakes as `line 3: KEY: PROBLEM`.
+/// Formats mistakes as `line 3: KEY: PROBLEM`.
 fn told(mistakes: Vec<Mistake>) -> Vec<String> {
     let line =
         |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
     mistakes.iter().map(|mistake| format!("{}{mistake}", line(mistake))).collect()
 }
 
-/// What is replaced, what by, and what the message must say.
+/// Rows of: replaced text, replacement, and parts of the expected message.
 const MISTAKES: &[(&str, &str, &[&str])] = &[
     ("control = \"/tmp/s1.sock\"", "control = \"\"", &["control: ", "no socket's path", "such as"]),
     (
@@ -354,7 +354,7 @@ fn every_mistake_has_its_sentence() {
     for (what, by, says) in MISTAKES {
         let text = GOOD.replacen(what, by, 1);
         assert_ne!(text, GOOD, "{what}");
-        // Each is one mistake, and of no other key.
+        // Each replacement gives exactly one mistake.
         let [message] = &told(Config::parse(&text).unwrap_err())[..] else {
             panic!("{by:?} gives: {:#?}", Config::parse(&text).unwrap_err());
         };
@@ -470,7 +470,7 @@ fn what_a_machine_lacks_is_told_only_where_it_is_asked_for() {
     );
 }
 
-/// Every key that the reader knows is in the grammar, which has an example for it, and the other way round.
+/// Every key that the reader knows is in the grammar with an example, and every key of the grammar is read.
 #[test]
 fn the_grammar_has_the_keys_that_are_read() {
     let asked = |table: &str| {
@@ -510,7 +510,7 @@ fn the_grammar_has_the_keys_that_are_read() {
     assert_eq!(known, grammar);
 }
 
-/// Two datapaths in a file, with a stateless lane each.
+/// File with two datapaths, each with a stateless forwarder.
 const TWO: &str = r#"
 control = "/tmp/s1.sock"
 [[worker]]

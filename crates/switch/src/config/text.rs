@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From text to a file's structure; the parser's complaints become mistakes with place and key.
+//! Reads TOML text into a file's structure. Errors of the parser become mistakes with place and key.
+//!
+//! Begin with [`read`].
 
 use super::mistakes::{Mistake, Mistakes};
 use super::places::{Place, Tree, Way};
 use serde::de::DeserializeOwned;
 use toml::de::{DeTable, Deserializer, Error};
 
-/// What the keys of a sort of file take: each key, its type in words, and an example. One whose name means something else
-/// elsewhere stands with its path.
+/// Keys of one kind of file. A key whose meaning depends on its table is listed with its path.
 pub type Grammar = &'static [&'static [Key]];
 
-/// A key, its type in words, and an example.
+/// Key, its type in words, and an example.
 pub type Key = (&'static str, &'static str, &'static str);
 
-/// Configurations.
+/// Grammar of the daemon's configuration file.
 pub const CONFIGURATION: Grammar = &[KEYS, FORWARDING];
 
 const KEYS: &[Key] = &[
@@ -66,7 +67,7 @@ const KEYS: &[Key] = &[
     ("ports", "a list of ports, gates and flags", "ports = [[1, 2, \"server\"]]"),
 ];
 
-/// Keys that tell how a switch forwards: of the daemon's file and of scenarios.
+/// Keys of forwarding settings, which the daemon's file and scenarios share.
 pub const FORWARDING: &[Key] = &[
     ("low_latency", "a table", "[datapath.low_latency]"),
     ("cookie", STRING, "cookie = \"0x4c4c000000000000/0xffff000000000000\""),
@@ -96,20 +97,22 @@ pub const STRING: &str = "a string";
 pub const NUMBER: &str = "a whole number";
 pub const TABLES: &str = "a list of tables";
 
-/// Wrong types and unknown keys of a file that are looked for.
+/// Maximum number of unknown keys and wrong types that are searched for. Each of them costs one more pass
+/// over the file.
 const READS: usize = 100;
 
-/// A file's text as it was read.
+/// Result of reading a file's text.
 pub struct Reading<'t, T> {
-    /// Every key and value.
+    /// Tree of all keys and values.
     pub tree: Tree<'t>,
-    /// The file without what is wrong in it; none where its text is no TOML.
+    /// File without its wrong parts. `None` if the text is not TOML, or if a mistake cannot be removed.
     pub file: Option<T>,
-    /// Text that is no TOML, unknown keys and wrong types.
+    /// Syntax errors, unknown keys and wrong types.
     pub mistakes: Mistakes,
 }
 
-/// Reads a file's text. A key that is unknown, or whose value has the wrong type, is a mistake, and is left out of the file.
+/// Reads a file's text. Unknown keys and values of the wrong type become mistakes and are left out of the
+/// file.
 pub fn read<T: DeserializeOwned>(text: &str, grammar: Grammar) -> Reading<'_, T> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     let mut mistakes = no_toml(text, &errors);
@@ -140,8 +143,8 @@ fn place_of(text: &str, error: &Error) -> Option<Place> {
     error.span().map(|span| Place::of(text.as_bytes(), span.start))
 }
 
-/// Where the text is no TOML. A mistake may confuse the parser for some lines: of mistakes in lines that follow each other
-/// the first is told.
+/// Collects syntax errors. An error may confuse the parser for some lines, so only the first error of
+/// consecutive lines is kept.
 fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     let mut errors: Vec<(Option<Place>, &Error)> =
         errors.iter().map(|error| (place_of(text, error), error)).collect();
@@ -160,7 +163,7 @@ fn no_toml(text: &str, errors: &[Error]) -> Mistakes {
     mistakes
 }
 
-/// What the parser says about text that is no TOML, with what would be right.
+/// Replaces the parser's message about a syntax error by one that names a fix.
 fn in_our_words(told: &str) -> String {
     let words = [
         (
@@ -181,7 +184,7 @@ fn in_our_words(told: &str) -> String {
     found.map_or_else(|| one_line(told), |(_, ours)| ours.to_owned())
 }
 
-/// A file's bytes as text.
+/// Decodes a file's bytes as UTF-8.
 pub fn decode(bytes: Vec<u8>) -> Result<String, Mistake> {
     String::from_utf8(bytes).map_err(|error| Mistake {
         place: Some(Place::of(error.as_bytes(), error.utf8_error().valid_up_to())),
@@ -194,7 +197,7 @@ fn one_line(told: &str) -> String {
     told.replace('\n', "; ")
 }
 
-/// What the grammar says of a path, or else of the key alone.
+/// Returns the grammar's row for a path, or else for the key alone.
 fn known(path: &str, key: &str, grammar: Grammar) -> Option<&'static Key> {
     let find = |wanted: &str| grammar.iter().copied().flatten().find(|(name, _, _)| *name == wanted);
     find(path).or_else(|| find(key))
@@ -207,7 +210,7 @@ fn is_missing(name: &str, way: &Way, grammar: Grammar) -> String {
     }
 }
 
-/// What the parser says about a key, in the words of our messages.
+/// Replaces the parser's message about a key by one that names a fix.
 fn problem(told: &str, way: &Way, grammar: Grammar) -> String {
     if let Some((_, known)) = told.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
         let known = known.trim_start_matches(", expected ").trim_start_matches("one of ");
@@ -225,7 +228,7 @@ fn problem(told: &str, way: &Way, grammar: Grammar) -> String {
     }
 }
 
-/// The parser's words for what it found.
+/// Replaces the parser's words for a wrong value, such as "map", by TOML's.
 fn in_words(found: &str) -> String {
     let (kind, value) = found.split_once(' ').unwrap_or((found, ""));
     let kind = match (kind, value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Values with a notation of their own. Each refusal ends with what would be right.
+//! Parsers of values such as durations and cookies. Each error message ends with a fix.
 
 use flow::Nanos;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ pub fn in_range(value: i64, range: RangeInclusive<i64>) -> Result<u64, String> {
     }
 }
 
-/// `5s`, `10m`, `200ms`, `1h`, `50us`.
+/// Parses a duration such as `50us`, `200ms`, `5s`, `10m` or `1h`.
 pub fn duration(text: &str) -> Result<Nanos, String> {
     let wrong = || {
         format!(
@@ -34,7 +34,7 @@ pub fn duration(text: &str) -> Result<Nanos, String> {
         .ok_or_else(|| format!("\"{text}\" is too long; a duration is at most 584 years"))
 }
 
-/// `VALUE/MASK`, both as hexadecimal with `0x` or decimal.
+/// Parses `VALUE/MASK`, both decimal or hexadecimal with `0x`.
 pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     let number = |part: &str| match part.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -60,9 +60,10 @@ pub fn cookie(text: &str) -> Result<(u64, u64), String> {
     Ok((value, mask))
 }
 
-/// A port's name goes into flow files and OpenFlow messages, next to numbers and reserved names.
+/// Checks a port name. Names appear in flow files and OpenFlow messages beside numbers and reserved names, so
+/// they must differ from both.
 pub fn port_name(text: &str) -> Result<(), String> {
-    /// OFP_MAX_PORT_NAME_LEN, without its final zero byte.
+    /// OFP_MAX_PORT_NAME_LEN minus the final zero byte.
     const BYTES: usize = 15;
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if text.is_empty() || text.len() > BYTES || !text.bytes().all(legal) {

@@ -102,13 +102,13 @@ fn on_a_small_screen_the_section_with_the_focus_stands_alone() {
     assert!(!small.contains("ports"), "{small}");
     (0..3).for_each(|_| screen.go(Move::Next, &board));
     assert!(drawn(&mut screen, &board, 40, 9).contains("┌ lanes ─"));
-    // Columns without room do not move the others.
+    // Columns that are cut off do not move the others.
     let narrow = drawn(&mut screen, &board, 20, 9);
     assert!(
         narrow.contains("│lane         frame│") && narrow == drawn(&mut screen, &board, 20, 9),
         "{narrow}"
     );
-    // Nothing fits, and nothing breaks.
+    // Screens that are too small for any panel must not panic.
     for (width, height) in [(1, 1), (3, 2), (20, 3), (5, 40)] {
         drawn(&mut screen, &board, width, height);
     }
