@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The client's side of the control socket, blocking.
+//! Blocking client of the control socket.
 
 use super::protocol::{Answer, Request};
 use serde::de::DeserializeOwned;
@@ -8,38 +8,38 @@ use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Why a request got no answer.
+/// Error of a request to the switch.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody answers at this path.
+    /// No switch answers on the socket at this path.
     #[error(
         "{}: no switch answers on this control socket ({source}); start one with `shunt run -c FILE`, or name its \
          socket with --control PATH", path.display()
     )]
     NoSwitch {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The socket is another user's.
+    /// The socket belongs to another user.
     #[error("{}: no permission to open this control socket; run as the user who started the switch", .0.display())]
     NoPermission(PathBuf),
     /// The connection broke.
     #[error("the connection to the switch broke: {0}")]
     Broken(io::Error),
-    /// The switch refused.
+    /// The switch refused the request with this sentence.
     #[error("{0}")]
     Refused(String),
-    /// Who asked did not want the rest of the answer.
+    /// The caller did not want the rest of the answer.
     #[error("the rest of the answer was not wanted")]
     Stopped,
-    /// The answer is not what this command understands.
+    /// The answer does not have the expected form.
     #[error("the switch's answer is not understood: {0}; use the same version of shunt on both sides")]
     Unknown(String),
 }
 
-/// A connection to a daemon.
+/// Connection to a daemon.
 #[derive(Debug)]
 pub struct Client {
     reader: BufReader<UnixStream>,
@@ -47,10 +47,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the daemon at `path`.
+    /// Connects to the daemon whose control socket is at `path`.
     ///
     /// # Errors
-    /// Nobody answers there, or the socket is another user's.
+    ///
+    /// Returns an error if no daemon answers there, or if the socket belongs to another user.
     pub fn connect(path: &Path) -> Result<Self, ClientError> {
         let stream = UnixStream::connect(path).map_err(|source| match source.kind() {
             ErrorKind::PermissionDenied => ClientError::NoPermission(path.into()),
@@ -59,18 +60,20 @@ impl Client {
         Ok(Self { reader: BufReader::new(stream), last_id: 0 })
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a request and waits for the answer.
     ///
     /// # Errors
-    /// The daemon's refusal, or a broken connection.
+    ///
+    /// Returns an error if the daemon refuses the request or the connection breaks.
     pub fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, ClientError> {
         self.ask_parts(request, |_: Value| Ok(()))
     }
 
-    /// Asks, and gives each part of the answer to `take`.
+    /// Sends a request and gives each part of the answer to `take`. Returns the end of the answer.
     ///
     /// # Errors
-    /// The daemon's refusal, a broken connection, or what `take` returns.
+    ///
+    /// Returns an error if the daemon refuses the request, if the connection breaks, or the error of `take`.
     pub fn ask_parts<P: DeserializeOwned, T: DeserializeOwned>(
         &mut self,
         request: &Request,
@@ -81,10 +84,12 @@ impl Client {
         self.answer(id, take)
     }
 
-    /// Sends a flow file, whose pieces of text `pieces` hands to its argument, and waits until it is in force.
+    /// Sends a flow file and waits until its flows are active. `pieces` must pass each piece of the text to
+    /// its argument.
     ///
     /// # Errors
-    /// The daemon's refusal, a broken connection, or what `pieces` returns.
+    ///
+    /// Returns an error if the daemon refuses the file, if the connection breaks, or the error of `pieces`.
     pub fn load<T: DeserializeOwned>(
         &mut self,
         pieces: impl FnOnce(&mut dyn FnMut(&str) -> io::Result<()>) -> io::Result<()>,
@@ -99,7 +104,7 @@ impl Client {
             })
         });
         match (failed, read) {
-            // The daemon may have said why before it hung up.
+            // The daemon may have sent a refusal before it closed the connection. Prefer that message.
             (Some(error), _) => {
                 return self.answer(id, |_: Value| Ok(())).map_err(|told| match told {
                     ClientError::Refused(_) => told,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One client of the control socket. Memory is bounded: nothing is read while an answer is under way, and no part of an
-//! answer is made while earlier ones wait to be read.
+//! Connection of one client of the control socket, on the control thread.
+//!
+//! Memory is bounded. While an answer is not complete, no further request is read. No part of an answer is
+//! made while earlier parts wait to be sent. Begin with [`Connection::step`].
 
 use super::flows::Walk;
 use super::protocol::{Changes, Request};
@@ -20,31 +22,31 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use worker::WorkerSet;
 
-/// Bytes of answers that may wait before no more are made.
+/// Size of unsent answers in bytes from which no further parts are made.
 const OUTBOX_BYTES: usize = 256 * 1_024;
-/// Bytes read in one go.
+/// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 64 * 1_024;
-/// Operations parked on the way to the workers above which no request is taken.
+/// Number of operations parked on the control thread from which no further request is taken.
 pub const PARKED_MAX: usize = 256;
 
-/// What requests are answered from.
+/// Parts of the daemon that requests are answered from.
 pub struct State<'a> {
     pub model: &'a mut Model<WorkerSet>,
     pub now: Nanos,
-    /// Publishes the workers' counters that are not read live.
+    /// Publishes the worker counters that are not read live.
     pub refresh: &'a mut dyn FnMut(),
-    /// What OpenFlow controllers did not get.
+    /// Returns the number of messages that OpenFlow controllers did not get.
     pub lost: &'a dyn Fn() -> Lost,
-    /// Flows that all clients together may still send before they are loaded.
+    /// Number of flows that all clients together may still send before they are loaded.
     pub loading_room: &'a mut usize,
 }
 
-/// What a client waits for.
+/// Unfinished request of a client, with its ID.
 enum Job {
     Flows(u64, Walk),
-    /// A change that is not in force yet.
+    /// Change with its barrier's version and its result. It is not active on all workers yet.
     Barrier(u64, u64, Changes),
-    /// Real packets.
+    /// Trace of real packets.
     Live(u64, Watch),
 }
 
@@ -53,28 +55,28 @@ struct Load {
     file: FlowFile,
 }
 
-/// One client.
+/// Connection of a client.
 pub struct Connection {
     stream: UnixStream,
     inbox: Vec<u8>,
-    /// Bytes of `inbox` whose requests are taken.
+    /// Number of bytes at the start of `inbox` that are processed.
     taken: usize,
-    /// Bytes of `inbox` in which no further end of a request was found.
+    /// Number of bytes at the start of `inbox` that were searched for the end of a request.
     searched: usize,
     outbox: Vec<u8>,
-    /// Bytes of `outbox` that are sent.
+    /// Number of bytes at the start of `outbox` that are sent.
     sent: usize,
     job: Option<Job>,
-    /// More real packets may be there already.
+    /// Whether more records of real packets may be available.
     has_records: bool,
     load: Option<Load>,
-    /// Nothing more is read.
+    /// Whether nothing more is read, because the client or the switch ended the connection.
     ended: bool,
     broken: bool,
 }
 
 impl Connection {
-    /// Takes a client on; `stream` does not block.
+    /// Creates the connection of a client. `stream` must be non-blocking.
     pub fn new(stream: UnixStream) -> Self {
         Self {
             stream,
@@ -106,22 +108,22 @@ impl Connection {
         self.waiting() > 0
     }
 
-    /// Whether it waits for a change to come into force.
+    /// Returns whether the client waits until a change is active on all workers.
     pub fn waits_for_barrier(&self) -> bool {
         matches!(self.job, Some(Job::Barrier(..)))
     }
 
-    /// Whether it waits for real packets, of which nobody wakes the control thread.
+    /// Returns whether the client waits for real packets. Workers do not wake the control thread for them.
     pub fn waits_for_records(&self) -> bool {
         matches!(self.job, Some(Job::Live(..)))
     }
 
-    /// Whether it can be forgotten.
+    /// Returns whether the connection can be removed.
     pub fn is_over(&self) -> bool {
         self.broken || (self.ended && self.job.is_none() && self.waiting() == 0 && !self.has_line())
     }
 
-    /// Gives back the room of a load that will not be finished, and ends the recording of real packets.
+    /// Releases the space of an unfinished load, and stops the trace of real packets.
     pub fn close(&mut self, state: &mut State<'_>) {
         self.drop_load(state);
         if let Some(Job::Live(_, watch)) = self.job.take() {
@@ -130,12 +132,13 @@ impl Connection {
         self.has_records = false;
     }
 
-    /// Sends, works and reads a bounded amount; says whether there is more to do without waiting.
+    /// Sends, processes and reads a bounded amount. Returns whether there is more to do without waiting.
     pub fn step(&mut self, state: &mut State<'_>) -> bool {
         self.write();
         self.work(state);
         let mut more = false;
-        // Who traces real packets may go away meanwhile, also before the trace began: its end came with the request.
+        // A client may end its trace early by closing the connection, even in the read that contained the
+        // request.
         if let Some(Job::Live(id, _)) = self.job {
             if self.wants_to_read() {
                 self.read();
@@ -166,7 +169,7 @@ impl Connection {
                 || self.has_records)
     }
 
-    /// Refuses a client with a sentence.
+    /// Sends an error to the client and ends the connection.
     pub fn refuse(&mut self, sentence: &str) {
         self.error(None, sentence);
         self.ended = true;
@@ -216,7 +219,7 @@ impl Connection {
         false
     }
 
-    /// Goes on with what the client waits for.
+    /// Continues the unfinished request.
     fn work(&mut self, state: &mut State<'_>) {
         match self.job.take() {
             Some(Job::Flows(id, mut walk)) => {
@@ -254,7 +257,7 @@ impl Connection {
         }
     }
 
-    /// Takes one request; false if none is whole.
+    /// Takes one request from the inbox. Returns `false` if there is no complete line.
     fn take_line(&mut self, state: &mut State<'_>) -> bool {
         let Some(end) = self.inbox[self.searched..].iter().position(|&byte| byte == b'\n') else {
             self.searched = self.inbox.len();
@@ -332,7 +335,7 @@ impl Connection {
             Load { id, file: FlowFile::new(names) }
         });
         let room = *state.loading_room + load.file.len();
-        // A mistake empties the file, which gives room back.
+        // A mistake discards all flows of the file, which releases their space.
         load.file.push(text);
         let Some(left) = room.checked_sub(load.file.len()) else {
             *state.loading_room = room;
@@ -354,7 +357,8 @@ impl Connection {
         }
     }
 
-    /// Refuses, and takes nothing more: what else is on its way belongs to what was refused.
+    /// Refuses a request and ends the connection. Bytes that follow belong to the refused request, so they
+    /// are discarded.
     fn hang_up(&mut self, id: Option<u64>, sentence: &str, state: &mut State<'_>) {
         self.drop_load(state);
         self.error(id, sentence);
@@ -392,7 +396,7 @@ impl Connection {
     }
 }
 
-/// Sets gates, and trusted ports if some are given.
+/// Sets the gates, and the trusted ports if given.
 fn set_gates(
     gates: Option<&GatesForm>,
     trusted: Option<&[i64]>,
@@ -401,7 +405,7 @@ fn set_gates(
     let told = |(key, problem): (String, String)| format!("{key}: {problem}");
     let gates = gates.map(|gates| gates.read("gates")).transpose().map_err(told)?;
     if gates.is_none() && trusted.is_none() && state.model.stateless().is_none() {
-        // Not even a lane without gates is needed, which would drop tagged packets.
+        // A new stateless forwarder without gates would drop tagged packets, so none is created.
         return Ok(Changed::default());
     }
     let mut sections = vec![Section::Gates(gates)];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The long answer: flows, part by part.
+//! Answer to the request for all flows, in parts.
 
 use super::protocol::{FlowForm, FlowPart, FlowRow};
 use flow::group::Group;
@@ -9,20 +9,20 @@ use flow::{Command, FlowMod, Instructions, Nanos};
 use model::{FlowCursor, FlowFilter, FlowStats, Model};
 use worker::WorkerSet;
 
-/// Entries looked at for one part.
+/// Maximum number of entries per part of the answer.
 const PART_ENTRIES: usize = 512;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// A walk over all flows. As a flow file, meters and groups stand before the flows that use them.
+/// Walk over all flows. In the form of a flow file, meters and groups precede the flows that use them.
 #[derive(Debug)]
 pub struct Walk {
     form: FlowForm,
-    /// Numbers of meters and groups that are still to come, the next one last; none: not looked for yet.
+    /// Meters and groups that are still to be sent, the next one last. `None`: not listed yet.
     before: Option<Vec<Before>>,
     cursor: FlowCursor,
 }
 
-/// What flows use.
+/// Object that flows refer to, and that must precede them in a file.
 #[derive(Debug)]
 enum Before {
     Meter(u32),
@@ -34,7 +34,7 @@ impl Walk {
         Self { form, before: None, cursor: FlowCursor::default() }
     }
 
-    /// Meters and groups of the next part; empty when all were seen.
+    /// Returns the lines of the next meters and groups. Empty: all of them are sent.
     fn next_before(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Vec<String> {
         let before = self.before.get_or_insert_with(|| {
             let groups = model.groups_in_order().into_iter().map(Before::Group);
@@ -47,7 +47,7 @@ impl Walk {
         while lines.len() < PART_ENTRIES
             && let Some(next) = before.pop()
         {
-            // One that has gone meanwhile is left out.
+            // Skip a meter or group that was deleted since the list was made.
             let line = match next {
                 Before::Meter(id) => model
                     .meter(now, id)
@@ -61,7 +61,7 @@ impl Walk {
         lines
     }
 
-    /// The next part; none when all were seen.
+    /// Returns the next part, or `None` after the last one.
     pub fn next_part(&mut self, model: &mut Model<WorkerSet>, now: Nanos) -> Option<FlowPart> {
         if self.form == FlowForm::File {
             let lines = self.next_before(model, now);
@@ -84,7 +84,7 @@ impl Walk {
 }
 
 fn line(flow: &FlowStats, now: Nanos) -> String {
-    // Without a hit, the age counts from the adding.
+    // An entry that was never hit is idle since it was added.
     let idle_ns = if flow.used_ns == 0 { flow.duration_ns } else { now.saturating_sub(flow.used_ns) };
     let stats = syntax::FlowStats {
         duration_ns: flow.duration_ns,
@@ -114,7 +114,7 @@ fn row(flow: &FlowStats) -> FlowRow {
     }
 }
 
-/// The flow-mod that makes this entry again.
+/// Returns the flow-mod that adds the same entry.
 fn flow_mod(flow: &FlowStats) -> FlowMod {
     let entry = &flow.entry;
     FlowMod {

@@ -1,38 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How long frames were in the switch, as it goes over the control socket.
+//! Latencies of frames in the switch, as sent over the control socket.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use worker::{LaneLatencies, Spread};
 
-/// A lane in a few figures.
+/// Latency figures of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lane {
-    /// Of all its frames.
+    /// Figures of all frames.
     pub raw: Figures,
-    /// Of those that were not in the switch while something else had their worker's core.
+    /// Figures of the frames that were not in the switch while their worker was preempted.
     pub gaps_aside: Figures,
 }
 
-/// Latencies from receive poll to transmit doorbell, ns; each but the longest may be told up to 1/32 too long.
+/// Latencies from receive poll to transmit doorbell, in ns. All except the maximum may be up to 1/32 too
+/// high, because frames are counted in buckets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figures {
-    /// Frames, copies included.
+    /// Number of frames, including copies.
     pub frames: u64,
-    /// Half of them took no longer than this.
+    /// Median in ns.
     pub p50_ns: u64,
-    /// 99 % of them.
+    /// 99th percentile in ns.
     pub p99_ns: u64,
-    /// 99.9 % of them.
+    /// 99.9th percentile in ns.
     pub p999_ns: u64,
-    /// 99.99 % of them.
+    /// 99.99th percentile in ns.
     pub p9999_ns: u64,
-    /// The longest.
+    /// Maximum in ns.
     pub max_ns: u64,
 }
 
 impl Figures {
-    /// Of these frames.
+    /// Returns the figures of a latency distribution.
     #[must_use]
     pub fn of(spread: &Spread) -> Self {
         Self {
@@ -47,7 +48,7 @@ impl Figures {
 }
 
 impl Lane {
-    /// Of these latencies.
+    /// Returns the figures of a lane's latencies.
     #[must_use]
     pub fn of(latencies: &LaneLatencies) -> Self {
         let raw = latencies.whole.with(&latencies.in_gaps);
@@ -55,43 +56,43 @@ impl Lane {
     }
 }
 
-/// A time in microseconds with three decimals.
+/// Formats a time as microseconds with three decimals.
 #[must_use]
 pub fn microseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000, ns % 1_000)
 }
 
-/// All latencies, to take differences of.
+/// Latency distributions of all frames since the start. A client subtracts two of them to get a period.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latencies {
-    /// By lane: `low_latency`, `normal`.
+    /// Latencies by lane: `low_latency`, `normal`.
     pub lanes: BTreeMap<String, LaneBuckets>,
-    /// Times that something else had a worker's core.
+    /// Number of times that a worker was preempted.
     pub gaps: u64,
-    /// How long that was, ns.
+    /// Total time for which workers were preempted, in ns.
     pub stolen_ns: u64,
 }
 
-/// A lane's frames.
+/// Latency distributions of a lane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaneBuckets {
-    /// Those that no gap fell on.
+    /// Frames that were not in the switch during a preemption.
     pub whole: Buckets,
-    /// Those that one did.
+    /// Frames that were in the switch during a preemption.
     pub in_gaps: Buckets,
 }
 
-/// Frames by latency.
+/// Latency distribution as a histogram.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Buckets {
-    /// Longest latency of a bucket in ns and frames in it, ascending; without those that are empty.
+    /// Upper bound of each non-empty bucket in ns and its number of frames, ascending.
     pub buckets: Vec<(u64, u64)>,
-    /// The longest of all, ns.
+    /// Maximum latency in ns.
     pub max_ns: u64,
 }
 
 impl LaneBuckets {
-    /// As latencies.
+    /// Converts the histograms to the worker's type.
     #[must_use]
     pub fn latencies(&self) -> LaneLatencies {
         let spread = |of: &Buckets| Spread { buckets: of.buckets.clone(), max_ns: of.max_ns };

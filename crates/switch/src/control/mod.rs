@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control socket: JSON objects, one a line, over a unix socket that only its owner may open.
+//! The control socket: JSON objects, one per line, over a unix socket that only its owner may open.
 //!
-//! A request has an `id` of the client's choice and a name; the answer repeats the id. Long answers come in parts.
+//! A request has a name and an `id` that the client chooses. The answer repeats the ID. Long answers have
+//! several parts.
 //!
 //! ```text
 //! > {"id":1,"request":"tables"}
@@ -13,8 +14,9 @@
 //! < {"id":3,"error":"..."}
 //! ```
 //!
-//! The server side is plain non-blocking I/O in the control thread: that thread owns the model and every answer comes
-//! from it, so an asynchronous runtime would only add a second thread and a channel between the two.
+//! The server side is plain non-blocking I/O on the control thread. That thread owns the model, and every
+//! answer comes from the model. An asynchronous runtime would only add a second thread and a channel. The
+//! module must not change the model except through requests. Begin with [`Request`], then read `connection`.
 
 mod client;
 mod connection;
@@ -33,5 +35,5 @@ pub use protocol::{
 
 pub(crate) use connection::{Connection, PARKED_MAX, State};
 
-/// Longest line of a request, in bytes.
+/// Maximum length of a request line in bytes.
 pub const REQUEST_BYTES: usize = 1 << 20;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What goes over the control socket.
+//! Requests and answers of the control socket.
 
 use super::latency::Lane;
 use crate::lane_form::{GatesForm, LaneForm};
@@ -7,64 +7,65 @@ use crate::trace::{Live, Packet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A request.
+/// Request of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
-    /// Ports with their counters; answered by [`Ports`].
+    /// Ports with their counters. The answer is [`Ports`].
     Ports,
-    /// Tables that were used; answered by [`Tables`].
+    /// Tables that have entries or had lookups. The answer is [`Tables`].
     Tables,
-    /// Counters of all packets; answered by [`Counters`].
+    /// Counters of all packets. The answer is [`Counters`].
     Counters,
-    /// How long frames were in the switch; answered by [`Latencies`](super::Latencies).
+    /// Latencies of frames in the switch. The answer is [`Latencies`](super::Latencies).
     Latencies,
-    /// Learned MACs; answered by [`Macs`].
+    /// Learned MACs. The answer is [`Macs`].
     Macs,
-    /// All flows; answered by parts of [`FlowPart`].
+    /// All flows. The answer has parts of type [`FlowPart`].
     Flows {
-        /// In which form.
+        /// Form of the flows.
         form: FlowForm,
     },
-    /// The fast-forwarding path; answered by [`Ffp`].
+    /// State of the fast-forwarding path. The answer is [`Ffp`].
     Ffp,
-    /// Port caches. Not in this build.
+    /// Port caches, which this build does not have.
     Cache,
-    /// The stateless lane; answered by [`Stateless`].
+    /// State of the stateless forwarder. The answer is [`Stateless`].
     Stateless,
-    /// Sets the gates of Tag-and-Forward, or that there are none; answered by [`Changes`] of nothing when they are in force.
+    /// Sets or removes the gates of Tag-and-Forward. The answer is [`Changes`] with zeros, when the gates are
+    /// active on all workers.
     Gates {
-        /// The gates; null: none.
+        /// New gates. `null`: no gates.
         #[serde(deserialize_with = "Option::deserialize")]
         gates: Option<GatesForm>,
-        /// Ports that lead to other switches from now on; none: those that do.
+        /// New list of trusted ports, which lead to other switches. `None`: unchanged.
         trusted: Option<Vec<i64>>,
     },
-    /// A piece of a flow file. The whole comes into force with the last piece, in one operation, and is then answered
-    /// by [`Changes`]; earlier pieces are not answered.
+    /// Piece of a flow file. After the last piece the whole file is loaded in one operation. The answer to
+    /// the last piece is [`Changes`]; earlier pieces get no answer.
     Load {
-        /// The text, which may end anywhere.
+        /// Text of the piece, which may end anywhere in a line.
         text: String,
         /// Whether this is the last piece.
         last: bool,
     },
-    /// What would become of a packet; answered by [`crate::trace::Trace`].
+    /// Trace of a given packet. The answer is [`crate::trace::Trace`].
     Trace {
-        /// The packet.
+        /// Packet to trace.
         packet: Packet,
     },
-    /// Real packets, as workers forward them; answered by parts of [`crate::trace::Real`], at last by
-    /// [`crate::trace::Summary`].
+    /// Trace of real packets as workers forward them. The answer has parts of type [`crate::trace::Real`] and
+    /// ends with [`crate::trace::Summary`].
     TraceLive {
-        /// Which.
+        /// Filter and limits of the trace.
         live: Live,
     },
-    /// Deletes all flows and puts the default ones back; answered by [`Changes`].
+    /// Deletes all flows and restores the default flow. The answer is [`Changes`].
     Clear,
 }
 
 impl Request {
-    /// Names of its members beside `request`.
+    /// Returns the names of the members besides `id` and `request`.
     pub(super) fn members(&self) -> &'static [&'static str] {
         match self {
             Self::Flows { .. } => &["form"],
@@ -85,299 +86,300 @@ impl Request {
     }
 }
 
-/// Forms of a flow.
+/// Form in which flows are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowForm {
-    /// Lines as of `ovs-ofctl dump-flows`.
+    /// Lines in the format of `ovs-ofctl dump-flows`.
     Lines,
-    /// Lines of a flow file: meters, groups, flows.
+    /// Lines of a flow file: meters, groups, then flows.
     File,
-    /// Objects.
+    /// JSON objects.
     Rows,
 }
 
-/// The ports.
+/// All ports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ports {
-    /// By number.
+    /// Ports in order of their numbers.
     pub ports: Vec<Port>,
 }
 
-/// A port with its counters.
+/// Port with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Port {
-    /// Its number.
+    /// Port number.
     pub number: u32,
-    /// Its name.
+    /// Port name.
     pub name: String,
-    /// Whether packets can pass.
+    /// Whether the link is up and the port is enabled.
     pub up: bool,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: String,
-    /// Its speed; 0: unknown.
+    /// Link speed in Mbit/s. 0: unknown.
     pub speed_mbps: u32,
-    /// Packets received.
+    /// Number of packets received.
     pub rx_packets: u64,
-    /// Bytes received.
+    /// Number of bytes received.
     pub rx_bytes: u64,
-    /// Packets lost on the way in.
+    /// Number of packets lost on receive.
     pub rx_dropped: u64,
-    /// Packets sent.
+    /// Number of packets sent.
     pub tx_packets: u64,
-    /// Bytes sent.
+    /// Number of bytes sent.
     pub tx_bytes: u64,
-    /// Packets given to the port and not sent.
+    /// Number of packets that were given to the port but not sent.
     pub tx_dropped: u64,
-    /// Losses by the driver's names for them.
+    /// Losses by the driver's drop reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Its egress queues, by number.
+    /// Egress queues in order of their numbers.
     pub queues: Vec<Queue>,
 }
 
-/// An egress queue of a port.
+/// Egress queue of a port with its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
-    /// Its number.
+    /// Queue number.
     pub queue: u32,
-    /// Its guaranteed rate; null: none.
+    /// Guaranteed rate in kbit/s. `null`: none.
     pub min_rate_kbps: Option<u32>,
-    /// Its greatest rate; null: as much as there is.
+    /// Maximum rate in kbit/s. `null`: unlimited.
     pub max_rate_kbps: Option<u32>,
-    /// Its priority.
+    /// Priority of the queue.
     pub priority: u8,
-    /// Packets of each lane that may wait in it.
+    /// Capacity of the queue in packets per lane.
     pub limit_frames: u16,
-    /// Packets that wait in it.
+    /// Number of packets that wait in the queue.
     pub waiting: usize,
-    /// Packets that left it.
+    /// Number of packets that left the queue.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Number of bytes that left the queue.
     pub tx_bytes: u64,
-    /// Packets for which it had no room.
+    /// Number of packets dropped because the queue was full.
     pub dropped: u64,
 }
 
-/// The tables.
+/// All tables in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tables {
-    /// Table 0, and those that have entries or were looked up.
+    /// Table 0, and the tables that have entries or had lookups.
     pub tables: Vec<Table>,
 }
 
-/// A table.
+/// Table with its counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// Its number.
+    /// Table number.
     pub table: u8,
-    /// Entries in it.
+    /// Number of entries.
     pub entries: usize,
-    /// Packets looked up.
+    /// Number of packets looked up.
     pub lookups: u64,
-    /// Packets that hit an entry.
+    /// Number of packets that hit an entry.
     pub matches: u64,
-    /// The engine that serves it.
+    /// Name of the lookup engine.
     pub engine: String,
-    /// Bytes of its compiled rules.
+    /// Size of the compiled rules in bytes.
     pub compiled_bytes: usize,
 }
 
-/// The fast-forwarding path.
+/// State of the fast-forwarding path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ffp {
-    /// Records that each LUT has room for, in each worker; 0: the path is off.
+    /// Capacity of each LUT in records, per worker. 0: the path is off.
     pub lut_entries: usize,
-    /// How records are kept right while rules change: `auto`, `eager`, `lazy` or `generation`.
+    /// Consistency mode of records while rules change: `auto`, `eager`, `lazy` or `generation`.
     pub consistency: String,
-    /// Packets received.
+    /// Number of packets received.
     pub received: u64,
-    /// Of them, those that went all the way over the path.
+    /// Number of packets that left by the fast-forwarding path alone.
     pub fast: u64,
-    /// The tables that the path passes.
+    /// Tables on the path.
     pub tables: Vec<FastTable>,
 }
 
-/// The stateless lane.
+/// State of the stateless forwarder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stateless {
-    /// How it is set; none: there is no lane.
+    /// Settings. `null`: there is no stateless forwarder.
     pub lane: Option<LaneForm>,
-    /// Packets received.
+    /// Number of packets received.
     pub received: u64,
-    /// Of them, those that the lane sent or dropped.
+    /// Number of packets that the stateless forwarder sent or dropped.
     pub taken: u64,
-    /// Packets dropped for reasons that only tagged packets meet, by reason; zeros included.
+    /// Drops by reasons that apply to tagged packets only, including zeros.
     pub dropped: BTreeMap<String, u64>,
 }
 
-/// How the fast-forwarding path passes a table. Figures are sums over the workers; all are 0 where the path goes by the
-/// table itself.
+/// State of a table on the fast-forwarding path. Counts are sums over all workers. They are 0 if the path
+/// uses the table itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FastTable {
-    /// Its number.
+    /// Table number.
     pub table: u8,
-    /// `lut`; `shared`: by the table itself; `bypassed`: the same, because a LUT was measured to cost more than it saves.
+    /// Cache mode. `lut`: by a LUT. `shared`: by the table itself. `bypassed`: by the table itself, because
+    /// its LUT was measured to cost more time than it saves.
     pub way: String,
-    /// Bits of a value that a record holds.
+    /// Number of key bits that a record holds.
     pub key_bits: u32,
-    /// Bytes of the LUTs.
+    /// Size of the LUTs in bytes.
     pub bytes: usize,
-    /// Records there are.
+    /// Number of records.
     pub records: u64,
-    /// Packets that a low-latency record carried on.
+    /// Number of packets that hit a record of a low-latency entry.
     pub hits: u64,
-    /// Packets that left the path by a record of a normal entry.
+    /// Number of packets that left the path because they hit a record of a normal entry.
     pub normal_hits: u64,
-    /// Packets whose value had no record.
+    /// Number of packets whose key had no record.
     pub misses: u64,
-    /// Records held against the table before they were used.
+    /// Number of records that were compared with the table before use.
     pub verified: u64,
-    /// Of these, such that the list of recent changes was enough for.
+    /// Number of these records for which the list of recent changes was enough.
     pub walked: u64,
-    /// Records made.
+    /// Number of records added.
     pub learned: u64,
-    /// Low-latency records that lost their place to another value.
+    /// Number of low-latency records that were replaced by another record.
     pub evicted: u64,
-    /// Normal records that did.
+    /// Number of normal records that were replaced by another record.
     pub displaced: u64,
-    /// Values for which there was no room.
+    /// Number of keys that were not added because the LUT was full.
     pub refused: u64,
-    /// Records taken away because rules changed.
+    /// Number of records removed because rules changed.
     pub cleaned: u64,
-    /// Picoseconds that finding headers and building a key takes, a packet; this and the next two are means over
-    /// one burst of 1,024. 0: not measured.
+    /// Mean time to parse a packet and build its key, in ps. This and the next two times are measured over
+    /// one burst of 1,024 packets. 0: not measured.
     pub extract_ps: u64,
-    /// Picoseconds that looking a packet up in the LUT takes.
+    /// Mean time of a lookup in the LUT, in ps per packet.
     pub probe_ps: u64,
-    /// Picoseconds that looking a packet up in the table takes.
+    /// Mean time of a lookup in the table, in ps per packet.
     pub lookup_ps: u64,
 }
 
-/// Counters of all packets: received = forwarded + consumed + the sum of dropped + held.
+/// Counters of all packets. `received` = `forwarded` + `consumed` + the sum of `dropped` + `held`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
-    /// Packets taken from ports.
+    /// Number of packets received from ports.
     pub received: u64,
-    /// Packets of which at least one copy went to a port.
+    /// Number of packets with at least one copy sent to a port.
     pub forwarded: u64,
-    /// Packets that went to the controller only.
+    /// Number of packets that went to the controller only.
     pub consumed: u64,
-    /// Of the received: packets that the stateless lane sent or dropped.
+    /// Number of received packets that the stateless forwarder sent or dropped.
     pub stateless: u64,
-    /// Packets waiting in the switch.
+    /// Number of packets waiting in the switch.
     pub held: u64,
-    /// Times that a low-latency packet was held back for earlier ones of its flow.
+    /// Number of times that a low-latency packet waited for earlier packets of its flow.
     pub held_back: u64,
-    /// Packets of which no copy went anywhere, by reason.
+    /// Number of packets without any delivered copy, by drop reason.
     pub dropped: BTreeMap<String, u64>,
-    /// Copies given to ports.
+    /// Number of copies sent to ports.
     pub copies: u64,
-    /// Copies that failed while the packet as a whole did not, by reason.
+    /// Number of copies that failed while another copy of the packet succeeded, by drop reason.
     pub copies_dropped: BTreeMap<String, u64>,
     /// Traces of real packets: `recorded`, of these `compared` with the rules, of these `faults`.
     pub traced: BTreeMap<String, u64>,
-    /// Messages that OpenFlow controllers did not get because they did not read, by kind.
+    /// Number of messages that OpenFlow controllers did not get because they read too slowly, by kind.
     pub controllers_lost: BTreeMap<String, u64>,
-    /// Lines of the process's log that were written.
+    /// Number of lines written to the log of the process.
     pub log_lines_written: u64,
-    /// Lines lost because of `log_no_room` in its queue, because stderr refused them (`log_refused`), or because there
-    /// were too many in a second (`log_over_rate`).
+    /// Number of log lines lost, by reason. `log_no_room`: the queue was full. `log_refused`: stderr refused
+    /// the line. `log_over_rate`: there were too many lines in a second.
     pub log_lines_lost: BTreeMap<String, u64>,
-    /// What is in use of everything that has a limit.
+    /// Usage of every limited resource.
     pub limits: Vec<Limit>,
-    /// How long frames were in the switch, by lane: `low_latency`, `normal`.
+    /// Latencies of frames in the switch by lane: `low_latency`, `normal`.
     pub lanes: BTreeMap<String, Lane>,
-    /// Times that something else had a worker's core.
+    /// Number of times that a worker was preempted.
     pub gaps: u64,
-    /// How long that was, ns.
+    /// Total time for which workers were preempted, in ns.
     pub stolen_ns: u64,
 }
 
-/// Something that is limited, and what is in use of it.
+/// Usage of a limited resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Whose it is: a worker, its queue of a port, the LUTs of a table.
+    /// Owner of the resource: a worker, a worker's queue of a port, or the LUTs of a table.
     pub of: String,
-    /// What is limited.
+    /// Name of the resource.
     pub name: String,
-    /// In use.
+    /// Amount in use.
     pub used: u64,
-    /// The most of it; null: as much as there is.
+    /// Maximum amount. `null`: unlimited.
     pub limit: Option<u64>,
 }
 
 /// Learned MACs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Macs {
-    /// By VLAN and address.
+    /// MACs in order of VLAN and address.
     pub macs: Vec<Mac>,
 }
 
-/// A learned MAC.
+/// Learned MAC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mac {
-    /// VLAN ID; 0: no VLAN.
+    /// VLAN ID. 0: no VLAN.
     pub vid: u16,
-    /// The address.
+    /// MAC address.
     pub mac: String,
-    /// The port's number.
+    /// Port number.
     pub port: u32,
-    /// Whole seconds since it was seen there.
+    /// Seconds since a packet with this source was last seen, rounded down.
     pub age_s: u64,
 }
 
-/// A part of all flows, in one of the forms.
+/// Part of all flows, in one of the forms of [`FlowForm`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FlowPart {
-    /// Lines without line ends.
+    /// Lines without line feeds.
     Lines(Vec<String>),
-    /// Objects.
+    /// JSON objects.
     Rows(Vec<FlowRow>),
 }
 
-/// A flow as an object.
+/// Flow as a JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowRow {
-    /// Its table.
+    /// Table number.
     pub table: u8,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Its cookie, in hexadecimal.
+    /// Cookie in hexadecimal.
     pub cookie: String,
-    /// Packets that hit it.
+    /// Number of packets that hit the flow.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes of these packets.
     pub bytes: u64,
-    /// How long it has lived, in milliseconds.
+    /// Age of the flow in ms.
     pub duration_ms: u64,
-    /// Seconds without a packet after which it goes; 0: never.
+    /// Idle timeout in seconds. 0: none.
     pub idle_timeout_s: u16,
-    /// Seconds after which it goes; 0: never.
+    /// Hard timeout in seconds. 0: none.
     pub hard_timeout_s: u16,
-    /// Whether its packets are low-latency.
+    /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// Whether that was learned from them.
+    /// Whether the low-latency mark was learned from its packets.
     pub learned: bool,
-    /// Its match in flow syntax; empty: all packets.
+    /// Match in flow syntax. Empty: all packets.
     #[serde(rename = "match")]
     pub matching: String,
-    /// Its actions and instructions in flow syntax.
+    /// Actions and instructions in flow syntax.
     pub actions: String,
 }
 
-/// What a request changed.
+/// Number of entries that a request changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
-    /// Entries added; one that replaced another counts here, the other as removed.
+    /// Number of entries added. An entry that replaces another counts as added, the replaced one as removed.
     pub added: usize,
-    /// Entries whose instructions changed.
+    /// Number of entries whose instructions changed.
     pub modified: usize,
-    /// Entries removed.
+    /// Number of entries removed.
     pub removed: usize,
 }
 
-/// One line of an answer. Exactly one of `part`, `done` and `error` is there.
+/// Line of an answer. Exactly one of `part`, `done` and `error` is present.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answer {
     pub id: Option<u64>,

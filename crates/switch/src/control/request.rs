@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From a line to a request. What is not understood is refused: a misspelt member must not be taken for none.
+//! Parser of request lines. Unknown members are refused, so that a misspelt name is not ignored.
 
 use super::protocol::Request;
 use serde::Deserialize;
@@ -7,10 +7,10 @@ use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use std::fmt::{self, Formatter};
 
-/// The id, if it could be read, and why.
+/// ID of the request, if it was readable, and the error message.
 pub type Refusal = (Option<u64>, String);
 
-/// A request and its id; none for an empty line.
+/// Parses a request and its ID. Returns `None` for an empty line.
 pub fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
     if line.trim_ascii().is_empty() {
         return Ok(None);
@@ -43,7 +43,7 @@ pub fn parse(line: &[u8]) -> Result<Option<(u64, Request)>, Refusal> {
     }
 }
 
-/// An object's members, and the first that is there more than once.
+/// Members of a JSON object, and the first name that occurs more than once.
 struct Members(Map<String, Value>, Option<String>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -62,7 +62,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        /// More than any request has; the rest need not be kept to be refused.
+        /// Maximum number of members that are kept. No request has as many.
         const MEMBERS_MAX: usize = 16;
         let mut members = Members(Map::new(), None);
         while let Some((name, value)) = map.next_entry::<String, Value>()? {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Short answers, made in one go.
+//! Answers that are short enough to be made at once.
 
 use super::latency::{Lane, Latencies};
 use super::protocol::{
@@ -115,7 +115,7 @@ pub fn ffp(model: &mut Model<WorkerSet>) -> Ffp {
 }
 
 pub fn stateless(model: &mut Model<WorkerSet>) -> Stateless {
-    /// What only tagged packets are dropped for.
+    /// Drop reasons that apply to tagged packets only.
     const REASONS: [DropReason; 6] = [
         DropReason::UntrustedTag,
         DropReason::MalformedTag,

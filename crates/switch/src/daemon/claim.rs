@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Interfaces belong to one switch at a time: two that forward between the same interfaces would feed each other's
-//! floods.
+//! Exclusive use of kernel interfaces. Two switches that forward between the same interfaces would forward
+//! each other's floods endlessly.
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, netdevice, socket_with};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// An interface that is ours until this is dropped, or the process ends in whatever way.
+/// Claim of an interface, held until it is dropped or the process ends.
 ///
-/// It is a socket with an abstract name, which the kernel gives away once in a network namespace.
+/// It is a socket with an abstract name. The kernel allows each name once per network namespace.
 #[derive(Debug)]
 pub struct Claim {
     _socket: OwnedFd,
 }
 
-/// Why an interface was not claimed.
+/// Error of [`Claim::take`].
 #[derive(Debug)]
 pub enum ClaimError {
-    /// Another switch has it.
+    /// Another switch holds the claim.
     Taken,
     /// The system refused.
     Io(io::Error),
 }
 
 impl Claim {
-    /// Claims an interface by the name that the kernel has for it; none if there is no such interface.
+    /// Claims an interface under its kernel name. Returns `None` if there is no such interface.
     pub fn take(interface: &str) -> Result<Option<Self>, ClaimError> {
         let io = |error: Errno| ClaimError::Io(error.into());
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None).map_err(io)?;
-        // It may have been called by an alternative name. Opening the port tells of one that is not there.
+        // `interface` may be an alternative name, so look up the kernel's name. Opening the port reports a
+        // missing interface.
         let Ok(index) = netdevice::name_to_index(&socket, interface) else { return Ok(None) };
         let Ok(name) = netdevice::index_to_name(&socket, index) else { return Ok(None) };
         let address = SocketAddrUnix::new_abstract_name(format!("shunt interface {name}").as_bytes());

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The clock of workers and model.
+//! Clock of the workers and the model.
 
 use flow::Nanos;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-/// Time at the start: not 0, which means "never" in counters.
+/// Time at the start in ns. It is not 0, because 0 means "never" in counters.
 const START_NS: Nanos = 1_000_000_000;
 
-/// A clock that never goes back.
+/// Monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
@@ -22,7 +22,7 @@ impl Clock {
     }
 }
 
-/// Nanoseconds since this was first asked: for stopwatches.
+/// Returns the nanoseconds since the first call, for stopwatches.
 pub fn elapsed() -> Nanos {
     static START: OnceLock<Instant> = OnceLock::new();
     START.get_or_init(Instant::now).elapsed().as_nanos() as Nanos

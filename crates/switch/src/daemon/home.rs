@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Where the model is: in the control thread, or lent to a thread that makes changes which take long (docs/adr/0010).
-//! There is one model, so that nothing can use it meanwhile.
+//! Ownership of the model: the control thread has it, or lends it to the thread for long-running changes
+//! (docs/adr/0010). Only one thread has the model at a time, so no lock is needed.
 
 use super::DaemonError;
 use super::thread::ControlWake;
@@ -13,16 +13,16 @@ use worker::WorkerSet;
 
 type Lent = Box<Model<WorkerSet>>;
 
-/// See the module.
+/// Handle of the model, with the thread for long-running changes.
 pub struct Home {
-    /// None while it is lent.
+    /// `None` while the model is lent.
     model: Option<Lent>,
     tasks: Sender<(Lent, Work)>,
     results: Receiver<(Lent, Done)>,
 }
 
 impl Home {
-    /// Starts the thread, which sleeps until it is lent the model.
+    /// Starts the thread, which sleeps until it receives the model.
     pub fn new(model: Model<WorkerSet>, control: Arc<ControlWake>) -> io::Result<Self> {
         let (tasks, tasks_out) = channel::<(Lent, Work)>();
         let (results_in, results) = channel();
@@ -38,12 +38,12 @@ impl Home {
         Ok(Self { model: Some(Box::new(model)), tasks, results })
     }
 
-    /// The model, unless it is lent.
+    /// Returns the model, or `None` while it is lent.
     pub fn here(&mut self) -> Option<&mut Model<WorkerSet>> {
         self.model.as_deref_mut()
     }
 
-    /// Lends the model.
+    /// Lends the model for a long-running change.
     pub fn lend(&mut self, work: Work) -> Result<(), DaemonError> {
         match self.model.take() {
             Some(model) => self.tasks.send((model, work)).map_err(|_| DaemonError::LongWorkEnded),
@@ -51,7 +51,7 @@ impl Home {
         }
     }
 
-    /// Takes the model back if the work is done.
+    /// Takes the model back if the change is done.
     pub fn take_back(&mut self) -> Result<Option<Done>, DaemonError> {
         match self.results.try_recv() {
             Ok((model, done)) => {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A thread that reads what the kernel reports of the ports' interfaces, and wakes the control thread for it. The kernel may
-//! let it wait for a lock, which neither the control thread nor a worker must.
+//! Thread that reads the kernel's reports about the ports' interfaces and wakes the control thread. These
+//! reads may block on a lock of the kernel, so neither the control thread nor a worker may do them.
 
 use super::thread::ControlWake;
 use port::links::{LinkWatch, WatchedLink};
@@ -12,10 +12,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use std::{io, thread};
 
-/// Least time between two reports to the control thread. Several changes of a link in between become one.
+/// Minimum time between two reports to the control thread. Changes of a link in between are merged.
 const REPORT_PERIOD: Duration = Duration::from_millis(1);
 
-/// What the thread shares with the control thread.
+/// State that the thread shares with the control thread.
 struct Shared {
     links: Mutex<Vec<WatchedLink>>,
     changed: AtomicBool,
@@ -23,17 +23,19 @@ struct Shared {
     wake: Wake,
 }
 
-/// The thread's handle. Dropped, it ends the thread.
+/// Handle of the thread. Dropping it ends the thread.
 pub struct LinkThread {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl LinkThread {
-    /// Watches the interfaces with these names in the calling thread's network namespace. Without names there is no thread.
+    /// Watches the interfaces with these names in the calling thread's network namespace. Without names no
+    /// thread is started.
     ///
     /// # Errors
-    /// The system's refusal.
+    ///
+    /// Returns the error of the system.
     pub fn start(names: Vec<String>, control: Arc<ControlWake>) -> io::Result<Self> {
         let mut shared = Shared {
             links: Mutex::default(),
@@ -53,12 +55,12 @@ impl LinkThread {
         Ok(Self { shared, thread: Some(thread) })
     }
 
-    /// Whether something changed since this was asked last.
+    /// Returns whether a link changed since the last call.
     pub fn take_changed(&self) -> bool {
         self.shared.changed.swap(false, Ordering::AcqRel)
     }
 
-    /// The links as last reported.
+    /// Returns the links as last reported.
     pub fn links(&self) -> Vec<WatchedLink> {
         self.shared.links.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -69,7 +71,7 @@ impl Drop for LinkThread {
         self.shared.stop.store(true, Ordering::Release);
         self.shared.wake.wake();
         if let Some(thread) = self.thread.take() {
-            // What it panicked with is in the log.
+            // The panic hook has already logged a panic of the thread.
             let _ = thread.join();
         }
     }
@@ -86,7 +88,7 @@ fn run(mut watch: LinkWatch, shared: &Shared, control: &ControlWake) {
                 control.wake.wake();
                 thread::sleep(REPORT_PERIOD);
             }
-            // Without a way to wait, look again soon.
+            // If waiting fails, try again after a pause.
             Err(_) => thread::sleep(REPORT_PERIOD * 100),
         }
     }

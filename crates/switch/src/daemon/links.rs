@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Carries what drivers and the kernel report of the ports' links into the model.
+//! Reports changes of the ports' links to the model. The inputs are the drivers' and the kernel's view of
+//! each link.
 
 use flow::{Nanos, PortNo};
 use model::{DataPlane, Model, PortDesc};
@@ -7,19 +8,19 @@ use port::Link;
 use port::links::WatchedLink;
 use worker::WorkerSet;
 
-/// A port's link as the model knows it.
+/// Link of a port as the model knows it.
 pub struct Known {
-    /// The port.
+    /// Port number.
     pub port: PortNo,
-    /// The kernel's interface that it stands on, if it stands on one.
+    /// Kernel interface of the port, if there is one.
     pub interface: Option<String>,
-    /// The link.
+    /// State of the link.
     pub link: Link,
-    /// How often the kernel had reported it down ([`WatchedLink::downs`]).
+    /// Number of times that the kernel had reported the link down ([`WatchedLink::downs`]).
     pub downs: u64,
 }
 
-/// A port's description with what its link tells.
+/// Returns the description of a port with this link.
 pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     PortDesc {
         number,
@@ -30,8 +31,8 @@ pub fn describe(number: PortNo, name: String, link: &Link) -> PortDesc {
     }
 }
 
-/// Merges the driver's and the kernel's view of a link. The driver knows the interface that it is bound to. The kernel
-/// reports changes earlier.
+/// Merges the driver's and the kernel's view of a link. The driver knows to which interface it is bound; the
+/// kernel reports changes earlier.
 fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     let Some(kernel) = kernel else { return driver };
     Link {
@@ -42,7 +43,8 @@ fn merged(driver: Link, kernel: Option<&WatchedLink>) -> Link {
     }
 }
 
-/// Reports to the model what changed. A link that was down and is up again is reported as both.
+/// Reports changed links to the model. A link that went down and came up again since the last call is
+/// reported as both.
 pub fn carry(model: &mut Model<WorkerSet>, now: Nanos, known: &mut [Known], watched: &[WatchedLink]) {
     let links = model.plane_mut().port_links();
     for known in known {
@@ -102,9 +104,9 @@ mod tests {
         };
         let up = |driver, index, up| merged(driver, Some(&kernel(index, up))).up;
         assert!(up(driver, Some(4), true));
-        // The driver looks later.
+        // The driver reports later than the kernel.
         assert!(up(Link { up: false, ..driver }, Some(4), true) && !up(driver, Some(4), false));
-        // Another interface of the same name, or none.
+        // The kernel has another interface of the same name, or none.
         assert!(!up(driver, Some(5), true) && !up(driver, None, false));
         assert!(!up(Link { index: None, ..driver }, Some(4), true) && !up(Link::default(), None, true));
         let link = merged(driver, Some(&kernel(Some(4), true)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The flow file of the start.
+//! Loads or checks the flow file that the switch starts with.
 
 use super::clock::Clock;
 use super::{DaemonError, Stop};
@@ -13,10 +13,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use worker::WorkerSet;
 
-/// Bytes of a flow file that are parsed at a time.
+/// Number of bytes of a flow file that are parsed at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// Puts a flow file into force; none if told to stop before that.
+/// Loads a flow file. Returns `None` if the daemon was stopped first.
 pub fn load(
     model: &mut Model<WorkerSet>,
     clock: Clock,
@@ -31,13 +31,14 @@ pub fn load(
     }
 }
 
-/// Puts a flow file into force in a model that is made for this check alone, so that all that is wrong can be told.
+/// Loads a flow file into a model that is used for this check only. Therefore it can continue after a mistake
+/// and report all of them.
 pub fn check(model: &mut Model<WorkerSet>, clock: Clock, path: &Path) -> Result<Changed, DaemonError> {
     let file = read(model, path, None)?.unwrap_or_default();
     file.check(model, clock.now()).map_err(|mistakes| DaemonError::Flows { path: path.into(), mistakes })
 }
 
-/// Reads a flow file; none if told to stop before that.
+/// Reads a flow file. Returns `None` if the daemon was stopped first.
 fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Option<FlowFile>, DaemonError> {
     let names = model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect();
     let mut file = FlowFile::new(names);
@@ -63,7 +64,7 @@ fn read(model: &Model<WorkerSet>, path: &Path, stop: Option<&Stop>) -> Result<Op
     Ok(Some(file))
 }
 
-/// A file, or a pipe to which nobody may ever write: a read ends when the daemon is told to stop.
+/// File or pipe. A read returns early if the daemon is stopped, even if no data ever arrives in the pipe.
 struct Stoppable<'a> {
     file: File,
     stop: Option<&'a Stop>,
@@ -71,7 +72,7 @@ struct Stoppable<'a> {
 
 impl<'a> Stoppable<'a> {
     fn open(path: &Path, stop: Option<&'a Stop>) -> io::Result<Self> {
-        // Opening a pipe otherwise waits for its other end, with no way to stop.
+        // Without NONBLOCK, opening a pipe blocks until its other end is open, and could not be stopped.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         Ok(Self { file: File::from(rustix::fs::open(path, flags, Mode::empty())?), stop })
     }
@@ -88,7 +89,7 @@ impl Read for Stoppable<'_> {
                 None => poll(&mut [file], None),
             };
             match polled {
-                // `Interrupted` would be tried again.
+                // Do not return `Interrupted`, because callers retry it.
                 Ok(_) if self.stop.is_some_and(Stop::is_told) => return Err(ErrorKind::Other.into()),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,

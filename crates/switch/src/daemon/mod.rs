@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: opens ports, starts a thread for each worker, and keeps the model in the control thread.
+//! The daemon: opens the ports, starts a thread for each worker, and keeps the model on the control thread.
+//!
+//! It must not decide how packets are forwarded. Begin with [`run`], then read `start` and `serve`.
 
 mod claim;
 mod clock;
@@ -26,7 +28,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-/// Why the daemon could not start, or had to end.
+/// Error that prevents the daemon from starting, or ends it.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
     /// A port could not be opened.
@@ -38,60 +40,60 @@ pub enum DaemonError {
          each other; stop it first, or give this port another device"
     )]
     Taken {
-        /// The port's name.
+        /// Port name.
         port: String,
-        /// The device.
+        /// Device of the port.
         device: String,
     },
-    /// The control socket could not be made, or an address for OpenFlow connections can not be listened on.
+    /// The control socket could not be created, or an OpenFlow endpoint could not be bound.
     #[error(transparent)]
     Listen(#[from] ListenError),
-    /// The flow file can not be read.
+    /// The flow file cannot be read.
     #[error("{}: can not read the flow file: {source}", path.display())]
     ReadFlows {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The flow file was refused; nothing of it is in force.
+    /// The flow file was refused. None of its flows is active.
     #[error("{}", mistakes.of(path))]
     Flows {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Mistakes in the file.
         mistakes: FlowFileError,
     },
-    /// A port that the model refuses.
+    /// The model refused a port.
     #[error(transparent)]
     Model(#[from] model::ModelError),
-    /// One flow file, and several datapaths.
+    /// A flow file was given for several datapaths.
     #[error(
         "{}: several datapaths are configured, and a flow file is one's; load each one's by `shunt --control PATH flows load`",
         .0.display()
     )]
     FlowsOfSeveral(PathBuf),
-    /// A control thread ended by itself.
+    /// A control thread ended unexpectedly.
     #[error(
         "a control thread ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
     )]
     ControlEnded,
-    /// A worker's thread ended by itself.
+    /// A worker's thread ended unexpectedly.
     #[error(
         "worker {0} ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
     )]
     WorkerEnded(usize),
-    /// The thread that makes long changes ended by itself, and the model with it.
+    /// The thread for long-running changes ended unexpectedly, and the model is lost.
     #[error(
         "a change of many flows ended unexpectedly; this is a mistake in shunt, please report it with what is printed above"
     )]
     LongWorkEnded,
-    /// The system refused.
+    /// The system refused an operation.
     #[error("can not {what}: {source}")]
     Io {
-        /// What was attempted.
+        /// Operation that failed.
         what: &'static str,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
 }
@@ -102,11 +104,14 @@ impl DaemonError {
     }
 }
 
-/// Runs a switch in the foreground until SIGTERM or SIGINT: of each of these datapaths a daemon with threads and a control
-/// socket of its own. Prints one line a datapath to stderr when all of them forward. A flow file is for the only datapath.
+/// Runs a switch in the foreground until SIGTERM or SIGINT.
+///
+/// Each datapath gets a daemon with separate threads and a control socket. When all of them forward packets,
+/// it prints one line per datapath to stderr. `flows` is allowed only with a single datapath.
 ///
 /// # Errors
-/// What keeps it from starting, or from going on.
+///
+/// Returns an error if a daemon cannot start, or if one of its threads ends unexpectedly.
 pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> {
     if let (Some(path), [_, _, ..]) = (flows, configs) {
         return Err(DaemonError::FlowsOfSeveral(path.into()));
@@ -125,7 +130,7 @@ pub fn run(configs: &[Config], flows: Option<&Path>) -> Result<(), DaemonError> 
     serve_all(daemons, &stop, &end)
 }
 
-/// Serves until all are told to stop, or one cannot go on, which ends the others.
+/// Serves all datapaths until they are stopped. If one of them fails, the others are stopped too.
 fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), DaemonError> {
     let mut daemons = daemons.into_iter();
     let Some(first) = daemons.next() else { return Ok(()) };
@@ -156,24 +161,25 @@ fn serve_all(daemons: Vec<Daemon>, stop: &Stop, end: &UnixStream) -> Result<(), 
     })
 }
 
-/// Tells all datapaths to stop when one has ended, in whatever way.
+/// Guard that stops all datapaths when it is dropped.
 struct Ending<'a>(&'a UnixStream);
 
 impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        // Full: they have been told often enough.
+        // If the pipe is full, the signal to stop is already in it.
         let _ = rustix::io::write(self.0, &[0]);
     }
 }
 
-/// Each connection of a controller takes a descriptor, and the usual limit has hardly room for the most there can be.
+/// Raises the limit of open descriptors. Each controller connection needs one, and the usual limit hardly
+/// suffices for the maximum number of connections.
 fn raise_descriptor_limit(datapaths: usize) {
     const DESCRIPTORS: u64 = 4_096;
     let most_wanted = DESCRIPTORS.saturating_mul(datapaths as u64);
     let limit = getrlimit(Resource::Nofile);
     let wanted = limit.maximum.map_or(most_wanted, |most| most.min(most_wanted));
     if limit.current.is_some_and(|now| now < wanted) {
-        // Without it fewer are accepted, which is logged then.
+        // If this fails, fewer connections are accepted, and the log reports each failure.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), ..limit });
     }
 }
@@ -188,7 +194,7 @@ fn ready_line(config: &Config, daemon: &Daemon) -> String {
     format!("control {}{openflow}, ports {ports}", config.control.display())
 }
 
-/// Whether a worker sleeps.
+/// Returns whether a worker sleeps while there are no packets.
 fn sleeps(idle: Idle) -> bool {
     idle == Idle::Adaptive
 }

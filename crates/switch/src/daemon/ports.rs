@@ -6,20 +6,20 @@ use super::claim::{Claim, ClaimError};
 use crate::config::{Config, PortConfig, spec};
 use port::{Link, Queue};
 
-/// A port whose device is open.
+/// Port whose device is open.
 pub struct OpenPort {
-    /// Its number.
+    /// Port number.
     pub number: flow::PortNo,
-    /// Its name.
+    /// Port name.
     pub name: String,
-    /// Its queues with the numbers of the workers that serve them.
+    /// Number of the serving worker, and the queue, for each queue of the port.
     pub queues: Vec<(usize, Box<dyn Queue>)>,
-    /// That its interface is served by no other switch.
+    /// Claim of the interface, which excludes other switches.
     pub claim: Option<Claim>,
 }
 
 impl OpenPort {
-    /// The link as the queues tell it: up if it is for all of them.
+    /// Returns the link as its queues report it. The link is up if it is up for all queues.
     pub(super) fn poll_link(&mut self) -> Link {
         let mut link = Link::default();
         for (n, (_, queue)) in self.queues.iter_mut().enumerate() {
@@ -41,7 +41,8 @@ impl OpenPort {
 /// Opens all ports of a configuration.
 ///
 /// # Errors
-/// The first that can not be opened, or that another switch serves.
+///
+/// Returns the error of the first port that cannot be opened or that another switch serves.
 pub fn open(config: &Config) -> Result<Vec<OpenPort>, DaemonError> {
     port::dpdk::log_to(crate::log::say);
     port::dpdk::configure(config.dpdk.clone());
