@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Flow files: flows, groups and meters, read in pieces, put into force as one bundle.
+//! Flow files: flows, groups and meters that are read in pieces and loaded as one bundle.
 
 use flow::syntax::{FileLine, ParseOptions, parse_line};
 pub use flow::syntax::{LINE_BYTES, read_pieces};
@@ -8,31 +8,31 @@ use model::{Changed, DataPlane, Model};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-/// Mistakes that are told one by one.
+/// Maximum number of mistakes that are reported one by one.
 const MISTAKES_TOLD: usize = 20;
 
-/// Port numbers by name.
+/// Port numbers by port name.
 pub type PortNames = HashMap<String, PortNo>;
 
-/// A flow file while it comes in.
+/// Flow file that is being read. Begin with [`FlowFile::push`] and [`FlowFile::apply`].
 #[derive(Debug, Default)]
 pub struct FlowFile {
     names: PortNames,
-    /// A line whose end has not come yet.
+    /// Beginning of the current line, whose end was not read yet.
     partial: String,
-    /// Lines parsed.
+    /// Number of lines parsed.
     lines: u32,
-    /// What the lines ask for.
+    /// Flows, groups and meters of the lines.
     asked: Vec<FileLine>,
-    /// The line of each.
+    /// Line number of each element of `asked`.
     line_of: Vec<u32>,
     mistakes: Mistakes,
 }
 
-/// What is wrong with the lines of a file.
+/// Mistakes in the lines of a file.
 #[derive(Debug, Default)]
 struct Mistakes {
-    /// The first of them.
+    /// First `MISTAKES_TOLD` mistakes.
     told: Vec<String>,
     more: usize,
 }
@@ -50,7 +50,7 @@ impl Mistakes {
         self.told.is_empty()
     }
 
-    /// The error, if there are any.
+    /// Returns the error, if there are mistakes.
     fn refuse(&mut self) -> Result<(), FlowFileError> {
         let mut told = std::mem::take(&mut self.told);
         if self.more > 0 {
@@ -60,13 +60,13 @@ impl Mistakes {
     }
 }
 
-/// Why a flow file was refused: one sentence a line.
+/// Refusal of a flow file, one sentence per line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FlowFileError(String);
 
 impl FlowFileError {
-    /// The sentences, each behind the name of the file.
+    /// Returns the lines of the error, each with the name of the file in front.
     #[must_use]
     pub fn of(&self, path: &Path) -> String {
         let lines: Vec<String> = self.0.lines().map(|line| format!("{}: {line}", path.display())).collect();
@@ -75,13 +75,13 @@ impl FlowFileError {
 }
 
 impl FlowFile {
-    /// An empty file whose flows may call ports by these names.
+    /// Creates an empty file. Its flows may refer to ports by these names.
     #[must_use]
     pub fn new(names: PortNames) -> Self {
         Self { names, ..Self::default() }
     }
 
-    /// Takes the next piece of text, which may end anywhere.
+    /// Parses the next piece of text, which may end anywhere.
     pub fn push(&mut self, text: &str) {
         let mut rest = text;
         while let Some((line, after)) = rest.split_once('\n') {
@@ -94,34 +94,35 @@ impl FlowFile {
             }
             rest = after;
         }
-        // A line that is too long already need not be kept whole to be refused.
+        // A line that is already too long is refused, so the rest of it is not kept.
         if self.partial.len() <= LINE_BYTES {
             self.partial.push_str(rest);
         }
     }
 
-    /// Flows, groups and meters read so far.
+    /// Returns the number of flows, groups and meters read so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.asked.len()
     }
 
-    /// True if none was read so far.
+    /// Returns whether no flow, group or meter was read so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.asked.is_empty()
     }
 
-    /// The ports that the lines read so far match, send to or watch.
+    /// Returns the ports that the lines read so far match, output to or watch.
     #[must_use]
     pub fn ports(&self) -> BTreeSet<PortNo> {
         self.asked.iter().flat_map(FileLine::ports).collect()
     }
 
-    /// Puts all of it into force in one operation, or nothing.
+    /// Loads the whole file in one operation, or nothing of it.
     ///
     /// # Errors
-    /// The mistakes in the text by their lines, or the first line that the model refuses.
+    ///
+    /// Returns the mistakes in the text with their line numbers, or the first line that the model refuses.
     pub fn apply<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
         self.finish()?;
         let line_of = self.line_of;
@@ -130,11 +131,12 @@ impl FlowFile {
         })
     }
 
-    /// Puts all of it into force in a model that is made for this check alone.
+    /// Loads the whole file into a model that is used for this check only.
     ///
     /// # Errors
-    /// The mistakes in the text by their lines, or all lines that the model refuses. What a refused line would have made is
-    /// missing for the lines behind it.
+    ///
+    /// Returns the mistakes in the text with their line numbers, or all lines that the model refuses. A line
+    /// that depends on a refused line is refused too.
     pub fn check<D: DataPlane>(mut self, model: &mut Model<D>, now: Nanos) -> Result<Changed, FlowFileError> {
         self.finish()?;
         let again = self.asked.clone();
@@ -149,13 +151,13 @@ impl FlowFile {
             }
         }
         if self.mistakes.is_empty() {
-            // Only all lines together are refused.
+            // Each line alone is accepted, so report the error of the bundle.
             self.mistakes.add(|| format!("line {line}: {refused}"));
         }
         self.mistakes.refuse().map(|()| Changed::default())
     }
 
-    /// Takes the last line.
+    /// Parses the last line, which may have no line feed.
     fn finish(&mut self) -> Result<(), FlowFileError> {
         let last = std::mem::take(&mut self.partial);
         if !last.is_empty() {
@@ -175,11 +177,11 @@ impl FlowFile {
         let by_name = |name: &str| names.get(name).copied();
         match parse_line(line, self.lines, ParseOptions { port_names: &by_name }) {
             None => {}
-            // After a mistake nothing comes into force; the rest is only looked through.
+            // After a mistake nothing is loaded. The rest is only parsed to find further mistakes.
             Some(Ok(_)) if !self.mistakes.is_empty() => {}
             Some(Ok(mut asked)) => {
                 if let FileLine::Flow(flow) = &mut asked {
-                    // There may be millions of them until all are read.
+                    // A file may have millions of flows, so release unused capacity.
                     flow.instructions.apply.shrink_to_fit();
                     flow.instructions.write.shrink_to_fit();
                 }

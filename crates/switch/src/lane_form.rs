@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A stateless lane as it is written: in configurations, over the control socket, and in what `shunt show` prints.
+//! Text form of the stateless forwarder's settings. Configurations, the control socket and `shunt show` use
+//! it.
+//!
+//! Begin with [`LaneForm::read_all`].
 
 use flow::stateless::{
     Arithmetic, Bank, Gate, GateFlag, Gates, Label, NodeId, Stateless, StatelessError, TagTypes,
@@ -8,93 +11,94 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 
-/// A lane. Numbers are kept wide, so that one out of range gets a sentence of its own.
+/// Settings of the stateless forwarder. Numbers are `i64`, so that a value out of range gets an error message
+/// of ours instead of serde's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LaneForm {
-    /// Ports that lead to other switches.
+    /// Trusted ports, which lead to other switches.
     #[serde(default)]
     pub trusted: Vec<i64>,
-    /// Ports, and the bytes that each carries behind its Ethernet header.
+    /// Port numbers, each with its MTU in bytes without the Ethernet header.
     #[serde(default)]
     pub mtu: Vec<(i64, i64)>,
-    /// EtherTypes.
+    /// EtherTypes of tagged packets.
     #[serde(default)]
     pub types: TypesForm,
-    /// KeyFlow's banks.
+    /// Banks of KeyFlow.
     #[serde(default)]
     pub bank: Vec<BankForm>,
-    /// freeRtr's PolKA; `epoch` is 0.
+    /// Bank of freeRtr's PolKA. Its `epoch` must be 0.
     pub polka: Option<BankForm>,
-    /// Tag-and-Forward.
+    /// Gates of Tag-and-Forward.
     pub gates: Option<GatesForm>,
 }
 
-/// EtherTypes; those that are not given are the usual ones.
+/// EtherTypes of tagged packets. Missing ones have their default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TypesForm {
-    /// KeyFlow.
+    /// EtherType of KeyFlow.
     pub keyflow: Option<i64>,
-    /// PolKA.
+    /// EtherType of PolKA.
     pub polka: Option<i64>,
-    /// Tag-and-Forward.
+    /// EtherType of Tag-and-Forward.
     pub tf: Option<i64>,
-    /// Its wide form.
+    /// EtherType of the wide form of Tag-and-Forward.
     pub tf_wide: Option<i64>,
 }
 
-/// A bank.
+/// Bank: the switch's ID with the meaning of each label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BankForm {
-    /// 0 or 1.
+    /// Epoch, 0 or 1.
     #[serde(default)]
     pub epoch: i64,
-    /// `integer` (default) or `polynomial`.
+    /// Arithmetic, `integer` (default) or `polynomial`.
     pub arithmetic: Option<String>,
-    /// The modulus; of a polynomial, its coefficients as bits.
+    /// ID of the switch, which is the modulus. The bits of a polynomial's ID are its coefficients.
     pub id: i64,
-    /// What label 0, label 1, ... stand for.
+    /// Meaning of label 0, label 1 and so on.
     #[serde(default)]
     pub labels: Vec<LabelForm>,
-    /// Ports, and the ports to take in their place.
+    /// Port numbers, each with its backup port.
     #[serde(default)]
     pub backups: Vec<(i64, i64)>,
 }
 
-/// What a label stands for.
+/// Meaning of a label.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum LabelForm {
-    /// A port; 0: nothing.
+    /// Port number. 0: no meaning.
     Port(i64),
-    /// `tables`.
+    /// The word `tables`: the packet goes to the tables.
     Word(String),
 }
 
-/// Gates.
+/// Gates of Tag-and-Forward.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatesForm {
-    /// Difference of the gates downwards; 0: none.
+    /// Difference d of the downward gates. 0: no such gates.
     #[serde(default)]
     pub down_d: i64,
-    /// Difference of the gates upwards; 0: none.
+    /// Difference d of the upward gates. 0: no such gates.
     #[serde(default)]
     pub up_d: i64,
-    /// Difference of the gates to the outside; 0: none.
+    /// Difference d of the external gates. 0: no such gates.
     #[serde(default)]
     pub external_d: i64,
-    /// DOWN above it is a gate to the outside.
+    /// Highest server gate. A larger DOWN selects an external gate, if `external_d` is not 0.
     #[serde(default)]
     pub server_gate_max: i64,
-    /// Ports, their gates, and `server`, `external`, `assists` or nothing.
+    /// Ports, each with its gate number and a flag: `server`, `external`, `assists` or empty.
     #[serde(default)]
     pub ports: Vec<(i64, i64, String)>,
 }
 
-/// What is wrong: the key under the lane, and a sentence.
+/// Mistake: key within the settings, and a sentence.
 pub type Wrong = (String, String);
 
 fn number(key: &str, value: i64, from: i64, to: i64) -> Result<u32, Wrong> {
@@ -108,7 +112,7 @@ fn port(key: &str, value: i64) -> Result<u32, Wrong> {
     number(key, value, 1, flow::port_no::MAX.into())
 }
 
-/// Puts a pair into a map, once.
+/// Inserts a pair into a map. Returns a mistake if the port is in it already.
 fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(), Wrong> {
     match map.insert(at, value) {
         None => Ok(()),
@@ -117,18 +121,20 @@ fn once<V>(key: &str, map: &mut BTreeMap<u32, V>, at: u32, value: V) -> Result<(
 }
 
 impl LaneForm {
-    /// The lane.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    ///
+    /// Returns the first mistake.
     pub fn read(&self) -> Result<Stateless, Wrong> {
         self.read_all().map_err(|all| all.into_iter().next().unwrap_or_default())
     }
 
-    /// The lane.
+    /// Checks the settings.
     ///
     /// # Errors
-    /// What is wrong with each part of it.
+    ///
+    /// Returns the first mistake of each part.
     pub fn read_all(&self) -> Result<Stateless, Vec<Wrong>> {
         let mut lane = Stateless::default();
         let mut all = Vec::new();
@@ -203,7 +209,7 @@ impl TypesForm {
 }
 
 impl BankForm {
-    /// Reads number `n` of the banks into its epoch's place.
+    /// Reads the bank at index `n` into the place of its epoch.
     fn read_into(&self, n: usize, lane: &mut Stateless) -> Result<(), Wrong> {
         let key = format!("bank[{n}]");
         let epoch = number(&format!("{key}.epoch"), self.epoch, 0, 1)? as usize;
@@ -250,10 +256,11 @@ impl BankForm {
 }
 
 impl GatesForm {
-    /// The gates; `key` is where they stand.
+    /// Checks the gates. `key` is their key in the file.
     ///
     /// # Errors
-    /// The first thing that is wrong.
+    ///
+    /// Returns the first mistake.
     pub fn read(&self, key: &str) -> Result<Gates, Wrong> {
         let d = |name: &str, value| number(&format!("{key}.{name}"), value, 0, u32::MAX.into());
         let mut ports = BTreeMap::new();

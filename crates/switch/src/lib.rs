@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon: configuration, threads, sockets. The model forwards nothing and the workers' threads do nothing else;
-//! between them stands the control thread.
+//! The daemon: configuration, threads, control socket, OpenFlow connections and scenario files.
+//!
+//! The crate connects the model with the workers and with the outside. It must not decide how packets are
+//! forwarded: `model` does that for controllers, and `pipeline` for packets. Worker threads must not do other
+//! work.
+//!
+//! Begin with [`daemon::run`], which starts a switch. Then read [`daemon::Daemon::serve`], the loop of the
+//! control thread.
 
 pub mod config;
 pub mod control;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A socket in the file system: made for its owner only, never taken from a living process, removed at the end.
+//! Listening unix socket. Only its owner may connect. It is never taken from a live process, and is removed
+//! at the end.
 
 use rustix::fs::Access;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -12,20 +13,20 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long another process may hold the folder of the socket.
+/// Longest time in which another process may hold the lock of the socket's directory.
 const LOCK_LIMIT: Duration = Duration::from_secs(2);
 
-/// What a socket is for.
+/// Purpose of a socket, for its settings and error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// Commands of `shunt`.
+    /// Control socket, for commands of `shunt`.
     Control,
-    /// Controllers and tools.
+    /// OpenFlow socket, for controllers and tools.
     OpenFlow,
 }
 
 impl Purpose {
-    /// The key of the configuration that holds its path.
+    /// Returns the configuration key of the socket's path.
     fn key(self) -> &'static str {
         match self {
             Self::Control => "control",
@@ -33,7 +34,7 @@ impl Purpose {
         }
     }
 
-    /// Clients that may wait to be accepted.
+    /// Returns the maximum number of clients that wait to be accepted.
     fn backlog(self) -> i32 {
         match self {
             Self::Control => 64,
@@ -51,95 +52,96 @@ impl std::fmt::Display for Purpose {
     }
 }
 
-/// Why there is no socket to be reached by.
+/// Error of [`Listener::bind`] or of a TCP endpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Another process answers there.
+    /// Another process listens on the path.
     #[error(
         "{}: another {} answers on this {purpose}; stop it first, or give this one another `{}` path",
         path.display(), if *purpose == Purpose::Control { "switch" } else { "process" }, purpose.key()
     )]
     InUse {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the socket was to be for.
+        /// Purpose of the socket.
         purpose: Purpose,
     },
-    /// Something that is no socket is there.
+    /// The path exists and is not a socket.
     #[error(
         "{}: is there already and is no socket; move it away, or use another `{}` path",
         path.display(), purpose.key()
     )]
     NoSocket {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the socket was to be for.
+        /// Purpose of the socket.
         purpose: Purpose,
     },
-    /// Another process holds the folder's lock.
+    /// Another process holds the lock of the directory.
     #[error(
         "{}: another process has locked this folder of the {purpose} for {} s; look who (`fuser -v`), or use \
          another `{}` path", path.display(), LOCK_LIMIT.as_secs(), purpose.key()
     )]
     Locked {
-        /// The folder.
+        /// Path of the directory.
         path: PathBuf,
-        /// What the socket was to be for.
+        /// Purpose of the socket.
         purpose: Purpose,
     },
-    /// The system refused a socket in the file system.
+    /// The system refused an operation on a unix socket.
     #[error("{}: can not {what} the {purpose}: {source}", path.display())]
     Io {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
-        /// What the socket was to be for.
+        /// Purpose of the socket.
         purpose: Purpose,
-        /// What was attempted.
+        /// Operation that failed.
         what: &'static str,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
-    /// The system refused an address for OpenFlow connections.
+    /// The system refused to listen on a TCP address.
     #[error(
         "can not listen on {address} for OpenFlow: {source}; give datapath.openflow.listen another address"
     )]
     Tcp {
-        /// The address.
+        /// IP address and TCP port.
         address: SocketAddr,
-        /// The system's answer.
+        /// Error of the system.
         source: io::Error,
     },
 }
 
-/// The socket.
+/// Listening unix socket.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// Device and inode, by which the file is known as ours.
+    /// Device and inode of the socket file, to recognize it before removal.
     identity: (u64, u64),
 }
 
 impl Listener {
-    /// Makes the socket and its folder. A socket file that nobody listens on is replaced.
+    /// Creates the socket and its directory. A socket file without a listener is replaced.
     pub fn bind(path: &Path, purpose: Purpose) -> Result<Self, ListenError> {
         let io = |what| move |source: io::Error| ListenError::Io { path: path.into(), purpose, what, source };
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o755).create(folder).map_err(io("make the folder of"))?;
-        // Two daemons that start at once must not take the socket from each other: one looks and binds at a time.
+        // Two daemons that start at once must not take the socket from each other, so check and bind under a
+        // lock.
         let _turn = take_turn(folder, purpose)?;
         remove_stale(path, purpose)?;
         let address = SocketAddrUnix::new(path).map_err(|e| io("name")(e.into()))?;
         let socket = socket().map_err(io("make"))?;
         rustix::net::bind(&socket, &address).map_err(|e| io("bind")(e.into()))?;
-        // Nobody can connect before `listen`, so there is no moment in which others may.
+        // Clients cannot connect before `listen`, so other users have no access at any moment.
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(io("set the mode of"))?;
         rustix::net::listen(&socket, purpose.backlog()).map_err(|e| io("listen on")(e.into()))?;
         let made = fs::metadata(path).map_err(io("look at"))?;
         Ok(Self { socket: socket.into(), path: path.into(), identity: (made.dev(), made.ino()) })
     }
 
-    /// Whether a socket could be made there, as far as that can be told without making anything.
+    /// Checks whether a socket can be created at this path, as far as possible without creating anything.
     pub fn check(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
         match fs::symlink_metadata(path) {
             Ok(there) if !there.file_type().is_socket() => {
@@ -160,7 +162,7 @@ impl Listener {
         Err(ListenError::Io { path: path.into(), purpose, what: "write to the folder of", source })
     }
 
-    /// A client that waits, if any; it does not block.
+    /// Accepts a waiting client, if any. Does not block.
     pub fn accept(&self) -> io::Result<Option<UnixStream>> {
         match self.socket.accept() {
             Ok((stream, _)) => stream.set_nonblocking(true).map(|()| Some(stream)),
@@ -178,19 +180,20 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let ours = fs::symlink_metadata(&self.path).is_ok_and(|m| (m.dev(), m.ino()) == self.identity);
         if ours {
-            // Nothing depends on it: a file that stays is stale and replaced at the next start.
+            // Failure is harmless: the next start finds the file stale and replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// A stream socket that does not block.
+/// Creates a non-blocking stream socket.
 fn socket() -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     Ok(rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Locks the folder until the file is dropped. Who holds it needs milliseconds, unless it is no switch.
+/// Locks the directory until the returned file is dropped. A switch holds the lock for milliseconds; other
+/// processes may hold it longer.
 fn take_turn(folder: &Path, purpose: Purpose) -> Result<File, ListenError> {
     let io = |what| move |source: io::Error| ListenError::Io { path: folder.into(), purpose, what, source };
     let file = File::open(folder).map_err(io("open the folder of"))?;
@@ -217,7 +220,7 @@ fn remove_stale(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
         }
         Ok(_) => {}
     }
-    // Without waiting: whoever listens there may accept nobody.
+    // Connect without blocking, because the listener may not accept connections.
     let connected = SocketAddrUnix::new(path)
         .map_err(io::Error::from)
         .and_then(|address| Ok(rustix::net::connect(socket()?, &address)?));
@@ -227,7 +230,7 @@ fn remove_stale(path: &Path, purpose: Purpose) -> Result<(), ListenError> {
         }
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) if error.kind() != ErrorKind::WouldBlock => Err(io("try what is there instead of")(error)),
-        // Answered, or so busy that its queue is full.
+        // The connection was accepted, or the listener's queue is full.
         _ => Err(ListenError::InUse { path: path.into(), purpose }),
     }
 }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The control thread: owns the model, answers clients, and does what the clock and the workers ask for.
+//! Loop of the control thread. It owns the model, answers clients and controllers, and processes timers and
+//! worker events.
+//!
+//! Begin with [`Daemon::serve`].
 
 use super::{Daemon, DaemonError, Stop, links};
 use crate::control::{Connection, PARKED_MAX, State};
@@ -8,28 +11,29 @@ use model::DataPlane;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::AsFd;
 
-/// Clients at a time.
+/// Maximum number of clients of the control socket.
 const CLIENTS: usize = 64;
-/// Between two looks at links and threads; also the longest sleep.
+/// Time between two checks of links and threads, in ns. It is also the longest sleep.
 const TEND_NS: Nanos = 100_000_000;
-/// Longest sleep while a client waits for real packets.
+/// Longest sleep while a client waits for real packets, in ns.
 const RECORDS_NS: Nanos = 5_000_000;
-/// Longest sleep while a client waits for a change to come into force.
+/// Longest sleep while a client waits for a change to become active, in ns.
 const BARRIER_NS: Nanos = 200_000;
 
 impl Daemon {
-    /// Serves until told to stop; then the workers end and the control socket is gone.
+    /// Serves until the daemon is stopped. Then the workers end and the control socket is removed.
     ///
     /// # Errors
-    /// A worker ended by itself, or the system does not let the control thread wait.
+    ///
+    /// Returns an error if a thread of the daemon ended unexpectedly, or if `poll` fails.
     pub fn serve(mut self, stop: &Stop) -> Result<(), DaemonError> {
         let mut clients: Vec<Connection> = Vec::new();
         let mut loading_room = self.home.here().map_or(0, |model| model.config().limits.entries);
         let mut tended_ns = 0;
         loop {
             let done = self.home.take_back()?;
-            // Set before looking for work: a worker that reports something later sees it and wakes us. Without the model
-            // its reports can only wait.
+            // Announce the sleep before looking for work. A worker that reports something later then wakes
+            // this thread. While the model is lent, its reports must wait, so they need not wake this thread.
             match self.home.here() {
                 Some(_) => self.control.asleep.announce(),
                 None => self.control.asleep.end(),
@@ -47,7 +51,7 @@ impl Daemon {
             }
             let mut congested = true;
             let sleep_ns = match self.home.here() {
-                // The thread that has the model wakes us; until then only echoes are answered.
+                // The thread that has the model wakes this one. Until then only echo requests are answered.
                 None if self.openflow.step_alone(now) => 0,
                 None => TEND_NS,
                 Some(model) => {
@@ -68,7 +72,7 @@ impl Daemon {
                         loading_room: &mut loading_room,
                     };
                     more |= serve_clients(&mut clients, &mut state);
-                    // No request is taken while the workers have so much to do.
+                    // Take no further requests while so many operations are parked for the workers.
                     congested = model.plane_mut().parked() >= PARKED_MAX;
                     if more {
                         0
@@ -94,7 +98,7 @@ impl Daemon {
         }
     }
 
-    /// Waits for something to do; true when told to stop.
+    /// Waits for clients, controllers, workers or the timeout. Returns `true` if the daemon is stopped.
     fn wait(
         &mut self,
         stop: &Stop,
@@ -113,8 +117,8 @@ impl Daemon {
             PollFd::from_borrowed_fd(stop.descriptor(), PollFlags::IN),
             PollFd::from_borrowed_fd(wake.as_fd(), PollFlags::IN),
         ];
-        // While the model is lent no client is served: one that hangs up, or another that comes, would wake us for
-        // nothing again and again.
+        // While the model is lent, clients are not served. Their descriptors would stay ready and end each
+        // sleep at once.
         let serves = self.home.here().is_some();
         if serves {
             set.push(PollFd::from_borrowed_fd(self.listener.descriptor(), PollFlags::IN));

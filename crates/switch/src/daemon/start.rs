@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! From open ports to a running switch.
+//! Start of a switch, from open ports to running worker threads. Begin with [`Daemon::start`].
 
 use super::clock::{self, Clock};
 use super::home::Home;
@@ -23,7 +23,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use worker::{Errand, PortQueues, Rest, SleepFlag};
 
-/// A switch that forwards.
+/// Switch of one datapath that forwards packets. Dropping it stops its threads.
 pub struct Daemon {
     pub(super) home: Home,
     pub(super) clock: Clock,
@@ -38,15 +38,16 @@ pub struct Daemon {
     _claims: Vec<Claim>,
 }
 
-/// Frames of each worker for memory on loan, where a driver lends any: as many as it has of its own, but no more than all
-/// workers together can have without taking a port's last buffers from it.
+/// Returns the number of frames per worker for memory that a driver lends, 0 if no driver lends any. It is at
+/// most the number of a worker's own small frames. All workers together take at most half of a port's
+/// buffers.
 fn shells(config: &Config) -> usize {
     let lends = config.datapath.ports.iter().any(|port| port.driver == port::dpdk::NAME);
     let share = config.dpdk.mbufs as usize / 2 / config.workers.len().max(1);
     if lends { share.clamp(BURST, worker::Config::default().small_frames) } else { 0 }
 }
 
-/// A thread on which tables are compiled while their rules change. It ends when nobody asks for anything any more.
+/// Starts the thread that compiles tables in the background. It ends when the sender is dropped.
 fn bases() -> io::Result<Sender<Errand>> {
     let (sender, errands) = channel::<Errand>();
     std::thread::Builder::new()
@@ -55,7 +56,7 @@ fn bases() -> io::Result<Sender<Errand>> {
     Ok(sender)
 }
 
-/// The kernel's interface that a port stands on.
+/// Returns the kernel interface of a port, if there is one.
 fn interface(port: &PortConfig) -> Option<String> {
     port::interface_of(&port.driver, &port.device).map(str::to_owned)
 }
@@ -66,12 +67,16 @@ fn known_link(config: &Config, number: PortNo, link: Link) -> Known {
 }
 
 impl Daemon {
-    /// Starts forwarding over the ports that `open` opens: only once the control socket is ours, for a second daemon by
-    /// the same configuration must not touch the devices of the first. With `flows`, packets meet these flows from the
-    /// first on. None if it was told to stop before it forwarded anything.
+    /// Starts forwarding over the ports that `open` returns.
+    ///
+    /// `open` is called only after the control socket is bound, so that a second daemon with the same
+    /// configuration does not touch the first one's devices. The flows of `flows` are active before the first
+    /// packet. Returns `None` if the daemon was stopped before it forwarded packets.
     ///
     /// # Errors
-    /// The control socket can not be made, a port can not be opened, or the flow file is wrong.
+    ///
+    /// Returns an error if the control socket cannot be created, a port cannot be opened, or the flow file is
+    /// wrong.
     pub fn start(
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
@@ -86,13 +91,15 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
-    /// Where OpenFlow connections are accepted, in the order of the configuration; with port 0 in the configuration, the port that was free.
+    /// Returns the OpenFlow endpoints that are bound, in the order of the configuration. Port 0 is replaced
+    /// by the port that the system chose.
     #[must_use]
     pub fn openflow_addresses(&self) -> Vec<Endpoint> {
         self.openflow.addresses()
     }
 
-    /// All but the threads: ports, flows and links may still wait on the way to the workers.
+    /// Sets up everything except the threads. Operations for ports, flows and links may still be queued for
+    /// the workers.
     fn set_up(
         config: &Config,
         open: impl FnOnce() -> Result<Vec<OpenPort>, DaemonError>,
@@ -170,9 +177,11 @@ impl Daemon {
         Ok(Some(daemon))
     }
 
-    /// Applies everything, by hand while no thread runs: a worker in its loop applies a few operations and then receives,
-    /// so its first packets would meet a switch of which half is there. The links are told for the same reason.
-    /// False if it was told to stop.
+    /// Applies all queued operations on the calling thread, before the workers' threads start.
+    ///
+    /// A running worker applies only a few operations per turn and then receives packets. Its first packets
+    /// would meet incomplete tables. Links are published here for the same reason. Returns `false` if the
+    /// daemon was stopped.
     fn put_into_force(&mut self, stop: &Stop) -> bool {
         let Some(model) = self.home.here() else { return false };
         let barrier = model.barrier();
@@ -213,7 +222,7 @@ impl Drop for Daemon {
                 tracing::error!("a worker's thread had panicked");
             }
         }
-        // None of them hands frames over to another any more.
+        // All threads have ended, so no worker hands frames over to another.
         for (number, worker) in self.workers.iter().enumerate() {
             let Rest { packets, frames } = worker.end();
             if packets + frames > 0 {
@@ -225,11 +234,12 @@ impl Drop for Daemon {
     }
 }
 
-/// Checks what [`Daemon::start`] would put into force: ports, stateless lane, and flow file. Opens no device. Returns what
-/// loading the flow file would change.
+/// Checks the ports, the stateless forwarder and the flow file that [`Daemon::start`] would use, without
+/// opening a device. Returns the changes that loading the flow file would make.
 ///
 /// # Errors
-/// What [`Daemon::start`] would say, as far as that can be told before.
+///
+/// Returns the error of [`Daemon::start`], if it does not depend on devices or sockets.
 pub fn check(config: &Config, flows: Option<&Path>) -> Result<Option<Changed>, DaemonError> {
     let clock = Clock::new();
     let sizes = worker::Config { workers: 0, ..worker::Config::default() };
@@ -258,7 +268,7 @@ mod tests {
     use super::*;
     use port::mem::pair;
 
-    /// What is in force and known must not depend on how soon the threads come to run.
+    /// The set of active operations and known links must not depend on the timing of the threads.
     #[test]
     fn all_is_in_force_and_all_links_are_known_before_the_threads_start() {
         const PORTS: u32 = 32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How the daemon is told to stop.
+//! Signal that stops the daemon.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -7,15 +7,16 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// Becomes readable when the daemon is to stop.
+/// Descriptor that becomes readable when the daemon must stop.
 #[derive(Debug)]
 pub struct Stop(UnixStream);
 
 impl Stop {
-    /// Stops on SIGTERM and SIGINT, or when the returned end is written to.
+    /// Creates a signal that SIGTERM and SIGINT set, or a write to the returned stream.
     ///
     /// # Errors
-    /// The system's refusal.
+    ///
+    /// Returns the error of the system.
     pub fn on_signals() -> io::Result<(Self, UnixStream)> {
         let (tell, told) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(SIGTERM, tell.try_clone()?)?;
@@ -23,16 +24,17 @@ impl Stop {
         Ok((Self(told), tell))
     }
 
-    /// Stops when the returned end is written to or dropped.
+    /// Creates a signal that is set by writing to the returned stream or dropping it.
     ///
     /// # Errors
-    /// The system's refusal.
+    ///
+    /// Returns the error of the system.
     pub fn by_hand() -> io::Result<(Self, UnixStream)> {
         let (tell, told) = UnixStream::pair()?;
         Ok((Self(told), tell))
     }
 
-    /// Whether it was told to stop.
+    /// Returns whether the daemon must stop.
     pub(super) fn is_told(&self) -> bool {
         let mut set = [PollFd::from_borrowed_fd(self.descriptor(), PollFlags::IN)];
         matches!(poll(&mut set, Some(&Timespec::default())), Ok(ready) if ready > 0)

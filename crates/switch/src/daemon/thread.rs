@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A worker's thread: turns while there is work, sleeps when there is none.
+//! Thread of a worker: runs turns while there is work and sleeps while there is none.
 //!
-//! How it sleeps without missing work, and how the control thread applies operations in its place meanwhile, is the
-//! protocol of [`worker::SharedWorker`]. Its alarm is an eventfd.
+//! [`worker::SharedWorker`] has the protocol by which a worker sleeps without missing work, and by which the
+//! control thread applies operations meanwhile. The alarm of the protocol is an eventfd here. Begin with
+//! [`start`].
 
 use super::clock::Clock;
 use super::sleeps;
@@ -17,19 +18,20 @@ use std::time::Duration;
 use std::{io, thread};
 use worker::{Published, Rest, SharedWorker, SleepFlag, Turn, Worker};
 
-/// Longest sleep while frames wait for a device: by then it has sent most of what may be outstanding, unless it is slow.
+/// Longest sleep while frames wait for a device. By then the device has sent most of its outstanding bytes,
+/// unless it is slow.
 const RETRY: Duration = Duration::from_micros(200);
-/// Longest sleep while a queue has no descriptor to sleep on.
+/// Longest sleep while a queue has no descriptor to wait for.
 const POLLING: Duration = Duration::from_micros(200);
 
-/// How the control thread is woken.
+/// Eventfd that wakes the control thread, with its sleep flag.
 pub struct ControlWake {
     pub wake: Wake,
-    /// It sleeps, or is about to.
+    /// Whether the control thread sleeps or is about to.
     pub asleep: SleepFlag,
 }
 
-/// What a worker's thread shares with others.
+/// Part of a worker's thread that other threads share.
 pub struct Shared(SharedWorker<Worker, Wake>);
 
 impl Shared {
@@ -38,27 +40,27 @@ impl Shared {
         Ok(Self(SharedWorker::new(worker, flag, Wake::new()?)))
     }
 
-    /// Does for a sleeping worker what was queued for it, or wakes it.
+    /// Applies queued operations for a sleeping worker, or wakes it.
     pub fn nudge(&self) {
         self.0.nudge();
     }
 
-    /// Applies what is queued, in the place of a thread that has not started yet.
+    /// Applies all queued operations. Called before the worker's thread starts.
     pub fn apply(&self) {
         let mut worker = self.0.lock();
         while worker.apply() > 0 {}
     }
 
-    /// Publishes a sleeping worker's links and counters; one that is awake does so itself.
+    /// Publishes a sleeping worker's links and counters. A worker that is awake publishes its own.
     pub fn keep_house(&self) {
         let Some(mut worker) = self.0.try_lock() else { return };
         worker.housekeeping();
         drop(worker);
-        // A device may have been opened anew, and the worker sleeps on descriptors of the old one.
+        // A device may have been reopened, so that the worker sleeps on the descriptors of the old one.
         self.0.alarm().wake();
     }
 
-    /// Ends the worker, when no thread of any worker runs any more.
+    /// Ends the worker. All worker threads must have ended before.
     pub fn end(&self) -> Rest {
         self.0.lock().end()
     }
@@ -68,7 +70,7 @@ impl Shared {
     }
 }
 
-/// Starts the thread of worker `number`, one of `all`.
+/// Starts the thread of worker `number`, which is an index into `all`.
 pub fn start(
     number: usize,
     config: WorkerConfig,
@@ -129,7 +131,8 @@ impl Loop<'_> {
                 }
                 continue;
             }
-            // Counters of the last packets must not be old for long, and keeping house costs system calls.
+            // Publish soon after the last packets, but not before each sleep, because housekeeping needs
+            // system calls.
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             if now.saturating_sub(kept_ns) >= period_ns {
                 worker.housekeeping();
@@ -137,7 +140,8 @@ impl Loop<'_> {
             }
             let period_ns = if active_ns >= kept_ns { keeping_soon_ns } else { keeping_ns };
             let left_ns = (kept_ns + period_ns).saturating_sub(now);
-            // Frames in a queue wait for their rate, not for a device.
+            // Frames in an egress queue wait for their rate, not for a device, so sleep until the queue may
+            // send.
             let left_ns = turn.opens_ns.map_or(left_ns, |opens_ns| left_ns.min(opens_ns.saturating_sub(now)));
             worker = self.sleep(worker, &mut descriptors, turn, Duration::from_nanos(left_ns));
         }
@@ -184,7 +188,7 @@ impl Loop<'_> {
         };
         let mut worker = shared.sleep(worker, prepare, |(descriptors, limit)| {
             if wait(descriptors, Some(limit)).is_err() {
-                // Without a way to sleep on descriptors, look again soon.
+                // If waiting on the descriptors fails, poll again after a pause.
                 thread::sleep(POLLING);
             }
         });

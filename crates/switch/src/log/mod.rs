@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The daemon's log on stderr. It may lose lines, but it never blocks, panics or ends the process.
+//! Log of the daemon on stderr. It may lose lines, but it never blocks, panics or ends the process.
 //!
-//! Threads put finished lines into a bounded queue without waiting. One thread writes them. That thread may block for
-//! ever on a pipe that nobody reads. So the end of the process waits for it at most [`FLUSH_LIMIT`], or twice that after
-//! a failure: before its message is queued, so that there is room, and after it. Lines that are lost are counted, and
-//! reported in the log as soon as it can be written again. Workers write no log per packet.
+//! Threads put finished lines into a bounded queue without waiting. One thread writes them, and may block for
+//! ever on a pipe that is not read. Therefore the end of the process waits at most [`FLUSH_LIMIT`] for that
+//! thread. After a failure it waits at most twice that: once to get space for the message, and once to write
+//! it.
 //!
-//! Limits: [`queue::LINES`] lines wait, each of at most [`queue::LINE_BYTES`]; [`rate::LINES_PER_SECOND`].
+//! Lost lines are counted and reported as soon as the log can be written again. Workers write no log per
+//! packet.
+//!
+//! Limits: [`queue::LINES`] waiting lines of at most [`queue::LINE_BYTES`] each, and
+//! [`rate::LINES_PER_SECOND`]. Begin with [`start`].
 
 mod queue;
 mod rate;
@@ -28,16 +32,17 @@ use tracing_subscriber::{EnvFilter, fmt};
 /// Longest wait of one [`flush`].
 const FLUSH_LIMIT: Duration = Duration::from_millis(500);
 
-/// Lines of a backtrace that are logged.
+/// Maximum number of lines of a backtrace that are logged.
 const BACKTRACE_LINES: usize = 100;
 
 static QUEUE: OnceLock<Queue> = OnceLock::new();
 
-/// Logs to stderr from now on, by the levels of the environment variable `RUST_LOG`; warnings and errors without it.
-/// Panics of any thread are logged, too.
+/// Starts the log on stderr. The environment variable `RUST_LOG` sets the levels; the default is warnings and
+/// errors. Panics of all threads are logged too.
 ///
 /// # Errors
-/// The thread that writes can not be started.
+///
+/// Returns an error if the writing thread cannot be started.
 pub fn start() -> io::Result<()> {
     if QUEUE.get().is_some() {
         return Ok(());
@@ -47,42 +52,42 @@ pub fn start() -> io::Result<()> {
     thread::Builder::new().name("log".into()).spawn(move || writer::run(&io::stderr(), &lines, &tally))?;
     let queue = QUEUE.get_or_init(|| queue);
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
-    // Its own complaints about the log would go to stderr directly, and panic if that fails.
+    // The layer would print its own errors to stderr directly, and panic if that fails.
     let lines = fmt::layer().log_internal_errors(false).with_writer(|| QueueWriter(queue));
-    // It fails only when a log is set up already, which then goes on.
+    // This fails only if a log was set up before, which then stays active.
     let _ = tracing_subscriber::registry()
         .with(lines)
         .with(filter)
         .with(RateLimit::new(queue.tally()))
         .try_init();
-    // The usual hook writes to stderr directly, and the thread that panics would block there.
+    // The default hook writes to stderr directly, which could block the panicking thread.
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
 }
 
-/// Writes a text of one line or more to the log, at whatever level that is set. Without a log it goes to stderr.
+/// Writes one or more lines to the log at any level. Without a log they go to stderr.
 pub fn say(text: &str) {
     match QUEUE.get() {
         Some(queue) => text.lines().for_each(|line| queue.put(line.as_bytes())),
-        // Nobody is left to report an error to.
+        // An error of stderr cannot be reported anywhere.
         None => drop(writeln!(io::stderr(), "{text}")),
     }
 }
 
-/// Waits until the lines so far are written or lost, but at most [`FLUSH_LIMIT`].
+/// Waits until the queued lines are written or lost, but at most [`FLUSH_LIMIT`].
 pub fn flush() {
     if let Some(queue) = QUEUE.get() {
         queue.flush(FLUSH_LIMIT);
     }
 }
 
-/// How many lines were written and how many were lost, and why.
+/// Returns the number of lines written, and of lines lost by reason.
 #[must_use]
 pub fn counts() -> LogCounts {
     QUEUE.get().map(Queue::counts).unwrap_or_default()
 }
 
-/// Counts a line that was left out by a limit of its own, which reports the loss itself.
+/// Counts a line that another limit suppressed. That limit reports the loss itself.
 pub(crate) fn count_left_out() {
     if let Some(queue) = QUEUE.get() {
         queue.tally().left_out();
@@ -105,7 +110,7 @@ fn log_panic(info: &PanicHookInfo<'_>) {
     }
 }
 
-/// What the formatter writes to: each call is a line. It never fails.
+/// Writer of the formatter. Each call writes one line, and never fails.
 struct QueueWriter<'a>(&'a Queue);
 
 impl Write for QueueWriter<'_> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The bounded queue between the threads that log and the one that writes, and what is counted about it.
+//! Bounded queue between the logging threads and the writing thread, and its counters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,35 +7,35 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Lines that wait to be written, at most.
+/// Capacity of the queue in lines.
 pub const LINES: usize = 128;
 
-/// Bytes of a line, at most; the rest is cut off.
+/// Maximum length of a line in bytes. The rest is cut off.
 pub const LINE_BYTES: usize = 4_096;
 
-/// What stands for the rest of a line that was too long.
+/// Mark at the end of a line that was cut.
 const CUT: &[u8] = b" [cut]";
 
-/// Between two looks whether all lines are written.
+/// Time between two checks whether all lines are written.
 const FLUSH_STEP: Duration = Duration::from_millis(1);
 
-/// A line with its line feed.
+/// Line with its line feed.
 pub type Line = Box<[u8]>;
 
-/// How many lines there were.
+/// Number of log lines by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogCounts {
-    /// Lines written.
+    /// Number of lines written.
     pub written: u64,
-    /// Lines for which the queue had no room: stderr took nothing for too long.
+    /// Number of lines lost because the queue was full: stderr accepted nothing for too long.
     pub no_room: u64,
-    /// Lines that stderr refused, as with a full disk or a reader that is gone.
+    /// Number of lines that stderr refused, as with a full disk or a closed pipe.
     pub refused: u64,
-    /// Lines left out because there were too many in a second.
+    /// Number of lines suppressed because there were too many in a second.
     pub over_rate: u64,
 }
 
-/// The counters; each is advanced by whoever sees the line off.
+/// Counters of the log. The thread that writes or drops a line advances them.
 #[derive(Debug, Default)]
 pub struct Tally {
     queued: AtomicU64,
@@ -43,7 +43,7 @@ pub struct Tally {
     refused: AtomicU64,
     no_room: AtomicU64,
     over_rate: AtomicU64,
-    /// Of those left out, lines that a limit of its own reports.
+    /// Number of suppressed lines whose loss another limit reports.
     reported_elsewhere: AtomicU64,
 }
 
@@ -78,21 +78,21 @@ impl Tally {
         }
     }
 
-    /// Lost lines that the log itself has to report.
+    /// Returns the number of lost lines that the log itself must report.
     pub fn lost(&self) -> u64 {
         let counts = self.counts();
         let lost = counts.no_room + counts.refused + counts.over_rate;
         lost.saturating_sub(self.reported_elsewhere.load(Ordering::Relaxed))
     }
 
-    /// Whether no line waits or is being written.
+    /// Returns whether no line waits or is being written.
     fn is_settled(&self) -> bool {
         let counts = self.counts();
         counts.written + counts.refused >= self.queued.load(Ordering::Relaxed)
     }
 }
 
-/// The end of the queue at which lines are put in.
+/// Sending end of the queue.
 #[derive(Debug)]
 pub struct Queue {
     sender: SyncSender<Line>,
@@ -113,9 +113,9 @@ impl Queue {
         self.tally.counts()
     }
 
-    /// Puts a line in, or counts it as lost if there is no room. Never waits.
+    /// Queues a line, or counts it as lost if the queue is full. Never waits.
     pub fn put(&self, text: &[u8]) {
-        // Counted before it can be written, so that `is_settled` never says so too early.
+        // Count the line before it can be written, so that `is_settled` is never true too early.
         count(&self.tally.queued);
         if self.sender.try_send(line(text)).is_err() {
             self.tally.queued.fetch_sub(1, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Queue {
         }
     }
 
-    /// Waits until all lines are written or refused, but no longer than `limit`.
+    /// Waits until all lines are written or refused, but at most for `limit`.
     pub fn flush(&self, limit: Duration) {
         let start = Instant::now();
         while !self.tally.is_settled() && start.elapsed() < limit {
@@ -132,7 +132,7 @@ impl Queue {
     }
 }
 
-/// One line: cut to its greatest length, with one line feed at its end.
+/// Returns the line, cut to its maximum length and with one line feed at its end.
 fn line(text: &[u8]) -> Line {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     let (kept, mark) = match text.get(..LINE_BYTES - CUT.len() - 1) {
@@ -165,7 +165,7 @@ mod tests {
         drop(lines);
         queue.put(b"nobody");
         assert_eq!((queue.counts().no_room, queue.tally().lost()), (1, 1));
-        // Nothing is left to wait for.
+        // No line is left to wait for.
         assert!(queue.tally.is_settled());
     }
 

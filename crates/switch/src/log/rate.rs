@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A limit on lines a second, applied before a line is formatted: a storm of log lines must not cost the control thread
-//! more than that.
+//! Limit of log lines per second. It applies before a line is formatted, so that excess lines cost the
+//! control thread little time.
 
 use super::queue::Tally;
 use std::sync::Arc;
@@ -10,18 +10,19 @@ use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 
-/// Lines of each kind in one second. Warnings and errors are counted by themselves, so that others do not hide them.
+/// Maximum number of lines per second and kind. Warnings and errors are one kind, all other levels the other
+/// kind.
 pub const LINES_PER_SECOND: u64 = 200;
 
-/// Bits of a window's state that count lines; those above are the second.
+/// Number of low bits of a window's state that count lines. The other bits are the second.
 const COUNT_BITS: u32 = 24;
 
-/// Lines in the current second.
+/// Number of lines in the current second.
 #[derive(Debug, Default)]
 struct Window(AtomicU64);
 
 impl Window {
-    /// Whether one more line is allowed in this second.
+    /// Counts one more line in this second. Returns whether it is within the limit.
     fn admits(&self, second: u64) -> bool {
         let admit = |state: u64| {
             let lines = if state >> COUNT_BITS == second { state & ((1 << COUNT_BITS) - 1) } else { 0 };
@@ -31,7 +32,7 @@ impl Window {
     }
 }
 
-/// See the module.
+/// Layer that drops log events above the limit.
 #[derive(Debug)]
 pub struct RateLimit {
     start: Instant,
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn what_is_over_the_limit_is_not_formatted() {
-        /// Counts how often it is formatted.
+        /// Value that counts how often it is formatted.
         struct Costly<'a>(&'a AtomicU64);
         impl std::fmt::Display for Costly<'_> {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -97,7 +98,7 @@ mod tests {
                 tracing::info!("{}", Costly(&formatted));
             }
         });
-        // The loop may run into the next seconds.
+        // The loop may last into the next seconds, which have their own limit.
         let formatted = formatted.into_inner();
         assert!((LINES_PER_SECOND..25_000).contains(&formatted), "{formatted}");
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that writes the log. It is the only one that may wait for stderr.
+//! Thread that writes the log. Only this thread may wait for stderr.
 
 use super::queue::{Line, Tally};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -8,13 +8,13 @@ use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Least time between two reports of lost lines, and the longest wait for a line before such a report is due.
+/// Minimum time between two reports of lost lines, and the longest wait for a line.
 const REPORT_PERIOD: Duration = Duration::from_secs(1);
 
-/// Longest sleep until a descriptor that does not block is looked at again.
+/// Longest sleep until a non-blocking descriptor is tried again.
 const RETRY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Writes lines until the other end of the queue is gone.
+/// Writes lines until the sending end of the queue is dropped.
 pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &Tally) {
     let mut output = Output { descriptor, is_torn: false };
     let mut reports = Reports { reported: 0, last: None };
@@ -24,7 +24,7 @@ pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &Tally) {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        // Before the line, where the lost ones would have been.
+        // Report lost lines first, because they preceded this line.
         reports.report(&mut output, tally);
         if let Some(line) = line {
             match output.write(&line) {
@@ -35,7 +35,7 @@ pub fn run(descriptor: &impl AsFd, lines: &Receiver<Line>, tally: &Tally) {
     }
 }
 
-/// Lost lines that the log has reported.
+/// Number of lost lines that the log has reported.
 struct Reports {
     reported: u64,
     last: Option<Instant>,
@@ -56,12 +56,12 @@ impl Reports {
 
 struct Output<'a, D> {
     descriptor: &'a D,
-    /// The last line was written in part: the next one must not go on in it.
+    /// Whether the last line was written in part, so that the next one needs a line feed before it.
     is_torn: bool,
 }
 
 impl<D: AsFd> Output<'_, D> {
-    /// Writes all of a line. Waits as long as the descriptor takes nothing.
+    /// Writes a whole line. Waits as long as the descriptor accepts nothing.
     fn write(&mut self, line: &[u8]) -> Result<(), Errno> {
         if self.is_torn {
             self.write_bytes(b"\n")?;
@@ -85,7 +85,7 @@ impl<D: AsFd> Output<'_, D> {
             match write(self.descriptor, bytes) {
                 Ok(0) => return Err(Errno::IO),
                 Err(Errno::INTR) => {}
-                // Others that share it have set it not to block.
+                // Another process that shares the descriptor has made it non-blocking.
                 Err(Errno::AGAIN) => {
                     let mut set = [PollFd::new(self.descriptor, PollFlags::OUT)];
                     match poll(&mut set, Some(&RETRY)) {
@@ -167,7 +167,7 @@ mod tests {
                 queue.put(format!("line {n}").as_bytes());
             }
             let lost = queue.counts().no_room;
-            // One line may have left the queue, and its writer waits.
+            // The writer may already have taken one line from the queue.
             assert!((LINES as u64 * 7 - 1..=LINES as u64 * 7).contains(&lost), "{lost}");
             let reader = thread::spawn(move || {
                 let mut text = String::new();
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_line_written_in_part_does_not_run_into_the_next() {
-        // A file on which a part of the line finds room is needed to write it in part; a torn one is feigned.
+        // A partial write needs a device with little space left, so the test sets `is_torn` instead.
         let (out, input) = UnixStream::pair().unwrap();
         let mut output = Output { descriptor: &out, is_torn: true };
         output.write(b"next\n").unwrap();
