@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Connects to one controller, again and again, with pauses that double up to a limit.
+//! Connects to one controller, and tries again after each failure with pauses that double up to a limit.
 
 use super::stream::Stream;
 use crate::config::Endpoint;
@@ -11,11 +11,11 @@ use std::io;
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// First pause after a failure.
+/// First pause after a failure, in ns.
 const PAUSE_NS: Nanos = 250_000_000;
-/// Longest pause.
+/// Longest pause, in ns.
 const PAUSE_MAX_NS: Nanos = 8_000_000_000;
-/// How long a connection may take to be made.
+/// Maximum time to establish a connection, in ns.
 const CONNECT_NS: Nanos = 5_000_000_000;
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ enum State {
     Connected { open: bool },
 }
 
-/// See the module.
+/// State of the connection to one controller.
 #[derive(Debug)]
 pub struct Dialer {
     address: Endpoint,
@@ -42,7 +42,7 @@ impl Dialer {
         &self.address
     }
 
-    /// The socket that is being connected.
+    /// Returns the socket that is being connected, to poll for output.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             State::Connecting { socket, .. } => Some(socket.as_fd()),
@@ -56,24 +56,24 @@ impl Dialer {
         }
     }
 
-    /// Whether the controller speaks OpenFlow with us.
+    /// Returns whether the OpenFlow version is negotiated on the connection.
     pub fn is_open(&self) -> bool {
         matches!(self.state, State::Connected { open: true })
     }
 
-    /// The version is agreed on: the next failure is a first one.
+    /// Marks the version as negotiated. The next failure starts again with the shortest pause.
     pub fn opened(&mut self) {
         self.pause_ns = PAUSE_NS;
         self.state = State::Connected { open: true };
     }
 
-    /// The connection ended.
+    /// Starts the pause before the next attempt. Called when the connection ended.
     pub fn lost(&mut self, now: Nanos) {
         self.state = State::Waiting { until_ns: now.saturating_add(self.pause_ns) };
         self.pause_ns = (2 * self.pause_ns).min(PAUSE_MAX_NS);
     }
 
-    /// Goes on; a connection, when it is made, or why it is not.
+    /// Advances the state. Returns a connection when it is established, or the error of the attempt.
     pub fn step(&mut self, now: Nanos) -> Option<io::Result<Stream>> {
         match &self.state {
             State::Waiting { until_ns } if now >= *until_ns => match dial(&self.address) {
@@ -108,7 +108,7 @@ impl Dialer {
     }
 }
 
-/// Begins to connect.
+/// Starts a connection attempt without blocking.
 fn dial(address: &Endpoint) -> io::Result<OwnedFd> {
     let family = match address {
         Endpoint::Tcp(address) if address.is_ipv4() => AddressFamily::INET,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One place where others connect to us.
+//! Listening socket for OpenFlow connections, TCP or unix.
 
 use super::CONNECTIONS;
 use super::stream::Stream;
@@ -16,17 +16,17 @@ enum Socket {
     Unix(Listener),
 }
 
-/// See the module.
+/// Listening socket for OpenFlow connections.
 #[derive(Debug)]
 pub struct Door {
     socket: Socket,
     address: Endpoint,
-    /// Somebody waits to be accepted.
+    /// Whether a client waits to be accepted.
     called: bool,
 }
 
 impl Door {
-    /// Listens.
+    /// Binds the endpoint and listens on it.
     pub fn open(endpoint: &Endpoint) -> Result<Self, ListenError> {
         let (socket, address) = match endpoint {
             Endpoint::Tcp(address) => {
@@ -42,12 +42,13 @@ impl Door {
         Ok(Self { socket, address, called: false })
     }
 
-    /// Where it is; never port 0.
+    /// Returns the bound endpoint. Port 0 is replaced by the port that the system chose.
     pub fn address(&self) -> &Endpoint {
         &self.address
     }
 
-    /// What to sleep on; none when somebody waits already, who must not keep us awake while nobody is accepted.
+    /// Returns the descriptor to poll. `None` if a client already waits: while accepting is paused, it would
+    /// end each sleep at once.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         let descriptor = match &self.socket {
             Socket::Tcp(listener) => listener.as_fd(),
@@ -60,15 +61,17 @@ impl Door {
         self.called = !answer.is_empty();
     }
 
-    /// Whether somebody waits to be accepted.
+    /// Returns whether a client waits to be accepted.
     pub fn is_called(&self) -> bool {
         self.called
     }
 
-    /// The next who waits, and a name for the log; none when nobody does.
+    /// Accepts the next client and returns its connection with a name for the log. `None` if no client waits.
     ///
     /// # Errors
-    /// The system's refusal; `ConnectionAborted` and `Interrupted` say nothing about the next.
+    ///
+    /// Returns the error of the system. After `ConnectionAborted` and `Interrupted` the next client can still
+    /// be accepted.
     pub fn accept(&mut self) -> io::Result<Option<(Stream, String)>> {
         let accepted = match &self.socket {
             Socket::Tcp(listener) => match listener.accept() {
@@ -90,7 +93,8 @@ impl Door {
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let listener = TcpListener::bind(address)?;
-    // All may come at once: one that finds no room tries again only after a second.
+    // All clients may connect at the same time. One that finds the backlog full tries again only after a
+    // second.
     rustix::net::listen(&listener, CONNECTIONS as i32)?;
     listener.set_nonblocking(true)?;
     Ok(listener)

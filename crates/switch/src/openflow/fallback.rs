@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Fail mode standalone: when the datapath learns by itself because no controller is connected.
+//! Fail mode standalone: the datapath forwards by learned MACs while no controller is connected.
 
 use flow::Nanos;
 
-/// How long all controllers have to be gone: one that restarts finds its flows again.
+/// Time without a controller before standalone mode starts, in ns. A controller that restarts sooner finds
+/// its flows unchanged.
 const PATIENCE_NS: Nanos = 5_000_000_000;
 
-/// Watches the controllers.
+/// Decides when standalone mode starts and ends.
 #[derive(Debug)]
 pub struct Fallback {
-    /// The datapath has controllers, and is to learn without them.
+    /// Whether controllers are configured and the fail mode is standalone.
     enabled: bool,
-    /// Since when no controller is connected.
+    /// Time at which the last controller was lost. `None`: a controller is connected.
     lost_ns: Option<Nanos>,
 }
 
@@ -20,7 +21,7 @@ impl Fallback {
         Self { enabled, lost_ns: None }
     }
 
-    /// Whether the datapath is to learn by itself from now on, where that changes.
+    /// Returns the new value of standalone mode if it must change.
     pub fn step(&mut self, connected: bool, standalone: bool, now: Nanos) -> Option<bool> {
         if !self.enabled {
             return None;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! One connection and its channel.
+//! OpenFlow connection with its channel of the agent.
 
 use super::stream::Stream;
 use flow::Nanos;
@@ -10,37 +10,37 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Bytes read in one go.
+/// Maximum number of bytes read at a time.
 const READ_BYTES: usize = 16 * 1_024;
-/// How long the peer has for reading our last words.
+/// Time that the peer has to read the last messages after the channel closed, in ns.
 const LINGER_NS: Nanos = 1_000_000_000;
 
-/// See the module.
+/// OpenFlow connection with its channel of the agent.
 pub struct Link {
     stream: Stream,
-    /// Its name in the log.
+    /// Name of the peer in the log.
     peer: String,
     channel: ChannelId,
-    /// What was read and the channel had no room for yet.
+    /// Bytes that were read but that the channel had no space for yet.
     inbox: Vec<u8>,
-    /// There may be something to read.
+    /// Whether the socket may have data to read.
     readable: bool,
-    /// The peer sends nothing more.
+    /// Whether the peer ended its direction of the connection.
     ended: bool,
-    /// Neither side sends anything more: nothing to sleep on.
+    /// Whether both directions ended, so that the socket must not be polled.
     hung_up: bool,
-    /// The channel is over; until then the peer may read the rest.
+    /// Deadline for the peer to read the last messages. `None`: the channel is still open.
     closing_until_ns: Option<Nanos>,
     shut: bool,
     over: bool,
-    /// Why it broke.
+    /// Error that broke the connection.
     broken: Option<ErrorKind>,
-    /// What to sleep for.
+    /// Events to poll for.
     interest: PollFlags,
 }
 
 impl Link {
-    /// Begins a channel on a connection that does not block.
+    /// Opens a channel on a non-blocking connection.
     pub fn new(stream: Stream, peer: String, agent: &mut Agent, now: Nanos) -> Self {
         Self {
             stream,
@@ -66,7 +66,7 @@ impl Link {
         self.channel
     }
 
-    /// For the log, once it is over without the channel having said why.
+    /// Returns a line for the log when the connection is over, unless the channel has reported the reason.
     pub fn farewell(&self) -> Option<String> {
         match self.broken {
             _ if self.closing_until_ns.is_some() => None,
@@ -75,12 +75,12 @@ impl Link {
         }
     }
 
-    /// Whether it can be forgotten.
+    /// Returns whether the connection can be removed.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// What to sleep on; none when the connection has nothing to say.
+    /// Returns the descriptor to poll. `None` if both directions ended.
     pub fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         (!self.hung_up).then(|| self.stream.as_fd())
     }
@@ -94,7 +94,7 @@ impl Link {
         self.hung_up |= answer.intersects(PollFlags::HUP | PollFlags::ERR);
     }
 
-    /// Reads, works and writes a bounded amount.
+    /// Reads, processes and writes a bounded amount.
     pub fn step(
         &mut self,
         agent: &mut Agent,
@@ -106,7 +106,8 @@ impl Link {
             self.write(agent);
             let read = self.read(agent, now);
             progress = work(agent, self.channel);
-            // What the channel had no room for, and now has: the descriptor would not wake us for it.
+            // The channel may have space for bytes in the inbox. Polling the descriptor would not report
+            // these.
             let has_room = agent.channel(self.channel).is_some_and(|channel| channel.wants_read());
             progress.more |= read || (has_room && !self.inbox.is_empty());
             if progress.events.iter().any(|event| matches!(event, ChannelEvent::Closed(_))) {
@@ -121,7 +122,7 @@ impl Link {
         progress
     }
 
-    /// What to sleep for, and whether it is over.
+    /// Sets the events to poll for, and whether the connection is over.
     fn look_ahead(&mut self, agent: &mut Agent, more: bool) {
         let Some(channel) = agent.channel(self.channel) else { return };
         let unsent = !channel.output().is_empty();
@@ -131,11 +132,12 @@ impl Link {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Gives the peer time to read what is said last: a socket that is closed with input unread loses its output.
+    /// Waits until the peer has read the last messages. Closing a socket with unread input would discard its
+    /// output.
     fn close(&mut self, agent: &mut Agent, until: Nanos, now: Nanos) {
         let unsent = agent.channel(self.channel).is_some_and(|channel| !channel.output().is_empty());
         if !unsent && !std::mem::replace(&mut self.shut, true) {
-            // One that is gone already needs no goodbye.
+            // An error means that the peer is gone, which needs no further action.
             let _ = self.stream.shutdown(Shutdown::Write);
         }
         let mut bytes = [0; READ_BYTES];
@@ -150,7 +152,7 @@ impl Link {
         self.interest.set(PollFlags::OUT, unsent);
     }
 
-    /// Feeds the channel; true if there may be more to read at once.
+    /// Passes received bytes to the channel. Returns whether there may be more to read at once.
     fn read(&mut self, agent: &mut Agent, now: Nanos) -> bool {
         let Some(channel) = agent.channel(self.channel) else { return false };
         if !self.inbox.is_empty() {

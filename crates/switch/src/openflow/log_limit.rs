@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Lines of log that others cause, so many a second.
+//! Limit of log lines per second for lines that peers can cause.
 
 use flow::Nanos;
 
-/// Lines of one level in one second.
+/// Maximum number of lines per level and second.
 const LINES: u32 = 20;
 const SECOND_NS: Nanos = 1_000_000_000;
 
-/// Counts them. Warnings are counted by themselves, so that what is usual does not hide them, and what the log's level
-/// hides anyway is not counted.
+/// Counter of log lines in the current second. Warnings have their own count, so that info lines do not
+/// suppress them. Lines that the log level hides are not counted.
 #[derive(Debug, Default)]
 pub struct LogLimit {
     second: Nanos,
@@ -17,7 +17,7 @@ pub struct LogLimit {
 }
 
 impl LogLimit {
-    /// Writes a line of level INFO, unless there were too many in this second.
+    /// Writes a line of level INFO, unless the limit of this second is reached.
     pub fn info(&mut self, now: Nanos, write: impl FnOnce()) {
         self.turn(now);
         if tracing::enabled!(tracing::Level::INFO) {
@@ -25,7 +25,7 @@ impl LogLimit {
         }
     }
 
-    /// The same for a line of level WARN.
+    /// Writes a line of level WARN, unless the limit of this second is reached.
     pub fn warn(&mut self, now: Nanos, write: impl FnOnce()) {
         self.turn(now);
         if tracing::enabled!(tracing::Level::WARN) {

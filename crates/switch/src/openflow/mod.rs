@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! OpenFlow's sockets: those who connect to us, and controllers that we connect to. All is done in the control thread
-//! without blocking; what is said on a connection is the business of [`model::agent`].
+//! OpenFlow connections: those that peers open, and those to configured controllers.
 //!
-//! Limits: [`CONNECTIONS`] at a time; a connection is read only while the agent has room for its requests, and what is
-//! to be written to it stays within the agent's bounds.
+//! Everything runs on the control thread without blocking. The module moves bytes; [`model::agent`]
+//! interprets the messages. Begin with [`Channels::step`].
+//!
+//! Limits: at most [`CONNECTIONS`] accepted connections. A connection is read only while the agent has space
+//! for its requests, and its output stays within the agent's limits.
 
 mod dialer;
 mod door;
@@ -26,21 +28,21 @@ use rustix::event::{PollFd, PollFlags};
 use std::io::ErrorKind;
 use worker::WorkerSet;
 
-/// Connections that others made, at a time.
+/// Maximum number of accepted connections.
 pub(crate) const CONNECTIONS: usize = 1_024;
-/// Connections accepted in one go.
+/// Maximum number of connections accepted per step and socket.
 const ACCEPTS_PER_STEP: usize = 64;
-/// How long nobody is accepted after the system had no room for another connection.
+/// Pause in accepting after the system refused a connection, in ns.
 const ACCEPT_PAUSE_NS: Nanos = 100_000_000;
-/// Notices passed on in one go.
+/// Maximum number of async messages passed to the agent per step.
 const NOTICES_PER_STEP: usize = 1_024;
 
-/// Who made a connection.
+/// Side that opened a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// The other side.
+    /// The peer connected to this switch.
     Peer,
-    /// We, to the controller with this number in the configuration.
+    /// This switch connected to the controller with this index in the configuration.
     Controller(usize),
 }
 
@@ -48,7 +50,7 @@ enum Origin {
 pub struct Channels {
     agent: Agent,
     doors: Vec<Door>,
-    /// Until when nobody is accepted.
+    /// Time until which no connection is accepted.
     deaf_until_ns: Nanos,
     dialers: Vec<Dialer>,
     links: Vec<(Origin, Link)>,
@@ -57,10 +59,11 @@ pub struct Channels {
 }
 
 impl Channels {
-    /// Listens; controllers are dialled by the first step.
+    /// Binds all endpoints. The first step connects to the controllers.
     ///
     /// # Errors
-    /// One of the addresses can not be listened on.
+    ///
+    /// Returns an error if an endpoint cannot be bound.
     pub fn open(config: &config::OpenFlow) -> Result<Self, ListenError> {
         let doors = config.listen.iter().map(Door::open).collect::<Result<_, _>>()?;
         let mut agent = Agent::default();
@@ -76,12 +79,12 @@ impl Channels {
         })
     }
 
-    /// Where it listens.
+    /// Returns the bound endpoints.
     pub fn addresses(&self) -> Vec<Endpoint> {
         self.doors.iter().map(|door| door.address().clone()).collect()
     }
 
-    /// Descriptors to sleep on, and for what. [`Channels::woken`] wants their answers in the same order.
+    /// Adds the descriptors to poll. [`Channels::woken`] needs their results in the same order.
     pub fn descriptors<'a>(&'a self, set: &mut Vec<PollFd<'a>>) {
         for door in &self.doors {
             set.extend(door.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
@@ -94,7 +97,7 @@ impl Channels {
         }
     }
 
-    /// Takes what the sleep ended with.
+    /// Takes the results of the poll.
     pub fn woken(&mut self, mut answers: impl Iterator<Item = PollFlags>) {
         for door in self.doors.iter_mut().filter(|door| door.descriptor().is_some()) {
             door.woken(answers.next().unwrap_or(PollFlags::empty()));
@@ -107,7 +110,7 @@ impl Channels {
         }
     }
 
-    /// Whether somebody waits for a change to come into force.
+    /// Returns whether a channel waits for a change to become active.
     pub fn waits_for_barrier(&mut self) -> bool {
         let agent = &mut self.agent;
         self.links
@@ -115,7 +118,7 @@ impl Channels {
             .any(|(_, link)| agent.channel(link.channel()).is_some_and(|channel| channel.waits_for_barrier()))
     }
 
-    /// Does a bounded amount of what there is to do, and says whether there is more.
+    /// Processes a bounded amount of work. Returns whether there is more.
     pub fn step(&mut self, model: &mut Model<WorkerSet>, now: Nanos, refresh: &mut dyn FnMut()) -> bool {
         let mut more = self.pass_notices_on(model, now);
         more |= self.meet(now);
@@ -131,23 +134,24 @@ impl Channels {
         more
     }
 
-    /// The same while the model is lent: connections come and go, echoes are answered, all else waits.
+    /// Does the part of a step that needs no model. Called while the model is lent: it opens and closes
+    /// connections and answers echo requests.
     pub fn step_alone(&mut self, now: Nanos) -> bool {
         let more = self.meet(now);
         self.step_links(now, |agent, channel| agent.step_alone(channel, now)) || more
     }
 
-    /// Changes for which the model is to be lent.
+    /// Returns a long-running change for which the model must be lent, if there is one.
     pub fn take_work(&mut self) -> Option<Work> {
         self.agent.take_work()
     }
 
-    /// What controllers did not get.
+    /// Returns the number of messages that controllers did not get.
     pub fn lost(&self) -> Lost {
         self.agent.lost()
     }
 
-    /// Answers who asked for them.
+    /// Answers the channel that requested a long-running change.
     pub fn finish(
         &mut self,
         done: Done,
@@ -162,7 +166,7 @@ impl Channels {
         }
     }
 
-    /// Accepts and dials.
+    /// Accepts connections and connects to controllers.
     fn meet(&mut self, now: Nanos) -> bool {
         self.accept(now);
         let mut more = now >= self.deaf_until_ns && self.doors.iter().any(Door::is_called);
@@ -251,7 +255,7 @@ impl Channels {
                         accepted += 1;
                         self.links.push((Origin::Peer, Link::new(stream, peer, &mut self.agent, now)));
                     }
-                    // One that is gone before it was accepted says nothing about the next.
+                    // A client that disconnected before it was accepted does not affect the next one.
                     Err(error)
                         if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted) => {}
                     Err(error) => {

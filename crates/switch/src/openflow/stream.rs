@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A connection of either kind, which does not block.
+//! Non-blocking TCP or unix connection.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-/// See the module.
+/// Non-blocking TCP or unix connection.
 #[derive(Debug)]
 pub enum Stream {
     Tcp(TcpStream),
@@ -14,7 +14,7 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Of a TCP connection as it was made.
+    /// Makes a TCP connection non-blocking and disables Nagle's algorithm.
     pub fn tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         stream.set_nodelay(true)?;

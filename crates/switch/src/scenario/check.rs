@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a scenario says, checked against itself.
+//! Checks of a scenario file. Begin with [`any`].
 
 use super::traffic::{self, Traffic};
 use super::{PORTS, Scenario, SwitchScenario, file, network};
@@ -16,23 +16,24 @@ use std::io::{self, BufReader};
 use std::path::Path;
 use worker::WorkerSet;
 
-/// Sorts of traffic at most.
+/// Maximum number of traffic classes.
 const TRAFFIC: usize = 64;
-/// Packets that wait for a poll at most.
+/// Maximum number of packets that wait to be received.
 const RING: i64 = 65_536;
-/// Longest times: of a run, and of input and output.
+/// Maximum time of a run, in ns.
 const TIME_NS: u64 = super::LONGEST_NS as u64;
+/// Maximum time of input and output, in ns.
 const IO_NS: u64 = 1_000_000_000;
-/// Packets of a run at most.
+/// Maximum number of packets of a run.
 const PACKETS: f64 = 1e11;
-/// Bytes of a flow file at most.
+/// Maximum size of a flow file, in bytes.
 const FLOW_FILE_BYTES: usize = 1 << 30;
-/// Bytes of it that are read at a time.
+/// Number of bytes of a flow file that are read at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
-/// Most that may be offered, in parts of what the switch carries.
+/// Maximum offered load relative to the switch's capacity.
 const FACTOR: f64 = 1_000.0;
 
-/// A scenario of either sort.
+/// Checks the text of a scenario of one switch or of a network.
 pub fn any(path: &Path, text: &str, seed: Option<u64>) -> Result<Scenario, Vec<Mistake>> {
     let text::Reading { tree, file, mut mistakes } = text::read(text, file::SCENARIO);
     match file.and_then(|file| scenario(path, file, seed, &mut mistakes)) {
@@ -46,7 +47,7 @@ fn scenario(path: &Path, file: file::File, seed: Option<u64>, mistakes: &mut Mis
         Some(seed) => seed,
         None => mistakes.at("seed", in_range(file.seed.unwrap_or(1), 0..=i64::MAX))?,
     };
-    // Before any table is made.
+    // Tables use hashes, so fix the seed before any table is made.
     sim::fix_hashes(seed);
     let Some(network) = &file.network else {
         return switch(path, file, seed, mistakes).map(Scenario::Switch);
@@ -85,7 +86,7 @@ fn switch(path: &Path, file: file::File, seed: u64, mistakes: &mut Mistakes) -> 
     for class in &mut classes {
         let low_latency = |frame: &Vec<u8>| {
             let processed = model.trace(class.port, frame).processed;
-            // What is dropped at the door hits no entry, and is no part of a lane's traffic.
+            // A packet that is dropped before any table hits no entry and belongs to no lane.
             processed.low_latency && !processed.hits.is_empty()
         };
         class.low_latency = class.flows.iter().map(low_latency).collect();
@@ -106,7 +107,7 @@ fn switch(path: &Path, file: file::File, seed: u64, mistakes: &mut Mistakes) -> 
     })
 }
 
-/// Times of a run.
+/// Times of a run in ns.
 struct Times {
     span_ns: f64,
     io_ns: f64,
@@ -131,7 +132,7 @@ fn times(file: &file::File, mistakes: &mut Mistakes) -> Option<Times> {
     Some(Times { span_ns: span_ns?, io_ns: io_ns?, warm_up_ns: warm_up_ns? })
 }
 
-/// Packets that are to arrive, in place of a time.
+/// Returns the number of packets to arrive, if it is given instead of a duration.
 fn packets(file: &file::File, mistakes: &mut Mistakes) -> Option<u64> {
     let packets = file.packets?;
     if file.duration.is_some() {
@@ -140,7 +141,7 @@ fn packets(file: &file::File, mistakes: &mut Mistakes) -> Option<u64> {
     mistakes.at("packets", in_range(packets, 1..=PACKETS as i64))
 }
 
-/// The only switch.
+/// Returns the only switch, or adds a mistake.
 fn only(datapaths: Vec<file::Datapath>, mistakes: &mut Mistakes) -> Option<file::Datapath> {
     match <[file::Datapath; 1]>::try_from(datapaths) {
         Ok([one]) => Some(one),
@@ -156,7 +157,7 @@ fn only(datapaths: Vec<file::Datapath>, mistakes: &mut Mistakes) -> Option<file:
     }
 }
 
-/// How the switch forwards.
+/// Forwarding settings of the switch.
 struct Forwarded {
     config: worker::Config,
     marks: Marks,
@@ -168,7 +169,7 @@ fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) 
     let file::Datapath { low_latency, ffp, lanes, port_cache, .. } = datapath;
     let forwarding = forwarding("datapath", low_latency, ffp, lanes, port_cache, mistakes);
     let rules = mistakes.take(rules(datapath, folder));
-    // Simulated devices are never behind, so that nothing is outstanding.
+    // Simulated devices send without delay, so no bytes are ever outstanding.
     let Forwarding { low_latency_cookie, learning, lut_entries, consistency, lanes, outstanding_bytes: _ } =
         forwarding?;
     let marks = Marks { cookie: low_latency_cookie, learning };
@@ -177,7 +178,7 @@ fn forwarded(datapath: &file::Datapath, folder: &Path, mistakes: &mut Mistakes) 
     Some(Forwarded { config, marks, rules: rules? })
 }
 
-/// The sorts of traffic; none if one of them is wrong.
+/// Checks the traffic classes. Returns `None` if one of them is wrong.
 fn sorts(
     list: Vec<file::Traffic>,
     folder: &Path,
@@ -203,7 +204,7 @@ fn sorts(
     (sorts.len() == count).then_some(sorts)
 }
 
-/// The text of the switch's flows.
+/// Returns the text of the switch's flows.
 fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
     let path = match (&datapath.flows, &datapath.rules) {
         (Some(_), Some(_)) => return Err(wrong("datapath.rules", "is there beside flows; give one of them")),
@@ -228,8 +229,8 @@ fn rules(datapath: &file::Datapath, folder: &Path) -> Result<String, Mistake> {
     Ok(text)
 }
 
-/// Gives each sort of traffic its rate; returns the factor if that is yet to be found. With a factor the rates are only in
-/// proportion.
+/// Returns the traffic classes with their rates, and the load factor, if there is one. With a load factor the
+/// rates are relative, because the capacity is not known yet.
 fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>, Option<f64>), Mistake> {
     let shares: f64 = traffic.iter().filter(|one| one.shared).map(|one| one.class.rate_pps).sum();
     let (all_pps, factor) = match load {
@@ -263,7 +264,7 @@ fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>,
         return Err(wrong("traffic", format!("has shares that add up to {shares}; they must to 1")));
     }
     let rated = |one: Traffic| {
-        // Parts of exactly all: what was offered, given as a rate, does the same again.
+        // Divide by the exact sum, so that a repeated run with the reported rate has the same rates.
         let rate_pps = if one.shared { one.class.rate_pps / shares * all_pps } else { one.class.rate_pps };
         Class { rate_pps, ..one.class }
     };
@@ -275,7 +276,7 @@ fn rates(load: Option<file::Load>, traffic: Vec<Traffic>) -> Result<(Vec<Class>,
     Ok((classes, factor))
 }
 
-/// The switch's model with its rules in force, and how many ports it has.
+/// Returns the switch's model with its rules, and the number of its ports.
 fn model(
     rules: &str,
     key: &str,
@@ -284,7 +285,7 @@ fn model(
 ) -> Result<(Model<WorkerSet>, PortNo), Mistake> {
     let mut file = FlowFile::default();
     file.push(rules);
-    // A last line may lack its end.
+    // The last line may have no line feed.
     file.push("\n");
     let mut ports = file.ports();
     ports.extend(classes.iter().flat_map(|class| [Some(class.port), class.comes_back]).flatten());

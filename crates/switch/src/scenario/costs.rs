@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the worker's steps cost, as a scenario says it and a report writes it down.
+//! Costs of the worker's steps, as scenarios and reports write them.
 
 use super::ScenarioError;
 use crate::config::Mistake;
@@ -10,39 +10,39 @@ use serde::{Deserialize, Deserializer, Serialize};
 use sim::cost::{CostTable, step_name, step_named};
 use std::fmt;
 
-/// Steps of a list at most: more than there are.
+/// Maximum number of steps in a list. There are fewer kinds of steps.
 const STEPS: usize = 4_096;
 
-/// Most that a step or a unit of it may cost, ns.
+/// Maximum cost of a step or a unit, in ns.
 const COST_NS: f64 = 1e9;
 
-/// Where costs are from.
+/// Source of the costs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Costs {
-    /// Measured on the machine, before the run.
+    /// Measured on this machine before the run.
     #[default]
     Measured,
-    /// The same for a unit of every step, ns.
+    /// The same cost for each unit of every step, in ns.
     Even(f64),
-    /// Of these steps; others cost nothing.
+    /// Costs of these steps. All other steps cost nothing.
     Given(Vec<StepCost>),
 }
 
-/// One step.
+/// Cost of a step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StepCost {
-    /// Its name.
+    /// Name of the step.
     pub step: String,
-    /// Its table, if it is one's.
+    /// Table number, for steps of a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<u8>,
-    /// Of packets that left the fast-forwarding path, or are worked off.
+    /// Whether the cost applies to packets that left the fast-forwarding path or come from the backlog.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub again: bool,
-    /// What it costs each time, ns.
+    /// Fixed cost of the step, in ns.
     pub time_ns: f64,
-    /// What each unit of it costs, ns.
+    /// Cost per unit of the step, in ns.
     pub unit_ns: f64,
 }
 
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for Costs {
 }
 
 impl Costs {
-    /// A table of costs that are given; none if they are to be measured.
+    /// Returns the cost table of given costs. `None` if the costs are to be measured.
     pub fn table(&self) -> Result<Option<CostTable>, Mistake> {
         match self {
             Self::Measured => Ok(None),
@@ -139,7 +139,7 @@ fn above_0(ns: f64) -> Result<f64, String> {
     if ns > 0.0 { Ok(ns) } else { Err("is 0, so no time would pass; use 10, for instance".to_owned()) }
 }
 
-/// A table's steps, for whoever wants to run by them again.
+/// Returns the steps of a cost table, so that a run can be repeated with them.
 pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     let step = |row: &sim::cost::Row| {
         let (name, of_table) = step_name(row.step);
@@ -154,18 +154,18 @@ pub fn steps_of(table: &CostTable) -> Vec<StepCost> {
     table.rows().iter().map(step).collect()
 }
 
-/// Tenths of a nanosecond: less is noise.
+/// Rounds to tenths of a nanosecond. Smaller differences are noise.
 fn tenths(ns: f64) -> f64 {
     (ns * 10.0).round() / 10.0
 }
 
-/// The table of these steps, which are known to be right.
+/// Returns the cost table of measured steps.
 pub fn table_of(steps: &[StepCost]) -> Result<CostTable, ScenarioError> {
     given(steps).map_err(ScenarioError::Costs)
 }
 
 impl fmt::Display for StepCost {
-    /// As a line of a scenario's list.
+    /// Writes the step as a line of a scenario's list.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{{ step = \"{}\", ", self.step)?;
         if let Some(table) = self.table {

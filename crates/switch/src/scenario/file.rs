@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A scenario as it is written. Numbers are kept wide, so that one out of range gets a sentence of its own.
+//! Structure of the scenario file, as serde reads it.
+//!
+//! Numbers are `i64`, so that a value out of range gets an error message of ours instead of serde's.
 
 use super::costs::Costs;
 use super::network::file::Section;
@@ -32,7 +34,7 @@ pub struct Load {
     pub factor: Option<f64>,
 }
 
-/// A switch: of the daemon's configuration what tells how it forwards, and its flows.
+/// Settings of a switch: the forwarding keys of the daemon's configuration, and its flows.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Datapath {
@@ -75,7 +77,7 @@ pub struct Traffic {
 const FRACTION: &str = "a number";
 const YES_OR_NO: &str = "true or false";
 
-/// What the keys take.
+/// Grammar of scenario files.
 pub const SCENARIO: Grammar = &[KEYS, FORWARDING];
 
 const KEYS: &[Key] = &[

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `shunt sim`: a switch and its traffic as a file tells of them, run in virtual time, and what became of the packets.
+//! Scenarios of `shunt sim`: reads a file, runs a simulation in virtual time, and reports the result.
 //!
-//! What runs is the worker itself ([`sim::arrivals`]); here the file is read and checked, packets are made, and the result
-//! is put into rows. docs/simulation.md is the file's description.
+//! The simulation itself is [`sim::arrivals`], which runs the real worker. This module checks the file, makes
+//! the packets and formats the result. docs/simulation.md describes the file. Begin with [`Scenario::load`].
 
 mod check;
 mod costs;
@@ -28,55 +28,55 @@ use sim::cost::CostError;
 use sim::network::NetworkError;
 use std::path::{Path, PathBuf};
 
-/// Ports of a simulated switch at most.
+/// Maximum number of ports of a simulated switch.
 const PORTS: PortNo = 256;
 
-/// Longest time in which packets arrive, ns: one hour.
+/// Longest time in which packets arrive, in ns: one hour.
 const LONGEST_NS: f64 = 3.6e12;
 
-/// Packets a second at most, of one sort and of all.
+/// Maximum rate of a traffic class and of all traffic, in packets per second.
 const RATE_PPS: f64 = 1e9;
 
-/// A simulation.
+/// Scenario of one switch or of a network.
 #[derive(Debug)]
 pub enum Scenario {
-    /// One switch, and what arrives at it.
+    /// One switch and its traffic.
     Switch(SwitchScenario),
-    /// A network.
+    /// Network of switches.
     Network(NetworkScenario),
 }
 
-/// A simulation of one switch, and what arrives at it.
+/// Scenario of one switch and its traffic.
 #[derive(Clone, Debug)]
 pub struct SwitchScenario {
     path: PathBuf,
     seed: u64,
-    /// The switch's flows, in flow syntax.
+    /// Flows of the switch in flow syntax.
     rules: String,
     ports: PortNo,
     config: worker::Config,
     marks: Marks,
     costs: Costs,
-    /// What arrives. While `factor` is there, rates are shares of what the switch carries.
+    /// Arriving packets. If `factor` is given, the rates are relative to the switch's capacity.
     load: Load,
-    /// What is offered, in parts of what the switch carries.
+    /// Offered load relative to the switch's capacity.
     factor: Option<f64>,
-    /// Packets that are to arrive, in place of a time.
+    /// Number of packets to arrive, instead of a duration.
     packets: Option<u64>,
 }
 
-/// Why a scenario is refused.
+/// Error of a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// The file can not be read.
+    /// The file cannot be read.
     #[error("{}: can not read the scenario: {source}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Its contents are wrong; a line for each mistake.
+    /// The contents are wrong. Each mistake is one line.
     #[error(transparent)]
     Wrong(FileMistakes),
     /// The switch could not be set up.
@@ -85,24 +85,25 @@ pub enum ScenarioError {
     /// The network could not be set up.
     #[error("the network can not be set up: {0}")]
     Network(#[from] NetworkError),
-    /// It carries nothing, so that no part of it can be offered.
+    /// The capacity of the switch is 0, so no load relative to it can be offered.
     #[error(
         "{}: load.factor: the switch loses packets of this traffic at any rate; give load.rate_pps", .0.display()
     )]
     NoCapacity(PathBuf),
-    /// So many packets would take longer than any run.
+    /// The number of packets would take longer than the longest run. The second field is the time in ns.
     #[error("{}: packets: would take {:.0} s to arrive; the longest run has {:.0} s", .0.display(), .1 / 1e9, LONGEST_NS / 1e9)]
     TooLong(PathBuf, f64),
-    /// Costs that were measured are of no use.
+    /// The measured costs are invalid.
     #[error("the measured costs are of no use: {0}; run it again, or give costs")]
     Costs(Mistake),
 }
 
 impl Scenario {
-    /// Reads and checks a file; paths in it are relative to its folder. A seed replaces the file's.
+    /// Reads and checks a file. Paths in it are relative to its directory. `seed` replaces the file's seed.
     ///
     /// # Errors
-    /// All that is wrong.
+    ///
+    /// Returns an error if the file cannot be read, or all mistakes in it.
     pub fn load(path: &Path, seed: Option<u64>) -> Result<Self, ScenarioError> {
         let read = read_text(path).map_err(|source| ScenarioError::Read { path: path.into(), source })?;
         read.map_err(|mistake| vec![mistake])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What happens to a network meanwhile: failures and their repair, and a change of numbering.
+//! Scheduled changes of a network: failures, their repair, and a change of numbering.
 
 use super::file::{Failure, Renumber};
 use super::plan::{Graph, Setups};
@@ -9,17 +9,17 @@ use crate::config::value::duration;
 use flow::{Nanos, PortNo};
 use sim::network::{Act, End};
 
-/// Latest time of anything, ns: an hour.
+/// Latest time of a change, in ns: one hour.
 const LATEST_NS: Nanos = 3_600_000_000_000;
 
-/// Something that can fail.
+/// Part of a network that can fail, with its index.
 #[derive(Clone, Copy)]
 enum Part {
     Link(usize),
     Node(usize),
 }
 
-/// The time of a key that must be there.
+/// Returns the time of a required key in ns.
 fn needed_time(key: &str, text: Option<&String>) -> Result<Nanos, Mistake> {
     time(key, text.ok_or_else(|| wrong(key, "is missing; write at = \"10ms\""))?)
 }
@@ -32,7 +32,7 @@ fn time(key: &str, text: &str) -> Result<Nanos, Mistake> {
     at(key, duration(text).and_then(told))
 }
 
-/// What a failure of the list, at its place there, means.
+/// Returns the changes that entry `n` of the failure list describes, with their times in ns.
 pub fn failure(
     n: usize,
     failure: &Failure,
@@ -48,7 +48,7 @@ pub fn failure(
     let parts: Vec<Part> = match (&failure.link, &failure.node, failure.each.as_deref()) {
         (Some([a, b]), None, None) => {
             let ends = [node(a, "link")?, node(b, "link")?];
-            // The ports of the first that lead to the other.
+            // Ports of the first switch that lead to the second one.
             let joins = |port: &&PortNo| {
                 graph.peer(End { node: ends[0], port: **port }).is_some_and(|peer| peer.node == ends[1])
             };
@@ -121,7 +121,8 @@ pub fn failure(
     Ok(acts)
 }
 
-/// The steps of a change of numbering. Switches take each step on their own, some time within the spread.
+/// Returns the steps of a change of numbering, with their times in ns. Each switch takes a step at a random
+/// time within the spread.
 pub fn renumber(section: &Renumber, stages: Vec<Setups>, seed: u64) -> Result<Vec<(Nanos, Act)>, Mistake> {
     let key = |name: &str| format!("network.renumber.{name}");
     let first_ns = needed_time(&key("at"), section.at.as_ref())?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a scenario of a network says, checked and made ready.
+//! Checks of a scenario of a network.
 
 use super::file::Section;
 use super::plan::Plan;
@@ -10,12 +10,13 @@ use flow::Nanos;
 use sim::network::{Host, Link, Network, Node};
 use std::path::Path;
 
-/// Longest delay and time of detection, ns.
+/// Maximum link delay and detection time, in ns.
 const LONGEST_NS: Nanos = 60_000_000_000;
-/// Frames that wait for a link at most.
+/// Maximum number of frames that wait for a link.
 const QUEUE: i64 = 1_000_000;
 
-/// Reads what the section names, and makes of it what is run. None if some of it is wrong.
+/// Reads the section and the plan that it names, and builds the simulated network. Returns `None` if there
+/// are mistakes.
 pub fn scenario(
     path: &Path,
     section: &Section,
@@ -82,7 +83,7 @@ pub fn scenario(
     })
 }
 
-/// What all links have in common.
+/// Properties that all links share.
 struct Wires {
     delay_ns: Nanos,
     detection_ns: Nanos,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The section of a network as it is written.
+//! Structure of the `[network]` section of a scenario file.
 
 use serde::Deserialize;
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios of networks: all switches of a plan, hosts that send to each other, failures, and a change of numbering.
+//! Scenarios of networks: all switches of a plan, hosts that send packets, failures, and a change of
+//! numbering.
 //!
-//! What runs is [`sim::network`]; here plan and scenario are read, and made into what switches are configured with, what is sent,
-//! and what happens when.
+//! The simulation itself is [`sim::network`]. This module turns plan and scenario into switch settings,
+//! traffic and scheduled changes. Begin with `check`, then read `plan`.
 
 mod acts;
 mod check;
@@ -25,7 +26,7 @@ use std::path::PathBuf;
 
 pub(super) use check::scenario;
 
-/// A simulation of a network.
+/// Scenario of a network.
 #[derive(Debug)]
 pub struct NetworkScenario {
     path: PathBuf,
@@ -33,14 +34,14 @@ pub struct NetworkScenario {
     kind: &'static str,
     graph: Names,
     network: Network,
-    /// Bits of keys, by flow and then by key.
+    /// Number of key bits, by flow and then by key.
     key_bits: Vec<u32>,
     pairs: usize,
     renumbered: bool,
     require: file::Require,
 }
 
-/// Names of what is in a network, by places.
+/// Names of the network and its links. Links are indexed as in the network.
 #[derive(Debug)]
 struct Names {
     network: String,
@@ -64,10 +65,11 @@ impl Names {
 }
 
 impl NetworkScenario {
-    /// Runs it. The same file and seed give the same outcome.
+    /// Runs the simulation. The same file and seed give the same outcome.
     ///
     /// # Errors
-    /// When a switch refuses what the plan says.
+    ///
+    /// Returns an error if a switch refuses the settings of the plan.
     pub fn run(&self) -> Result<NetworkOutcome, ScenarioError> {
         sim::fix_hashes(self.network.seed);
         let found = sim::network::run(&self.network)?;

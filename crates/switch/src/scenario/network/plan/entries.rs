@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Entries and groups of edges, from what they are to do.
+//! Entries and groups of edge switches.
 
 use flow::entry::DEFAULT_PRIORITY;
 use flow::group::{Bucket, Group, GroupType};
@@ -9,30 +9,30 @@ use flow::{
 use model::{Change, GroupCommand};
 use std::collections::BTreeMap;
 
-/// The table of packets of hosts.
+/// Table of packets that hosts sent.
 pub const HOSTS: u8 = 1;
-/// The table of packets that came with a header, which is off.
+/// Table of packets whose stateless header was popped.
 pub const POPPED: u8 = 2;
 
-/// The address of a host, by its place.
+/// Returns the MAC address of the host with this index.
 pub fn mac(host: usize) -> [u8; 6] {
     let [.., a, b, c, d] = (host as u64).to_be_bytes();
     [2, 0, a, b, c, d]
 }
 
-/// The packets that an entry is for: those to a host, in a table.
+/// Packets that an entry matches: those to a host, in one table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Selector {
-    /// The table that the entry is in.
+    /// Table of the entry.
     pub table: u8,
-    /// The place of the host.
+    /// Index of the destination host.
     pub host: usize,
-    /// Only packets that came in by this port. Such an entry goes before the one for all ports.
+    /// Ingress port. Such an entry has a higher priority than the one for all ports.
     pub in_port: Option<PortNo>,
 }
 
 impl Selector {
-    /// Packets to a host, whatever port they came in by.
+    /// Selects packets to a host from any ingress port.
     pub fn to(table: u8, host: usize) -> Self {
         Self { table, host, in_port: None }
     }
@@ -48,7 +48,8 @@ impl Selector {
     }
 }
 
-/// Packets with this EtherType lose their header and go on in a table, all others in another.
+/// Returns the entries of table 0. Packets with this EtherType lose their header and continue in [`POPPED`],
+/// all others in [`HOSTS`].
 pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
     let door = |priority, matching, apply, table| {
         let instructions = Instructions { apply, next: Some(Next::Table(table)), ..Instructions::default() };
@@ -58,17 +59,17 @@ pub fn doors(ethertype: u16, pop: Action) -> Result<[Change; 2], MatchError> {
     Ok([door(2, tagged, vec![pop], POPPED).into(), door(1, Match::any(), Vec::new(), HOSTS).into()])
 }
 
-/// An entry for these packets.
+/// Returns the change that adds an entry.
 pub fn entry(selector: Selector, apply: Vec<Action>) -> Result<Change, MatchError> {
     selector.flow_mod(Command::Add, apply)
 }
 
-/// The entry for these packets is deleted.
+/// Returns the change that deletes an entry.
 pub fn without(selector: Selector) -> Result<Change, MatchError> {
     selector.flow_mod(Command::DeleteStrict, Vec::new())
 }
 
-/// A port that a group watches, and the port that the bucket outputs to while that one is up.
+/// Port that a bucket watches, and port that it outputs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Output {
     watch: PortNo,
@@ -76,21 +77,21 @@ struct Output {
 }
 
 impl Output {
-    /// OpenFlow sends a packet by the port that it came in by only if that is called `IN_PORT`.
+    /// In OpenFlow, output to a packet's ingress port needs the reserved port `IN_PORT`.
     fn new(port: PortNo, in_port: Option<PortNo>) -> Self {
         Self { watch: port, port: if in_port == Some(port) { port_no::IN_PORT } else { port } }
     }
 }
 
-/// The groups of a switch that take a port, or another one while the first is down.
+/// Fast-failover groups of a switch: output to a port, or to a backup while the port is down.
 #[derive(Debug, Default)]
 pub struct Failovers {
     ids: BTreeMap<[Output; 2], u32>,
 }
 
 impl Failovers {
-    /// The action that sends packets by a port or its backup. With `in_port`, all of them came in by that port. The group
-    /// is added to `changes` if it is new.
+    /// Returns the action that outputs to a port or its backup. `in_port` is given if all packets have this
+    /// ingress port. A new group is added to `changes`.
     pub fn output(
         &mut self,
         port: PortNo,
@@ -116,7 +117,7 @@ impl Failovers {
     }
 }
 
-/// A group that chooses one of these lists of actions by the packet's flow.
+/// Returns a select group that chooses one of these action lists by a hash of the packet's flow.
 pub fn choice(id: u32, lists: Vec<Vec<Action>>) -> Change {
     let bucket = |actions| Bucket { weight: 1, actions, ..Bucket::default() };
     let buckets = lists.into_iter().map(bucket).collect();
