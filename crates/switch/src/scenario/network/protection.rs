@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a plan protects, what of that a run put to the test, and what a scenario requires of both.
+//! Protection that a plan promises, the part of it that a run exercised, and the checks of
+//! `[network.require]`.
 
 use super::file::Require;
 use crate::config::Mistake;
@@ -8,31 +9,31 @@ use serde::Serialize;
 use sim::network::{Failure, Hop, Network, Place, Report};
 use std::collections::{HashMap, HashSet};
 
-/// Links and switches by what is promised of their failure.
+/// Counts of protected links and switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protection {
-    /// Links.
+    /// Counts of links.
     pub links: Protected,
-    /// Switches.
+    /// Counts of switches.
     pub switches: Protected,
 }
 
-/// Parts of one sort.
+/// Counts of links, or of switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Protected {
-    /// In the network.
+    /// Number in the network.
     pub total: usize,
-    /// Those that planned paths of this run's packets cross; a switch is not crossed by paths that begin or end there.
+    /// Number that planned paths of this run cross. A path does not cross the switches at its ends.
     pub used: usize,
-    /// Those of them that may fail without loss, for every path that crosses them.
+    /// Number of used parts whose failure causes no loss, for every path that crosses them.
     pub protected: usize,
-    /// Those of the used ones that failed in this run.
+    /// Number of used parts that failed in this run.
     pub failed: usize,
-    /// Those of the protected ones whose failure packets met when it was detected, so that the promise was put to the test.
+    /// Number of protected parts whose failure was met by packets after its detection.
     pub exercised: usize,
 }
 
-/// Checks that what is required is something.
+/// Checks the values of `[network.require]`.
 pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
     let key = |name: &str| format!("network.require.{name}");
     let Require { delivered, protected_links, protected_switches, exercised } = *require;
@@ -53,7 +54,7 @@ pub fn check(require: &Require, has_acts: bool) -> Result<(), Mistake> {
     Ok(())
 }
 
-/// Whether each part that is used is protected.
+/// Parts that are used, each with whether it is protected for every path.
 struct Parts(HashMap<Place, bool>);
 
 impl Parts {
@@ -90,7 +91,7 @@ impl Parts {
     }
 }
 
-/// What the plan protects of what packets crossed, and what of it was put to the test.
+/// Counts the protected and exercised parts of a run.
 pub fn protection(network: &Network, found: &Report) -> Protection {
     let parts = Parts::of(network);
     Protection {
@@ -99,7 +100,7 @@ pub fn protection(network: &Network, found: &Report) -> Protection {
     }
 }
 
-/// What is required and was not so, a sentence each.
+/// Returns the requirements that were not met, one sentence each.
 pub fn missed(
     require: &Require,
     renumbered: bool,

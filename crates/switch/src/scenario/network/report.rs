@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of a network's packets, in rows.
+//! Result of a simulated network, as printed and as JSON.
 
 use super::NetworkScenario;
 use super::protection::{self, Protection};
@@ -7,180 +7,181 @@ use crate::scenario::report::Latency;
 use serde::Serialize;
 use sim::network::{Exposure, Failure, Figures, Node, Place, Report, State};
 
-/// A run of a network. Times are ns of virtual time.
+/// Result of a simulated network. Times are virtual, in ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NetworkOutcome {
-    /// The file.
+    /// Path of the scenario file.
     pub scenario: String,
-    /// The plan's file.
+    /// Path of the plan's file.
     pub plan: String,
-    /// What it plans.
+    /// Kind of the plan.
     pub kind: &'static str,
-    /// The network's name.
+    /// Name of the network.
     pub network: String,
-    /// The seed of all that was drawn.
+    /// Seed of the random generator.
     pub seed: u64,
-    /// Switches, and what each has to keep at its most.
+    /// Switches, each with the maximum of its state during the run.
     pub switches: Vec<SwitchState>,
-    /// Links between them.
+    /// Number of links between switches.
     pub links: usize,
-    /// Hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// Pairs of hosts of which the first sends to the second.
+    /// Number of pairs of a sending and a receiving host.
     pub pairs: usize,
-    /// Flows: of a pair that chooses among paths there are several.
+    /// Number of flows. A pair with several paths has several flows.
     pub flows: usize,
-    /// Packets sent: delivered + lost.
+    /// Number of packets sent, which is `delivered` + `lost`.
     pub sent: u64,
-    /// Packets that arrived at the right host as they were sent.
+    /// Number of packets that arrived unchanged at the right host.
     pub delivered: u64,
-    /// Packets that did not.
+    /// Number of packets that did not.
     pub lost: u64,
-    /// Packets that came to another host.
+    /// Number of packets that arrived at a wrong host.
     pub misdelivered: u64,
-    /// Packets that came to the right one and were not as they were sent.
+    /// Number of packets that arrived changed at the right host.
     pub damaged: u64,
-    /// Packets that came once more.
+    /// Number of duplicates that arrived.
     pub duplicated: u64,
-    /// Packets that crossed more links than they may.
+    /// Number of packets that crossed more links than allowed.
     pub over_budget: u64,
-    /// Packets lost that should not have been, see `met`.
+    /// Number of packets lost although no failure excuses the loss. See `met`.
     pub lost_wrongly: u64,
-    /// Nothing went wrong that must not.
+    /// Whether all packets were handled correctly.
     pub right: bool,
-    /// What the scenario requires and was not so.
+    /// Requirements of the scenario that were not met, one sentence each.
     pub missed: Vec<String>,
-    /// Why packets were lost, and where.
+    /// Lost packets by reason and place.
     pub reasons: Vec<Lost>,
-    /// Packets by the failures that they met.
+    /// Packets by the kind of failure that they met.
     pub met: Vec<Met>,
-    /// What the plan protects, and what of it was put to the test.
+    /// Protection that the plan promises, and the part of it that the run exercised.
     pub protection: Protection,
-    /// Failures, the earliest first.
+    /// Failures in order of time.
     pub failures: Vec<FailureMet>,
-    /// Packets delivered, by what led them; of a network that is renumbered.
+    /// Delivered packets by the epoch of their keys, if the network is renumbered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivered_by: Option<ByEpochs>,
-    /// Links that delivered packets crossed.
+    /// Number of links that delivered packets crossed.
     pub hops: Range,
-    /// How many of these were beyond the fewest possible.
+    /// Number of links beyond the shortest path that delivered packets crossed.
     pub hops_beyond_shortest: Range,
-    /// What a packet may cross, of each flow.
+    /// Maximum number of links that the packets of a flow may cross.
     pub hop_budget: Range,
-    /// Different paths of packets from one host to another.
+    /// Number of different paths of packets between hosts.
     pub paths: u64,
-    /// What packets carry.
+    /// Sizes of the headers that packets carry.
     pub header: LinkHeader,
-    /// What switches have to keep, each at its most, in short.
+    /// Summary of the switches' state.
     pub state: TableState,
-    /// From sending to arrival.
+    /// Latency from sending to arrival.
     pub latency_ns: Latency,
-    /// How often switches forwarded.
+    /// Number of times that a switch forwarded a packet.
     pub forwarded: u64,
-    /// When the last packet was over.
+    /// Time at which the last packet arrived or was lost.
     pub end_ns: u64,
 }
 
 /// Packets lost for one reason at one place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Lost {
-    /// The reason's name.
+    /// Name of the reason.
     pub reason: &'static str,
-    /// The switch, link or host.
+    /// Switch, link or host.
     pub place: String,
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
 }
 
-/// Packets that met with failures in one way.
+/// Packets that met one kind of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Met {
-    /// How.
+    /// Kind of failure.
     pub failure: &'static str,
-    /// None of them may be lost, but for lack of room.
+    /// Whether none of these packets may be lost, except for lack of buffer space.
     pub safe: bool,
-    /// Those that arrived.
+    /// Number of packets that arrived.
     pub delivered: u64,
-    /// Those lost, not for lack of room.
+    /// Number of packets lost for other reasons than lack of buffer space.
     pub lost: u64,
-    /// Those lost for lack of room.
+    /// Number of packets lost for lack of buffer space.
     pub crowded_out: u64,
 }
 
-/// A failure.
+/// Failure of a link or switch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FailureMet {
-    /// The link or switch.
+    /// Name of the link or switch.
     pub part: String,
-    /// When it failed.
+    /// Time of the failure in ns.
     pub at_ns: u64,
-    /// Packets that met it on their path.
+    /// Number of packets whose path crossed the failed part.
     pub packets: u64,
-    /// Those of them that are protected against it, and met it once it was detected.
+    /// Number of these packets that are protected against the failure and met it after its detection.
     pub protected: u64,
 }
 
-/// Packets by the epochs of the keys that led them.
+/// Delivered packets by the epoch of their keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ByEpochs {
-    /// Those that had no key.
+    /// Number of packets without a key.
     pub none: u64,
-    /// Keys of epoch 0.
+    /// Number of packets with keys of epoch 0.
     pub epoch_0: u64,
-    /// Of epoch 1.
+    /// Number of packets with keys of epoch 1.
     pub epoch_1: u64,
-    /// Of one after the other: at a waypoint.
+    /// Number of packets with a key of each epoch, changed at a waypoint.
     pub both: u64,
 }
 
-/// What a switch has to keep, at its most.
+/// Maximum state of a switch during the run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SwitchState {
-    /// Its name.
+    /// Name of the switch.
     pub name: String,
-    /// Flow entries.
+    /// Number of flow entries.
     pub entries: usize,
-    /// Groups.
+    /// Number of groups.
     pub groups: usize,
-    /// Labels in its banks.
+    /// Number of labels in all banks.
     pub labels: usize,
-    /// Gates.
+    /// Number of gates.
     pub gates: usize,
 }
 
-/// Least, mean and most.
+/// Minimum, mean and maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Range {
-    /// The least.
+    /// Minimum.
     pub min: u64,
-    /// Their mean.
+    /// Mean.
     pub mean: f64,
-    /// The most.
+    /// Maximum.
     pub max: u64,
 }
 
-/// Bits that packets carry.
+/// Sizes of the headers that packets carry, in bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct LinkHeader {
-    /// Bits by which packets are longer on links between switches than hosts sent them, as seen there.
+    /// Bits that packets are longer on links between switches than at the sending host, as measured in the
+    /// run.
     pub on_links_bits: Range,
-    /// Bits of keys: what the plan says that keys with the same IDs have at most, which none is longer than; of freeRtr's, those they have. Of tags, bits that
-    /// their UP and DOWN have.
+    /// Sizes of keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a freeRtr
+    /// key as its own length, and a tag as the lengths of its UP and DOWN.
     pub key_bits: Range,
 }
 
-/// What switches have to keep.
+/// Summary of the switches' state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct TableState {
-    /// Flow entries of a switch.
+    /// Number of flow entries per switch.
     pub entries: Range,
-    /// Groups.
+    /// Number of groups per switch.
     pub groups: Range,
-    /// Labels in its banks.
+    /// Number of labels in all banks per switch.
     pub labels: Range,
-    /// Gates.
+    /// Number of gates per switch.
     pub gates: Range,
-    /// Switches that have no entry.
+    /// Number of switches without entries.
     pub without_entries: usize,
 }
 
@@ -194,7 +195,7 @@ fn thousandths(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }
 
-/// Puts a run into rows.
+/// Converts the report of the simulation.
 pub fn outcome(scenario: &NetworkScenario, found: &Report) -> NetworkOutcome {
     let NetworkScenario { path, plan_path, kind, graph, network, key_bits, pairs, renumbered, require } =
         scenario;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of PolKA as freeRtr speaks it: residues are indices of the next node, 0 at the last one, which takes the header off.
+//! PolKA plans in the dialect of freeRtr. A residue is the index of the next node; 0 means the last node,
+//! which pops the header.
 
 use super::graph::{self, Graph};
 use super::keyflow::{self, Dialect, Plan, RouteDocument, SegmentDocument};
@@ -9,7 +10,7 @@ use flow::stateless::{Arithmetic, Bank, Label, NodeId};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The TTL that freeRtr pushes. The switch that pushes it takes none off.
+/// Initial TTL of freeRtr. The switch that pushes the header does not decrement it.
 const TTL: u8 = 255;
 
 const WIDTH_BITS: usize = 128;
@@ -43,7 +44,7 @@ struct Segment {
     key: String,
 }
 
-/// What was read and checked.
+/// Checks a document and returns its plan.
 pub fn plan(document: Document) -> Result<Plan, PlanError> {
     let Document { ethertype, network, switches, routes } = document;
     let ethertype = hexadecimal(&ethertype)
@@ -89,7 +90,7 @@ fn bank(graph: &Graph, node: usize, switch: &SwitchDocument) -> Result<Bank, Str
 
 fn segment(Segment { path, out_port, key }: Segment) -> SegmentDocument {
     SegmentDocument {
-        // What is no number is told of when the key is read.
+        // A key that is not a number is reported later, when it is parsed.
         bits: hexadecimal(&key).map_or(0, |key| u128::BITS - key.leading_zeros()),
         guards: vec![String::new(); path.len().saturating_sub(1)],
         backup_port: None,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The network that a plan is for.
+//! Network of a plan: switches, links and hosts.
 
 use super::{PlanError, wrong};
 use flow::{Limits, PortNo, port_no};
@@ -7,10 +7,10 @@ use serde::Deserialize;
 use sim::network::End;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// Switches and hosts of a network at most.
+/// Maximum number of switches and hosts of a network.
 const NODES: usize = 1 << 20;
 
-/// `network` in the file.
+/// The `network` object of a plan's file.
 #[derive(Debug, Deserialize)]
 pub struct Document {
     #[serde(default)]
@@ -34,31 +34,31 @@ struct LinkDocument {
     b_port: PortNo,
 }
 
-/// A host, or what is to stand in for one.
+/// Host with its name and its port. A plan without hosts gets one host per end of a route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAt {
     pub name: String,
     pub at: End,
 }
 
-/// A network: switches by their places, what joins them, and hosts.
+/// Network of a plan. Vectors of switches are indexed by the switch's place in `switches`.
 #[derive(Debug, Default)]
 pub struct Graph {
     pub name: String,
     pub switches: Vec<String>,
-    /// Each switch's ports.
+    /// Ports of each switch.
     pub ports: Vec<BTreeSet<PortNo>>,
-    /// Each switch's ports that lead to other switches.
+    /// Ports of each switch that lead to other switches.
     pub trusted: Vec<BTreeSet<PortNo>>,
     pub links: Vec<[End; 2]>,
     pub hosts: Vec<HostAt>,
-    /// The link at each end of one.
+    /// Index in `links` of the link at each end.
     pub link_at: HashMap<End, usize>,
     places: HashMap<String, usize>,
 }
 
 impl Graph {
-    /// The network in which these nodes are the switches. All others are hosts.
+    /// Builds the network. `switches` are the names of the switches; all other nodes are hosts.
     pub fn new(document: Document, switches: Vec<String>) -> Result<Self, PlanError> {
         let Document { name, nodes, links } = document;
         if nodes.len() > NODES {
@@ -140,12 +140,12 @@ impl Graph {
         Ok(())
     }
 
-    /// The place of a switch.
+    /// Returns the index of a switch.
     pub fn place(&self, name: &str) -> Option<usize> {
         self.places.get(name).copied()
     }
 
-    /// A host of the switch's own name, at its lowest free port.
+    /// Adds a host at the lowest free port of a switch. It gets the switch's name.
     pub fn add_host(&mut self, node: usize) -> Result<(), PlanError> {
         let taken = &self.ports[node];
         let port = (1..).find(|port| !taken.contains(port)).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The switch at the other end of a link, if a port has one.
+    /// Returns the other end of the link at this port, if there is one.
     pub fn peer(&self, end: End) -> Option<End> {
         let ends = self.links[*self.link_at.get(&end)?];
         ends.into_iter().find(|other| *other != end)

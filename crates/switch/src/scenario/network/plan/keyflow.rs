@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans of keys: KeyFlow, PolKA's arithmetic under KeyFlow's header, and under freeRtr's.
+//! Plans of keys: KeyFlow, PolKA's arithmetic with KeyFlow's header, and PolKA with freeRtr's header.
 
 use super::entries::{self, Failovers, HOSTS, POPPED, Selector};
 use super::graph::{self, Graph};
@@ -69,22 +69,22 @@ pub(super) struct SegmentDocument {
     pub guards: Vec<String>,
 }
 
-/// Whose header it is.
+/// Header format of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     KeyFlow,
-    /// freeRtr's, with this EtherType. There is one epoch.
+    /// Header of freeRtr with this EtherType. Such a plan has one epoch.
     Polka(u16),
 }
 
-/// A plan of one epoch, or of two.
+/// Plan with one or two epochs. With two, the network is renumbered.
 #[derive(Debug)]
 pub struct Plan {
     pub graph: Graph,
     dialect: Dialect,
-    /// Each switch's banks, by epoch.
+    /// Banks of each switch, by epoch.
     banks: Vec<[Option<Bank>; 2]>,
-    /// The older first.
+    /// Keys of each epoch, the older epoch first.
     pub plans: Vec<Numbering>,
 }
 
@@ -92,34 +92,34 @@ pub struct Plan {
 #[derive(Debug)]
 pub struct Numbering {
     epoch: u8,
-    /// By first and last switch.
+    /// Segments of each route, by index of the first and last switch.
     routes: HashMap<(usize, usize), Vec<Segment>>,
 }
 
-/// What one key leads over.
+/// Part of a route that one key covers.
 #[derive(Debug, PartialEq)]
 struct Segment {
     first: usize,
     last: usize,
     out_port: PortNo,
     backup_port: Option<PortNo>,
-    /// Of a segment that begins at a waypoint, those of its two ports that packets may be sent back by.
+    /// For a segment that begins at a waypoint: its ports by which packets may be sent back.
     return_ports: Vec<PortNo>,
     key: KeyHeader,
     bits: u32,
     hops: Vec<Hop>,
 }
 
-/// What an entry is to do.
+/// Task of an entry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Task<'a> {
-    /// The host is here.
+    /// Outputs to the port of the host, which is at this switch.
     Local(PortNo),
-    /// A key leads to it, or to the next waypoint.
+    /// Pushes the key that leads to the host or to the next waypoint.
     Push(&'a Segment),
 }
 
-/// Where a task is to be done, and for which packets.
+/// Switch and packets that a task is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     node: usize,
@@ -131,13 +131,13 @@ impl Place {
         Self { node, selector: Selector::to(table, host) }
     }
 
-    /// The same for packets that came in by one port only.
+    /// Returns the same place for packets of one ingress port.
     fn by(mut self, port: PortNo) -> Self {
         self.selector.in_port = Some(port);
         self
     }
 
-    /// The same for all ports. An entry for one port needs this one beside it.
+    /// Returns the same place for all ingress ports. An entry for one port also needs an entry for all ports.
     fn by_any(mut self) -> Self {
         self.selector.in_port = None;
         self
@@ -207,7 +207,7 @@ impl Plan {
         Self::of(graph, Dialect::KeyFlow, banks, plans)
     }
 
-    /// With hosts of its own if the network has none: one at each end of a route.
+    /// Creates a plan. If the network has no hosts, a host is added at each end of a route.
     pub(super) fn of(
         mut graph: Graph,
         dialect: Dialect,
@@ -234,13 +234,13 @@ impl Plan {
         (self.graph.hosts[from].at.node, self.graph.hosts[to].at.node)
     }
 
-    /// The numberings of a run, in turn.
+    /// Returns the numberings that a run uses, in order.
     fn used(&self, renumbered: bool) -> &[Numbering] {
         let first = if renumbered { 0 } else { self.plans.len().saturating_sub(1) };
         self.plans.get(first..).unwrap_or_default()
     }
 
-    /// Whether there is a route, in each numbering.
+    /// Returns whether every numbering has a route for the pair.
     pub fn has(&self, pair: Pair) -> bool {
         let ends = self.switches_of(pair);
         ends.0 == ends.1 || self.plans.iter().all(|plan| plan.routes.contains_key(&ends))
@@ -268,7 +268,7 @@ impl Plan {
             most.push(segments.iter().map(|segment| 1 + u32::from(segment.key.hops)).sum::<u32>());
             split |= segments.len() > 1;
         }
-        // Between two numberings, a packet may be led to a waypoint by one and from there by the other.
+        // During a renumbering, a packet may travel to a waypoint by one numbering and continue by the other.
         way.hops_max = if split { most.iter().sum() } else { most.iter().max().copied().unwrap_or(0) };
         way
     }
@@ -323,7 +323,7 @@ impl Plan {
                 stage(&Tasks::new(), Some(&[new.epoch]))?;
                 for place in before.keys().filter(|place| !after.contains_key(*place)) {
                     if let [.., change, end] = &mut stages[..] {
-                        // An entry for one port that stayed would hide the entry that changes.
+                        // An entry for one port that stays would hide the changed entry for all ports.
                         let stage = if after.contains_key(&place.by_any()) { change } else { end };
                         stage[place.node].changes.push(entries::without(place.selector)?);
                     }
@@ -339,13 +339,13 @@ impl Plan {
             Dialect::KeyFlow => Action::PushKey(key.clone()),
             Dialect::Polka(_) => Action::PushPolka(PolkaHeader {
                 key: key.key.iter().fold(0, |key, byte| key << 8 | u128::from(*byte)),
-                // A TTL of 1 goes no further, a hop limit of 1 does.
+                // The lookup drops a TTL of 1, but still forwards a hop limit of 1.
                 ttl: key.hops.saturating_add(1),
             }),
         }
     }
 
-    /// What entries of all switches are to do by one numbering.
+    /// Returns the tasks of all switches for one numbering.
     fn tasks<'a>(&'a self, plan: &'a Numbering, pairs: &[Pair]) -> Result<Tasks<'a>, PlanError> {
         let mut tasks = Tasks::new();
         for &pair in pairs {
@@ -409,7 +409,7 @@ fn read_bank(graph: &Graph, node: usize, bank: BankDocument, arithmetic: Arithme
     Ok(Bank { id, labels: (0..).zip(labels).collect(), backups })
 }
 
-/// The routes of a document, at this place of it.
+/// Checks the routes of a document. `place` is their path in the document, for error messages.
 pub(super) fn numbering(
     graph: &Graph,
     banks: &[[Option<Bank>; 2]],
@@ -493,7 +493,8 @@ fn read_segment(
         let port = if at == 0 {
             Some(out_port)
         } else {
-            // Of parallel links the one that the key chooses. If it chooses none of them, the run will tell.
+            // Of parallel links, take the one that the key selects. If the key selects none of them, the run
+            // reports it.
             let chosen = banks[pair[0]][epoch].as_ref().and_then(|bank| output(bank, &key));
             chosen.filter(leads).or_else(|| graph.trusted[pair[0]].iter().copied().find(leads))
         };
@@ -514,7 +515,7 @@ fn read_segment(
     Ok(Segment { first, last, out_port, backup_port, return_ports, key, bits, hops })
 }
 
-/// The port that a switch sends a key by.
+/// Returns the port to which a switch forwards packets with this key.
 fn output(bank: &Bank, key: &[u8]) -> Option<PortNo> {
     let modulus = u64::from(bank.id.modulus());
     let residue = match bank.id.arithmetic() {
@@ -538,7 +539,7 @@ fn leading_zeros(key: &[u8]) -> u32 {
     8 * zeros as u32 + key.get(zeros).map_or(0, |byte| byte.leading_zeros())
 }
 
-/// A key of so many bytes.
+/// Parses a key of `bytes` bytes.
 fn read_key(text: &str, bytes: usize) -> Result<Vec<u8>, String> {
     let wrong = || format!("has the key \"{text}\", which is no hexadecimal number with 0x");
     let digits = text.strip_prefix("0x").filter(|digits| !digits.is_empty()).ok_or_else(wrong)?;
@@ -568,7 +569,7 @@ mod tests {
         // 25 is 1, 1 and 0 modulo 4, 3 and 5; 256 * 25 is 2 modulo 7.
         assert_eq!([4, 3, 5].map(|id| port(Arithmetic::Integer, id, &[0, 25])), [Some(7), Some(7), None]);
         assert_eq!([7, 3].map(|id| port(Arithmetic::Integer, id, &[0, 25, 0])), [Some(9), Some(7)]);
-        // Modulo x^2 + x + 1, x^3 is 1: x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which is x + 1.
+        // Modulo x^2 + x + 1, x^3 is 1. So x^4 is x, x^4 + x + 1 is 1, and x^8 is x^2, which is x + 1.
         let keys: [&[u8]; 4] = [&[0x10], &[0x13], &[1, 0], &[7]];
         assert_eq!(keys.map(|key| port(Arithmetic::Polynomial, 7, key)), [Some(9), Some(7), None, None]);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans as the planners write them (docs/planning.md), and what they mean for a network: how its switches are configured, and
-//! what may be sent through it.
+//! Plans of the route planners (docs/planning.md), and the switch settings and routes that follow from them.
+//!
+//! Begin with [`Plan::read`] and [`Plan::stages`].
 
 mod entries;
 mod freertr;
@@ -22,10 +23,10 @@ use std::io::Read;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Bytes of a file at most: more than any network that can be simulated needs.
+/// Maximum size of a plan's file, in bytes. No network that can be simulated needs more.
 const FILE_BYTES: u64 = 1 << 28;
 
-/// What is wrong with a plan, and where in it.
+/// Mistake in a plan, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
     place: String,
@@ -51,30 +52,31 @@ fn wrong(place: impl Into<String>, problem: impl Into<String>) -> PlanError {
     PlanError { place: place.into(), problem: problem.into() }
 }
 
-/// A plan that was read and checked.
+/// Plan that is read and checked.
 #[derive(Debug)]
 pub enum Plan {
-    /// Keys, by integers or polynomials.
+    /// Keys with integer or polynomial arithmetic.
     KeyFlow(keyflow::Plan),
-    /// Tags of a fat tree.
+    /// Tags of Tag-and-Forward in a fat tree.
     Tags(tags::Plan),
 }
 
-/// From one host to another, by places in the graph's list.
+/// Source and destination host, as indices of [`Graph::hosts`].
 pub type Pair = (usize, usize);
 
-/// How packets of a pair go.
+/// Routes of the packets of a pair.
 #[derive(Clone, Debug, Default)]
 pub struct Way {
-    /// Planned paths, one for each numbering; none if the plan does not tell.
+    /// Planned paths, one per numbering. Empty if the plan does not contain paths.
     pub routes: Vec<Vec<Hop>>,
-    /// Links that a packet may cross.
+    /// Maximum number of links that a packet may cross.
     pub hops_max: u32,
-    /// Bits of the keys that it carries: of each the most that a key with the same IDs has, of freeRtr's what it has itself. Of a tag those of its UP and DOWN.
+    /// Sizes of the keys or tags in bits. A KeyFlow key counts as the largest key with the same IDs, a
+    /// freeRtr key as its own length, and a tag as the lengths of its UP and DOWN.
     pub key_bits: Vec<u32>,
 }
 
-/// What switches are configured with, by switch.
+/// Settings of all switches, indexed by switch.
 pub type Setups = Vec<Setup>;
 
 #[derive(Debug, Deserialize)]
@@ -85,10 +87,10 @@ struct Head {
 }
 
 impl Plan {
-    /// Reads a plan's file.
+    /// Reads a plan from a file.
     pub fn open(path: &Path) -> Result<Self, PlanError> {
         let told = |error: std::io::Error| wrong("", format!("can not read the plan: {error}"));
-        // A pipe may never end, and a device never be empty.
+        // A pipe or a device may deliver data without end.
         if !std::fs::metadata(path).map_err(told)?.is_file() {
             return Err(wrong("", "is no regular file; name one that has a plan"));
         }
@@ -101,7 +103,7 @@ impl Plan {
         Self::read(&text)
     }
 
-    /// Reads a plan.
+    /// Parses a plan.
     pub fn read(text: &str) -> Result<Self, PlanError> {
         let head: Head = json(text)?;
         if head.format.as_deref() != Some("shunt-plan") {
@@ -124,7 +126,7 @@ impl Plan {
         }
     }
 
-    /// Its name in the report.
+    /// Returns the name of the plan's kind for the report.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::KeyFlow(plan) => plan.kind(),
@@ -132,7 +134,7 @@ impl Plan {
         }
     }
 
-    /// The network.
+    /// Returns the network.
     pub fn graph(&self) -> &Graph {
         match self {
             Self::KeyFlow(plan) => &plan.graph,
@@ -140,12 +142,12 @@ impl Plan {
         }
     }
 
-    /// Whether it has a numbering to change to.
+    /// Returns whether the plan has a second numbering to change to.
     pub fn renumbers(&self) -> bool {
         matches!(self, Self::KeyFlow(plan) if plan.plans.len() > 1)
     }
 
-    /// Whether the pair's packets have a way.
+    /// Returns whether the plan has a route for the pair.
     pub fn has(&self, pair: Pair) -> bool {
         match self {
             Self::KeyFlow(plan) => plan.has(pair),
@@ -153,14 +155,15 @@ impl Plan {
         }
     }
 
-    /// Uses no more than so many paths of a pair.
+    /// Limits the number of paths per pair.
     pub fn limit_paths(&mut self, most: usize) {
         if let Self::Tags(plan) = self {
             plan.paths_max = most;
         }
     }
 
-    /// The switches that there is a way to, by that where it begins.
+    /// Returns the possible destination switches of each source switch. Pairs must still be checked with
+    /// [`Plan::has`].
     pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
         match self {
             Self::KeyFlow(plan) => plan.targets(),
@@ -168,8 +171,8 @@ impl Plan {
         }
     }
 
-    /// Paths that the pair's packets choose among, each taken by those of which the hash falls into its share; 1 if there is no
-    /// choice.
+    /// Returns the number of paths of a pair. Each path gets the packets whose hash falls into its share. 1:
+    /// there is only one path.
     pub fn shares(&self, pair: Pair) -> usize {
         match self {
             Self::KeyFlow(_) => 1,
@@ -177,7 +180,8 @@ impl Plan {
         }
     }
 
-    /// How the pair's packets of a share go. `renumbered`: at first by the older numbering, and then by the other.
+    /// Returns the route of one share of a pair's packets. With `renumbered`, it contains the routes of the
+    /// older and the newer numbering.
     pub fn way(&self, pair: Pair, share: usize, renumbered: bool) -> Way {
         match self {
             Self::KeyFlow(plan) => plan.way(pair, renumbered),
@@ -185,8 +189,9 @@ impl Plan {
         }
     }
 
-    /// What switches are configured with for packets of these pairs: before the first packet, and if it is renumbered, in
-    /// the three steps of that: both numberings are known, packets are led by the new one, the old one is forgotten.
+    /// Returns the switch settings for packets of these pairs, by stage. Stage 0 applies before the first
+    /// packet. With `renumbered`, three stages follow: switches know both numberings, packets get new keys,
+    /// switches forget the old numbering.
     pub fn stages(&self, pairs: &[Pair], renumbered: bool) -> Result<Vec<Setups>, PlanError> {
         match self {
             Self::KeyFlow(plan) => plan.stages(pairs, renumbered),
@@ -195,7 +200,7 @@ impl Plan {
     }
 }
 
-/// A document; what is wrong with it is told with its line.
+/// Parses JSON. An error names the line.
 fn json<T: DeserializeOwned>(text: &str) -> Result<T, PlanError> {
     serde_json::from_str(text).map_err(|error| wrong(String::new(), format!("is no such plan: {error}")))
 }

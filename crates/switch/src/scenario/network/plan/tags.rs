@@ -54,24 +54,24 @@ struct PlaceDocument {
     gate: u16,
 }
 
-/// Bits of UP and DOWN in the wide form.
+/// Numbers of bits of UP and DOWN in the wide header.
 const WIDE_BITS: [u32; 2] = [29, 16];
-/// And in the paper's.
+/// Numbers of bits of UP and DOWN in the paper's header.
 const PAPER_BITS: [u32; 2] = [32, 13];
 
-/// A plan of tags.
+/// Plan of tags.
 #[derive(Debug)]
 pub struct Plan {
     pub graph: Graph,
     wide: bool,
     server_gate_max: u32,
     switches: Vec<Switch>,
-    /// Each host's gate, by its place.
+    /// Gate of each host, by the host's index.
     gates: Vec<u16>,
     ups: Vec<Vec<u32>>,
-    /// Cores, by plane.
+    /// Indices of the core switches, by plane.
     cores: Vec<Vec<usize>>,
-    /// Paths of a pair that are used at most.
+    /// Maximum number of paths per pair.
     pub paths_max: usize,
 }
 
@@ -87,11 +87,11 @@ struct Switch {
 enum Layer {
     Edge,
     Aggregation,
-    /// Its plane, and its place in it.
+    /// Plane of the core switch, and index within the plane.
     Core(usize, usize),
 }
 
-/// A tag, and the port that it is sent by.
+/// Tag of a packet, and the first switch's output port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Choice {
     up: u32,
@@ -185,7 +185,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Finds each host's gate.
+    /// Looks up the gate of each host.
     fn place(&mut self, hosts: &[PlaceDocument], external: &[PlaceDocument]) -> Result<(), PlanError> {
         let mut gate_at = HashMap::new();
         for (list, places) in [("hosts", hosts), ("external", external)] {
@@ -215,12 +215,12 @@ impl Plan {
         (self.graph.hosts[from].at, self.graph.hosts[to].at)
     }
 
-    /// Whether there is a way: not from one core's outside to another's.
+    /// Returns whether there is a route. There is none between external ports of two core switches.
     pub fn has(&self, pair: Pair) -> bool {
         self.shares(pair) > 0
     }
 
-    /// See [`super::Plan::targets`]. That there is a way is to be asked.
+    /// See [`super::Plan::targets`].
     pub fn targets(&self) -> BTreeMap<usize, Rc<[usize]>> {
         let nodes: BTreeSet<usize> = self.graph.hosts.iter().map(|host| host.at.node).collect();
         let all: Rc<[usize]> = nodes.iter().copied().collect();
@@ -233,13 +233,13 @@ impl Plan {
             return Way { routes: vec![Vec::new()], ..Way::default() };
         };
         let routes: Vec<_> = self.route(pair, share).into_iter().collect();
-        // Nothing turns a packet back: a tag leads up as far as it has to, and down.
+        // A packet goes up as far as needed and then down, and is never sent back.
         let hops_max = self.layers_between(pair);
         let bits = |number: u32| u32::BITS - number.leading_zeros();
         Way { routes, hops_max, key_bits: vec![bits(up) + bits(down.into())] }
     }
 
-    /// Links from one switch to another.
+    /// Returns the number of links between the switches of a pair.
     fn layers_between(&self, pair: Pair) -> u32 {
         let (from, to) = self.ends(pair);
         match [from, to].map(|end| self.switches[end.node].layer) {
@@ -249,7 +249,7 @@ impl Plan {
         }
     }
 
-    /// The links of a share, none of which may fail without loss. None if the network does not have them.
+    /// Returns the links of a share, all without protection. `None` if the network lacks one of them.
     fn route(&self, pair: Pair, share: usize) -> Option<Vec<Hop>> {
         let (from, to) = self.ends(pair);
         let [source, target] = [&self.switches[from.node], &self.switches[to.node]];
@@ -274,7 +274,8 @@ impl Plan {
         nodes.windows(2).map(hop).collect()
     }
 
-    /// The ways by which one switch leads to a host at another: of many, some that are spread over all. 1 within a switch.
+    /// Returns the number of paths from the source switch to the host, at most `paths_max`. 1 if both hosts
+    /// are at the same switch.
     pub fn shares(&self, pair: Pair) -> usize {
         self.all_shares(pair).min(self.paths_max)
     }
@@ -294,7 +295,8 @@ impl Plan {
         }
     }
 
-    /// The plane that a share goes through, and of the plane the core, if packets go that far up and down again.
+    /// Returns the plane of a share, and the index of the core switch if the path reaches the core and goes
+    /// down again.
     fn plane_and_core(&self, pair: Pair, share: usize) -> Option<(usize, Option<usize>)> {
         let (from, to) = self.ends(pair);
         let (source, target) = (&self.switches[from.node], &self.switches[to.node]);
@@ -319,7 +321,7 @@ impl Plan {
         }
     }
 
-    /// The tag of a share, and the port that it sets out by. None within a switch.
+    /// Returns the tag of a share and the first output port. `None` if both hosts are at the same switch.
     fn choice(&self, pair: Pair, share: usize) -> Option<Choice> {
         let (from, to) = self.ends(pair);
         if from.node == to.node {
@@ -337,18 +339,18 @@ impl Plan {
         Some(Choice { up, down, port: *source.uplinks.get(plane)? })
     }
 
-    /// The port by which a core sends what is for a gate below it.
+    /// Returns the port by which a core switch sends packets to a gate below it.
     fn way_down(&self, core: usize, down: u16) -> Option<PortNo> {
         let gates = &self.switches[core].gates;
         let number = u32::from(down).checked_next_multiple_of(gates.down_d.max(1));
         gates.ports.iter().find(|(_, gate)| Some(gate.number.get()) == number).map(|(port, _)| *port)
     }
 
-    /// What switches are configured with, by switch.
+    /// Returns the settings of all switches.
     pub fn setups(&self, pairs: &[Pair]) -> Result<Setups, PlanError> {
         let mut setups: Setups = (0..self.switches.len()).map(|node| self.lane(node)).collect();
         let mut groups: HashMap<usize, u32> = HashMap::new();
-        // The same host of each source switch: of its hosts there may be several.
+        // Hosts at the same switch share entries, so each source switch needs one entry per destination host.
         let mut done = HashSet::new();
         for &pair in pairs {
             let (from, to) = self.ends(pair);
@@ -406,7 +408,8 @@ fn read_gates(
             "G_ASS" => GateFlag::Assists,
             other => return Err(format!("has the flag \"{other}\", not G_SRV, G_EXT, G_ASS or nothing")),
         };
-        // Gates of what is not there yet are at ports that are not there yet.
+        // A named gate must be at an existing port. Unnamed gates are reserved for ports that do not exist
+        // yet.
         if name.is_some() && !graph.ports[node].contains(port) {
             return Err(format!("has a gate at port {port}, which the network does not have"));
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Plans that are damaged, one a row, with the place that is told.
+//! Tests of damaged plans, one per row, with the place in the error message.
 
 use super::*;
 use flow::{Command, Field};
@@ -12,7 +12,7 @@ fn document(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What is told of a plan in which the value at a place is another one.
+/// Returns the error of a plan in which the value at `pointer` is replaced.
 fn told(name: &str, pointer: &str, value: Value) -> String {
     let mut document = document(name);
     *document.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
@@ -142,7 +142,7 @@ fn damaged_plans_are_refused_by_place() {
     );
 }
 
-/// The places in a plan of rings of segments that have ports to send packets back by.
+/// Returns the JSON pointers of the segments that have return ports.
 fn returning(plan: &Value) -> Vec<String> {
     let routes = plan["plans"][0]["routes"].as_array().unwrap();
     let segments = routes.iter().enumerate().flat_map(|(route, document)| {
@@ -165,7 +165,7 @@ fn ports_to_send_packets_back_by_are_those_of_a_waypoint() {
     assert!(told.contains("has return ports where it begins; only waypoints have some"), "{told}");
 }
 
-/// How many entries for one ingress port each step of a renumbering adds and deletes.
+/// Returns how many entries for one ingress port each step of a renumbering adds and deletes.
 fn entries_for_one_port(before: &Value, after: &Value) -> Vec<(usize, usize)> {
     let mut both = before.clone();
     let mut newer = after["plans"][0].clone();
@@ -199,9 +199,9 @@ fn entries_for_one_port_change_with_the_entry_beside_them() {
     let counts = entries_for_one_port(&plan, &without);
     let all = counts[0].0;
     assert!(all > 5, "{counts:?}");
-    // Where one stayed, packets would go on by the old keys.
+    // If such an entry stayed, packets of that port would still get old keys.
     assert_eq!(counts, [(all, 0), (0, 0), (0, all), (0, 0)]);
-    // Before the entry beside it changes, one with the new key would lead packets where nobody knows that.
+    // Added earlier, such an entry would push new keys before all switches know the new numbering.
     assert_eq!(entries_for_one_port(&without, &plan), [(0, 0), (0, 0), (all, 0), (0, 0)]);
     assert_eq!(entries_for_one_port(&plan, &plan), [(all, 0), (0, 0), (all, 0), (0, 0)]);
 }
@@ -212,7 +212,7 @@ fn only_a_regular_file_is_a_plan() {
     fs::create_dir_all(&folder).unwrap();
     let pipe = folder.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // As large as it looks, without a byte of it on the disk.
+    // Sparse file: it has this length but no data on disk.
     let huge = folder.join("huge");
     File::create(&huge).unwrap().set_len(FILE_BYTES + 1).unwrap();
     let told = |path: &Path| Plan::open(path).unwrap_err().to_string();
@@ -234,7 +234,7 @@ fn a_tag_has_the_path_that_it_leads_over() {
         let nodes = way.routes[0].iter().map(|hop| graph.switches[hop.node].as_str());
         (way.hops_max, way.key_bits, nodes.collect::<Vec<_>>().join(" "))
     };
-    // UP 44 to 56 has 6 bits, and the gates 2, 6 and 32 have 2, 3 and 6.
+    // UP values 44 to 56 have 6 bits. Gates 2, 6 and 32 have 2, 3 and 6 bits.
     assert_eq!(named((0, 1), 0), (0, vec![], String::new()));
     assert_eq!(named((0, 2), 1), (2, vec![3], "as2 es2".into()));
     assert_eq!(named((15, 0), 1), (4, vec![8], "as7 cs2 as1 es1".into()));
