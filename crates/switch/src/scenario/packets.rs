@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The packets of traffic: made of templates, or taken from a capture.
+//! Packets of a traffic class, made from templates or read from a capture.
 
 use crate::trace::imagine::Template;
 use fastrand::Rng;
@@ -12,34 +12,35 @@ use std::path::Path;
 use std::sync::Arc;
 use wire::capture::CaptureReader;
 
-/// Flows of one sort of traffic at most.
+/// Maximum number of flows of a traffic class.
 pub const FLOWS: usize = 1_000_000;
 
-/// Bytes on the wire, the FCS included, that packets can be made with.
+/// Range of packet lengths on the wire in bytes, including the FCS.
 pub const BYTES: RangeInclusive<i64> = 64..=9_018;
 
-/// Bytes of the FCS.
+/// Length of the FCS in bytes.
 const FCS_BYTES: usize = 4;
 
-/// Bytes of all packets of one sort of traffic at most, and packets of a capture.
+/// Maximum size of all packets of a traffic class, in bytes.
 const ALL_BYTES: usize = 256 * 1_024 * 1_024;
+/// Maximum number of packets of a capture.
 const CAPTURED: usize = 4_000_000;
 
-/// Draws for a flow that differs from those before.
+/// Maximum number of random draws per flow to get a packet that differs from all others.
 const ATTEMPTS: usize = 64;
 
-/// Packets of one sort.
+/// Packets of a traffic class.
 #[derive(Debug)]
 pub struct Packets {
-    /// A packet of each flow.
+    /// One packet per flow.
     pub flows: Arc<[Vec<u8>]>,
-    /// When they came, if they were captured.
+    /// Order and times of captured packets.
     pub capture: Option<Arc<Capture>>,
-    /// The port that the templates name.
+    /// Ingress port that the templates name.
     pub in_port: Option<PortNo>,
 }
 
-/// Makes so many flows of each template; bits that masks leave open are drawn.
+/// Makes `flows` packets of each template. Bits outside the masks are random.
 pub fn made(templates: &[String], flows: usize, bytes: usize, seed: u64) -> Result<Packets, String> {
     if templates.len().saturating_mul(flows) > FLOWS {
         return Err(format!(
@@ -89,10 +90,10 @@ fn too_much() -> String {
     format!("take more than {ALL_BYTES} bytes together; take fewer or shorter ones")
 }
 
-/// Takes the packets of a capture: equal ones are one flow.
+/// Reads the packets of a capture. Equal packets are one flow.
 pub fn captured(path: &Path) -> Result<Packets, String> {
     let told = |problem: String| format!("{}: {problem}", path.display());
-    // Opening a pipe would wait for who writes it.
+    // Opening a pipe would block until another process opens it for writing.
     if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
         return Err(told("is no regular file".into()));
     }
@@ -128,7 +129,7 @@ pub fn captured(path: &Path) -> Result<Packets, String> {
         return Err(told("has no packet".into()));
     }
     let mut gaps_ns: Vec<f64> = times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
-    // From the last to the first of the next round it is as long as on average.
+    // When the capture repeats, the gap from its last packet to its first one is the mean gap.
     let mean_ns = gaps_ns.iter().sum::<f64>() / gaps_ns.len().max(1) as f64;
     gaps_ns.push(mean_ns);
     let capture = Capture { order: order.into(), gaps_ns: gaps_ns.into() };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What became of the packets, in rows.
+//! Result of a simulated switch, as printed and as JSON.
 
 use super::StepCost;
 use serde::Serialize;
@@ -7,79 +7,81 @@ use sim::arrivals::{ClassReport, Load, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Packets that only the controller got.
+/// Key of packets that only the controller got.
 const CONSUMED: &str = "consumed";
 
-/// A run. Rates are packets a second, times ns of virtual time unless their names say otherwise.
+/// Result of a simulated switch. Rates are in packets per second. Times are virtual, in ns, unless the name
+/// says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The file.
+    /// Path of the scenario file.
     pub scenario: String,
-    /// The seed of all that was drawn.
+    /// Seed of the random generator.
     pub seed: u64,
-    /// Where costs are from.
+    /// Source of the costs.
     pub costs: &'static str,
-    /// Virtual time by real time while costs were measured.
+    /// Virtual time divided by real time while the costs were measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agreement: Option<f64>,
-    /// The costs, if they tell steps apart.
+    /// Costs of the steps that were used.
     pub steps: Vec<StepCost>,
-    /// What arrived, all together.
+    /// Total offered load.
     pub offered_pps: f64,
-    /// The highest rate of the mix at which next to nothing was lost, if it was sought.
+    /// Maximum rate of this traffic mix with almost no loss, if it was searched for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capacity_pps: Option<f64>,
-    /// Packets that arrived before this time do not count.
+    /// Warm-up time. Packets that arrived earlier are not counted.
     pub warm_up_ns: f64,
-    /// So long packets arrived that count.
+    /// Time during which counted packets arrived.
     pub span_ns: f64,
-    /// When the last of them had left or was lost.
+    /// Time at which the last counted packet had left or was lost.
     pub end_ns: f64,
-    /// For how much of that the worker had packets, %.
+    /// Share of the time in which the worker had packets, in percent.
     pub busy_percent: f64,
-    /// Turns of the worker.
+    /// Number of poll iterations of the worker.
     pub turns: u64,
-    /// By lanes: flows all of whose entries are low-latency, and the others.
+    /// Results by lane: flows whose entries are all low-latency, and the other flows.
     pub lanes: Vec<Part>,
-    /// By sorts of traffic.
+    /// Results by traffic class.
     pub traffic: Vec<Part>,
 }
 
-/// Some of the packets: offered = delivered + consumed + dropped.
+/// Result of some of the packets. `offered` = `delivered` + `consumed` + the sum of `dropped`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// The lane's name, or the traffic's.
+    /// Name of the lane or of the traffic class.
     pub name: String,
-    /// Packets that arrived.
+    /// Number of packets that arrived.
     pub offered: u64,
-    /// Packets of which one copy or more left by a port; if they come back, for the second time.
+    /// Number of packets with at least one copy sent to a port. For packets that return: sent the second
+    /// time.
     pub delivered: u64,
-    /// Packets that only the controller got.
+    /// Number of packets that only the controller got.
     pub consumed: u64,
-    /// Packets dropped, by reasons.
+    /// Drops by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// How often packets left that went all the way over the fast-forwarding path.
+    /// Number of times that a packet left by the fast-forwarding path alone.
     pub fast: u64,
-    /// Packets that left behind a later one of their flow.
+    /// Number of packets that left after a later packet of their flow.
     pub overtaken: u64,
-    /// From arrival to the end of the transmission, and the fixed time of input and output.
+    /// Latency from arrival to the end of transmission, plus the fixed time of input and output.
     pub latency_ns: Latency,
-    /// How flows came onto the fast-forwarding path.
+    /// Time until flows used the fast-forwarding path.
     pub learned: Learned,
 }
 
-/// Latencies of the packets delivered, ns; 0 of none.
+/// Latencies of delivered packets in ns. All are 0 if there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Median.
     pub p50: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// 99.9th.
+    /// 99.9th percentile.
     pub p99_9: f64,
-    /// 99.99th.
+    /// 99.99th percentile.
     pub p99_99: f64,
-    /// The longest.
+    /// Maximum.
     pub max: f64,
     /// Mean.
     pub mean: f64,
@@ -87,22 +89,23 @@ pub struct Latency {
     pub deviation: f64,
 }
 
-/// Flows that came onto the path.
+/// Flows that came to use the fast-forwarding path during the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Learned {
-    /// How many.
+    /// Number of flows.
     pub flows: u64,
-    /// From the arrival of a flow's first packet to the departure of its first one that took the path: the longest, ns.
+    /// Longest time in ns from the arrival of a flow's first packet to the departure of its first packet over
+    /// the path.
     pub longest_ns: f64,
 }
 
-/// What was offered.
+/// Offered load, and the capacity that it was derived from.
 pub struct Times<'a> {
     pub load: &'a Load,
     pub capacity_pps: Option<f64>,
 }
 
-/// Puts a run into rows.
+/// Converts the report of the simulation.
 pub fn outcome(
     path: &Path,
     report: &Report,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Runs a scenario.
+//! Run of a scenario of one switch.
 
 use super::costs::{Costs, StepCost, steps_of, table_of};
 use super::report::{self, Outcome, Times};
@@ -7,26 +7,28 @@ use super::{LONGEST_NS, ScenarioError, SwitchScenario};
 use sim::arrivals::{Case, Class, ClassReport, Load, Report, Road, Switch, capacity_pps, measure};
 use sim::cost::{CostTable, Plan};
 
-/// How long costs are measured.
+/// Duration of the cost measurement.
 const PLAN: Plan = Plan { windows: 400, turns: 16, warm_up: 20 };
 
-/// If more than this part of all packets is lost for lack of room, the backlog is taken to be full.
+/// Share of packets lost for lack of space above which the switch counts as overloaded.
 const OVERLOAD: f64 = 0.01;
 
-/// Costs, and where they are from.
+/// Costs and their source.
 struct Measured {
     table: CostTable,
     from: &'static str,
     steps: Vec<StepCost>,
-    /// Virtual time by real time while they were measured.
+    /// Virtual time divided by real time during the measurement.
     agreement: Option<f64>,
 }
 
 impl SwitchScenario {
-    /// Runs it. With costs that are given, the same file and seed give the same outcome.
+    /// Runs the simulation. With given costs, the same file and seed give the same outcome.
     ///
     /// # Errors
-    /// When the switch refuses its rules, or carries nothing of which a part is asked for.
+    ///
+    /// Returns an error if the switch refuses its rules, if its capacity is 0 although the load is relative
+    /// to it, or if the run is too long.
     pub fn run(&self) -> Result<Outcome, ScenarioError> {
         sim::fix_hashes(self.seed);
         let mut costs = match self.costs.table().map_err(ScenarioError::Costs)? {
@@ -46,7 +48,7 @@ impl SwitchScenario {
             return Err(ScenarioError::TooLong(self.path.clone(), load.span_ns));
         }
         let mut found = Road::new(&self.switch(), &load)?.run(&costs.table);
-        // What waits in a full backlog costs more.
+        // Packets cost more time when they wait in a full backlog, so measure again under overload.
         if costs.agreement.is_some() && is_overloaded(&found) {
             costs = self.measure(true)?;
             found = Road::new(&self.switch(), &load)?.run(&costs.table);
@@ -61,12 +63,12 @@ impl SwitchScenario {
         Switch { rules, added: "", ports: *ports, config: self.config, marks: *marks, maker: None }
     }
 
-    /// Costs of an overloaded worker, or of one that keeps up.
+    /// Measures the costs of a worker, either overloaded or not.
     fn measure(&self, overloaded: bool) -> Result<Measured, ScenarioError> {
         let case = Case { switch: self.switch(), load: &self.load, overloaded };
         let tables = measure(&[case], PLAN)?;
         let agreement = tables.first().map(|table| table.agreement.sized_ratio());
-        // By what is written down, so that a run by that gives the same.
+        // Use the rounded steps that the report prints, so that a run with them has the same result.
         let steps = tables.first().map(steps_of).unwrap_or_default();
         let from = if overloaded {
             "measured, of a worker that is overloaded"
@@ -76,9 +78,9 @@ impl SwitchScenario {
         Ok(Measured { table: table_of(&steps)?, from, steps, agreement })
     }
 
-    /// What arrives: the rates, and for how long.
+    /// Returns the load with its final rates and duration.
     fn offered(&self, capacity_pps: Option<f64>) -> Load {
-        // Whole packets a second: as many, given as a rate, do the same again.
+        // Round up to whole packets per second, so that a run with the printed rate has the same result.
         let scale = match (self.factor, capacity_pps) {
             (Some(factor), Some(capacity_pps)) => (factor * capacity_pps).ceil(),
             _ => 1.0,

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Scenarios that are right, and one mistake a row with the sentence it must give.
+//! Tests of valid scenarios, and of one mistake per row with its error message.
 
 use super::packets::{FLOWS, made};
 use super::*;
 use std::fs;
 
-/// A file that is right; each row below changes one thing in it.
+/// Valid file. Each row of [`MISTAKES`] changes one thing in it.
 const GOOD: &str = r#"
 seed = 3
 warm_up = "1ms"
@@ -62,7 +62,7 @@ fn read(text: &str) -> Result<SwitchScenario, Vec<Mistake>> {
     }
 }
 
-/// All mistakes, a line each, as `line 3: KEY: PROBLEM`.
+/// Formats all mistakes, one per line, as `line 3: KEY: PROBLEM`.
 fn told(mistakes: &[Mistake]) -> String {
     let line =
         |mistake: &Mistake| mistake.place.map_or(String::new(), |place| format!("line {}: ", place.line));
@@ -111,7 +111,7 @@ fn a_factor_is_of_what_the_switch_carries() {
     assert_eq!((dropped(&below), below.capacity_pps), (0, beyond.capacity_pps));
     assert!(dropped(&beyond) > 0);
     assert!((below.offered_pps * 4.0 - beyond.offered_pps).abs() < 4.0);
-    // The same again, by the rate.
+    // A run with the printed rate instead of the factor gives the same result.
     let again = at(&format!("rate_pps = {:.1}", below.offered_pps));
     assert_eq!(again.traffic, below.traffic);
 }
@@ -122,7 +122,7 @@ fn what_waits_is_not_carried() {
     let text = GOOD.replace("rate_pps = 4000000", "factor = 0.5");
     for more in ["", "\nenabled = false"] {
         let text = text.replace("unknown = 64", &format!("unknown = 64{more}"));
-        // All of a short run would find room in such a ring.
+        // A ring of 65,536 packets could hold all packets of a short run.
         let (usual, deep) = (capacity(&text), capacity(&text.replace("ring = 256", "ring = 65536")));
         assert!((deep / usual - 1.0).abs() < 0.1, "{more}: {deep} against {usual}");
     }
@@ -143,7 +143,7 @@ fn what_is_dropped_at_the_door_is_in_no_low_latency_lane() {
     let folder = std::env::temp_dir().join(format!("shunt-runts-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("runts.pcap");
-    // Two frames of one byte and of 13.
+    // Two frames of 1 and 13 bytes.
     let mut file: Vec<u8> =
         [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1].iter().flat_map(|w| w.to_le_bytes()).collect();
     for (at, len) in [(0_u32, 1_u32), (1, 13)] {
@@ -177,7 +177,7 @@ fn costs_can_be_measured_and_written_down() {
     assert_eq!((&given.traffic, given.costs), (&measured.traffic, "given"));
 }
 
-/// (what is replaced, what by, what the complaint must contain)
+/// Rows of: replaced text, replacement, and part of the expected message.
 const MISTAKES: &[(&str, &str, &str)] = &[
     ("seed = 3", "seed = -1", "seed: -1 is out of range; use 0"),
     ("seed = 3", "seed = \"x\"", "line 2: seed: is the string \"x\""),
@@ -331,7 +331,7 @@ fn what_is_no_scenario_is_refused() {
         assert!(read(text).is_err(), "{text:.20}");
     }
     for cut in 0..GOOD.len() {
-        // Any outcome but a panic.
+        // Any result except a panic is allowed.
         let _ = read(&GOOD[..cut]);
     }
     let folder = std::env::temp_dir().join(format!("shunt-scenario-{}", std::process::id()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traffic of one sort: its packets, and when they come.
+//! Traffic class of a scenario: its packets and their arrival times.
 
 use super::file;
 use super::packets::{self, Packets};
@@ -10,23 +10,24 @@ use crate::config::value::{duration, in_range};
 use sim::arrivals::{Class, Pattern, Popularity};
 use std::path::Path;
 
-/// Packets a second at least.
+/// Minimum rate in packets per second.
 const RATE_MIN_PPS: f64 = 1e-3;
 
-/// Packets of a burst at most, and the time from one to the next, ns.
+/// Maximum number of packets of a burst.
 const BURST: i64 = 65_536;
+/// Maximum time between packets of a burst, in ns.
 const SPACING_NS: f64 = 1e9;
 
-/// A class whose rate may be a part of the load's.
+/// Traffic class, whose rate may be a share of the load.
 #[derive(Clone, Debug)]
 pub struct Traffic {
-    /// Its packets and times; the rate is that which it names itself, or its share.
+    /// Packets and arrival times. The rate is in packets per second, or a share if `shared` is set.
     pub class: Class,
-    /// Its rate is a part of the load's.
+    /// Whether the rate is a share of the load.
     pub shared: bool,
 }
 
-/// Reads one entry of the list; paths are below `folder`.
+/// Checks entry `n` of the traffic list. Paths are relative to `folder`.
 pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("traffic[{n}].{name}");
     let name = t.name.clone().ok_or_else(|| wrong(key("name"), "is missing; write name = \"control\""))?;
@@ -48,7 +49,8 @@ pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<T
         (None, false) => {
             let flows = at(key("flows"), in_range(t.flows.unwrap_or(1), 1..=packets::FLOWS as i64))?;
             let bytes = at(key("bytes"), in_range(t.bytes.unwrap_or(64), packets::BYTES))?;
-            // Each sort of traffic draws by itself: one more changes no other.
+            // Each class has a seed derived from its index, so that adding a class does not change the
+            // others.
             let seed = seed ^ (n as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             at(key("packets"), packets::made(&t.packets, flows as usize, bytes as usize, seed))?
         }
@@ -103,7 +105,7 @@ pub fn traffic(n: usize, t: file::Traffic, folder: &Path, seed: u64) -> Result<T
     Ok(Traffic { class, shared })
 }
 
-/// Packets a second.
+/// Checks a rate in packets per second.
 pub fn rate(pps: f64) -> Result<f64, String> {
     if (RATE_MIN_PPS..=RATE_PPS).contains(&pps) {
         return Ok(pps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What a switch does right now: two readings of its counters, and what happened between them.
+//! Current activity of a switch, from two readings of its counters. Begin with [`Reading::take`].
 
 mod sections;
 
@@ -8,28 +8,29 @@ pub use sections::{Board, Section};
 use crate::control::{Client, ClientError, Counters, Ffp, Latencies, Ports, Request, Tables};
 use std::time::{Duration, Instant};
 
-/// All that a switch counts, at one time.
+/// All counters of a switch at one time.
 #[derive(Clone, Debug)]
 pub struct Reading {
-    /// When it was asked.
+    /// Time of the request.
     pub at: Instant,
-    /// Its ports.
+    /// Ports and their counters.
     pub ports: Ports,
-    /// Its tables.
+    /// Tables and their counters.
     pub tables: Tables,
-    /// Its fast-forwarding path.
+    /// State of the fast-forwarding path.
     pub ffp: Ffp,
-    /// What became of packets.
+    /// Counters of all packets.
     pub counters: Counters,
-    /// How long frames were in it.
+    /// Latency distributions of frames in the switch.
     pub latencies: Latencies,
 }
 
 impl Reading {
-    /// Asks a switch.
+    /// Reads the counters of a switch.
     ///
     /// # Errors
-    /// The switch is gone, or of another version.
+    ///
+    /// Returns an error if the connection breaks or the switch has another version.
     pub fn take(client: &mut Client) -> Result<Self, ClientError> {
         Ok(Self {
             at: Instant::now(),
@@ -41,7 +42,7 @@ impl Reading {
         })
     }
 
-    /// What happened since an earlier reading, as a board of figures.
+    /// Returns the activity since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Board {
         let span = self.at.saturating_duration_since(earlier.at).max(Duration::from_millis(1));

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Figures of a span of time, as text in tables.
+//! Rates of a period as tables of text.
 
 use super::Reading;
 use crate::control::{LaneBuckets, Port, Table, microseconds};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What a switch did in a span of time.
+/// Activity of a switch in a period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Board {
-    /// In one line.
+    /// Summary in one line.
     pub summary: String,
-    /// Ports, lanes, tables, drops.
+    /// Tables of ports, lanes, tables and drops, in this order.
     pub sections: [Section; 4],
 }
 
-/// A table of figures.
+/// Table of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
-    /// Its name.
+    /// Title of the table.
     pub title: &'static str,
-    /// Names of its columns.
+    /// Column names.
     pub head: Vec<&'static str>,
-    /// Its rows, as long as the head.
+    /// Rows, each with one cell per column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// Events of a span as a rate.
+/// Converts differences of counters to rates over a period.
 struct Rates(Duration);
 
 impl Rates {
-    /// A second, of a counter that was `before` and is `after`. One that went back was begun anew.
+    /// Returns the rate per second of a counter. A counter that went back has restarted from 0.
     fn of(&self, before: u64, after: u64) -> f64 {
         let count = after.checked_sub(before).unwrap_or(after);
         count as f64 / self.0.as_secs_f64()
@@ -40,13 +40,14 @@ impl Rates {
         short(self.of(before, after))
     }
 
-    /// Of bytes, as bits.
+    /// Returns the rate in bits per second of a byte counter.
     fn bits(&self, before: u64, after: u64) -> String {
         short(self.of(before, after) * 8.0)
     }
 }
 
-/// Three significant digits with k, M or G; whole numbers below 1,000.
+/// Formats a number with three significant digits and k, M, G or T. Numbers below 1,000 are rounded to
+/// integers.
 fn short(value: f64) -> String {
     let rounded = value.round();
     if rounded < 1_000.0 {
@@ -55,7 +56,7 @@ fn short(value: f64) -> String {
     let mut value = value / 1_000.0;
     let mut unit = 'k';
     for next in ['M', 'G', 'T'] {
-        // What would be told as 1000.
+        // From 999.5 on, the number would round to 1000.
         if value < 999.5 {
             break;
         }
@@ -71,13 +72,13 @@ fn short(value: f64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
-/// A part of a whole in percent; "-" of nothing.
+/// Formats a share in percent with one decimal, or "-" if the whole is 0.
 fn share(part: f64, whole: f64) -> String {
     if whole > 0.0 { format!("{:.1}", part / whole * 100.0) } else { "-".to_owned() }
 }
 
 impl Board {
-    /// What happened between two readings, a span apart.
+    /// Returns the activity between two readings that are `span` apart.
     #[must_use]
     pub fn between(before: &Reading, after: &Reading, span: Duration) -> Self {
         let rates = Rates(span);
@@ -104,7 +105,7 @@ impl Board {
 
 fn ports(before: &Reading, after: &Reading, rates: &Rates) -> Section {
     let row = |now: &Port| {
-        // A port that is new has counted since it is there.
+        // A port that is new since the last reading gets a rate of 0.
         let then = before.ports.ports.iter().find(|port| port.number == now.number).unwrap_or(now);
         vec![
             now.number.to_string(),
@@ -183,7 +184,7 @@ fn tables(before: &Reading, after: &Reading, rates: &Rates) -> Section {
         };
         let (way, hits, hit_share) = match lut(after) {
             Some((way, hits, asked)) if way == "lut" => {
-                // One that was laid out anew counts from 0.
+                // A LUT with a new layout counts from 0.
                 let (_, hits_before, asked_before) =
                     lut(before).filter(|then| then.2 <= asked).unwrap_or((String::new(), 0, 0));
                 let (hit, all) = (rates.of(hits_before, hits), rates.of(asked_before, asked));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet of a capture.
+//! Reads one packet of a capture.
 
 use super::form::Packet;
 use super::{TraceError, hexadecimal};
@@ -7,10 +7,13 @@ use port::LARGE_FRAME_BYTES;
 use std::path::Path;
 use wire::capture::CaptureReader;
 
-/// Packet `number` of a capture, counted from 1. It comes in by `in_port`, else by the number of its interface + 1.
+/// Returns packet `number` of a capture, counted from 1. Its ingress port is `in_port`, or else the number of
+/// its interface + 1.
 ///
 /// # Errors
-/// No capture, or too short a one.
+///
+/// Returns an error if the capture cannot be read, has fewer packets, or if the packet is longer than a
+/// frame.
 pub fn packet_of(path: &Path, number: u64, in_port: Option<u32>) -> Result<Packet, TraceError> {
     let failed = |source| TraceError::Capture { path: path.into(), source };
     let mut reader = CaptureReader::open(path).map_err(failed)?;

@@ -1,107 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace as it goes over the control socket, and as `--json` prints it.
+//! Traces in the form of the control socket and of `--json`.
 
 use serde::{Deserialize, Serialize};
 
-/// An imagined packet: either fields or bytes.
+/// Synthetic packet, given by either fields or bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Packet {
-    /// Fields in flow syntax, such as `in_port=1,tcp,nw_src=10.0.0.1`; also `nw_ttl`.
+    /// Fields in flow syntax, such as `in_port=1,tcp,nw_src=10.0.0.1`, and `nw_ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fields: Option<String>,
-    /// The frame's bytes in hexadecimal, from the destination MAC on.
+    /// Bytes of the frame in hexadecimal, from the destination MAC on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hex: Option<String>,
-    /// The port it comes in by; 1 where nothing says.
+    /// Ingress port. The default is the port in `fields`, or else 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_port: Option<u32>,
 }
 
-/// What would become of a packet.
+/// Trace of a packet: its path through the tables and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
-    /// The port it comes in by.
+    /// Ingress port.
     pub in_port: u32,
-    /// The packet in flow syntax.
+    /// Packet in flow syntax.
     pub packet: String,
-    /// Its bytes in hexadecimal.
+    /// Bytes of the packet in hexadecimal.
     pub hex: String,
-    /// The version of the rules: how many operations made them what they are.
+    /// Version of the rules, which is the number of operations so far.
     pub version: u64,
-    /// The tables, in the order in which it went through them.
+    /// Lookups in order.
     pub tables: Vec<Table>,
-    /// Uses of groups, in order.
+    /// Groups used, in order.
     pub groups: Vec<Group>,
-    /// Copies sent by ports, in order.
+    /// Copies sent to ports, in order.
     pub outputs: Vec<Output>,
-    /// Copies for the controller, in order.
+    /// Copies sent to the controller, in order.
     pub packet_ins: Vec<PacketIn>,
-    /// Whether every entry that it hit is low-latency.
+    /// Whether every entry hit is low-latency.
     pub low_latency: bool,
-    /// The first table in which it hit a normal entry, or none.
+    /// First table in which the packet hit a normal entry.
     pub normal_from: Option<u8>,
-    /// Whether the fast-forwarding path could carry it all the way.
+    /// Whether the packet can leave by the fast-forwarding path alone.
     pub fast: bool,
-    /// Why, or why not, or under which condition.
+    /// Reason or condition for `fast`.
     pub fast_why: String,
-    /// `forwarded`, `consumed` (controller only) or `dropped`.
+    /// Outcome: `forwarded`, `consumed` (controller only) or `dropped`.
     pub outcome: String,
-    /// The reason's name, if it is dropped.
+    /// Name of the drop reason, if the packet is dropped.
     pub reason: Option<String>,
-    /// What became of it, in a sentence.
+    /// Sentence that explains the outcome.
     pub why: String,
-    /// Copies that were not made beside that, each as `reason: sentence`.
+    /// Further copies that were dropped, each as `reason: sentence`.
     pub copies_dropped: Vec<String>,
-    /// What the switch would learn, and what a trace cannot tell.
+    /// Notes on what the switch would learn, and on what a trace cannot determine.
     pub notes: Vec<String>,
 }
 
-/// A lookup.
+/// Lookup in a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
-    /// The table.
+    /// Table number.
     pub table: u8,
-    /// The engine that serves it.
+    /// Name of the lookup engine.
     pub engine: String,
-    /// Entries in it.
+    /// Number of entries.
     pub entries: usize,
-    /// The index by which the entry was asked for, in a linear table.
+    /// Index of the entry, in a linear table.
     pub index: Option<u32>,
-    /// The entry hit.
+    /// Entry hit.
     pub rule: Option<Rule>,
-    /// The packet's values of the fields that the entry matches.
+    /// Values of the packet in the fields that the entry matches.
     pub values: Vec<String>,
-    /// Entries of higher rank that failed by the least.
+    /// Near misses: entries of higher priority that the packet almost matched.
     pub near: Vec<Near>,
-    /// Entries of higher rank that were looked at for these.
+    /// Number of entries of higher priority that were compared to find near misses.
     pub looked_at: usize,
-    /// What changed between this lookup and the next, as `field: before -> after`.
+    /// Changes between this lookup and the next, each as `field: before -> after`.
     pub changes: Vec<String>,
-    /// Metadata register as it comes to the table, in hexadecimal.
+    /// Metadata before the lookup, in hexadecimal.
     pub metadata: String,
-    /// How the fast-forwarding path passes the table: `lut`, `shared`, or not at all: `closed`.
+    /// Cache mode of the table on the fast-forwarding path: `lut`, `shared`, or `closed` if the path excludes
+    /// it.
     pub way: String,
 }
 
-/// An entry.
+/// Flow entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Its cookie, in hexadecimal.
+    /// Cookie in hexadecimal.
     pub cookie: String,
-    /// Its priority.
+    /// Priority.
     pub priority: u16,
-    /// Whether it is low-latency.
+    /// Whether the entry is low-latency.
     pub low_latency: bool,
-    /// Its match in flow syntax; empty: all packets.
+    /// Match in flow syntax. Empty: all packets.
     #[serde(rename = "match")]
     pub matching: String,
-    /// Its actions and instructions in flow syntax.
+    /// Actions and instructions in flow syntax.
     pub actions: String,
 }
 
 impl Rule {
-    /// The entry on a line.
+    /// Formats the entry as one line.
     #[must_use]
     pub fn line(&self) -> String {
         let low_latency = if self.low_latency { ",low_latency" } else { "" };
@@ -113,48 +114,48 @@ impl Rule {
     }
 }
 
-/// An entry that was nearly hit.
+/// Entry that the packet almost matched.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Near {
     /// The entry.
     pub rule: Rule,
-    /// What excluded it, each as `wants ..., the packet has ...`.
+    /// Conditions that the packet failed, each as `wants ..., the packet has ...`.
     pub excluded: Vec<String>,
 }
 
-/// A use of a group.
+/// Use of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Group {
-    /// Its number.
+    /// Group ID.
     pub group: u32,
-    /// Its type.
+    /// Type of the group.
     pub kind: String,
-    /// The buckets used, by their places from 0.
+    /// Indices of the buckets used, from 0.
     pub buckets: Vec<usize>,
 }
 
-/// A copy sent by a port.
+/// Copy sent to a port.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The port's number.
+    /// Port number.
     pub port: u32,
-    /// Its name.
+    /// Port name.
     pub name: String,
-    /// The egress queue.
+    /// Egress queue.
     pub queue: u32,
-    /// What is different from the packet that came in.
+    /// Differences from the received packet.
     pub changes: Vec<String>,
-    /// Its bytes in hexadecimal.
+    /// Bytes in hexadecimal.
     pub hex: String,
 }
 
-/// A copy for the controller.
+/// Copy sent to the controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PacketIn {
-    /// The table of the entry that sent it.
+    /// Table of the entry that sent the copy.
     pub table: u8,
-    /// `no_match`, `action` or `invalid_ttl`.
+    /// Reason: `no_match`, `action` or `invalid_ttl`.
     pub reason: String,
-    /// Bytes that go to the controller.
+    /// Number of bytes sent to the controller.
     pub bytes: usize,
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Bytes in hexadecimal: digits, with spaces, colons or line ends wherever one likes.
+//! Hexadecimal text of packets. Spaces, colons and line feeds between digits are ignored.
 
 use super::TraceError;
 use port::LARGE_FRAME_BYTES;
 use std::fmt::Write as _;
 
-/// The bytes of a text.
+/// Parses hexadecimal text.
 pub fn parse(text: &str) -> Result<Vec<u8>, TraceError> {
     let digits = text.trim_ascii().trim_start_matches("0x");
     let mut bytes = Vec::with_capacity(digits.len() / 2);
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<Vec<u8>, TraceError> {
     Ok(bytes)
 }
 
-/// Bytes as digits.
+/// Formats bytes as hexadecimal digits.
 pub fn format(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {

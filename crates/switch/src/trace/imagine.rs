@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A packet that nobody has sent, made from a list of fields as `ovs-appctl ofproto/trace` takes it.
+//! Synthetic packets, built from a list of fields such as `ovs-appctl ofproto/trace` accepts.
 
 use super::TraceError;
 use flow::syntax::{ParseOptions, parse_match};
@@ -7,45 +7,45 @@ use flow::{Base, Field, FieldMatch, Match, PortNo, port_no};
 use port::LARGE_FRAME_BYTES;
 use wire::{Depth, Layers, PacketBuilder};
 
-/// Addresses of packets that name none; both of one host each, so that NORMAL learns and floods.
+/// Default MAC addresses. Both are unicast addresses, so that NORMAL learns the source and floods.
 const DESTINATION: u128 = 0x0200_0000_0002;
 const SOURCE: u128 = 0x0200_0000_0001;
-/// TTL of packets that name none.
+/// Default TTL.
 const TTL: u8 = 64;
-/// Bytes of the shortest frame of Ethernet without its check sequence.
+/// Minimum length of an Ethernet frame without the FCS, in bytes.
 const FRAME_BYTES_MIN: usize = 60;
-/// Bytes behind the headers, if nothing asks for more.
+/// Minimum length of the payload, in bytes.
 const PAYLOAD_BYTES: usize = 18;
-/// The key of the TTL, which is no match field.
+/// Key of the TTL, which is not a match field.
 const TTL_KEY: &str = "nw_ttl=";
 
-/// A packet and the port it comes in by.
+/// Synthetic packet and its ingress port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imagined {
-    /// The port; none: the list names none.
+    /// Ingress port, if the list names one.
     pub in_port: Option<PortNo>,
-    /// The frame.
+    /// Bytes of the frame.
     pub frame: Vec<u8>,
 }
 
-/// Makes a packet of fields in flow syntax, and `nw_ttl`. Ports may be called by the names that `by_name` knows.
+/// Builds a packet from fields in flow syntax and `nw_ttl`. `by_name` resolves port names.
 pub fn imagine(text: &str, by_name: &dyn Fn(&str) -> Option<PortNo>) -> Result<Imagined, TraceError> {
     let template = Template::parse(text, by_name, false)?;
     let frame = template.frame(&mut || 0, 0)?;
     Ok(Imagined { in_port: template.in_port, frame })
 }
 
-/// Packets that a list of fields stands for: those whose fields have these values, whatever a mask leaves open.
+/// Template of packets: fields with fixed values, and random values for the bits outside their masks.
 #[derive(Clone, Debug)]
 pub struct Template {
     matching: Match,
     ttl: u8,
-    /// The port they come in by; none: the list names none.
+    /// Ingress port, if the list names one.
     pub in_port: Option<PortNo>,
 }
 
 impl Template {
-    /// Of fields in flow syntax, and `nw_ttl`; without `masks` there must be none.
+    /// Parses fields in flow syntax and `nw_ttl`. Masks are refused unless `masks` is set.
     pub fn parse(
         text: &str,
         by_name: &dyn Fn(&str) -> Option<PortNo>,
@@ -62,12 +62,13 @@ impl Template {
         Ok(Self { matching, ttl, in_port })
     }
 
-    /// How many bits masks leave open.
+    /// Returns the number of bits outside the masks.
     pub fn open_bits(&self) -> u32 {
         self.matching.fields().map(|condition| open(&condition).count_ones()).sum()
     }
 
-    /// One packet, with so many bytes at least. What is open is drawn, field by field.
+    /// Builds one packet of at least `bytes` bytes. `draw` returns the values of the bits outside the masks,
+    /// field by field.
     pub fn frame(&self, draw: &mut dyn FnMut() -> u128, bytes: usize) -> Result<Vec<u8>, TraceError> {
         let drawn: Vec<(Field, u128)> = self
             .matching
@@ -80,12 +81,12 @@ impl Template {
         let value = |field| drawn.iter().find(|(of, _)| *of == field).map(|(_, value)| *value);
         let mut frame = build(&value, self.ttl, 0);
         let mut more_bytes = 0;
-        // The shortest frames are padded already.
+        // The builder pads short frames, so a single extension may not reach the length.
         while frame.len() < bytes {
             more_bytes += bytes - frame.len();
             frame = build(&value, self.ttl, more_bytes);
         }
-        // Fields that no header of the builder takes, and slices, are written where they are.
+        // Fields that the builder does not support, and slices, are written at their offsets.
         for (field, value) in drawn.iter().copied() {
             write(&mut frame, field, value)?;
         }
@@ -93,12 +94,12 @@ impl Template {
     }
 }
 
-/// Bits of a field that a packet may have as it likes. Where only a PCP is asked for, the tag is the one of VLAN 0.
+/// Returns the bits of a field that are not fixed. A condition on the PCP only is built with VLAN 0.
 fn open(condition: &FieldMatch) -> u128 {
     if condition.field == Field::VlanVid { 0 } else { condition.field.full_mask() & !condition.mask }
 }
 
-/// Takes the TTL out of the list.
+/// Removes the TTL from the list.
 fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
     let items = || text.split([',', ' ', '\t']).filter(|item| !item.is_empty());
     let is_ttl = |item: &&str| item.starts_with(TTL_KEY);
@@ -113,7 +114,8 @@ fn take_ttl(text: &str) -> Result<(String, u8), TraceError> {
     Ok((rest.join(","), ttl))
 }
 
-/// A packet has one value of each field, and what tables make of it is not its own.
+/// Checks that the fields can be those of a received packet: exact values, and no values that only tables
+/// set.
 fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
     if matching.index().is_some() {
         return Err(TraceError::Field("index".into(), "picks an entry of a table; a packet has none"));
@@ -131,7 +133,7 @@ fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
             Field::EthType if condition.value < 0x600 => {
                 return refuse("names no Ethernet II frame; give the packet's bytes");
             }
-            // Where only a PCP is asked for, the tag is.
+            // A condition on the PCP only has a partial mask of the VLAN ID, which is allowed.
             Field::VlanVid if condition.value & 0x1000 != 0 => {}
             _ if !condition.is_exact() && !masks => {
                 return refuse("has a mask; a packet has one value, so give all of it");
@@ -142,7 +144,7 @@ fn check(matching: &Match, masks: bool) -> Result<(), TraceError> {
     Ok(())
 }
 
-/// Headers with the values that a builder takes.
+/// Builds the headers from the fields that the builder supports.
 fn build(value: &dyn Fn(Field) -> Option<u128>, ttl: u8, more_bytes: usize) -> Vec<u8> {
     let mac = |field, default| bytes::<6>(value(field).unwrap_or(default));
     let number = |field: Field| value(field).unwrap_or(0);
@@ -217,7 +219,7 @@ fn transport(b: PacketBuilder, value: &dyn Fn(Field) -> Option<u128>, source: &[
     }
 }
 
-/// Writes a field that stands in the frame, unless the builder did. A slice behind the frame's end makes it longer.
+/// Writes a field that the builder does not support. A slice beyond the end extends the frame.
 fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceError> {
     let location = field.location();
     let layers: Layers = wire::locate(frame, Depth::L4);
@@ -255,7 +257,7 @@ fn write(frame: &mut Vec<u8>, field: Field, value: u128) -> Result<(), TraceErro
     Ok(())
 }
 
-/// The last `N` bytes of a value.
+/// Returns the last `N` bytes of a value.
 fn bytes<const N: usize>(value: u128) -> [u8; N] {
     let all = value.to_be_bytes();
     let mut last = [0; N];
@@ -263,7 +265,7 @@ fn bytes<const N: usize>(value: u128) -> [u8; N] {
     last
 }
 
-/// A MAC as the bytes of a number.
+/// Returns a MAC address as the bytes of a 128-bit number.
 fn widened(mac: [u8; 6]) -> [u8; 16] {
     let mut wide = [0; 16];
     wide[10..].copy_from_slice(&mac);
@@ -278,7 +280,7 @@ mod tests {
         imagine(text, &|name| (name == "p7").then_some(7)).unwrap()
     }
 
-    /// The packet that a match asks for matches it, whatever it names.
+    /// A packet built from a match satisfies this match.
     #[test]
     fn a_packet_has_the_fields_it_was_made_of() {
         for text in [

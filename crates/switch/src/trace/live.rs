@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Traces of real packets: what workers recorded, beside what the rules say.
+//! Traces of real packets: the workers' records, compared with the result of the rules.
 
 use super::form::Trace;
 use super::report::{describe, report, rule};
@@ -12,93 +12,99 @@ use pipeline::{By, Record};
 use serde::{Deserialize, Serialize};
 use worker::WorkerSet;
 
-/// Packets of one trace at most.
+/// Maximum number of packets of a trace.
 const PACKETS_MAX: u64 = 100_000;
-/// Longest trace.
+/// Maximum duration of a trace in ms.
 const TIMEOUT_MS_MAX: u64 = 3_600_000;
 const MS_NS: Nanos = 1_000_000;
 
-/// What real packets to trace.
+/// Filter and limits of a trace of real packets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
-    /// Which packets, in flow syntax, as they come in; empty: all.
+    /// Filter in flow syntax on packets as received. Empty: all packets.
     #[serde(default)]
     pub filter: String,
-    /// How many.
+    /// Number of packets to trace.
     pub count: u64,
-    /// For how long, in milliseconds.
+    /// Maximum duration in ms.
     pub timeout_ms: u64,
 }
 
-/// A real packet.
+/// Trace of a real packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Real {
-    /// The worker that forwarded it.
+    /// Number of the worker that forwarded the packet.
     pub worker: u16,
-    /// The port it came in by.
+    /// Ingress port.
     pub in_port: u32,
-    /// The packet in flow syntax.
+    /// Packet in flow syntax.
     pub packet: String,
-    /// Its bytes on the wire.
+    /// Length of the packet in bytes.
     pub bytes: u32,
-    /// The version of the rules that judged it.
+    /// Version of the rules that the packet met.
     pub version: u64,
-    /// Its lookups, in order.
+    /// Lookups in order.
     pub hits: Vec<RealHit>,
-    /// The table at which a LUT did not know its value, so that it left the fast-forwarding path.
+    /// Table whose LUT had no record for the packet, so that the packet left the fast-forwarding path.
     pub missed: Option<u8>,
-    /// Whether it went all the way over the fast-forwarding path.
+    /// Whether the packet left by the fast-forwarding path alone.
     pub fast: bool,
-    /// The ports that got a copy, in order.
+    /// Ports that got a copy, in order.
     pub ports: Vec<u32>,
-    /// Copies for the controller.
+    /// Number of copies for the controller.
     pub packet_ins: usize,
-    /// `forwarded`, `consumed` or `dropped`.
+    /// Outcome: `forwarded`, `consumed` or `dropped`.
     pub outcome: String,
-    /// The reason's name, if it was dropped.
+    /// Name of the drop reason, if the packet was dropped.
     pub reason: Option<String>,
-    /// From the beginning of its burst until it left, in nanoseconds.
+    /// Time from the start of the burst until the packet left, in ns.
     pub left_ns: Nanos,
-    /// `agrees`, `changed` (the rules, since), `unclear` or `fault`.
+    /// Result of the comparison: `agrees`, `changed` (the rules changed since), `unclear` or `fault`.
     pub verdict: String,
-    /// Why, where it does not agree.
+    /// Reasons, unless the result is `agrees`.
     pub why: Vec<String>,
-    /// What the rules say, as they are now.
+    /// Trace of the same packet by the rules as they are now.
     pub imagined: Trace,
 }
 
-/// A lookup of a real packet.
+/// Lookup of a real packet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RealHit {
-    /// The table.
+    /// Table number.
     pub table: u8,
-    /// How it came to its entry: `table` (its lookup), `index`, `lut` (a record of the fast-forwarding path), `verified` (a
-    /// record that was held against the table first), `inherited` (a record of the LUT before), `shared` (the table itself,
-    /// on the fast-forwarding path), `known` (a record told a normal entry).
+    /// Source of the entry:
+    ///
+    /// - `table`: a lookup in the table;
+    /// - `index`: the index of a linear table;
+    /// - `lut`: a LUT record on the fast-forwarding path;
+    /// - `verified`: a LUT record that was compared with the table first;
+    /// - `inherited`: a record of the previous table's LUT;
+    /// - `shared`: the table itself, on the fast-forwarding path;
+    /// - `known`: a LUT record of a normal entry.
     pub by: String,
-    /// The entry, where it can be told: the rules are still those that judged the packet.
+    /// Entry in flow syntax, if the rules have not changed since the packet met them.
     pub line: Option<String>,
     /// Whether an entry was hit.
     pub hit: bool,
-    /// From the beginning of its burst, in nanoseconds.
+    /// Time from the start of the burst, in ns.
     pub after_ns: Nanos,
 }
 
-/// The end of a trace of real packets.
+/// Summary at the end of a trace of real packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Packets told of.
+    /// Number of packets reported.
     pub recorded: u64,
-    /// Of these, packets of which it could be told whether the worker was right.
+    /// Number of reported packets that could be compared with the rules.
     pub compared: u64,
-    /// Of these, packets of which it was not.
+    /// Number of compared packets that the worker forwarded differently from the rules.
     pub faults: u64,
-    /// Packets that matched and found no room for their record.
+    /// Number of packets that matched but had no space for their record.
     pub lost: u64,
 }
 
-/// A trace under way. Whoever has one gives it back with [`Watch::stop`].
+/// Active trace of real packets. The owner must end it with [`Watch::stop`].
 #[derive(Debug)]
 pub(crate) struct Watch {
     left: u64,
@@ -107,7 +113,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Arms the workers.
+    /// Starts recording on all workers. Returns an error for invalid limits, or if another client traces.
     pub fn start(model: &mut Model<WorkerSet>, live: &Live, now: Nanos) -> Result<Self, TraceError> {
         let names = port_names(model);
         let matching =
@@ -135,7 +141,7 @@ impl Watch {
         })
     }
 
-    /// The next packet; none if there is none at the moment.
+    /// Returns the next packet, if one was recorded.
     pub fn next(&mut self, model: &mut Model<WorkerSet>) -> Option<Real> {
         if self.left == 0 {
             return None;
@@ -149,12 +155,12 @@ impl Watch {
         Some(real)
     }
 
-    /// Whether no more packets are to come.
+    /// Returns whether the trace has reached its number of packets or its end time.
     pub fn is_over(&self, now: Nanos) -> bool {
         self.left == 0 || now >= self.end_ns
     }
 
-    /// Disarms the workers.
+    /// Stops recording on all workers.
     pub fn stop(mut self, model: &mut Model<WorkerSet>) -> Summary {
         self.summary.lost = model.plane_mut().records_lost();
         model.plane_mut().stop_recording();
@@ -166,7 +172,7 @@ fn arm(model: &mut Model<WorkerSet>, matching: &Match, count: u64) -> bool {
     model.plane_mut().record(matching, count)
 }
 
-/// A record in words.
+/// Compares a record with the rules and formats both.
 fn real(model: &mut Model<WorkerSet>, record: &Record) -> Real {
     let (trace, verdict) = model.judge(record);
     let (verdict, why) = match verdict {

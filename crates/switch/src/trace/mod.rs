@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-//! `shunt trace`: what would become of a packet, told so that a user finds why it was dropped.
+//! `shunt trace`: explains how the switch forwards a packet, and why it drops it.
 //!
-//! An imagined packet is a list of fields, bytes, or a packet of a capture. The way through the tables is the model's
-//! ([`model::trace`]); here it is made from what was typed and put into words.
+//! A synthetic packet is a list of fields, bytes, or a packet of a capture. [`model::trace`] traces it
+//! through the tables. This module builds the packet and formats the trace. It must not send, count or learn
+//! anything. Begin with [`Trace`] and [`from_file`].
 
 mod capture;
 mod form;
@@ -25,92 +26,93 @@ use port::LARGE_FRAME_BYTES;
 use wire::capture::CaptureError;
 use worker::WorkerSet;
 
-/// The port of packets for which none is named.
+/// Default ingress port.
 const IN_PORT: PortNo = 1;
 
-/// Why there is no trace.
+/// Error of a trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The list of fields is not understood.
+    /// The list of fields cannot be parsed.
     #[error("the packet is not understood: {0}")]
     Fields(String),
-    /// A field that a packet cannot be made of.
+    /// A field cannot be a property of a received packet.
     #[error("the packet is not understood: {0} {1}")]
     Field(String, &'static str),
-    /// Not a TTL.
+    /// The TTL is invalid.
     #[error("the packet is not understood: \"{0}\" is no TTL; give nw_ttl=0 to nw_ttl=255")]
     Ttl(String),
-    /// Not a port that packets come in by.
+    /// The number cannot be an ingress port.
     #[error("{0} is no port that packets come in by; give one of 1 to 4294967040")]
     InPort(u32),
-    /// The port is named twice.
+    /// Two different ingress ports are given.
     #[error("the packet comes in by port {0} and by port {1}; give one of them")]
     TwoPorts(u32, u32),
-    /// Not hexadecimal.
+    /// The bytes are not hexadecimal.
     #[error("the packet's bytes are not understood: {0}")]
     Hex(String),
-    /// Longer than any frame.
+    /// The packet is longer than any frame.
     #[error("the packet has {0} bytes; a frame has at most {LARGE_FRAME_BYTES}")]
     TooLong(usize),
-    /// The filter of real packets is not understood.
+    /// The filter for real packets cannot be parsed.
     #[error("the filter is not understood: {0}")]
     Filter(String),
-    /// Too many packets, or none.
+    /// The number of packets is out of range.
     #[error("{0} packets can not be traced; ask for 1 to {1}")]
     Count(u64, u64),
-    /// Too long, or no time at all.
+    /// The duration is out of range.
     #[error("a trace can not take {0} ms; give it 1 to {1}")]
     Timeout(u64, u64),
-    /// There is one at a time.
+    /// Another client traces real packets. Only one trace can be active.
     #[error("another client traces real packets; wait until it has ended, one does at a time")]
     Busy,
-    /// Neither fields nor bytes, or both.
+    /// Neither fields nor bytes are given, or both.
     #[error("give a packet either as \"fields\" or as \"hex\"")]
     NoPacket,
-    /// The capture is not to be read.
+    /// The capture cannot be read.
     #[error("{path}: {source}", path = path.display())]
     Capture {
-        /// Its path.
+        /// Path of the capture.
         path: std::path::PathBuf,
-        /// Why.
+        /// Error of the reader.
         source: CaptureError,
     },
-    /// The capture is shorter.
+    /// The capture has fewer packets.
     #[error("{path}: has {packets} packets, not {number}; packets are counted from 1", path = path.display())]
     NoSuchPacket {
-        /// Its path.
+        /// Path of the capture.
         path: std::path::PathBuf,
-        /// Packets in it.
+        /// Number of packets in the capture.
         packets: u64,
-        /// The one that was asked for.
+        /// Requested packet number.
         number: u64,
     },
-    /// The flow file is not to be read.
+    /// The flow file cannot be read.
     #[error("{path}: {source}", path = path.display())]
     Flows {
-        /// Its path.
+        /// Path of the file.
         path: std::path::PathBuf,
-        /// Why.
+        /// Error of the system.
         source: std::io::Error,
     },
 }
 
-/// Traces an imagined packet through a model.
+/// Traces a synthetic packet through a model.
 ///
 /// # Errors
-/// A packet that cannot be made.
+///
+/// Returns an error if the packet cannot be built.
 pub fn imagined(model: &mut Model<WorkerSet>, packet: &Packet) -> Result<Trace, TraceError> {
     let (in_port, frame) = frame_of(packet, &port_names(model))?;
     let trace = model.trace(in_port, &frame);
     Ok(report::report(model, &trace))
 }
 
-/// The numbers of a model's ports by their names.
+/// Returns the port numbers of a model by port name.
 fn port_names<D: DataPlane>(model: &Model<D>) -> crate::flow_file::PortNames {
     model.ports().map(|port| (port.desc.name.clone(), port.desc.number)).collect()
 }
 
-/// The frame that a packet stands for, and the port it comes in by.
+/// Builds the frame of a packet, and returns it with its ingress port.
 fn frame_of(packet: &Packet, names: &crate::flow_file::PortNames) -> Result<(PortNo, Vec<u8>), TraceError> {
     let (port, frame) = match (&packet.fields, &packet.hex) {
         (Some(fields), None) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A trace without a running switch: by the flows of a file, at ports that are all up.
+//! Traces without a running switch, by the flows of a file. All ports are up.
 
 use super::form::{Packet, Trace};
 use super::{TraceError, frame_of, report};
@@ -9,13 +9,14 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::Path;
 
-/// Bytes of a flow file that are parsed at a time.
+/// Number of bytes of a flow file that are parsed at a time.
 const PIECE_BYTES: usize = 64 * 1_024;
 
-/// Traces a packet by the flows of a file. Its ports are those that the flows name, and the one the packet comes in by.
+/// Traces a packet by the flows of a file. The ports are those that the flows name, and the ingress port.
 ///
 /// # Errors
-/// A packet that cannot be made, a file that is not to be read or whose flows are refused.
+///
+/// Returns an error if the packet cannot be built, or if the file cannot be read or its flows are refused.
 pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
     let (in_port, frame) = frame_of(packet, &PortNames::new())?;
     let failed = |source| TraceError::Flows { path: path.into(), source };
@@ -31,7 +32,7 @@ pub fn from_file(path: &Path, packet: &Packet) -> Result<Trace, TraceError> {
         Ok(())
     })
     .map_err(failed)?;
-    // A last line may lack its end.
+    // The last line may have no line feed.
     file.push("\n");
     let (plane, _) = worker::build(&worker::Config { workers: 0, ..worker::Config::default() }, Vec::new());
     let mut model = Model::new(Config::default(), plane, 0);

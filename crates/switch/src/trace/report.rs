@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Puts a trace into words.
+//! Formats a trace of the model as text.
 
 use super::form::{Group, Near, Output, PacketIn, Rule, Table, Trace};
 use super::{hexadecimal, why};
@@ -10,13 +10,13 @@ use model::trace::{Change, Excluded, Step, Trace as Found, value_of};
 use std::collections::BTreeMap;
 use worker::WorkerSet;
 
-/// Copies told of that were not made.
+/// Maximum number of dropped copies that are reported.
 const COPY_DROPS: usize = 64;
 
-/// How the fast-forwarding path passes tables; those that are not here it does not.
+/// Cache mode of each table on the fast-forwarding path. Other tables are excluded from the path.
 pub type Ways = BTreeMap<u8, &'static str>;
 
-/// A trace in words.
+/// Formats a trace.
 pub fn report(model: &mut Model<WorkerSet>, found: &Found) -> Trace {
     let ways: Ways = model
         .plane_mut()
@@ -99,7 +99,7 @@ fn tables(model: &mut Model<WorkerSet>, found: &Found, ways: &Ways) -> Vec<Table
     found.steps.iter().zip(ends).map(table).collect()
 }
 
-/// What changed between two lookups.
+/// Returns the changes of the packet and its registers between two lookups.
 fn changes(found: &Found, before: &Step, after: &Step) -> Vec<String> {
     let mut changes: Vec<String> = found.changes(&before.frame, &after.frame).iter().map(change).collect();
     for (name, old, new) in
@@ -130,7 +130,7 @@ fn groups(model: &Model<WorkerSet>, found: &Found) -> Vec<Group> {
     .collect()
 }
 
-/// An entry in flow syntax.
+/// Formats an entry in flow syntax.
 pub fn rule(entry: &FlowEntry) -> Rule {
     Rule {
         cookie: format!("{:#x}", entry.cookie),
@@ -141,10 +141,10 @@ pub fn rule(entry: &FlowEntry) -> Rule {
     }
 }
 
-/// A packet in flow syntax.
+/// Formats a packet in flow syntax.
 pub fn describe(in_port: u32, frame: &[u8]) -> String {
     let value = value_of(in_port, frame);
-    // What is said otherwise, or what is 0 in most packets and then says nothing.
+    // Omit fields that repeat other fields, and fields that are 0 in most packets.
     let says = |field: Field, value: u128| match field {
         Field::InPhyPort | Field::Metadata | Field::TunnelId => false,
         Field::Ipv6Exthdr | Field::IpEcn | Field::VlanVid | Field::Ipv6Flabel | Field::IpDscp => value != 0,
@@ -158,7 +158,7 @@ pub fn describe(in_port: u32, frame: &[u8]) -> String {
     }
 }
 
-/// `field=value` in flow syntax.
+/// Formats `field=value` in flow syntax.
 fn field_value(field: Field, value: u128) -> String {
     condition(FieldMatch::exact(field, value))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Networks of plans that planners wrote: what is right passes, and each fault that is planted is seen.
+//! Tests of networks with plans that the planners wrote: correct plans pass, and each planted fault is
+//! detected.
 
 use super::super::{Scenario, check};
 use super::*;
@@ -15,7 +16,7 @@ fn plan(name: &str) -> Value {
     serde_json::from_str(&fs::read_to_string(plans().join(name)).unwrap()).unwrap()
 }
 
-/// Reads a scenario over a plan that is written for it.
+/// Reads a scenario for a plan, which is written to a file beside it.
 fn read(plan: &Value, rest: &str) -> Result<NetworkScenario, String> {
     read_seeded(plan, rest, None)
 }
@@ -44,13 +45,13 @@ fn run(plan: &Value, rest: &str) -> NetworkOutcome {
     outcome
 }
 
-/// Packets that met with failures in this way: delivered, lost.
+/// Returns the packets that met this kind of failure: delivered, lost.
 fn met(outcome: &NetworkOutcome, failure: &str) -> (u64, u64) {
     let found = outcome.met.iter().find(|met| met.failure == failure);
     found.map_or((0, 0), |met| (met.delivered, met.lost))
 }
 
-/// Switch of a plan by its name.
+/// Returns a switch of a plan by its name.
 fn switch<'a>(plan: &'a mut Value, name: &str) -> &'a mut Value {
     let switches = plan["switches"].as_array_mut().unwrap();
     switches.iter_mut().find(|switch| switch["name"] == name).unwrap()
@@ -68,7 +69,7 @@ const RENUMBER: &str = "delay = \"1ms\"\n[network.traffic]\npackets = 200\ninter
 fn tags_lead_over_each_path_of_a_tree() {
     let outcome = run(&plan("tree.json"), "");
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
-    // 192 pairs of pods with 4 paths, 32 of edges in a pod with 2, 16 at an edge with 1.
+    // 192 pairs in different pods have 4 paths, 32 at two edges of a pod have 2, and 16 at one edge have 1.
     assert_eq!((outcome.pairs, outcome.flows, outcome.paths), (240, 848, 848));
     assert_eq!((outcome.hops.max, outcome.hops_beyond_shortest.max), (4, 0));
     assert_eq!((outcome.header.on_links_bits.min, outcome.header.on_links_bits.max), (64, 64));
@@ -134,7 +135,7 @@ fn polynomials_protect_what_integers_do() {
     assert_eq!((links.protected, links.exercised, switches.protected, switches.exercised), (12, 12, 7, 7));
 }
 
-/// 800 routes of it, which cross each of its links.
+/// The sample has 800 routes, which together cross all links.
 #[test]
 fn each_link_of_a_large_backbone_fails() {
     let outcome = run(
@@ -145,7 +146,7 @@ fn each_link_of_a_large_backbone_fails() {
     );
     assert!(outcome.right, "{:?}", outcome.met);
     assert_eq!((outcome.missed.as_slice(), outcome.sent), (&[][..], 800 * 290));
-    // Eight lead to a leaf.
+    // Eight links lead to a leaf and cannot be protected.
     let links = outcome.protection.links;
     assert_eq!((links.total, links.used, links.protected, links.exercised), (61, 61, 53, 53));
     assert!(met(&outcome, "protected hop, detected").0 > 3_000, "{:?}", outcome.met);
@@ -203,7 +204,7 @@ fn what_is_required_is_there_or_a_sentence_is() {
     let nothing = "exercised: nothing that is protected failed while packets came to it";
     let unmet = "exercised: no packet met a failure: New York at 3600000.000 ms, and 10 more";
     assert_eq!(missed("abilene.json", &format!("{late}{tested}")), [unmet, nothing]);
-    // Met, but over before it was detected.
+    // The packets met the failure, but all of them before its detection.
     let short = "[network.traffic]\ninterval = \"1us\"\npackets = 200\n\
         [[network.failure]]\nat = \"100us\"\nlink = [\"Denver\", \"Kansas City\"]\n";
     let untested = "exercised: no packet met a failure of what is protected once it was detected: \
@@ -213,7 +214,7 @@ fn what_is_required_is_there_or_a_sentence_is() {
     let late = "[network.renumber]\nat = \"1h\"\n";
     let unled = "exercised: keys of epoch 1 led no packet that was delivered";
     assert_eq!(missed("renumbered.json", &format!("{late}{tested}")), [unled]);
-    // Nothing is promised.
+    // A plan without guards promises no protection.
     let mut plan = plan("abilene.json");
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         let guards = route["segments"][0]["guards"].as_array_mut().unwrap();
@@ -230,7 +231,7 @@ fn a_network_is_renumbered_under_load_without_loss() {
     assert!(outcome.right && outcome.lost == 0, "{outcome:?}");
     let by = outcome.delivered_by.unwrap();
     assert!(by.epoch_0 > 5_000 && by.epoch_1 > 5_000 && by.epoch_0 + by.epoch_1 == outcome.sent, "{by:?}");
-    // While both are known there are twice as many.
+    // While switches know both numberings, they have twice as many labels.
     assert_eq!(outcome.state.labels.max, 8);
     let old = run(&plan("abilene.json"), "");
     assert_eq!((old.state.labels.max, old.state.entries), (4, outcome.state.entries));
@@ -271,14 +272,15 @@ fn gates_that_are_swapped_are_seen() {
         let (a, b) = (gates[one][1].clone(), gates[other][1].clone());
         (gates[one][1], gates[other][1]) = (b, a);
     };
-    // Those of two servers: packets come to the other one, of 14 hosts on 14 * 2 ways within the pod and 12 * 4 from others.
+    // Swap the gates of two servers. Then the packets for each go to the other: from 12 hosts in other pods
+    // on 4 paths, and from 2 hosts of the pod on 2 paths.
     let mut tree = plan("tree.json");
     swap(&mut tree, "es3", 0, 1);
     let outcome = run(&tree, "");
     let from_others = 2 * (12 * 4 + 2 * 2);
     assert_eq!((outcome.misdelivered, outcome.right), (from_others, false), "{outcome:?}");
     assert!(outcome.reasons.iter().all(|lost| lost.reason == "misdelivered"), "{outcome:?}");
-    // Those of a core: packets come down in another pod.
+    // Swap two gates of a core switch. Then packets go down in the wrong pod.
     let mut tree = plan("tree.json");
     swap(&mut tree, "cs2", 0, 3);
     let outcome = run(&tree, "");
@@ -292,7 +294,7 @@ fn a_backup_that_is_missing_is_seen() {
     let outcome = run(&plan, FAILURES);
     let (_, lost) = met(&outcome, "protected hop, detected");
     assert!(!outcome.right && lost > 0 && lost == outcome.lost_wrongly, "{outcome:?}");
-    // At the first switch, it is the entry's.
+    // The backup at the first switch is in its entry, not in the bank.
     let mut plan = self::plan("abilene.json");
     for route in plan["plans"][0]["routes"].as_array_mut().unwrap() {
         route["segments"][0]["backup_port"] = Value::Null;
@@ -326,13 +328,13 @@ fn a_route_may_be_split_at_a_waypoint() {
     routes.iter_mut().find(long).unwrap()["segments"] = json!(parts);
     let outcome = run(&plan, FAILURES);
     assert!(outcome.right, "{outcome:?}");
-    // An entry more, and the same packets.
+    // The route needs one more entry and delivers the same packets.
     assert_eq!(outcome.state.entries.max, 14);
     let outcome = run(&plan, "[network.traffic]\npairs = [[\"Seattle\", \"Kansas City\"]]\n");
     assert_eq!((outcome.delivered, outcome.state.without_entries), (1, 8), "{outcome:?}");
 }
 
-/// A detour leads to a waypoint by the port that the next key leaves by.
+/// A detour may enter a waypoint by the port to which the next key leads.
 #[test]
 fn protected_routes_that_are_split_lose_nothing() {
     let failures = FAILURES.replace("1600ms", "4150ms").replace("packets = 300", "packets = 780");
@@ -355,7 +357,7 @@ fn protected_routes_that_are_split_lose_nothing() {
     let (_, lost) = met(&without, "protected hop, detected");
     let dropped = without.reasons.iter().filter(|lost| lost.reason == "ingress_port");
     assert!(!without.right && lost > 100, "{:?}", without.met);
-    // Some are dropped there whose loss is excused.
+    // Some packets dropped for this reason also met a failure that excuses the loss.
     assert!(dropped.map(|lost| lost.packets).sum::<u64>() >= lost, "{:?}", without.reasons);
     assert!(without.state.entries.mean < outcome.state.entries.mean);
 }
@@ -414,7 +416,7 @@ fn of_tags_too_what_no_failure_explains_is_not_excused() {
     let mut plan = plan("tree.json");
     let text = "[network.traffic]\npackets = 20\npairs = [[\"s1\", \"s16\"]]\n\
         [[network.failure]]\nat = \"0ms\"\nnode = ";
-    // Of four paths, two go through each aggregation switch of the pod.
+    // Each aggregation switch of the pod is on two of the four paths.
     let outcome = run(&plan, &format!("{text}\"as1\""));
     assert!(outcome.right && outcome.lost >= 38, "{:?}", outcome.met);
     assert_eq!(met(&outcome, "failure off the path"), (40, 0));
@@ -436,7 +438,7 @@ fn what_has_no_room_is_refused_before_it_is_made() {
         many.contains("network.traffic: has 1000000 packets for each of 848 flows; 100000000 in all"),
         "{many}"
     );
-    // One edge with 1,000 servers, and 70 cores on the way to each.
+    // One edge switch with 1,000 servers, and 70 core switches on the paths to each server.
     let cores = 70;
     let (mut nodes, mut links) =
         (vec![json!("a"), json!("b"), json!("e"), json!("f"), json!("s0")], Vec::new());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What hosts send each other.
+//! Traffic between hosts: pairs, flows and packet templates.
 
 use super::file;
 use super::plan::{Graph, Pair, Plan, Way, mac};
@@ -12,21 +12,22 @@ use sim::network::Flow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wire::PacketBuilder;
 
-/// Packets of a run at most: each is remembered.
+/// Maximum number of packets of a run. The simulation keeps state for each packet.
 const PACKETS: u64 = 100_000_000;
-/// Flows at most, one for each path of a pair: each has a packet and its path.
+/// Maximum number of flows, one per path of a pair. Each flow keeps a template and its path.
 const FLOWS: u64 = 2_000_000;
-/// Bytes of a packet: from what its headers and its number need to what a small frame has room for, with a key of 256 bits.
+/// Range of packet lengths in bytes. The minimum holds all headers and the packet's number. The maximum fits
+/// a small frame even with a 256-bit key.
 const BYTES: std::ops::RangeInclusive<i64> = 82..=1_518;
-/// Its FCS.
+/// Length of the FCS in bytes.
 const FCS_BYTES: usize = 4;
-/// Headers of Ethernet, IPv4 and UDP.
+/// Total length of the Ethernet, IPv4 and UDP headers in bytes.
 const HEADER_BYTES: usize = 42;
-/// Ports that packets of a choice of paths are tried with.
+/// Source ports that are tried to find one for each path.
 const SOURCE_PORTS: std::ops::RangeInclusive<u16> = 1_024..=u16::MAX;
 const TARGET_PORT: u16 = 9;
 
-/// What is sent: of whom, how much, how often.
+/// Pairs that send, with the number, interval and length of their packets.
 pub struct Traffic {
     pub pairs: Vec<Pair>,
     pub packets: u32,
@@ -34,7 +35,7 @@ pub struct Traffic {
     pub bytes: usize,
 }
 
-/// Reads what is sent.
+/// Checks the traffic section.
 pub fn traffic(section: &file::Traffic, plan: &mut Plan, seed: u64) -> Result<Traffic, Mistake> {
     let key = |name: &str| format!("network.traffic.{name}");
     let number =
@@ -96,7 +97,8 @@ fn these(listed: &[[String; 2]], plan: &Plan) -> Result<Vec<Pair>, Mistake> {
     Ok(pairs)
 }
 
-/// So many pairs, or all if there are fewer: hosts send in turn, each to one that is drawn among those that there is a way to.
+/// Draws `count` pairs, or all if there are fewer. Hosts send in turn, each to a random host that it has a
+/// route to.
 fn sample(plan: &Plan, count: usize, seed: u64) -> Vec<Pair> {
     let mut random = fastrand::Rng::with_seed(seed);
     let graph = plan.graph();
@@ -105,7 +107,7 @@ fn sample(plan: &Plan, count: usize, seed: u64) -> Vec<Pair> {
     let mut senders: Vec<usize> = (0..graph.hosts.len()).collect();
     random.shuffle(&mut senders);
     let (mut pairs, mut known) = (Vec::with_capacity(count), HashSet::with_capacity(count));
-    // A few rounds find nothing new: then next to all there are have been found.
+    // If 64 rounds in a row find no new pair, almost all pairs are drawn already.
     let mut idle = 0;
     while pairs.len() < count && idle < 64 {
         let before = pairs.len();
@@ -138,7 +140,7 @@ pub fn hosts_by_switch(graph: &Graph) -> BTreeMap<usize, Vec<usize>> {
 }
 
 impl Traffic {
-    /// Whether there is room for all of it, here and in the groups of switches that choose among paths.
+    /// Checks the number of flows and packets, and the number of groups at each switch.
     fn check(&self, plan: &Plan) -> Result<(), Mistake> {
         let told = |problem: String| Err(wrong("network.traffic", problem));
         let flows: u64 = self.pairs.iter().map(|pair| plan.shares(*pair) as u64).sum();
@@ -154,7 +156,7 @@ impl Traffic {
                 self.packets
             ));
         }
-        // A switch has a group for each host that it has a choice of paths to.
+        // A switch needs one select group per destination host with several paths.
         let hosts = &plan.graph().hosts;
         let mut groups: HashMap<usize, (usize, usize)> = HashMap::new();
         let mut known = HashSet::new();
@@ -177,7 +179,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// The flows of all pairs, and the bits of the keys that their packets carry.
+    /// Returns the flows of all pairs, and the numbers of bits of their keys.
     pub fn flows(&self, plan: &Plan, renumbered: bool, seed: u64) -> Result<(Vec<Flow>, Vec<u32>), Mistake> {
         let mut random = fastrand::Rng::with_seed(!seed);
         let (mut flows, mut key_bits) = (Vec::with_capacity(self.pairs.len()), Vec::new());
@@ -213,7 +215,8 @@ impl Traffic {
     }
 }
 
-/// For each share of a pair's paths the first source port with which packets fall into it. None if there are shares without one.
+/// Returns for each share the first source port whose packets fall into it. `None` if a share has no such
+/// port.
 fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     let mut found = vec![None; shares];
     let (mut missing, before) = (shares, hash(pair));
@@ -228,7 +231,8 @@ fn source_ports(pair: Pair, shares: usize) -> Option<Vec<u16>> {
     found.into_iter().collect()
 }
 
-/// Which of so many equal shares packets with this port fall into: what `flow::group::pick` says, at once.
+/// Returns the share that packets with this port fall into. It computes `flow::group::pick` for equal weights
+/// directly.
 fn share(mut hash: FlowHash, port: u16, shares: usize) -> usize {
     hash.add(&port.to_be_bytes());
     hash.add(&TARGET_PORT.to_be_bytes());
@@ -240,7 +244,7 @@ fn address(host: usize) -> [u8; 4] {
     [10, a, b, c]
 }
 
-/// The hash by which switches choose a path for a packet of the pair, but for its ports.
+/// Returns the state of the flow hash of a pair's packets before the ports are added.
 fn hash((from, to): Pair) -> FlowHash {
     let mut hash = FlowHash::default();
     hash.add(&mac(to));
@@ -273,7 +277,7 @@ mod tests {
                 assert!(ports[picked] <= port);
             }
         }
-        // So many do not all come by.
+        // 40,000 shares need more source ports than there are in the range.
         assert_eq!(source_ports((5, 70), 40_000), None);
     }
 }
